@@ -1,0 +1,333 @@
+//! The builder through which `lower/` writes kernels: declarations go into tables, statements into
+//! the innermost open block.
+
+use super::{
+    Access, Buffer, BufferId, Const, ConstDecl, Expr, Extent, Geometry, IrError, Kernel, Layout,
+    Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt, Ty,
+    Unroll, Var, VarDecl, VerifiedKernel,
+};
+
+/// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
+pub struct KernelBuilder {
+    kernel: Kernel,
+    /// The open blocks, outermost first; statements go to the last.
+    open: Vec<Vec<Stmt>>,
+}
+
+impl KernelBuilder {
+    /// An empty kernel with a block of 32 threads and a grid of one block.
+    pub fn new(name: impl Into<String>) -> Self {
+        let geometry = Geometry {
+            block: (32, 1),
+            grid: [Expr::U64(1), Expr::U64(1)],
+            blocks_per_sm: 1,
+        };
+        let kernel = Kernel {
+            name: name.into(),
+            title: Vec::new(),
+            variant: String::new(),
+            params: Vec::new(),
+            consts: Vec::new(),
+            vars: Vec::new(),
+            buffers: Vec::new(),
+            geometry,
+            requires: Vec::new(),
+            body: Vec::new(),
+        };
+        Self {
+            kernel,
+            open: vec![Vec::new()],
+        }
+    }
+
+    /// Adds a line to the head comment of the text.
+    pub fn title(&mut self, line: impl Into<String>) {
+        self.kernel.title.push(line.into());
+    }
+
+    /// Names the access variant.
+    pub fn variant(&mut self, name: impl Into<String>) {
+        self.kernel.variant = name.into();
+    }
+
+    /// Sets block, grid and occupancy.
+    pub fn geometry(&mut self, geometry: Geometry) {
+        self.kernel.geometry = geometry;
+    }
+
+    /// Adds a requirement on the launch.
+    pub fn require(&mut self, requirement: Requirement) {
+        self.kernel.requires.push(requirement);
+    }
+
+    /// Declares a named `I32` constant.
+    pub fn constant(
+        &mut self,
+        name: &str,
+        value: impl Into<Expr>,
+        meaning: impl Into<String>,
+    ) -> Const {
+        self.constant_of(Ty::I32, name, value, meaning)
+    }
+
+    /// Declares a named constant of any type.
+    pub fn constant_of(
+        &mut self,
+        ty: Ty,
+        name: &str,
+        value: impl Into<Expr>,
+        meaning: impl Into<String>,
+    ) -> Const {
+        let id = self.kernel.consts.len();
+        let (name, value, meaning) = (name.into(), value.into(), meaning.into());
+        self.kernel.consts.push(ConstDecl {
+            name,
+            ty,
+            value,
+            meaning,
+        });
+        Const { id, ty }
+    }
+
+    /// Declares a parameter that is a problem extent.
+    pub fn extent(&mut self, name: &str, ty: Ty, extent: Extent) -> Scalar {
+        self.scalar(name, ty, Source::Extent(extent))
+    }
+
+    /// Declares a scalar parameter.
+    pub fn scalar(&mut self, name: &str, ty: Ty, source: Source) -> Scalar {
+        let param = self.kernel.params.len();
+        let kind = ParamKind::Scalar { ty, source };
+        self.kernel.params.push(Param {
+            name: name.into(),
+            kind,
+        });
+        Scalar { param, ty }
+    }
+
+    /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
+    /// are declared after it: set them with [`KernelBuilder::shape`].
+    pub fn global(&mut self, name: &str, operand: Operand) -> BufferId {
+        let buffer = self.buffer(Buffer {
+            name: name.into(),
+            space: Space::Global,
+            dims: Vec::new(),
+            layout: Layout::linear(),
+            meaning: String::new(),
+        });
+        let kind = ParamKind::Buffer { buffer, operand };
+        self.kernel.params.push(Param {
+            name: name.into(),
+            kind,
+        });
+        buffer
+    }
+
+    /// Sets the logical extents and the strides of a global buffer.
+    pub fn shape(
+        &mut self,
+        buffer: BufferId,
+        dims: impl IntoIterator<Item = Expr>,
+        strides: impl IntoIterator<Item = Expr>,
+    ) {
+        let buffer = &mut self.kernel.buffers[buffer.0];
+        buffer.dims = dims.into_iter().collect();
+        buffer.layout = Layout::Strided {
+            strides: strides.into_iter().collect(),
+        };
+    }
+
+    /// Declares a shared array.
+    pub fn shared(
+        &mut self,
+        name: &str,
+        dims: impl IntoIterator<Item = Expr>,
+        layout: Layout,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        self.buffer(Buffer {
+            name: name.into(),
+            space: Space::Shared,
+            dims: dims.into_iter().collect(),
+            layout,
+            meaning: meaning.into(),
+        })
+    }
+
+    /// Declares a register array, here and to the end of the open block.
+    pub fn registers(
+        &mut self,
+        name: &str,
+        dims: impl IntoIterator<Item = Expr>,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        let dims: Vec<Expr> = dims.into_iter().collect();
+        let layout = Layout::row_major(dims.len());
+        let (name, meaning) = (name.into(), meaning.into());
+        let buffer = self.buffer(Buffer {
+            name,
+            space: Space::Register,
+            dims,
+            layout,
+            meaning,
+        });
+        self.push(Stmt::Registers { buffer });
+        buffer
+    }
+
+    fn buffer(&mut self, buffer: Buffer) -> BufferId {
+        self.kernel.buffers.push(buffer);
+        BufferId(self.kernel.buffers.len() - 1)
+    }
+
+    fn var(&mut self, name: &str, ty: Ty) -> Var {
+        let id = self.kernel.vars.len();
+        self.kernel.vars.push(VarDecl {
+            name: name.into(),
+            ty,
+        });
+        Var { id, ty }
+    }
+
+    /// Appends a statement to the open block.
+    pub fn push(&mut self, stmt: Stmt) {
+        if let Some(block) = self.open.last_mut() {
+            block.push(stmt);
+        }
+    }
+
+    /// Collects the statements that `body` writes into a block of their own.
+    pub fn block(&mut self, body: impl FnOnce(&mut Self)) -> Vec<Stmt> {
+        self.open.push(Vec::new());
+        body(self);
+        self.open.pop().unwrap_or_default()
+    }
+
+    /// Declares an immutable variable.
+    pub fn let_(&mut self, name: &str, value: impl Into<Expr>) -> Var {
+        let value = value.into();
+        let var = self.var(name, value.ty());
+        self.push(Stmt::Let { var, value });
+        var
+    }
+
+    /// Declares an immutable variable of a given type, widening the value to it.
+    pub fn let_wide(&mut self, name: &str, value: impl Into<Expr>) -> Var {
+        self.let_(name, value.into().wide())
+    }
+
+    /// Declares a mutable variable.
+    pub fn mut_(&mut self, name: &str, value: impl Into<Expr>) -> Var {
+        let value = value.into();
+        let var = self.var(name, value.ty());
+        self.push(Stmt::Mut { var, value });
+        var
+    }
+
+    /// Gives a mutable variable a new value.
+    pub fn assign(&mut self, var: Var, value: impl Into<Expr>) {
+        self.push(Stmt::Assign {
+            var,
+            value: value.into(),
+        });
+    }
+
+    /// Writes memory.
+    pub fn store(&mut self, target: Access, value: impl Into<Expr>) {
+        self.push(Stmt::Store {
+            target,
+            value: value.into(),
+        });
+    }
+
+    /// Runs `then` where the condition holds.
+    pub fn if_(&mut self, cond: Expr, then: impl FnOnce(&mut Self)) {
+        let then = self.block(then);
+        self.push(Stmt::If {
+            cond,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
+    /// Runs `then` where the condition holds and `otherwise` elsewhere.
+    pub fn if_else(
+        &mut self,
+        cond: Expr,
+        then: impl FnOnce(&mut Self),
+        otherwise: impl FnOnce(&mut Self),
+    ) {
+        let then = self.block(then);
+        let otherwise = self.block(otherwise);
+        self.push(Stmt::If {
+            cond,
+            then,
+            otherwise,
+        });
+    }
+
+    /// The general loop; `test` is written with the loop variable.
+    pub fn loop_(
+        &mut self,
+        name: &str,
+        from: impl Into<Expr>,
+        test: impl FnOnce(Var) -> Expr,
+        step: Step,
+        unroll: Unroll,
+        body: impl FnOnce(&mut Self, Var),
+    ) {
+        let from = from.into();
+        let var = self.var(name, from.ty());
+        let body = self.block(|k| body(k, var));
+        self.push(Stmt::For(Loop {
+            var,
+            from,
+            test: test(var),
+            step,
+            unroll,
+            body,
+        }));
+    }
+
+    /// `for (int name = 0; name < count; ++name)`, fully unrolled.
+    pub fn unrolled(
+        &mut self,
+        name: &str,
+        count: impl Into<Expr>,
+        body: impl FnOnce(&mut Self, Var),
+    ) {
+        let count = count.into();
+        self.loop_(
+            name,
+            0,
+            |v| Expr::from(v).lt(count),
+            Step::Add(1.into()),
+            Unroll::Full,
+            body,
+        );
+    }
+
+    /// A barrier of the whole block.
+    pub fn barrier(&mut self) {
+        self.push(Stmt::Barrier(Scope::Block));
+    }
+
+    /// A barrier of each warp.
+    pub fn warp_barrier(&mut self) {
+        self.push(Stmt::Barrier(Scope::Warp));
+    }
+
+    /// A line of commentary.
+    pub fn comment(&mut self, text: impl Into<String>) {
+        self.push(Stmt::Comment(text.into()));
+    }
+
+    /// Checks the kernel.
+    ///
+    /// # Errors
+    /// The first violation of the IR's rules: a mistake of the lowering, never of a user.
+    pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
+        self.kernel.body = self.open.pop().unwrap_or_default();
+        VerifiedKernel::new(self.kernel)
+    }
+}

@@ -1,0 +1,87 @@
+//! Buffers and their layouts: where the element of a logical index lies.
+
+use super::Expr;
+
+/// A memory space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Device memory, bound to a parameter by the launch.
+    Global,
+    /// Memory of the block.
+    Shared,
+    /// An array of one thread, held in registers where the compiler can resolve every index.
+    Register,
+}
+
+/// A buffer of `F32` elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// Its name in the text.
+    pub name: String,
+    /// Where it lives.
+    pub space: Space,
+    /// The logical extents, in elements: constants, and for a global buffer scalar parameters.
+    pub dims: Vec<Expr>,
+    /// Where an element lies.
+    pub layout: Layout,
+    /// What it holds, for the comment beside its declaration; may be empty.
+    pub meaning: String,
+}
+
+/// The map from a logical index to a place in a buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layout {
+    /// A C array of its own (shared and register memory). Physical dimension `p` is logical
+    /// dimension `order[p]`, the last one contiguous; each row has `pad` unused elements at its end.
+    Array {
+        /// A permutation of the logical dimensions, outermost first.
+        order: Vec<usize>,
+        /// Extra elements of the physically last dimension: an integer constant.
+        pad: Expr,
+    },
+    /// Row-major with explicit strides, in elements, of all logical dimensions but the last, whose
+    /// stride is 1 (global memory).
+    Strided {
+        /// One expression over scalar parameters for each dimension but the last.
+        strides: Vec<Expr>,
+    },
+}
+
+impl Layout {
+    /// The C array that follows the logical order of `rank` dimensions, unpadded.
+    pub fn row_major(rank: usize) -> Layout {
+        Layout::Array {
+            order: (0..rank).collect(),
+            pad: Expr::I32(0),
+        }
+    }
+
+    /// One dimension of consecutive elements.
+    pub fn linear() -> Layout {
+        Layout::Strided {
+            strides: Vec::new(),
+        }
+    }
+}
+
+impl Buffer {
+    /// The physical extents of a C array, outermost first, padding included; `None` if strided.
+    pub fn physical_dims(&self) -> Option<Vec<Expr>> {
+        let Layout::Array { order, pad } = &self.layout else {
+            return None;
+        };
+        let mut dims: Vec<Expr> = order.iter().map(|&d| self.dims[d].clone()).collect();
+        if let Some(last) = dims.pop() {
+            dims.push(last + pad.clone());
+        }
+        Some(dims)
+    }
+
+    /// The logical dimension along which physically consecutive elements lie.
+    pub fn contiguous_dim(&self) -> usize {
+        match &self.layout {
+            Layout::Array { order, .. } => order.last().copied().unwrap_or(0),
+            Layout::Strided { strides } => strides.len(),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
+
+pub mod intrinsic;
+pub mod ir;
