@@ -363,6 +363,8 @@ pub struct Kernel {
     pub buffers: Vec<Buffer>,
     /// Grid, block and occupancy.
     pub geometry: Geometry,
+    /// The number of threads as an expression over the constants, for `__launch_bounds__`.
+    pub launch_bounds: Option<Expr>,
     /// What a launch must satisfy.
     pub requires: Vec<Requirement>,
     /// The body.

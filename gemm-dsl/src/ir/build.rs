@@ -31,6 +31,7 @@ impl KernelBuilder {
             vars: Vec::new(),
             buffers: Vec::new(),
             geometry,
+            launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
         };
@@ -53,6 +54,11 @@ impl KernelBuilder {
     /// Sets block, grid and occupancy.
     pub fn geometry(&mut self, geometry: Geometry) {
         self.kernel.geometry = geometry;
+    }
+
+    /// Names the number of threads by an expression over constants.
+    pub fn launch_bounds(&mut self, threads: impl Into<Expr>) {
+        self.kernel.launch_bounds = Some(threads.into());
     }
 
     /// Adds a requirement on the launch.

@@ -129,6 +129,12 @@ impl Check<'_> {
         require((1..=MAX_THREADS.into()).contains(&threads), || {
             format!("{threads} threads")
         })?;
+        if let Some(bounds) = &k.launch_bounds {
+            let named = constant(k, bounds, "the launch bounds")?;
+            require(named == threads, || {
+                format!("launch bounds of {named} for {threads} threads")
+            })?;
+        }
         require(k.geometry.blocks_per_sm >= 1, || {
             "no block per multiprocessor".into()
         })?;
