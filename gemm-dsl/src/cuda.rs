@@ -28,10 +28,7 @@ pub fn source(kernel: &VerifiedKernel) -> String {
 pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let mut out = Printer::new(kernel);
     stmt::block(&mut out, std::slice::from_ref(statement));
-    let line = out
-        .text
-        .lines()
-        .find(|l| !l.trim_start().starts_with("#pragma"));
+    let line = out.text.lines().find(|l| !l.trim_start().starts_with("#pragma"));
     line.unwrap_or_default().trim().to_owned()
 }
 
@@ -47,11 +44,7 @@ struct Printer<'k> {
 
 impl<'k> Printer<'k> {
     fn new(kernel: &'k VerifiedKernel) -> Self {
-        Self {
-            kernel,
-            text: String::new(),
-            level: 0,
-        }
+        Self { kernel, text: String::new(), level: 0 }
     }
 
     fn line(&mut self, text: impl AsRef<str>) {

@@ -65,11 +65,7 @@ fn is_obscure(prec: Prec) -> bool {
 
 /// The text of an expression that stands alone.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
-    if let Expr::Special(s) = e {
-        special(*s).to_owned()
-    } else {
-        print(k, e).0
-    }
+    if let Expr::Special(s) = e { special(*s).to_owned() } else { print(k, e).0 }
 }
 
 /// The spelling of an operator that can be compounded with an assignment.
@@ -97,9 +93,7 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
     match &buffer.layout {
         Layout::Array { order, .. } => {
             let index = order.iter().filter_map(|&d| access.index.get(d));
-            index.fold(buffer.name.clone(), |place, e| {
-                format!("{place}[{}]", text(k, e))
-            })
+            index.fold(buffer.name.clone(), |place, e| format!("{place}[{}]", text(k, e)))
         }
         Layout::Strided { strides } => {
             let mut offset: Option<Expr> = None;
@@ -141,47 +135,27 @@ fn special(s: Special) -> &'static str {
 
 fn float(v: f32) -> (String, Prec) {
     if v.is_finite() {
-        let prec = if v.is_sign_negative() {
-            Prec::Unary
-        } else {
-            Prec::Primary
-        };
+        let prec = if v.is_sign_negative() { Prec::Unary } else { Prec::Primary };
         (format!("{v:?}f"), prec)
     } else {
         // INFINITY and NAN are macros of a header that NVRTC does not have.
-        (
-            format!("__int_as_float({:#010x})", v.to_bits()),
-            Prec::Primary,
-        )
+        (format!("__int_as_float({:#010x})", v.to_bits()), Prec::Primary)
     }
 }
 
 fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
     let at_least = |e: &Expr, floor: Prec| -> String {
         let (text, prec) = print(k, e);
-        if prec < floor {
-            format!("({text})")
-        } else {
-            text
-        }
+        if prec < floor { format!("({text})") } else { text }
     };
     match e {
         Expr::I32(v) if *v < 0 => (v.to_string(), Prec::Unary),
         Expr::I32(v) => (v.to_string(), Prec::Primary),
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
         Expr::F32(v) => float(*v),
-        Expr::Const(c) => (
-            k.consts.get(c.id).map_or("", |d| &d.name).into(),
-            Prec::Primary,
-        ),
-        Expr::Param(p) => (
-            k.params.get(p.param).map_or("", |d| &d.name).into(),
-            Prec::Primary,
-        ),
-        Expr::Var(v) => (
-            k.vars.get(v.id).map_or("", |d| &d.name).into(),
-            Prec::Primary,
-        ),
+        Expr::Const(c) => (k.consts.get(c.id).map_or("", |d| &d.name).into(), Prec::Primary),
+        Expr::Param(p) => (k.params.get(p.param).map_or("", |d| &d.name).into(), Prec::Primary),
+        Expr::Var(v) => (k.vars.get(v.id).map_or("", |d| &d.name).into(), Prec::Primary),
         // The coordinates are unsigned in CUDA and would make a whole expression unsigned.
         Expr::Special(s) => (format!("(int){}", special(*s)), Prec::Unary),
         Expr::Unary(op, e) => {
@@ -190,11 +164,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
                 UnaryOp::Neg => "-",
             };
             // `- -x` must not become `--x`.
-            let floor = if *op == UnaryOp::Neg {
-                Prec::Primary
-            } else {
-                Prec::Unary
-            };
+            let floor = if *op == UnaryOp::Neg { Prec::Primary } else { Prec::Unary };
             (format!("{sign}{}", at_least(e, floor)), Prec::Unary)
         }
         Expr::Cast(to, e) => {
@@ -234,10 +204,8 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let row = f.row();
             // A warp-wide function names the lanes that take part: all of them.
             let mask = row.warp_wide.then(|| "0xffffffff".to_owned());
-            let args: Vec<String> = mask
-                .into_iter()
-                .chain(args.iter().map(|a| text(k, a)))
-                .collect();
+            let args: Vec<String> =
+                mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
             (format!("{}({})", row.cuda, args.join(", ")), Prec::Primary)
         }
         Expr::Pack(parts) => {
@@ -245,14 +213,8 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             (format!("make_float4({})", parts.join(", ")), Prec::Primary)
         }
         Expr::Lane(e, lane) => {
-            let name = ["x", "y", "z", "w"]
-                .get(usize::from(*lane))
-                .copied()
-                .unwrap_or("x");
-            (
-                format!("{}.{name}", at_least(e, Prec::Primary)),
-                Prec::Primary,
-            )
+            let name = ["x", "y", "z", "w"].get(usize::from(*lane)).copied().unwrap_or("x");
+            (format!("{}.{name}", at_least(e, Prec::Primary)), Prec::Primary)
         }
     }
 }

@@ -31,10 +31,7 @@ pub(super) fn constants(out: &mut Printer<'_>) {
         .iter()
         .map(|c| {
             let value = text(k, &c.value);
-            (
-                format!("constexpr {} {} = {value};", ty(c.ty), c.name),
-                c.meaning.as_str(),
-            )
+            (format!("constexpr {} {} = {value};", ty(c.ty), c.name), c.meaning.as_str())
         })
         .collect();
     let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
@@ -52,23 +49,15 @@ pub(super) fn constants(out: &mut Printer<'_>) {
 
 pub(super) fn signature(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
-    let threads = k
-        .launch_bounds
-        .clone()
-        .unwrap_or(Expr::U64(k.geometry.threads().into()));
+    let threads = k.launch_bounds.clone().unwrap_or(Expr::U64(k.geometry.threads().into()));
     let threads = text(k, &threads).replace("ull", "");
     let blocks = k.geometry.blocks_per_sm;
-    out.line(format!(
-        "extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"
-    ));
+    out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
     let params: Vec<String> = k
         .params
         .iter()
         .map(|p| match &p.kind {
-            ParamKind::Buffer {
-                operand: Operand::Input(_),
-                ..
-            } => {
+            ParamKind::Buffer { operand: Operand::Input(_), .. } => {
                 format!("const float* __restrict__ {}", p.name)
             }
             ParamKind::Buffer { .. } => format!("float* __restrict__ {}", p.name),
@@ -83,22 +72,14 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     let (buffers, scalars): (Vec<_>, Vec<_>) =
         params.into_iter().partition(|p| p.contains("__restrict__"));
     let indent = " ".repeat(k.name.len() + 1);
-    out.line(format!(
-        "{}({},",
-        k.name,
-        buffers.join(&format!(",\n{indent}"))
-    ));
+    out.line(format!("{}({},", k.name, buffers.join(&format!(",\n{indent}"))));
     out.line(format!("{indent}{})", scalars.join(", ")));
 }
 
 /// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.
 pub(super) fn shared(out: &mut Printer<'_>) {
     let k = out.kernel;
-    let arrays: Vec<_> = k
-        .buffers
-        .iter()
-        .filter(|b| b.space == Space::Shared)
-        .collect();
+    let arrays: Vec<_> = k.buffers.iter().filter(|b| b.space == Space::Shared).collect();
     if arrays.is_empty() {
         return;
     }

@@ -21,15 +21,12 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
         Stmt::Comment(line) => out.line(format!("// {line}")),
-        Stmt::If {
-            cond,
-            then,
-            otherwise,
-        } => branch(out, cond, then, otherwise),
+        Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
         Stmt::For(l) => counted(out, l),
-        Stmt::Registers { buffer } => {
+        Stmt::Registers { buffer, zeroed } => {
             if let Some(buffer) = k.buffers.get(buffer.0) {
-                out.line_with(&format!("{};", declaration(k, buffer)), &buffer.meaning);
+                let init = if *zeroed { " = {}" } else { "" };
+                out.line_with(&format!("{}{init};", declaration(k, buffer)), &buffer.meaning);
             }
         }
         Stmt::Let { .. }
@@ -51,30 +48,18 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &crate::ir::Var| k.vars.get(v.id).map_or("", |d| d.name.as_str());
     match stmt {
         Stmt::Let { var, value } => {
-            format!(
-                "const {} {} = {};",
-                expr::ty(var.ty),
-                name(var),
-                text(k, value)
-            )
+            format!("const {} {} = {};", expr::ty(var.ty), name(var), text(k, value))
         }
         Stmt::Mut { var, value } => {
             format!("{} {} = {};", expr::ty(var.ty), name(var), text(k, value))
         }
         Stmt::Assign { var, value } => assignment(k, name(var).to_owned(), &Expr::Var(*var), value),
-        Stmt::Store { target, value } => assignment(
-            k,
-            place(k, target, true),
-            &Expr::Load(target.clone()),
-            value,
-        ),
+        Stmt::Store { target, value } => {
+            assignment(k, place(k, target, true), &Expr::Load(target.clone()), value)
+        }
         Stmt::Barrier(Scope::Block) => "__syncthreads();".into(),
         Stmt::Barrier(Scope::Warp) => "__syncwarp();".into(),
-        Stmt::CopyAsync {
-            target,
-            source,
-            guard,
-        } => {
+        Stmt::CopyAsync { target, source, guard } => {
             let width = if target.lanes == 4 { 16 } else { 4 };
             let (target, source) = (element(k, target), element(k, source));
             match guard {
@@ -116,13 +101,7 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
     out.indented(|out| block(out, then));
     match otherwise {
         [] => {}
-        [
-            Stmt::If {
-                cond,
-                then,
-                otherwise,
-            },
-        ] => {
+        [Stmt::If { cond, then, otherwise }] => {
             // `} else if (…) {`: the inner branch prints itself on the closing line.
             let start = out.text.len();
             branch(out, cond, then, otherwise);
@@ -157,10 +136,7 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
         Unroll::By(u) => out.line(format!("#pragma unroll {u}")),
     }
     let (from, test) = (text(k, &l.from), text(k, &l.test));
-    out.line(format!(
-        "for ({} {name} = {from}; {test}; {step}) {{",
-        expr::ty(l.var.ty)
-    ));
+    out.line(format!("for ({} {name} = {from}; {test}; {step}) {{", expr::ty(l.var.ty)));
     out.indented(|out| block(out, &l.body));
     out.line("}");
 }
@@ -184,10 +160,7 @@ pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
 /// Whether some statement accesses the buffer 16 bytes at a time.
 fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
     let is_this = |a: &crate::ir::Access| {
-        a.lanes == 4
-            && k.buffers
-                .get(a.buffer.0)
-                .is_some_and(|b| std::ptr::eq(b, buffer))
+        a.lanes == 4 && k.buffers.get(a.buffer.0).is_some_and(|b| std::ptr::eq(b, buffer))
     };
     let mut found = false;
     let mut open: Vec<&Stmt> = k.body.iter().collect();
@@ -195,9 +168,7 @@ fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
         stmt.visit_exprs(&mut |e| found |= matches!(e, Expr::Load(a) if is_this(a)));
         match stmt {
             Stmt::Store { target, .. } | Stmt::CopyAsync { target, .. } => found |= is_this(target),
-            Stmt::If {
-                then, otherwise, ..
-            } => open.extend(then.iter().chain(otherwise)),
+            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
             Stmt::For(l) => open.extend(&l.body),
             _ => {}
         }

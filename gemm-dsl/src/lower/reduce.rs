@@ -10,7 +10,7 @@ use crate::ir::{
     VerifiedKernel,
 };
 use crate::plan::{Finish, ReducePlan};
-use crate::spec::{ReduceOp, Tree};
+use crate::spec::{Op, Tree};
 
 /// Threads of a warp.
 const WARP: i32 = 32;
@@ -303,40 +303,40 @@ fn double() -> Step {
 }
 
 /// `a op b`.
-fn combine(op: ReduceOp, a: Expr, b: Expr) -> Expr {
+fn combine(op: Op, a: Expr, b: Expr) -> Expr {
     match op {
-        ReduceOp::Sum => a + b,
-        ReduceOp::Prod => a * b,
-        ReduceOp::Max => Expr::Call(Intrinsic::Maximum, vec![a, b]),
-        ReduceOp::Min => Expr::Call(Intrinsic::Minimum, vec![a, b]),
+        Op::Sum => a + b,
+        Op::Prod => a * b,
+        Op::Max => Expr::Call(Intrinsic::Maximum, vec![a, b]),
+        Op::Min => Expr::Call(Intrinsic::Minimum, vec![a, b]),
     }
 }
 
 /// The value that changes no other. Of the sum it is −0: −0 + x is x for every x, −0 included.
-fn identity(op: ReduceOp) -> f32 {
+fn identity(op: Op) -> f32 {
     match op {
-        ReduceOp::Sum => -0.0,
-        ReduceOp::Prod => 1.0,
-        ReduceOp::Max => f32::NEG_INFINITY,
-        ReduceOp::Min => f32::INFINITY,
+        Op::Sum => -0.0,
+        Op::Prod => 1.0,
+        Op::Max => f32::NEG_INFINITY,
+        Op::Min => f32::INFINITY,
     }
 }
 
-fn noun(op: ReduceOp) -> &'static str {
+fn noun(op: Op) -> &'static str {
     match op {
-        ReduceOp::Sum => "Sum",
-        ReduceOp::Prod => "Product",
-        ReduceOp::Max => "Maximum",
-        ReduceOp::Min => "Minimum",
+        Op::Sum => "Sum",
+        Op::Prod => "Product",
+        Op::Max => "Maximum",
+        Op::Min => "Minimum",
     }
 }
 
 /// The name of the variable in which a thread folds its elements.
-fn accumulator(op: ReduceOp) -> &'static str {
+fn accumulator(op: Op) -> &'static str {
     match op {
-        ReduceOp::Sum => "sum",
-        ReduceOp::Prod => "product",
-        ReduceOp::Max => "largest",
-        ReduceOp::Min => "smallest",
+        Op::Sum => "sum",
+        Op::Prod => "product",
+        Op::Max => "largest",
+        Op::Min => "smallest",
     }
 }
