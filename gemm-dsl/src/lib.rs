@@ -1,4 +1,9 @@
 //! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
 
+pub mod error;
 pub mod intrinsic;
 pub mod ir;
+pub mod plan;
+pub mod spec;
+
+pub use error::{SpecError, SpecErrors};
