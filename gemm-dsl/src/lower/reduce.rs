@@ -6,8 +6,8 @@
 
 use crate::ir::{
     Access, BufferId, Const, Expr, Extent, Fill, Geometry, Intrinsic, IrError, KernelBuilder,
-    Layout, Operand, Passes, Program, Requirement, Scalar, Scratch, Special, Step, Stmt, Ty, Unroll, Var,
-    VerifiedKernel,
+    Layout, Operand, Passes, Program, Requirement, Scalar, Scratch, Special, Step, Stmt, Ty,
+    Unroll, Var, VerifiedKernel,
 };
 use crate::plan::{Finish, ReducePlan};
 use crate::spec::{Op, Tree};
@@ -55,7 +55,11 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
 
     let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
     k.launch_bounds(block);
-    k.geometry(Geometry { block: (plan.block(), 1), grid: [blocks, 1u64.into()], blocks_per_sm: 1 });
+    k.geometry(Geometry {
+        block: (plan.block(), 1),
+        grid: [blocks, 1u64.into()],
+        blocks_per_sm: 1,
+    });
     if wide {
         k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
     }
@@ -109,7 +113,9 @@ impl Reducer<'_> {
             return element(i.into());
         }
         let items = k.constant("ITEMS", items, "elements of a thread, a block apart");
-        k.comment("Each thread folds ITEMS elements, a block apart so that every load of a warp is");
+        k.comment(
+            "Each thread folds ITEMS elements, a block apart so that every load of a warp is",
+        );
         k.comment("coalesced; past the end, the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
         let first = k.let_("first", first);
@@ -127,7 +133,8 @@ impl Reducer<'_> {
         let op = self.plan.op();
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
         let k = &mut self.k;
-        let items = k.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
+        let items =
+            k.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
         let tile = k.constant("TILE", block * items * 4, "elements of a block");
         k.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
         let begin = k.let_("begin", Expr::from(Special::BlockX).wide() * tile);
@@ -192,27 +199,50 @@ impl Reducer<'_> {
                 k.comment("Tree: the lower half of the threads folds the upper half onto its own.");
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
-                k.loop_("s", half, |s| Expr::from(s).gt(stop), halve(), Unroll::Auto, |k, s| {
-                    k.if_(tid.clone().lt(s), |k| add(k, tid.clone(), s));
-                    k.barrier();
-                });
+                k.loop_(
+                    "s",
+                    half,
+                    |s| Expr::from(s).gt(stop),
+                    halve(),
+                    Unroll::Auto,
+                    |k, s| {
+                        k.if_(tid.clone().lt(s), |k| add(k, tid.clone(), s));
+                        k.barrier();
+                    },
+                );
             }
             Tree::Interleaved => {
                 k.comment("Tree: consecutive threads fold pairs that lie s apart.");
                 let stop = if to_the_end { block.into() } else { block / left };
-                k.loop_("s", 1, |s| Expr::from(s).lt(stop), double(), Unroll::Auto, |k, s| {
-                    let left = k.let_("left", Expr::I32(2) * s * tid.clone());
-                    k.if_(Expr::from(left).lt(block), |k| add(k, left.into(), s));
-                    k.barrier();
-                });
+                k.loop_(
+                    "s",
+                    1,
+                    |s| Expr::from(s).lt(stop),
+                    double(),
+                    Unroll::Auto,
+                    |k, s| {
+                        let left = k.let_("left", Expr::I32(2) * s * tid.clone());
+                        k.if_(Expr::from(left).lt(block), |k| add(k, left.into(), s));
+                        k.barrier();
+                    },
+                );
             }
             Tree::InterleavedDivergent => {
-                k.comment("Tree: the threads whose index is a multiple of 2s fold the value s above.");
-                k.loop_("s", 1, |s| Expr::from(s).lt(block), double(), Unroll::Auto, |k, s| {
-                    let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
-                    k.if_(active, |k| add(k, tid.clone(), s));
-                    k.barrier();
-                });
+                k.comment(
+                    "Tree: the threads whose index is a multiple of 2s fold the value s above.",
+                );
+                k.loop_(
+                    "s",
+                    1,
+                    |s| Expr::from(s).lt(block),
+                    double(),
+                    Unroll::Auto,
+                    |k, s| {
+                        let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
+                        k.if_(active, |k| add(k, tid.clone(), s));
+                        k.barrier();
+                    },
+                );
             }
         }
         if to_the_end {
@@ -235,23 +265,37 @@ impl Reducer<'_> {
         k.if_(tid.clone().lt(WARP), |k| {
             if interleaved {
                 let from = block / (2 * WARP);
-                k.loop_("s", from, |s| Expr::from(s).lt(block), double(), Unroll::Full, |k, s| {
-                    let left = k.let_("left", Expr::I32(2) * s * tid.clone());
-                    let active = Expr::from(left).lt(block);
-                    let sum = combine(op, at(left.into()).load(), at(left + s).load());
-                    let value = k.let_("value", active.clone().select(sum, identity));
-                    k.warp_barrier();
-                    k.if_(active, |k| k.store(at(left.into()), value));
-                    k.warp_barrier();
-                });
+                k.loop_(
+                    "s",
+                    from,
+                    |s| Expr::from(s).lt(block),
+                    double(),
+                    Unroll::Full,
+                    |k, s| {
+                        let left = k.let_("left", Expr::I32(2) * s * tid.clone());
+                        let active = Expr::from(left).lt(block);
+                        let sum = combine(op, at(left.into()).load(), at(left + s).load());
+                        let value = k.let_("value", active.clone().select(sum, identity));
+                        k.warp_barrier();
+                        k.if_(active, |k| k.store(at(left.into()), value));
+                        k.warp_barrier();
+                    },
+                );
             } else {
                 let value = k.mut_("value", at(tid.clone()).load());
-                k.loop_("s", WARP, |s| Expr::from(s).gt(0), halve(), Unroll::Full, |k, s| {
-                    k.assign(value, combine(op, value.into(), at(tid.clone() + s).load()));
-                    k.warp_barrier();
-                    k.store(at(tid.clone()), value);
-                    k.warp_barrier();
-                });
+                k.loop_(
+                    "s",
+                    WARP,
+                    |s| Expr::from(s).gt(0),
+                    halve(),
+                    Unroll::Full,
+                    |k, s| {
+                        k.assign(value, combine(op, value.into(), at(tid.clone() + s).load()));
+                        k.warp_barrier();
+                        k.store(at(tid.clone()), value);
+                        k.warp_barrier();
+                    },
+                );
             }
             k.if_(tid.clone().equals(0), |k| k.store(out, at(0.into()).load()));
         });
@@ -268,10 +312,17 @@ impl Reducer<'_> {
             loaded => k.mut_(accumulator(op), loaded),
         };
         let shuffles = |k: &mut KernelBuilder, value: Var| {
-            k.loop_("s", WARP / 2, |s| Expr::from(s).gt(0), halve(), Unroll::Full, |k, s| {
-                let above = Expr::Call(Intrinsic::ShuffleDown, vec![value.into(), s.into()]);
-                k.assign(value, combine(op, value.into(), above));
-            });
+            k.loop_(
+                "s",
+                WARP / 2,
+                |s| Expr::from(s).gt(0),
+                halve(),
+                Unroll::Full,
+                |k, s| {
+                    let above = Expr::Call(Intrinsic::ShuffleDown, vec![value.into(), s.into()]);
+                    k.assign(value, combine(op, value.into(), above));
+                },
+            );
         };
         k.comment("Each warp folds its registers: a lane takes the value of the lane s above.");
         shuffles(k, value);
