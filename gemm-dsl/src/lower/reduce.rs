@@ -169,7 +169,7 @@ impl Reducer<'_> {
                     let inside = (i + lane).lt(n);
                     Expr::from(k.let_(name, inside.select(at(i, lane).load(), identity)))
                 };
-                let parts = [(0, "x"), (1, "y"), (2, "z"), (3, "w")].map(|p| part(p, k));
+                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")].map(|p| part(p, k));
                 k.assign(sum, fold4(parts));
             });
         });
