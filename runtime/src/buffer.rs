@@ -19,11 +19,7 @@ pub struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(device: Device, memory: Memory, len: usize) -> Self {
-        Self {
-            memory,
-            len,
-            device,
-        }
+        Self { memory, len, device }
     }
 
     /// The number of elements.
@@ -50,11 +46,7 @@ impl Buffer {
     /// [`Error::OutOfRange`].
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_>> {
         let (start, len) = within(self.len, range)?;
-        Ok(BufferView {
-            buffer: self,
-            start,
-            len,
-        })
+        Ok(BufferView { buffer: self, start, len })
     }
 
     /// Some consecutive elements for a kernel to write, without a copy.
@@ -63,16 +55,12 @@ impl Buffer {
     /// [`Error::OutOfRange`].
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_>> {
         let (start, len) = within(self.len, range)?;
-        Ok(BufferViewMut {
-            buffer: self,
-            start,
-            len,
-        })
+        Ok(BufferViewMut { buffer: self, start, len })
     }
 
-    /// Where the element lies; `start` is at most the length.
-    pub(crate) fn place(&self, start: usize) -> Place {
-        self.memory.place(start)
+    /// Where some consecutive elements lie.
+    pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
+        self.memory.place(start, len)
     }
 }
 

@@ -113,18 +113,12 @@ mod tests {
 
     fn cache() -> (tempfile::TempDir, Cache, Key) {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let cache = Cache {
-            dir: Some(dir.path().join("deep/er")),
-        };
+        let cache = Cache { dir: Some(dir.path().join("deep/er")) };
         (dir, cache, Key::new(&["source", "options", "sm_90"]))
     }
 
     fn entry(cache: &Cache, key: Key) -> PathBuf {
-        cache
-            .dir
-            .as_ref()
-            .expect("a directory")
-            .join(key.file_name())
+        cache.dir.as_ref().expect("a directory").join(key.file_name())
     }
 
     /// The payload, and whether it had to be built.

@@ -33,18 +33,12 @@ pub struct Arch {
 impl Arch {
     /// The architecture of compute capability `number / 10`.`number % 10`: 90 is `sm_90`.
     pub const fn sm(number: u32) -> Self {
-        Self {
-            number,
-            specific: false,
-        }
+        Self { number, specific: false }
     }
 
     /// The same architecture with the instructions that no later one has: `sm_90a`.
     pub const fn specific(self) -> Self {
-        Self {
-            specific: true,
-            ..self
-        }
+        Self { specific: true, ..self }
     }
 
     /// 90 for `sm_90` and `sm_90a`.
@@ -102,10 +96,7 @@ impl Compiled {
     /// [`Error::Internal`] where the log holds no report, as from an unknown compiler.
     pub fn resources(&self) -> Result<Resources> {
         Resources::parse(&self.log).ok_or_else(|| {
-            Error::Internal(format!(
-                "the compiler's log has no resource report:\n{}",
-                self.log
-            ))
+            Error::Internal(format!("the compiler's log has no resource report:\n{}", self.log))
         })
     }
 }
@@ -133,7 +124,5 @@ pub(crate) fn cubin(cache: &Cache, name: &str, source: &str, arch: Arch) -> Resu
     let (major, minor) = nvrtc.version();
     let compiler = format!("NVRTC {major}.{minor}");
     let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &compiler]);
-    cache.get_or_build(key, || {
-        Ok(nvrtc.compile(name, source, arch, &flags)?.cubin)
-    })
+    cache.get_or_build(key, || Ok(nvrtc.compile(name, source, arch, &flags)?.cubin))
 }

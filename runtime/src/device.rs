@@ -50,13 +50,21 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
-    /// Where the element lies; `start` is at most the length.
-    pub(crate) fn place(&self, start: usize) -> Place {
+    /// Where some consecutive elements, inside the buffer, lie.
+    pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
         match self {
             Memory::Gpu(allocation) => {
-                Place::Gpu(allocation.address() + (start * size_of::<f32>()) as u64)
+                Ok(Place::Gpu(allocation.address() + (start * size_of::<f32>()) as u64))
             }
-            Memory::Simulated(buffer) => Place::Simulated(simulator::from(buffer, start)),
+            Memory::Simulated(buffer) => {
+                let end = start.saturating_add(len);
+                let buffer = buffer.view(start, len).ok_or(Error::OutOfRange {
+                    start,
+                    end,
+                    len: buffer.len(),
+                })?;
+                Ok(Place::Simulated { buffer, offset: start as u64 })
+            }
         }
     }
 }
@@ -85,9 +93,7 @@ impl Device {
         driver::check_ordinal(ordinal)?;
         let context =
             CudaContext::new(ordinal).map_err(driver::failed("creating a CUDA context"))?;
-        let stream = context
-            .new_stream()
-            .map_err(driver::failed("creating a stream"))?;
+        let stream = context.new_stream().map_err(driver::failed("creating a stream"))?;
         Self::from_cudarc(context, stream)
     }
 
@@ -187,7 +193,7 @@ impl Device {
         let array = array.operand().resolve(self, "array")?;
         match (&self.0.backend, &array.place) {
             (Backend::Gpu(gpu), Place::Gpu(address)) => gpu.read(*address, array.len),
-            (_, Place::Simulated(buffer)) => Ok(simulator::download(buffer, array.len)),
+            (_, Place::Simulated { buffer, .. }) => Ok(buffer.to_vec()),
             (Backend::Simulator, Place::Gpu(_)) => {
                 Err(Error::Internal("an address in the simulator".to_owned()))
             }

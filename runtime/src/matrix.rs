@@ -34,12 +34,7 @@ impl Matrix {
                 need: format!("a row has {cols}: the pitch must be at least that"),
             });
         }
-        let matrix = Self {
-            buffer,
-            rows,
-            cols,
-            pitch,
-        };
+        let matrix = Self { buffer, rows, cols, pitch };
         let needed = extent(rows, cols, pitch)?;
         if matrix.buffer.len() < needed {
             return Err(Error::WrongExtent {
@@ -80,11 +75,7 @@ impl Matrix {
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        Shape {
-            rows: self.rows as u64,
-            cols: self.cols as u64,
-            pitch: self.pitch as u64,
-        }
+        Shape { rows: self.rows as u64, cols: self.cols as u64, pitch: self.pitch as u64 }
     }
 }
 
@@ -108,10 +99,7 @@ impl Device {
             self.upload(elements)?
         } else {
             let mut rows_padded = vec![0.0; product(rows, pitch)?];
-            for (to, from) in rows_padded
-                .chunks_exact_mut(pitch)
-                .zip(elements.chunks_exact(cols))
-            {
+            for (to, from) in rows_padded.chunks_exact_mut(pitch).zip(elements.chunks_exact(cols)) {
                 to[..cols].copy_from_slice(from);
             }
             self.upload(&rows_padded)?
@@ -135,9 +123,7 @@ impl Device {
     /// Those of [`Device::download`].
     pub fn download_matrix(&self, matrix: &Matrix) -> Result<Vec<f32>> {
         let mut elements = self.download(matrix.buffer())?;
-        let Matrix {
-            rows, cols, pitch, ..
-        } = *matrix;
+        let Matrix { rows, cols, pitch, .. } = *matrix;
         if pitch != cols {
             for row in 1..rows {
                 elements.copy_within(row * pitch..row * pitch + cols, row * cols);
@@ -149,13 +135,11 @@ impl Device {
 }
 
 fn padded(cols: usize) -> Result<usize> {
-    cols.checked_next_multiple_of(ROW_ALIGNMENT)
-        .ok_or_else(|| too_large(1, cols))
+    cols.checked_next_multiple_of(ROW_ALIGNMENT).ok_or_else(|| too_large(1, cols))
 }
 
 fn product(rows: usize, pitch: usize) -> Result<usize> {
-    rows.checked_mul(pitch)
-        .ok_or_else(|| too_large(rows, pitch))
+    rows.checked_mul(pitch).ok_or_else(|| too_large(rows, pitch))
 }
 
 /// The elements from the first of the first row to the last of the last row.
@@ -163,9 +147,7 @@ fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
     if rows == 0 || cols == 0 {
         return Ok(0);
     }
-    product(rows - 1, pitch)?
-        .checked_add(cols)
-        .ok_or_else(|| too_large(rows, pitch))
+    product(rows - 1, pitch)?.checked_add(cols).ok_or_else(|| too_large(rows, pitch))
 }
 
 fn too_large(rows: usize, pitch: usize) -> Error {

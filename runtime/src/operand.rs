@@ -4,7 +4,7 @@ use crate::buffer::{Buffer, BufferView, BufferViewMut};
 use crate::device::{Backend, Device};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::sim;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`], a view of a buffer, or a
@@ -59,14 +59,19 @@ pub(crate) enum Place {
     /// An address in GPU memory.
     Gpu(u64),
     /// Simulated memory.
-    Simulated(sim::Buffer),
+    Simulated {
+        /// The elements.
+        buffer: sim::Buffer,
+        /// The distance of the first from the start of its allocation, in elements.
+        offset: u64,
+    },
 }
 
 impl Place {
     pub(crate) fn is_aligned(&self, bytes: u32) -> bool {
         let address = match self {
             Place::Gpu(address) => *address,
-            Place::Simulated(buffer) => buffer.word_offset() as u64 * 4,
+            Place::Simulated { offset, .. } => offset * size_of::<f32>() as u64,
         };
         address.is_multiple_of(u64::from(bytes.max(1)))
     }
@@ -85,22 +90,20 @@ pub(crate) struct Resolved<'a> {
 
 impl<'a> Operand<'a> {
     pub(crate) fn of_buffer(buffer: &'a Buffer, start: usize, len: usize) -> Self {
-        Self {
-            storage: Storage::Buffer { buffer, start, len },
-            shape: None,
-        }
+        Self { storage: Storage::Buffer { buffer, start, len }, shape: None }
     }
 
     pub(crate) fn shaped(self, shape: Shape) -> Self {
-        Self {
-            shape: Some(shape),
-            ..self
-        }
+        Self { shape: Some(shape), ..self }
     }
 
     /// Checks that the operand lives on the device, and has the device's stream wait for work on
     /// it that `cudarc` knows of.
-    pub(crate) fn resolve(self, device: &'a Device, argument: &'static str) -> Result<Resolved<'a>> {
+    pub(crate) fn resolve(
+        self,
+        device: &'a Device,
+        argument: &'static str,
+    ) -> Result<Resolved<'a>> {
         let wrong = |belongs: String| Error::WrongDevice {
             argument,
             device: device.name().to_owned(),
@@ -112,7 +115,7 @@ impl<'a> Operand<'a> {
                 if !buffer.device().is_same(device) {
                     return Err(wrong(format!("another device, {}", buffer.device().name())));
                 }
-                (buffer.place(start), len, None)
+                (buffer.place(start, len)?, len, None)
             }
             (Storage::View(view), Backend::Gpu(gpu)) if gpu.owns(&view) => {
                 let len = view.len();
@@ -128,12 +131,7 @@ impl<'a> Operand<'a> {
                 return Err(wrong("another cudarc context".to_owned()));
             }
         };
-        Ok(Resolved {
-            place,
-            len: len as u64,
-            shape,
-            _used: used,
-        })
+        Ok(Resolved { place, len: len as u64, shape, _used: used })
     }
 }
 
@@ -185,19 +183,13 @@ impl sealed::Output for Matrix {
 
 impl<'a> From<CudaView<'a, f32>> for Operand<'a> {
     fn from(view: CudaView<'a, f32>) -> Self {
-        Self {
-            storage: Storage::View(view),
-            shape: None,
-        }
+        Self { storage: Storage::View(view), shape: None }
     }
 }
 
 impl<'a> From<CudaViewMut<'a, f32>> for Operand<'a> {
     fn from(view: CudaViewMut<'a, f32>) -> Self {
-        Self {
-            storage: Storage::ViewMut(view),
-            shape: None,
-        }
+        Self { storage: Storage::ViewMut(view), shape: None }
     }
 }
 

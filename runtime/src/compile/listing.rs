@@ -32,10 +32,7 @@ pub(super) fn listing(log: &str, name: &str, source: &str) -> String {
 /// The numbers `n` of all `name(n)` in the log.
 fn named_lines(log: &str, name: &str) -> BTreeSet<usize> {
     let number = |rest: &str| rest.split_once(')')?.0.parse::<usize>().ok();
-    log.split(&format!("{name}("))
-        .skip(1)
-        .filter_map(number)
-        .collect()
+    log.split(&format!("{name}(")).skip(1).filter_map(number).collect()
 }
 
 #[cfg(test)]
@@ -64,10 +61,7 @@ mod tests {
     #[test]
     fn a_log_that_names_no_line_stands_alone() {
         assert_eq!(listing("bad option", "k.cu", SOURCE), "bad option");
-        assert_eq!(
-            listing("k.cu(99): past the end", "k.cu", SOURCE),
-            "k.cu(99): past the end"
-        );
+        assert_eq!(listing("k.cu(99): past the end", "k.cu", SOURCE), "k.cu(99): past the end");
         assert_eq!(listing("k.cu(", "k.cu", SOURCE), "k.cu(");
     }
 }

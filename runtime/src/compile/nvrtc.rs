@@ -44,9 +44,7 @@ pub(super) struct Nvrtc {
 pub(super) fn get() -> Result<&'static Nvrtc> {
     static NVRTC: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
     let found = NVRTC.get_or_init(|| Places::from_env().find(Nvrtc::load));
-    found.as_ref().map_err(|searched| Error::NvrtcMissing {
-        searched: searched.clone(),
-    })
+    found.as_ref().map_err(|searched| Error::NvrtcMissing { searched: searched.clone() })
 }
 
 #[allow(unsafe_code, reason = "NVRTC is a C library, loaded at run time")]
@@ -137,16 +135,11 @@ impl Nvrtc {
         if status != SUCCESS {
             return Err(failed(self.describe(status), ""));
         }
-        let program = Program {
-            nvrtc: self,
-            handle,
-        };
+        let program = Program { nvrtc: self, handle };
         // SAFETY: the handle is live, and the pointers are to `flag_count` NUL-terminated strings.
         let status = unsafe { (self.compile)(handle, flag_count, flag_pointers.as_ptr()) };
         let log = program.bytes(self.log_size, self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log)
-            .trim_end_matches('\0')
-            .to_owned();
+        let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
         if status != SUCCESS {
             return Err(failed(self.describe(status), &log));
         }
@@ -192,11 +185,7 @@ impl Program<'_> {
         let mut bytes = vec![0_u8; len];
         // SAFETY: the buffer has as many bytes as the library said it will write.
         let status = unsafe { content(self.handle, bytes.as_mut_ptr().cast()) };
-        if status == SUCCESS {
-            Ok(bytes)
-        } else {
-            Err(status)
-        }
+        if status == SUCCESS { Ok(bytes) } else { Err(status) }
     }
 }
 
@@ -221,7 +210,5 @@ fn open(path: &Path) -> Result<Library, String> {
 #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller vouches for the type.
-    unsafe { library.get::<F>(name) }
-        .map(|symbol| *symbol)
-        .map_err(|error| error.to_string())
+    unsafe { library.get::<F>(name) }.map(|symbol| *symbol).map_err(|error| error.to_string())
 }

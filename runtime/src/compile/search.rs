@@ -158,10 +158,8 @@ fn file_name(path: &Path) -> Option<&str> {
 
 /// The package directories of a virtual environment.
 fn site_packages(root: &Path) -> Vec<PathBuf> {
-    let mut dirs: Vec<PathBuf> = entries(&root.join("lib"))
-        .into_iter()
-        .map(|python| python.join("site-packages"))
-        .collect();
+    let mut dirs: Vec<PathBuf> =
+        entries(&root.join("lib")).into_iter().map(|python| python.join("site-packages")).collect();
     dirs.push(root.join("Lib").join("site-packages"));
     dirs.retain(|dir| dir.is_dir());
     dirs
@@ -281,10 +279,7 @@ mod tests {
 
     #[test]
     fn a_missing_interpreter_is_no_error() {
-        let places = Places {
-            python: Some("gemm-no-such-interpreter"),
-            ..Places::default()
-        };
+        let places = Places { python: Some("gemm-no-such-interpreter"), ..Places::default() };
         assert_eq!(all(&places), (Vec::new(), Vec::new()));
     }
 }

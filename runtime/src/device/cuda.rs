@@ -4,25 +4,19 @@
 //! stream's order is all the synchronisation they need. A user's slices may be used on other streams
 //! of the context: for those `cudarc`'s events are waited for and recorded, see [`Gpu::pass`].
 
+mod code;
+mod memory;
+
+pub(crate) use memory::{Allocation, Workspace};
+
 use super::driver::failed;
 use crate::cache::Cache;
-use crate::compile::{self, Arch};
+use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::launch::{Argument, Grid};
-use crate::operand::Place;
-use crate::program::Variant;
-use cudarc::driver::sys::{
-    CUdevice_attribute as DeviceAttribute, CUfunction_attribute as FunctionAttribute, CUresult,
-    CUstreamCaptureStatus,
-};
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceSlice, DriverError,
-    LaunchConfig, PushKernelArg, SyncOnDrop, result,
-};
-use cudarc::nvrtc::Ptx;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
+use cudarc::driver::{CudaContext, CudaStream, DeviceSlice, SyncOnDrop};
+use memory::ScratchPool;
+use std::sync::{Arc, Mutex};
 
 /// `CU_STREAM_PER_THREAD`: another stream in each thread that uses it.
 const PER_THREAD_STREAM: usize = 2;
@@ -35,31 +29,9 @@ pub(crate) struct Gpu {
     cache: Cache,
     scratch: Mutex<ScratchPool>,
     stream: Arc<CudaStream>,
+    /// A stream of the context that nothing is ordered by.
+    bystander: Arc<CudaStream>,
     context: Arc<CudaContext>,
-}
-
-/// Scratch memory by buffer number and binary logarithm of the length. Entries are never replaced:
-/// a captured graph may refer to them.
-type ScratchPool = HashMap<(usize, u32), Allocation>;
-
-/// An allocation of the device's stream.
-pub(crate) struct Allocation {
-    slice: CudaSlice<f32>,
-    address: u64,
-}
-
-impl Allocation {
-    /// The address of its first element, a multiple of 256.
-    pub(crate) fn address(&self) -> u64 {
-        self.address
-    }
-}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        // `cudarc` frees in the current context, and this may be a thread that has none.
-        _ = self.slice.context().bind_to_thread();
-    }
 }
 
 impl Gpu {
@@ -84,19 +56,19 @@ impl Gpu {
             let value = value.map_err(failed("reading the GPU's properties"))?;
             Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
         };
-        let major = attribute(DeviceAttribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = attribute(DeviceAttribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        let shared_limit = attribute(
-            DeviceAttribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-        )?;
+        let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let shared_limit =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         Ok(Self {
             name: context.name().map_err(failed("reading the GPU's name"))?,
             arch: Arch::sm(major * 10 + minor),
-            multiprocessors: attribute(DeviceAttribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             shared_limit: shared_limit.into(),
             cache,
             scratch: Mutex::default(),
             stream,
+            bystander: context.per_thread_stream(),
             context,
         })
     }
@@ -162,8 +134,6 @@ impl Gpu {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.stream
-            .synchronize()
-            .map_err(failed("waiting for the stream"))
+        self.stream.synchronize().map_err(failed("waiting for the stream"))
     }
 }

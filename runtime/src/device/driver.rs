@@ -17,7 +17,6 @@ const NEWEST_FUNCTIONS: &[&str] = &[
     "cuModuleLoadData",
     "cuLaunchKernel",
     "cuDevicePrimaryCtxRelease_v2",
-    "cuEventElapsedTime_v2",
 ];
 
 /// Whether the driver's library can be loaded.
@@ -51,9 +50,8 @@ fn check_library() -> Result<()> {
         if !is_installed() {
             return Err("its library (libcuda.so.1 or nvcuda.dll) cannot be loaded".to_owned());
         }
-        first_missing_function().map_or(Ok(()), |name| {
-            Err(format!("the installed one is too old: it has no {name}"))
-        })
+        first_missing_function()
+            .map_or(Ok(()), |name| Err(format!("the installed one is too old: it has no {name}")))
     });
     outcome.clone().map_err(|reason| Error::DriverMissing { reason })
 }
@@ -62,10 +60,7 @@ fn check_library() -> Result<()> {
 fn first_missing_function() -> Option<&'static str> {
     let names = ["cuda", "nvcuda"].map(cudarc::get_lib_name_candidates);
     // SAFETY: as in `is_installed`; the names are those that `cudarc` tries, in its order.
-    let library = names
-        .iter()
-        .flatten()
-        .find_map(|name| unsafe { Library::new(name) }.ok())?;
+    let library = names.iter().flatten().find_map(|name| unsafe { Library::new(name) }.ok())?;
     NEWEST_FUNCTIONS.iter().copied().find(|name| {
         // SAFETY: the symbol is looked up and not called.
         unsafe { library.get::<unsafe extern "C" fn()>(*name) }.is_err()
@@ -79,10 +74,6 @@ pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Er
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => "the driver has no explanation".to_owned(),
         };
-        Error::Driver {
-            doing: doing.into(),
-            code: format!("{:?}", error.0),
-            text,
-        }
+        Error::Driver { doing: doing.into(), code: format!("{:?}", error.0), text }
     }
 }
