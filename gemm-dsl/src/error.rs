@@ -1,5 +1,9 @@
 //! What is wrong with a spec. Every message of the grammar and of the plans is worded here.
 
+pub(crate) mod name;
+pub(crate) mod reduce;
+pub(crate) mod sgemm;
+
 use crate::ir::IrError;
 use std::fmt;
 
