@@ -49,12 +49,7 @@ impl SpecError {
     }
 
     fn new(keys: &[&'static str], site: Site, message: String) -> Self {
-        Self {
-            keys: keys.to_vec(),
-            site,
-            message,
-            excerpt: None,
-        }
+        Self { keys: keys.to_vec(), site, message, excerpt: None }
     }
 
     /// The key that the fault belongs to, if it is about a known key.
@@ -90,22 +85,13 @@ impl SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        let Some(Excerpt {
-            line,
-            column,
-            width,
-            text,
-        }) = &self.excerpt
-        else {
+        let Some(Excerpt { line, column, width, text }) = &self.excerpt else {
             return Ok(());
         };
         let margin = " ".repeat(line.to_string().len());
         let indent = " ".repeat(column - 1);
         let carets = "^".repeat(*width);
-        write!(
-            f,
-            "\n{margin} |\n{line} | {text}\n{margin} | {indent}{carets}"
-        )
+        write!(f, "\n{margin} |\n{line} | {text}\n{margin} | {indent}{carets}")
     }
 }
 
@@ -129,20 +115,14 @@ impl SpecErrors {
         let mut faults = faults.into_iter();
         match faults.next() {
             None => Ok(()),
-            Some(first) => Err(Self {
-                first,
-                rest: faults.collect(),
-            }),
+            Some(first) => Err(Self { first, rest: faults.collect() }),
         }
     }
 }
 
 impl From<SpecError> for SpecErrors {
     fn from(first: SpecError) -> Self {
-        Self {
-            first,
-            rest: Vec::new(),
-        }
+        Self { first, rest: Vec::new() }
     }
 }
 

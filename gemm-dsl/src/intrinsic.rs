@@ -64,11 +64,7 @@ pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
 /// The value itself, or the canonical NaN for any NaN.
 #[inline(always)]
 pub fn canonical(value: f32) -> f32 {
-    if value.is_nan() {
-        f32::from_bits(CANONICAL_NAN)
-    } else {
-        value
-    }
+    if value.is_nan() { f32::from_bits(CANONICAL_NAN) } else { value }
 }
 
 fn fma([a, b, c]: [f32; 3]) -> f32 {

@@ -24,7 +24,8 @@
 //! The buffer's [`Layout`] alone says where that element lies: padding, transposition and pitch
 //! change no other code. A vector access covers four consecutive elements of the physically
 //! last dimension and is aligned to 16 bytes. An index outside the logical extents is an error even
-//! where it hits allocated memory. Shared memory and register arrays start uninitialised.
+//! where it hits allocated memory. Shared memory starts uninitialised, and so do
+//! register arrays unless their declaration says otherwise.
 //!
 //! **Ordering.** Accesses of two agents are ordered only through synchronisation: program order
 //! within a thread, [`Stmt::Barrier`] among all threads of its scope, and for an asynchronous copy
@@ -212,10 +213,12 @@ pub enum Stmt {
         /// Its new value.
         value: Expr,
     },
-    /// Declares a register array, uninitialised, one per thread.
+    /// Declares a register array, one per thread.
     Registers {
         /// A buffer in [`Space::Register`], visible to the end of the enclosing block.
         buffer: BufferId,
+        /// Whether its elements start as +0; else they start uninitialised.
+        zeroed: bool,
     },
     /// Writes one element, or four consecutive ones.
     Store {
@@ -324,6 +327,15 @@ pub enum Requirement {
         /// The divisor.
         of: u64,
     },
+    /// A scalar parameter lies between two bounds, both included.
+    Range {
+        /// The parameter.
+        scalar: Scalar,
+        /// The least value.
+        min: u64,
+        /// The greatest value.
+        max: u64,
+    },
 }
 
 /// Grid and block of a kernel. The grid is in expressions over its scalar parameters.
@@ -363,6 +375,8 @@ pub struct Kernel {
     pub buffers: Vec<Buffer>,
     /// Grid, block and occupancy.
     pub geometry: Geometry,
+    /// The number of threads as an expression over the constants, for `__launch_bounds__`.
+    pub launch_bounds: Option<Expr>,
     /// What a launch must satisfy.
     pub requires: Vec<Requirement>,
     /// The body.

@@ -50,17 +50,12 @@ pub enum Layout {
 impl Layout {
     /// The C array that follows the logical order of `rank` dimensions, unpadded.
     pub fn row_major(rank: usize) -> Layout {
-        Layout::Array {
-            order: (0..rank).collect(),
-            pad: Expr::I32(0),
-        }
+        Layout::Array { order: (0..rank).collect(), pad: Expr::I32(0) }
     }
 
     /// One dimension of consecutive elements.
     pub fn linear() -> Layout {
-        Layout::Strided {
-            strides: Vec::new(),
-        }
+        Layout::Strided { strides: Vec::new() }
     }
 }
 

@@ -48,10 +48,7 @@ impl ReduceSpec {
             (false, true) => Finish::UnrolledWarp,
             (false, false) => Finish::Tree,
         };
-        Ok(ReducePlan {
-            spec: self.clone(),
-            finish,
-        })
+        Ok(ReducePlan { spec: self.clone(), finish })
     }
 }
 

@@ -93,10 +93,7 @@ impl SgemmSpec {
                 })
             }
         };
-        Ok(SgemmPlan {
-            spec: self.clone(),
-            shape,
-        })
+        Ok(SgemmPlan { spec: self.clone(), shape })
     }
 }
 

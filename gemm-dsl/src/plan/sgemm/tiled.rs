@@ -107,10 +107,7 @@ impl TiledPlan {
             pad_a: spec.pad_a,
             pad_b: spec.pad_b,
             pipeline: match (spec.stages, spec.double_buffer, spec.prefetch) {
-                (Some(stages), _, _) => Pipeline::Async {
-                    stages,
-                    spread: spec.spread,
-                },
+                (Some(stages), _, _) => Pipeline::Async { stages, spread: spec.spread },
                 (None, true, _) => Pipeline::DoubleBuffer,
                 (None, false, true) => Pipeline::Prefetch,
                 (None, false, false) => Pipeline::Single,
@@ -122,10 +119,7 @@ impl TiledPlan {
 
     /// The same geometry with 4-byte accesses to global memory.
     pub(super) fn with_scalar_global(self) -> Self {
-        Self {
-            global_vectors: false,
-            ..self
-        }
+        Self { global_vectors: false, ..self }
     }
 
     /// Threads of a block, at most 1024; a multiple of 32 if there is a warp tile.
