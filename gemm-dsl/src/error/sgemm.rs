@@ -11,17 +11,11 @@ pub(crate) fn zero_dimension(key: &'static str, size: String) -> SpecError {
 }
 
 pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> SpecError {
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {number}`: {why}; use {least} or more"),
-    )
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {least} or more"))
 }
 
 pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {number}`: {why}; use {most} or less"),
-    )
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
 }
 
 pub(crate) fn needs_tile(key: &'static str) -> SpecError {
@@ -72,16 +66,7 @@ pub(crate) fn spread_without_stages() -> SpecError {
 
 pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
     SpecError::at_key(
-        &[
-            "float4",
-            "tile",
-            "thread",
-            "map",
-            "transpose",
-            "pad_a",
-            "pad_b",
-            "stages",
-        ],
+        &["float4", "tile", "thread", "map", "transpose", "pad_a", "pad_b", "stages"],
         format!(
             "`float4` has nothing to act on: with these paddings, `thread` and `map`, no access \
              of `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
@@ -295,11 +280,7 @@ pub(crate) fn registers(r: &Registers) -> SpecError {
     };
     SpecError::at_value(
         &[
-            if r.thread.area() > 1 {
-                "thread"
-            } else {
-                "partials"
-            },
+            if r.thread.area() > 1 { "thread" } else { "partials" },
             "partials",
             "tile",
             "block",
@@ -385,14 +366,7 @@ pub(crate) fn resident_threads(blocks: u32, threads: u64) -> SpecError {
 
 pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError {
     SpecError::at_value(
-        &[
-            "blocks_per_sm",
-            "tile",
-            "pad_a",
-            "pad_b",
-            "stages",
-            "double_buffer",
-        ],
+        &["blocks_per_sm", "tile", "pad_a", "pad_b", "stages", "double_buffer"],
         format!(
             "`blocks_per_sm: {blocks}` with {bytes} bytes of shared memory a block and 1024 that \
              the system reserves is {} bytes, and a multiprocessor has at most 233472 (228 KiB); \

@@ -57,9 +57,9 @@ fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
     match block {
         0 => faults.0.push(error::block_zero()),
         1..32 => faults.0.push(error::block_small(block)),
-        32..=1024 => faults.require(block.is_power_of_two(), || {
-            error::block_not_power_of_two(block)
-        }),
+        32..=1024 => {
+            faults.require(block.is_power_of_two(), || error::block_not_power_of_two(block))
+        }
         1025.. => faults.0.push(error::block_large(block)),
     }
 }
@@ -80,18 +80,14 @@ fn check_finish(spec: &ReduceSpec, faults: &mut Faults) {
         faults.0.push(error::last_warp_and_shuffle());
     } else if spec.unroll_last_warp {
         if faults.sound(&["block"]) {
-            faults.require(spec.block >= 64, || {
-                error::last_warp_without_tree(spec.block)
-            });
+            faults.require(spec.block >= 64, || error::last_warp_without_tree(spec.block));
         }
         faults.require(spec.tree != Tree::InterleavedDivergent, || {
             error::last_warp_of_divergent_tree()
         });
     }
     if spec.shuffle {
-        faults.require(spec.tree == Tree::Sequential, || {
-            error::tree_and_shuffle(spec.tree)
-        });
+        faults.require(spec.tree == Tree::Sequential, || error::tree_and_shuffle(spec.tree));
     }
 }
 

@@ -56,16 +56,8 @@ fn dimensions(spec: &SgemmSpec, faults: &mut Faults) {
         }
     };
     let rect = |r: Rect| (r.to_string(), r.m > 0 && r.n > 0);
-    require(
-        "block",
-        spec.block
-            .map(|b| (b.to_string(), b.rows > 0 && b.cols > 0)),
-    );
-    require(
-        "tile",
-        spec.tile
-            .map(|t| (t.to_string(), t.m > 0 && t.n > 0 && t.k > 0)),
-    );
+    require("block", spec.block.map(|b| (b.to_string(), b.rows > 0 && b.cols > 0)));
+    require("tile", spec.tile.map(|t| (t.to_string(), t.m > 0 && t.n > 0 && t.k > 0)));
     require("thread", Some(rect(spec.thread)));
     require("warp", spec.warp.map(rect));
 }
@@ -76,56 +68,16 @@ fn numbers(spec: &SgemmSpec, faults: &mut Faults) {
             faults.0.push(error::below(key, number, least, why));
         }
     };
-    at_least(
-        "coarsen",
-        Some(spec.coarsen),
-        1,
-        "a thread computes at least one element",
-    );
-    at_least(
-        "unroll",
-        spec.unroll,
-        1,
-        "a round of the loop does at least one step",
-    );
-    at_least(
-        "partials",
-        Some(spec.partials),
-        1,
-        "an element needs at least one sum",
-    );
-    at_least(
-        "stages",
-        spec.stages,
-        2,
-        "a pipeline fills one buffer while another is used",
-    );
-    at_least(
-        "spread",
-        Some(spec.spread),
-        1,
-        "copies are issued in at least one step",
-    );
-    at_least(
-        "raster",
-        spec.raster,
-        1,
-        "a group has at least one tile row",
-    );
-    at_least(
-        "blocks_per_sm",
-        Some(spec.blocks_per_sm),
-        1,
-        "at least one block must fit",
-    );
+    at_least("coarsen", Some(spec.coarsen), 1, "a thread computes at least one element");
+    at_least("unroll", spec.unroll, 1, "a round of the loop does at least one step");
+    at_least("partials", Some(spec.partials), 1, "an element needs at least one sum");
+    at_least("stages", spec.stages, 2, "a pipeline fills one buffer while another is used");
+    at_least("spread", Some(spec.spread), 1, "copies are issued in at least one step");
+    at_least("raster", spec.raster, 1, "a group has at least one tile row");
+    at_least("blocks_per_sm", Some(spec.blocks_per_sm), 1, "at least one block must fit");
     if let Some(unroll) = spec.unroll {
         faults.require(unroll <= MAX_UNROLL, || {
-            error::above(
-                "unroll",
-                unroll,
-                MAX_UNROLL,
-                "the loop body would be too long to compile",
-            )
+            error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
         });
     }
 }
@@ -138,9 +90,7 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     let mut given = given.into_iter().filter_map(|(key, on)| on.then_some(key));
     if let Some(first) = given.next() {
-        faults
-            .0
-            .extend(given.map(|key| error::two_pipelines(key, first)));
+        faults.0.extend(given.map(|key| error::two_pipelines(key, first)));
     }
 }
 
@@ -174,11 +124,7 @@ fn belongs_to_naive(spec: &SgemmSpec, faults: &mut Faults) {
             "the threads of a tiled kernel follow from `tile` and `thread`; leave it out",
         ),
         ("lanes", spec.lanes != Lanes::N, "leave it out"),
-        (
-            "coarsen",
-            spec.coarsen != 1,
-            "use `thread: 1x4` for four elements of a row",
-        ),
+        ("coarsen", spec.coarsen != 1, "use `thread: 1x4` for four elements of a row"),
     ];
     for (key, given, instead) in given {
         if given && faults.sound(&[key]) {
@@ -190,17 +136,16 @@ fn belongs_to_naive(spec: &SgemmSpec, faults: &mut Faults) {
 fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
     let thread = spec.thread;
     if spec.order != Order::Row {
-        faults.require(thread.m > 1 && thread.n > 1, || {
-            error::order_of_one_line(spec.order, thread)
-        });
+        faults
+            .require(thread.m > 1 && thread.n > 1, || error::order_of_one_line(spec.order, thread));
     }
     match spec.map {
         Map::Blocked => {}
         map if thread.area() == 1 => faults.0.push(error::map_of_one(map)),
         Map::Strided => {}
-        Map::Split => faults.require(thread.m % 4 == 0 && thread.n % 4 == 0, || {
-            error::split_thread(thread)
-        }),
+        Map::Split => {
+            faults.require(thread.m % 4 == 0 && thread.n % 4 == 0, || error::split_thread(thread))
+        }
     }
 }
 
@@ -221,9 +166,7 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
     if thread.area() > 0 && faults.sound(&["thread"]) {
         if warp.m % thread.m != 0 || warp.n % thread.n != 0 {
-            faults
-                .0
-                .push(error::thread_does_not_divide_warp(warp, thread));
+            faults.0.push(error::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
             faults.require(lanes == 32, || error::warp_lanes(warp, thread));
@@ -242,9 +185,7 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.require(spec.spread == 1, error::spread_without_stages);
         }
     } else if faults.sound(&["spread", "tile"]) {
-        faults.require(spec.spread <= tile.k, || {
-            error::spread_beyond_tile(spec.spread, tile.k)
-        });
+        faults.require(spec.spread <= tile.k, || error::spread_beyond_tile(spec.spread, tile.k));
     }
     if faults.sound(&["partials", "tile"]) {
         faults.require(tile.k % spec.partials == 0, || {
@@ -264,32 +205,20 @@ fn partials_and_unroll(spec: &SgemmSpec, faults: &mut Faults) {
 }
 
 /// The keys that the sum of shared memory rests on.
-const SHARED_KEYS: [&str; 6] = [
-    "tile",
-    "transpose",
-    "pad_a",
-    "pad_b",
-    "double_buffer",
-    "stages",
-];
+const SHARED_KEYS: [&str; 6] = ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages"];
 
 fn shared_sum(spec: &SgemmSpec, tile: Tile, buffers: u32) -> SharedSum {
     let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
     let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
     SharedSum {
         buffers,
-        a: if spec.transpose {
-            (k, m + pad_a)
-        } else {
-            (m, k + pad_a)
-        },
+        a: if spec.transpose { (k, m + pad_a) } else { (m, k + pad_a) },
         b: (k, n + pad_b),
     }
 }
 
 fn buffers(spec: &SgemmSpec) -> u32 {
-    spec.stages
-        .unwrap_or(if spec.double_buffer { 2 } else { 1 })
+    spec.stages.unwrap_or(if spec.double_buffer { 2 } else { 1 })
 }
 
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
@@ -302,27 +231,17 @@ fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let bare = spec.clone().pad_a(0).pad_b(0);
     let single = shared_sum(spec, tile, 1);
     let (guilty, remedy) = if fits(&shared_sum(&bare, tile, sum.buffers)) {
-        let guilty = if spec.pad_a >= spec.pad_b {
-            "pad_a"
-        } else {
-            "pad_b"
-        };
+        let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
         (guilty, "use less padding".to_owned())
     } else if spec.stages.is_some() {
         let most = u128::from(MAX_SHARED_BYTES) / single.total().max(1);
         if most >= 2 {
-            (
-                "stages",
-                format!("use `stages: {most}` or less, or a smaller tile"),
-            )
+            ("stages", format!("use `stages: {most}` or less, or a smaller tile"))
         } else {
             ("tile", "use a smaller tile".to_owned())
         }
     } else if spec.double_buffer && fits(&single) {
-        (
-            "double_buffer",
-            "leave `double_buffer` out, or use a smaller tile".to_owned(),
-        )
+        ("double_buffer", "leave `double_buffer` out, or use a smaller tile".to_owned())
     } else {
         ("tile", "use a smaller tile".to_owned())
     };
@@ -347,14 +266,10 @@ fn vectors(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     };
     if plan.a_global_vector() {
-        faults.require(tile.k % 4 == 0, || {
-            error::float4_width('A', 'K', tile, tile.k)
-        });
+        faults.require(tile.k % 4 == 0, || error::float4_width('A', 'K', tile, tile.k));
     }
     if plan.b_global_vector() {
-        faults.require(tile.n % 4 == 0, || {
-            error::float4_width('B', 'N', tile, tile.n)
-        });
+        faults.require(tile.n % 4 == 0, || error::float4_width('B', 'N', tile, tile.n));
     }
     let acts = plan.a_global_vector()
         || plan.b_global_vector()
@@ -403,9 +318,7 @@ fn threads(spec: &SgemmSpec, faults: &mut Faults) {
     {
         let bytes = shared_sum(spec, tile, buffers(spec)).total();
         let most = SM_SHARED_BYTES / (bytes + RESERVED_SHARED_BYTES);
-        faults.require(u128::from(blocks) <= most, || {
-            error::resident_shared(blocks, bytes, most)
-        });
+        faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
     }
     if faults.sound(&["blocks_per_sm", "partials", "thread"]) {
         registers(spec, threads, faults);
@@ -449,10 +362,9 @@ fn extents(spec: &SgemmSpec, faults: &mut Faults) {
         (None, block) => (block.rows, block.cols),
     };
     if spec.tile.is_none() {
-        faults.require(
-            u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT,
-            || error::too_wide("coarsen", spec.coarsen, cols, "columns"),
-        );
+        faults.require(u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT, || {
+            error::too_wide("coarsen", spec.coarsen, cols, "columns")
+        });
     }
     if let Some(raster) = spec.raster
         && faults.sound(&["tile"])
