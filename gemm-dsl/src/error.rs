@@ -1,5 +1,10 @@
 //! What is wrong with a spec. Every message of the grammar and of the plans is worded here.
 
+pub(crate) mod name;
+pub(crate) mod reduce;
+pub(crate) mod sgemm;
+pub(crate) mod syntax;
+
 use crate::ir::IrError;
 use std::fmt;
 
@@ -101,7 +106,7 @@ pub struct SpecErrors {
 }
 
 impl SpecErrors {
-    /// The faults, in the order of the text or of the keys.
+    /// The faults: those of the text from first to last, then those of the plan.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
         std::iter::once(&self.first).chain(&self.rest)
     }

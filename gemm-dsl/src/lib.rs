@@ -5,7 +5,29 @@ pub mod error;
 pub mod intrinsic;
 pub mod ir;
 pub mod lower;
+pub mod parse;
 pub mod plan;
 pub mod spec;
 
 pub use error::{SpecError, SpecErrors};
+
+/// What a macro call leaves in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// The canonical line of the DSL.
+    pub line: String,
+    /// The CUDA C text of the preferred kernel.
+    pub source: String,
+}
+
+/// Runs the pipeline from a spec to its text.
+///
+/// # Errors
+/// All of the spec's faults.
+pub fn generate(spec: &impl spec::Spec) -> Result<Generated, SpecErrors> {
+    let program = spec.program()?;
+    Ok(Generated {
+        line: spec.to_string(),
+        source: cuda::source(&program.kernel),
+    })
+}

@@ -24,4 +24,23 @@ pub use sgemm::{Bounds, Lanes, Map, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::UnknownWord;
 
+use crate::error::SpecErrors;
+use crate::ir::Program;
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+/// What the specs of all macros have in common.
+pub trait Spec:
+    Clone + PartialEq + Debug + Display + FromStr<Err = SpecErrors> + Send + Sync + 'static
+{
+    /// The name of the macro that takes the spec, without the `!`.
+    const MACRO: &'static str;
+
+    /// The kernels and launches that compute it.
+    ///
+    /// # Errors
+    /// All of the spec's faults.
+    fn program(&self) -> Result<Program, SpecErrors>;
+}
+
 pub(crate) use table::{Datum, Family, Key, Kind};

@@ -1,10 +1,37 @@
 //! The plan of a matrix product.
+//!
+//! A matrix product is sound when
+//!
+//! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
+//!   1024), `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
+//!   given, is a free identifier of CUDA C++.
+//! * **Every key acts.** Without `tile` there is no `thread`, `map`, `float4`, `transpose`,
+//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
+//!   it no `block`, `lanes` and `coarsen`. `map` needs a thread with more than one element,
+//!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
+//!   access that it can widen.
+//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given.
+//! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
+//!   is 32 thread tiles. `map: split` needs thread tiles in multiples of 4. `partials` divides
+//!   the tile's K and `unroll`. `spread` is at most the tile's K.
+//! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
+//!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
+//!   to be 16 bytes wide is 4 bytes wide: see the methods of [`TiledPlan`].
+//! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
+//!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
+//!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
+//!   255: its sums, its fragments (twice under `stages`) and its share of a prefetched tile fit.
+//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows, are at most 2^30.
+//!
+//! Nothing else is refused. A copy with fewer accesses than threads, or a number of them that does
+//! not divide among the threads, is predicated; a block need not be a multiple of a warp.
 
+mod check;
 mod tiled;
 
 pub use tiled::{Pipeline, TiledPlan, WarpTile};
 
-use super::facts;
+use super::{Faults, facts};
 use crate::error::SpecErrors;
 use crate::spec::{Bounds, Lanes, SgemmSpec};
 
@@ -51,6 +78,9 @@ impl SgemmSpec {
     /// # Errors
     /// All of the spec's faults.
     pub fn plan(&self) -> Result<SgemmPlan, SpecErrors> {
+        let mut faults = Faults::default();
+        check::check(self, &mut faults);
+        faults.finish()?;
         let shape = match self.tile {
             Some(tile) => Shape::Tiled(TiledPlan::new(self, tile)),
             None => {

@@ -30,7 +30,7 @@ words! {
 
 spec! {
     /// A reduction of an `f32` array: one value per block, then one value in all.
-    ReduceSpec for "reduce_kernel" {
+    ReduceSpec for "reduce_kernel", crate::lower::reduce {
         /// The operator.
         op(Op): Op = Op::Sum, "";
         /// Threads of a block: a power of two from 32 to 1024.

@@ -54,7 +54,7 @@ spec! {
     /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`, row-major.
     ///
     /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory.
-    SgemmSpec for "sgemm_kernel" {
+    SgemmSpec for "sgemm_kernel", crate::lower::sgemm {
         /// Threads of a block that stages nothing in shared memory; 16x16 if neither this nor a
         /// tile is given.
         block(Block): Option<Block> = None, "";

@@ -1,5 +1,7 @@
 //! The tables that specs are declared by.
 
+use super::Spec;
+use crate::error::SpecErrors;
 use std::fmt;
 use thiserror::Error;
 
@@ -106,11 +108,11 @@ pub(crate) struct Key<S> {
 }
 
 /// A spec as the grammar sees it.
-pub(crate) trait Family: Clone + Default + 'static {
-    /// The macro that takes the spec.
-    const MACRO: &'static str;
+pub(crate) trait Family: Spec + Default {
     /// Every key, in the order in which they are printed.
     const KEYS: &'static [Key<Self>];
+    /// Whether the spec has a plan.
+    fn check(&self) -> Result<(), SpecErrors>;
 }
 
 /// Prints the fields that differ from the default, in the table's order.
@@ -212,10 +214,10 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Declares a spec: for each key its name, the type a setter takes, the type of the field, its
+/// Declares a spec: its macro, its lowering, and for each key its name, the type a setter takes, the type of the field, its
 /// default and its tag in a kernel's derived name. Every spec starts with the key `name`.
 macro_rules! spec {
-    ($(#[$doc:meta])* $spec:ident for $macro:literal {
+    ($(#[$doc:meta])* $spec:ident for $macro:literal, $lower:path {
         $($(#[$key_doc:meta])* $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal;)*
     }) => {
         $(#[$doc])*
@@ -251,17 +253,37 @@ macro_rules! spec {
             )*
         }
 
-        impl $crate::spec::table::Family for $spec {
+        impl $crate::spec::Spec for $spec {
             const MACRO: &'static str = $macro;
+
+            fn program(&self) -> Result<$crate::ir::Program, $crate::error::SpecErrors> {
+                Ok($lower(&self.plan()?)?)
+            }
+        }
+
+        impl $crate::spec::table::Family for $spec {
             const KEYS: &'static [$crate::spec::table::Key<Self>] = &[
                 $crate::spec::table::spec!(@key name, Option<String>, None::<String>, ""),
                 $($crate::spec::table::spec!(@key $key, $ty, $default, $tag),)*
             ];
+
+            fn check(&self) -> Result<(), $crate::error::SpecErrors> {
+                self.plan().map(drop)
+            }
         }
 
+        /// The line of the DSL: the keys that differ from the default, in the order of the fields.
         impl ::std::fmt::Display for $spec {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 $crate::spec::table::line(self, f)
+            }
+        }
+
+        /// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
+        impl ::std::str::FromStr for $spec {
+            type Err = $crate::error::SpecErrors;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::parse::from_text(text)
             }
         }
     };
