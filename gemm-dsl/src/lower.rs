@@ -2,5 +2,7 @@
 //! rewritten afterwards.
 
 mod reduce;
+mod sgemm;
 
 pub use reduce::reduce;
+pub use sgemm::sgemm;
