@@ -27,6 +27,7 @@ impl Accumulators {
         });
         let (rows, cols) = (tall.then_some(tiled.tm), wide.then_some(tiled.tn));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
+        k.comment("The sums of this thread.");
         let place = if dims.is_empty() {
             Sums::One(k.mut_("acc", 0.0))
         } else {
