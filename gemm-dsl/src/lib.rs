@@ -2,3 +2,5 @@
 
 pub mod intrinsic;
 pub mod ir;
+#[cfg(feature = "sim")]
+pub mod sim;
