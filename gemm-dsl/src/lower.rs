@@ -2,13 +2,7 @@
 //! rewritten afterwards.
 
 mod reduce;
+mod sgemm;
 
 pub use reduce::reduce;
-
-/// Placeholder until the lowering of products is merged.
-pub fn sgemm(plan: &crate::plan::SgemmPlan) -> Result<crate::ir::Program, crate::ir::IrError> {
-    Err(crate::ir::IrError {
-        kernel: plan.kernel_name(),
-        rule: "products are not lowered yet".into(),
-    })
-}
+pub use sgemm::sgemm;

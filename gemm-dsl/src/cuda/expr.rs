@@ -63,6 +63,26 @@ fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
 
+/// The functions that spell 16-byte accesses.
+pub(super) const LOAD4: &str = "load4";
+pub(super) const STORE4: &str = "store4";
+
+/// Their definitions.
+pub(super) const LOAD4_DEFINITION: &str = "\
+// Reads four floats by one 16-byte access.
+__device__ __forceinline__ float4 load4(const float* from)
+{
+    return *reinterpret_cast<const float4*>(from);
+}
+";
+pub(super) const STORE4_DEFINITION: &str = "\
+// Writes four floats by one 16-byte access.
+__device__ __forceinline__ void store4(float* to, float4 value)
+{
+    *reinterpret_cast<float4*>(to) = value;
+}
+";
+
 /// The text of an expression that stands alone.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
     if let Expr::Special(s) = e { special(*s).to_owned() } else { print(k, e).0 }
@@ -111,16 +131,6 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
             let offset = offset.map(|o| text(k, &o)).unwrap_or_default();
             format!("{}[{offset}]", buffer.name)
         }
-    }
-}
-
-/// An access as an lvalue of its own width.
-pub(super) fn place(k: &Kernel, access: &Access, written: bool) -> String {
-    let element = element(k, access);
-    match (access.lanes, written) {
-        (4, true) => format!("*reinterpret_cast<float4*>(&{element})"),
-        (4, false) => format!("*reinterpret_cast<const float4*>(&{element})"),
-        _ => element,
     }
 }
 
@@ -193,12 +203,19 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let right = operand(b, a, above(prec));
             (format!("{left} {sign} {right}"), prec)
         }
+        Expr::Select(c, a, b)
+            if **c == Expr::binary(BinaryOp::Lt, (**a).clone(), (**b).clone()) =>
+        {
+            (format!("min({}, {})", text(k, a), text(k, b)), Prec::Primary)
+        }
         Expr::Select(c, a, b) => {
             let c = at_least(c, Prec::Or);
             let (a, b) = (at_least(a, Prec::Or), at_least(b, Prec::Ternary));
             (format!("{c} ? {a} : {b}"), Prec::Ternary)
         }
-        Expr::Load(access) if access.lanes == 4 => (place(k, access, false), Prec::Unary),
+        Expr::Load(access) if access.lanes == 4 => {
+            (format!("{LOAD4}(&{})", element(k, access)), Prec::Primary)
+        }
         Expr::Load(access) => (element(k, access), Prec::Primary),
         Expr::Call(f, args) => {
             let row = f.row();

@@ -1,9 +1,9 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
-use super::expr::{text, ty};
-use super::stmt::{declaration, extents};
+use super::expr::{LOAD4_DEFINITION, STORE4_DEFINITION, text, ty};
+use super::stmt::{By, accesses, declaration, extents};
 use super::{Printer, WIDTH};
-use crate::ir::{Expr, Kernel, Operand, ParamKind, Space};
+use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, Stmt};
 
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
@@ -15,6 +15,17 @@ pub(super) fn head(out: &mut Printer<'_>) {
 
 /// Device functions that CUDA C does not have, each once.
 pub(super) fn definitions(out: &mut Printer<'_>) {
+    let (mut loads, mut stores) = (false, false);
+    accesses(out.kernel, &mut |access, by| {
+        loads |= access.lanes == 4 && by == By::Load;
+        stores |= access.lanes == 4 && by == By::Store;
+    });
+    for (used, definition) in [(loads, LOAD4_DEFINITION), (stores, STORE4_DEFINITION)] {
+        if used {
+            out.text.push_str(definition);
+            out.line("");
+        }
+    }
     for intrinsic in out.kernel.intrinsics() {
         let definition = intrinsic.row().definition;
         if !definition.is_empty() {
@@ -26,9 +37,12 @@ pub(super) fn definitions(out: &mut Printer<'_>) {
 
 pub(super) fn constants(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
+    let read = read_constants(k);
     let lines: Vec<(String, &str)> = k
         .consts
         .iter()
+        .zip(&read)
+        .filter_map(|(c, &read)| read.then_some(c))
         .map(|c| {
             let value = text(k, &c.value);
             (format!("constexpr {} {} = {value};", ty(c.ty), c.name), c.meaning.as_str())
@@ -45,6 +59,43 @@ pub(super) fn constants(out: &mut Printer<'_>) {
     if !lines.is_empty() {
         out.line("");
     }
+}
+
+/// Which constants the text needs: those that the kernel reads, and those they are made of.
+fn read_constants(k: &Kernel) -> Vec<bool> {
+    let mut read = vec![false; k.consts.len()];
+    let note = |e: &Expr, read: &mut Vec<bool>| {
+        e.visit(&mut |e| {
+            if let Expr::Const(c) = e
+                && let Some(read) = read.get_mut(c.id)
+            {
+                *read = true;
+            }
+        });
+    };
+    let mut open: Vec<&Stmt> = k.body.iter().collect();
+    while let Some(stmt) = open.pop() {
+        stmt.visit_exprs(&mut |e| note(e, &mut read));
+        match stmt {
+            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
+            Stmt::For(l) => open.extend(&l.body),
+            _ => {}
+        }
+    }
+    for buffer in &k.buffers {
+        buffer.dims.iter().for_each(|dim| note(dim, &mut read));
+        if let Layout::Array { pad, .. } = &buffer.layout {
+            note(pad, &mut read);
+        }
+    }
+    k.launch_bounds.iter().for_each(|e| note(e, &mut read));
+    // A constant is made of earlier ones only.
+    for (id, c) in k.consts.iter().enumerate().rev() {
+        if read[id] {
+            note(&c.value, &mut read);
+        }
+    }
+    read
 }
 
 pub(super) fn signature(out: &mut Printer<'_>) {
@@ -71,9 +122,11 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     }
     let (buffers, scalars): (Vec<_>, Vec<_>) =
         params.into_iter().partition(|p| p.contains("__restrict__"));
-    let indent = " ".repeat(k.name.len() + 1);
-    out.line(format!("{}({},", k.name, buffers.join(&format!(",\n{indent}"))));
-    out.line(format!("{indent}{})", scalars.join(", ")));
+    out.line(format!("{}(", k.name));
+    out.indented(|out| {
+        out.line(format!("{},", buffers.join(", ")));
+        out.line(format!("{})", scalars.join(", ")));
+    });
 }
 
 /// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.

@@ -1,8 +1,8 @@
 //! Statements.
 
-use super::expr::{self, element, place, text};
+use super::expr::{self, STORE4, element, text};
 use super::{Printer, WIDTH};
-use crate::ir::{Buffer, Expr, Kernel, Loop, Scope, Space, Step, Stmt, Unroll};
+use crate::ir::{Access, Buffer, Expr, Kernel, Loop, Scope, Space, Step, Stmt, Unroll};
 
 /// A block. A comment opens a phase, so an empty line goes before it.
 pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
@@ -55,7 +55,11 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         }
         Stmt::Assign { var, value } => assignment(k, name(var).to_owned(), &Expr::Var(*var), value),
         Stmt::Store { target, value } => {
-            assignment(k, place(k, target, true), &Expr::Load(target.clone()), value)
+            let place = element(k, target);
+            if target.lanes == 4 {
+                return format!("{STORE4}(&{place}, {});", text(k, value));
+            }
+            assignment(k, place, &Expr::Load(target.clone()), value)
         }
         Stmt::Barrier(Scope::Block) => "__syncthreads();".into(),
         Stmt::Barrier(Scope::Warp) => "__syncwarp();".into(),
@@ -159,19 +163,40 @@ pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
 
 /// Whether some statement accesses the buffer 16 bytes at a time.
 fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
-    let is_this = |a: &crate::ir::Access| {
-        a.lanes == 4 && k.buffers.get(a.buffer.0).is_some_and(|b| std::ptr::eq(b, buffer))
-    };
     let mut found = false;
+    accesses(k, &mut |access, _| {
+        let same = k.buffers.get(access.buffer.0).is_some_and(|b| std::ptr::eq(b, buffer));
+        found |= same && access.lanes == 4;
+    });
+    found
+}
+
+/// How a statement accesses memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Load,
+    Store,
+    Copy,
+}
+
+/// Visits every access of the body.
+pub(super) fn accesses(k: &Kernel, f: &mut impl FnMut(&Access, By)) {
     let mut open: Vec<&Stmt> = k.body.iter().collect();
     while let Some(stmt) = open.pop() {
-        stmt.visit_exprs(&mut |e| found |= matches!(e, Expr::Load(a) if is_this(a)));
+        stmt.visit_exprs(&mut |e| {
+            if let Expr::Load(access) = e {
+                f(access, By::Load);
+            }
+        });
         match stmt {
-            Stmt::Store { target, .. } | Stmt::CopyAsync { target, .. } => found |= is_this(target),
+            Stmt::Store { target, .. } => f(target, By::Store),
+            Stmt::CopyAsync { target, source, .. } => {
+                f(target, By::Copy);
+                f(source, By::Copy);
+            }
             Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
             Stmt::For(l) => open.extend(&l.body),
             _ => {}
         }
     }
-    found
 }

@@ -60,7 +60,7 @@ impl KernelBuilder {
         self.kernel.requires.push(requirement);
     }
 
-    /// Declares a named `I32` constant.
+    /// Declares a named `I32` constant, or finds the one of this name and value.
     pub fn constant(
         &mut self,
         name: &str,
@@ -78,9 +78,15 @@ impl KernelBuilder {
         value: impl Into<Expr>,
         meaning: impl Into<String>,
     ) -> Const {
+        let (name, value, meaning) = (name.to_owned(), value.into(), meaning.into());
+        let decl = ConstDecl { name, ty, value, meaning };
+        // Two builders may name the same constant.
+        let same = |d: &ConstDecl| d.name == decl.name && d.value == decl.value && d.ty == ty;
+        if let Some(id) = self.kernel.consts.iter().position(same) {
+            return Const { id, ty };
+        }
         let id = self.kernel.consts.len();
-        let (name, value, meaning) = (name.into(), value.into(), meaning.into());
-        self.kernel.consts.push(ConstDecl { name, ty, value, meaning });
+        self.kernel.consts.push(decl);
         Const { id, ty }
     }
 

@@ -48,6 +48,7 @@ impl VerifiedKernel {
             visible: Vec::new(),
             mutable: HashSet::new(),
             registers: Vec::new(),
+            block: (0, 0),
             declared: HashSet::new(),
         };
         match check.kernel() {
@@ -107,6 +108,8 @@ struct Check<'a> {
     mutable: HashSet<usize>,
     /// Register arrays in scope.
     registers: Vec<BufferId>,
+    /// Where the innermost block starts in `visible` and in `registers`.
+    block: (usize, usize),
     declared: HashSet<usize>,
 }
 
@@ -191,12 +194,14 @@ impl Check<'_> {
     }
 
     fn block(&mut self, block: &[Stmt]) -> Checked {
-        let (vars, registers) = (self.visible.len(), self.registers.len());
+        let outer = self.block;
+        self.block = (self.visible.len(), self.registers.len());
         for stmt in block {
             self.stmt(stmt)?;
         }
-        self.visible.truncate(vars);
-        self.registers.truncate(registers);
+        self.visible.truncate(self.block.0);
+        self.registers.truncate(self.block.1);
+        self.block = outer;
         Ok(())
     }
 
@@ -205,11 +210,17 @@ impl Check<'_> {
         let name = &decl.name;
         require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
         require(self.ty(value)? == var.ty && decl.ty == var.ty, || format!("the type of {name}"))?;
-        let clash = self.visible.iter().any(|v| self.k.vars[v.id].name == *name)
-            || self.registers.iter().any(|b| self.k.buffers[b.0].name == *name);
-        require(!clash, || format!("{name} hides another {name}"))?;
+        self.unclaimed(name)?;
         self.visible.push(var);
         Ok(())
+    }
+
+    /// A block declares a name once; an inner block may hide it.
+    fn unclaimed(&self, name: &str) -> Checked {
+        let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
+        let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
+            || arrays.iter().any(|b| self.k.buffers[b.0].name == name);
+        require(!clash, || format!("{name} is declared twice in a block"))
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Checked {
@@ -230,9 +241,7 @@ impl Check<'_> {
             Stmt::Registers { buffer, .. } => {
                 let decl = self.k.buffers.get(buffer.0).ok_or("an unknown register array")?;
                 require(decl.space == Space::Register, || format!("{} in a body", decl.name))?;
-                let clash = self.visible.iter().any(|v| self.k.vars[v.id].name == decl.name)
-                    || self.registers.iter().any(|b| self.k.buffers[b.0].name == decl.name);
-                require(!clash, || format!("{0} hides another {0}", decl.name))?;
+                self.unclaimed(&decl.name)?;
                 self.registers.push(*buffer);
                 Ok(())
             }
@@ -488,6 +497,10 @@ pub fn is_reserved(name: &str) -> bool {
         "fmaxf",
         "fminf",
         "make_float4",
+        "load4",
+        "store4",
+        "min",
+        "shared_memory",
         "maximum",
         "minimum",
         "copy_async_4",
