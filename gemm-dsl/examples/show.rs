@@ -1,85 +1,52 @@
-//! Prints a few kernels.
+//! Scratch: writes kernels with launch facts for a quick look on the GPU.
 use gemm_dsl::spec::*;
+use std::io::Write;
 fn main() {
-    let d = SgemmSpec::default();
-    let t = |m, n, k| d.clone().tile(Tile::new(m, n, k));
-    let r = Rect::new;
-    let b128 = t(128, 128, 8).thread(r(8, 8));
-    let db = b128.clone().float4(true).transpose(true).map(Map::Split).double_buffer(true);
-    let specs: Vec<(u32, SgemmSpec)> = vec![
-        (1, d.clone().lanes(Lanes::M)),
-        (2, d.clone()),
-        (3, d.clone().unroll(4)),
-        (4, d.clone().coarsen(4)),
-        (5, t(32, 32, 32)),
-        (6, t(16, 16, 64)),
-        (7, t(64, 64, 32).thread(r(4, 4)).map(Map::Strided)),
-        (8, t(16, 64, 16).thread(r(1, 4)).map(Map::Strided)),
-        (9, t(32, 32, 32).thread(r(8, 8)).pad_a(1)),
-        (10, t(32, 32, 32).pad_a(1).pad_b(1).prefetch(true).unroll(4).partials(4)),
-        (11, t(32, 32, 32).thread(r(1, 4)).float4(true)),
-        (12, t(64, 64, 16).thread(r(4, 4)).float4(true)),
-        (13, b128.clone()),
-        (14, b128.clone().float4(true)),
-        (15, b128.clone().float4(true).transpose(true)),
-        (16, b128.clone().float4(true).transpose(true).map(Map::Split)),
-        (17, db.clone()),
-        (18, db.clone().float4(false)),
-        (19, db.clone().pitched(true)),
-        (20, db.clone().warp(r(64, 32))),
-        (
-            21,
-            t(128, 128, 16)
-                .thread(r(8, 8))
-                .warp(r(32, 64))
-                .float4(true)
-                .map(Map::Split)
-                .transpose(true)
-                .pad_a(4)
-                .stages(4)
-                .blocks_per_sm(2),
-        ),
-        (
-            22,
-            t(128, 256, 16)
-                .thread(r(8, 16))
-                .warp(r(64, 64))
-                .float4(true)
-                .map(Map::Split)
-                .transpose(true)
-                .pad_a(4)
-                .stages(4)
-                .spread(8)
-                .raster(8)
-                .order(Order::ColumnSerpentine),
-        ),
-        (
-            23,
-            t(128, 256, 16)
-                .thread(r(8, 16))
-                .warp(r(64, 64))
-                .float4(true)
-                .map(Map::Split)
-                .transpose(true)
-                .pad_a(4)
-                .stages(4)
-                .spread(8)
-                .raster(8)
-                .order(Order::ColumnSerpentine)
-                .bounds(Bounds::Aligned),
-        ),
-    ];
-    for (i, s) in specs {
-        match gemm_dsl::lower::sgemm(&s.plan().unwrap()) {
-            Ok(p) => {
-                std::fs::write(format!("/tmp/sg{i:02}.cu"), gemm_dsl::cuda::source(&p.kernel))
-                    .unwrap();
-                if let Some(f) = p.fallback {
-                    std::fs::write(format!("/tmp/sg{i:02}s.cu"), gemm_dsl::cuda::source(&f))
-                        .unwrap();
-                }
-            }
-            Err(e) => println!("{i}: {e}"),
+    let dir = std::env::args().nth(1).unwrap();
+    let lines = std::io::read_to_string(std::io::stdin()).unwrap();
+    let mut meta = std::fs::File::create(format!("{dir}/meta.txt")).unwrap();
+    for (i, line) in lines.lines().filter(|l| !l.trim().is_empty()).enumerate() {
+        let mut s = SgemmSpec::default();
+        for part in line.split(',') {
+            let (key, v) = part.split_once(':').unwrap_or((part, ""));
+            let (key, v) = (key.trim(), v.trim());
+            let d: Vec<u32> = v.split('x').filter_map(|x| x.parse().ok()).collect();
+            s = match key {
+                "tile" => s.tile(Tile::new(d[0], d[1], d[2])),
+                "thread" => s.thread(Rect::new(d[0], d[1])),
+                "warp" => s.warp(Rect::new(d[0], d[1])),
+                "stages" => s.stages(d[0]),
+                "spread" => s.spread(d[0]),
+                "raster" => s.raster(d[0]),
+                "pad_a" => s.pad_a(d[0]),
+                "pad_b" => s.pad_b(d[0]),
+                "unroll" => s.unroll(d[0]),
+                "partials" => s.partials(d[0]),
+                "coarsen" => s.coarsen(d[0]),
+                "blocks_per_sm" => s.blocks_per_sm(d[0]),
+                "float4" => s.float4(true),
+                "transpose" => s.transpose(true),
+                "prefetch" => s.prefetch(true),
+                "double_buffer" => s.double_buffer(true),
+                "pitched" => s.pitched(true),
+                "lanes" => s.lanes(Lanes::M),
+                "bounds" => s.bounds(Bounds::Aligned),
+                "map" => s.map(if v == "split" { Map::Split } else { Map::Strided }),
+                "order" => s.order(match v {
+                    "row" => Order::Row,
+                    "column" => Order::Column,
+                    "row_serpentine" => Order::RowSerpentine,
+                    _ => Order::ColumnSerpentine,
+                }),
+                k => panic!("{k}"),
+            };
         }
+        let plan = match s.plan() { Ok(p) => p, Err(e) => { eprintln!("{line}: {e}"); continue } };
+        let p = gemm_dsl::lower::sgemm(&plan).unwrap();
+        let k = &p.kernel;
+        std::fs::write(format!("{dir}/{i:03}.cu"), gemm_dsl::cuda::source(k)).unwrap();
+        let (bm, bn) = plan.block_tile();
+        let dynamic = if k.shared_is_dynamic() { k.shared_bytes() } else { 0 };
+        writeln!(meta, "{i:03}|{}|{bm}|{bn}|{}|{}|{dynamic}|{}|{line}", k.name, k.geometry.block.0, k.geometry.block.1, s.pitched as u8).unwrap();
     }
 }

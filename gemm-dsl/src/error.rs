@@ -2,6 +2,7 @@
 
 pub(crate) mod name;
 pub(crate) mod reduce;
+pub(crate) mod resources;
 pub(crate) mod sgemm;
 pub(crate) mod syntax;
 
@@ -106,7 +107,7 @@ pub struct SpecErrors {
 }
 
 impl SpecErrors {
-    /// The faults: those of the text from first to last, then those of the plan.
+    /// The faults, in the order of the text where there is one, else in that of the checks.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
         std::iter::once(&self.first).chain(&self.rest)
     }

@@ -8,6 +8,7 @@ pub mod lower;
 pub mod parse;
 pub mod plan;
 pub mod spec;
+pub mod stages;
 
 pub use error::{SpecError, SpecErrors};
 
@@ -26,8 +27,5 @@ pub struct Generated {
 /// All of the spec's faults.
 pub fn generate(spec: &impl spec::Spec) -> Result<Generated, SpecErrors> {
     let program = spec.program()?;
-    Ok(Generated {
-        line: spec.to_string(),
-        source: cuda::source(&program.kernel),
-    })
+    Ok(Generated { line: spec.to_string(), source: cuda::source(&program.kernel) })
 }

@@ -89,7 +89,15 @@ fn checked<S: Family>(tokens: TokenStream) -> (S, Vec<(SpecError, Place)>) {
     if let Err(errors) = reader.spec.check() {
         reader.add_plan_faults(&errors);
     }
+    reader.faults.sort_by_key(|(_, place)| position(place));
     (reader.spec, reader.faults)
+}
+
+/// Line and column of the first token.
+fn position(place: &Place) -> (usize, usize) {
+    let first = place.clone().into_iter().next();
+    let start = first.map(|token| token.span().start());
+    start.map_or((0, 0), |start| (start.line, start.column))
 }
 
 /// What has been read of a spec.
@@ -98,6 +106,8 @@ struct Reader<S> {
     faults: Vec<(SpecError, Place)>,
     /// Keys whose value is not what was meant.
     misread: Vec<&'static str>,
+    /// Keys that a misspelt one may have been meant as.
+    meant: Vec<&'static str>,
     given: HashMap<&'static str, Entry>,
 }
 
@@ -105,8 +115,13 @@ impl<S: Family> Reader<S> {
     fn read(tokens: TokenStream) -> Self {
         let kind = |name: &str| key::<S>(name).map(|key| key.kind);
         let Found { entries, faults } = entries::split(tokens, &kind);
-        let mut reader =
-            Self { spec: S::default(), faults, misread: Vec::new(), given: HashMap::new() };
+        let mut reader = Self {
+            spec: S::default(),
+            faults,
+            misread: Vec::new(),
+            meant: Vec::new(),
+            given: HashMap::new(),
+        };
         for entry in entries {
             reader.entry(entry);
         }
@@ -156,12 +171,14 @@ impl<S: Family> Reader<S> {
             value::closest(&name, &keys).map_or(Meant::Unclear, Meant::Key)
         };
         if let Meant::Key(key) | Meant::Word(key, _) = meant {
-            self.misread.push(key);
+            self.meant.push(key);
         }
         self.fault(error::unknown_key(&name, &meant, S::MACRO, &keys), entry.key_place());
     }
 
     fn add_plan_faults(&mut self, errors: &SpecErrors) {
+        let absent = |key: &&'static str| !self.given.contains_key(key);
+        self.misread.extend(self.meant.iter().copied().filter(absent));
         for fault in errors.iter() {
             if fault.keys().iter().any(|key| self.misread.contains(key)) {
                 continue;

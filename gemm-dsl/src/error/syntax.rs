@@ -7,8 +7,8 @@ pub(crate) fn not_tokens(reason: impl std::fmt::Display) -> SpecError {
     SpecError::at_key(
         &[],
         format!(
-            "a spec is made of Rust tokens, and this is none ({reason}); check brackets, quotes \
-             and numbers such as `128e`"
+            "a spec is made of Rust tokens, and this is none ({reason}); check brackets \
+             and quotes"
         ),
     )
 }

@@ -154,7 +154,7 @@ impl Splitter<'_> {
             {
                 0
             }
-            [sign, TokenTree::Literal(_), ..] if is_punct(sign, '-') => 2,
+            [sign, TokenTree::Literal(_) | TokenTree::Ident(_), ..] if is_punct(sign, '-') => 2,
             _ => 1,
         };
         let (value, rest) = tokens.split_at(length);
