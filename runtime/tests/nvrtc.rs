@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         return child();
     }
     let missing = compile::nvrtc_version().err().map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.lines().next()).unwrap_or_default();
+    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
     let needs_nvrtc = |name: &str, test: fn() -> Result<(), Failed>| {
         Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
     };

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     }
     let missing = Device::cuda(0).and_then(|_| compile::nvrtc_version()).err();
     let missing = missing.map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.lines().next()).unwrap_or_default();
+    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
     let trial = |name: &str, test: fn() -> Outcome| {
         Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
     };
