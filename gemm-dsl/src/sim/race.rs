@@ -89,14 +89,9 @@ impl<'l> Race<'l> {
 
     fn touch(&self, request: &Request<'_>, word: u32, lanes: u32) {
         let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
-        let touch = Touch {
-            block: self.block,
-            thread,
-            stmt: request.stmt,
-        };
+        let touch = Touch { block: self.block, thread, stmt: request.stmt };
         let writes = request.kind.writes();
-        self.grid
-            .touch(request.buffer, word as usize, writes, touch);
+        self.grid.touch(request.buffer, word as usize, writes, touch);
     }
 
     #[cold]
@@ -109,11 +104,7 @@ impl<'l> Race<'l> {
         let kind = if in_flight && conflict.wrote && !writes {
             FaultKind::CopyNotAwaited { place, earlier }
         } else {
-            FaultKind::Race {
-                place,
-                writes,
-                earlier,
-            }
+            FaultKind::Race { place, writes, earlier }
         };
         stop(conflict.lane, kind)
     }
@@ -167,12 +158,7 @@ fn check(
     // Two lanes that write one word in one statement are not ordered either.
     let others = lanes & (lanes - 1);
     if others != 0 {
-        return Err(Conflict {
-            lane: others.trailing_zeros(),
-            agent,
-            epoch,
-            wrote: true,
-        });
+        return Err(Conflict { lane: others.trailing_zeros(), agent, epoch, wrote: true });
     }
     Ok(())
 }
@@ -232,8 +218,7 @@ impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
         self.clocks = Clocks::new(self.threads);
-        self.shared
-            .reset((self.launch.shared_words as usize).div_ceil(PAGE));
+        self.shared.reset((self.launch.shared_words as usize).div_ceil(PAGE));
         self.global.reset(0);
         self.pages.clear();
         self.last = None;
@@ -279,11 +264,7 @@ impl Observer for Race<'_> {
                 let first = warp as usize * WARP;
                 lanes_of(mask).for_each(|l| self.clocks.commit(first + l));
             }
-            Sync::Wait {
-                warp,
-                mask,
-                pending,
-            } => {
+            Sync::Wait { warp, mask, pending } => {
                 let first = warp as usize * WARP;
                 lanes_of(mask).for_each(|l| self.clocks.wait(first + l, pending));
             }

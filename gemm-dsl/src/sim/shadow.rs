@@ -85,10 +85,7 @@ impl Shadow {
         } else if reads.epoch == epoch {
             reads.lanes |= lanes;
         } else {
-            let left = Reads {
-                epoch: reads.epoch,
-                lanes: reads.lanes & !lanes,
-            };
+            let left = Reads { epoch: reads.epoch, lanes: reads.lanes & !lanes };
             *reads = Reads { epoch, lanes };
             let key = (word as u32, row as u32);
             if let Some(older) = self.older.get_mut(&key) {
@@ -113,16 +110,8 @@ impl Shadow {
     #[inline]
     pub(super) fn write(&mut self, word: usize, agent: u32, epoch: u32) {
         let entry = &mut self.words[word];
-        let mut rows = if self.older.is_empty() {
-            0
-        } else {
-            entry.readers
-        };
-        *entry = Word {
-            agent,
-            epoch,
-            readers: 0,
-        };
+        let mut rows = if self.older.is_empty() { 0 } else { entry.readers };
+        *entry = Word { agent, epoch, readers: 0 };
         while rows != 0 {
             self.older.remove(&(word as u32, rows.trailing_zeros()));
             rows &= rows - 1;
