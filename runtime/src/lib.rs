@@ -1,1 +1,89 @@
-//! Placeholder.
+//! CUDA reductions and matrix products from one declarative line.
+//!
+//! ```no_run
+//! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
+//!
+//! const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 256, items: 4, shuffle);
+//! const GEMM: SgemmKernel = sgemm_kernel!(tile: 128x128x8, thread: 8x8, double_buffer);
+//!
+//! fn main() -> Result<(), gemm_runtime::Error> {
+//!     let device = Device::auto()?; // the first CUDA GPU, else the simulator
+//!     let total = SUM.run(&device, &[1.0, 2.0, 3.0])?;
+//!     let c = GEMM.run(&device, &[1.0; 6], &[1.0; 6], (2, 2, 3))?;
+//!     println!("{total} {c:?}\n{}", GEMM.source());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The line is checked, and the kernel generated, while the crate is compiled. At run time the
+//! generated CUDA C is compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and
+//! in the [`Device`], and launched on the device's stream. Without a GPU the simulator runs the
+//! same kernel to the same bits.
+//!
+//! Data lives in [`Buffer`]s and [`Matrix`] values, or in the slices of a `cudarc` context that the
+//! device was made from. Every size and contract is checked before a launch; what fails is an
+//! [`Error`], never a panic.
+//!
+//! # Environment
+//!
+//! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
+//!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
+//! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
+
+mod buffer;
+mod cache;
+pub mod compile;
+mod device;
+mod error;
+mod kernel;
+mod launch;
+mod matrix;
+mod operand;
+mod program;
+
+pub use buffer::{Buffer, BufferView, BufferViewMut};
+pub use cudarc;
+pub use device::Device;
+pub use error::{Error, Result};
+pub use gemm_dsl::sim::{Counters, SimError};
+pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
+pub use gemm_dsl::{SpecError, SpecErrors};
+pub use kernel::{ReduceKernel, SgemmKernel};
+pub use launch::Launched;
+pub use matrix::Matrix;
+pub use operand::{Input, Output};
+
+#[doc(hidden)]
+pub mod __private {
+    pub use gemm_macros::{reduce_kernel, sgemm_kernel};
+}
+
+/// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.
+///
+/// ```
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+///
+/// const MAX: ReduceKernel = reduce_kernel!(op: max, block: 128, shuffle);
+/// let device = Device::simulator();
+/// assert_eq!(MAX.run(&device, &[1.0, 7.0, 3.0])?, 7.0);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[macro_export]
+macro_rules! reduce_kernel {
+    ($($spec:tt)*) => { $crate::__private::reduce_kernel! { [$crate] $($spec)* } };
+}
+
+/// An [`SgemmKernel`] from a line of the DSL, checked while the crate is compiled.
+///
+/// ```no_run
+/// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(block: 16x16);
+/// let c = GEMM.run(&Device::auto()?, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?;
+/// assert_eq!(c, [11.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[macro_export]
+macro_rules! sgemm_kernel {
+    ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
+}

@@ -17,11 +17,8 @@ pub struct KernelBuilder {
 impl KernelBuilder {
     /// An empty kernel with a block of 32 threads and a grid of one block.
     pub fn new(name: impl Into<String>) -> Self {
-        let geometry = Geometry {
-            block: (32, 1),
-            grid: [Expr::U64(1), Expr::U64(1)],
-            blocks_per_sm: 1,
-        };
+        let geometry =
+            Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 };
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),
@@ -31,13 +28,11 @@ impl KernelBuilder {
             vars: Vec::new(),
             buffers: Vec::new(),
             geometry,
+            launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
         };
-        Self {
-            kernel,
-            open: vec![Vec::new()],
-        }
+        Self { kernel, open: vec![Vec::new()] }
     }
 
     /// Adds a line to the head comment of the text.
@@ -55,12 +50,17 @@ impl KernelBuilder {
         self.kernel.geometry = geometry;
     }
 
+    /// Names the number of threads by an expression over constants.
+    pub fn launch_bounds(&mut self, threads: impl Into<Expr>) {
+        self.kernel.launch_bounds = Some(threads.into());
+    }
+
     /// Adds a requirement on the launch.
     pub fn require(&mut self, requirement: Requirement) {
         self.kernel.requires.push(requirement);
     }
 
-    /// Declares a named `I32` constant.
+    /// Declares a named `I32` constant, or finds the one of this name and value.
     pub fn constant(
         &mut self,
         name: &str,
@@ -78,14 +78,15 @@ impl KernelBuilder {
         value: impl Into<Expr>,
         meaning: impl Into<String>,
     ) -> Const {
+        let (name, value, meaning) = (name.to_owned(), value.into(), meaning.into());
+        let decl = ConstDecl { name, ty, value, meaning };
+        // Two builders may name the same constant.
+        let same = |d: &ConstDecl| d.name == decl.name && d.value == decl.value && d.ty == ty;
+        if let Some(id) = self.kernel.consts.iter().position(same) {
+            return Const { id, ty };
+        }
         let id = self.kernel.consts.len();
-        let (name, value, meaning) = (name.into(), value.into(), meaning.into());
-        self.kernel.consts.push(ConstDecl {
-            name,
-            ty,
-            value,
-            meaning,
-        });
+        self.kernel.consts.push(decl);
         Const { id, ty }
     }
 
@@ -98,10 +99,7 @@ impl KernelBuilder {
     pub fn scalar(&mut self, name: &str, ty: Ty, source: Source) -> Scalar {
         let param = self.kernel.params.len();
         let kind = ParamKind::Scalar { ty, source };
-        self.kernel.params.push(Param {
-            name: name.into(),
-            kind,
-        });
+        self.kernel.params.push(Param { name: name.into(), kind });
         Scalar { param, ty }
     }
 
@@ -116,10 +114,7 @@ impl KernelBuilder {
             meaning: String::new(),
         });
         let kind = ParamKind::Buffer { buffer, operand };
-        self.kernel.params.push(Param {
-            name: name.into(),
-            kind,
-        });
+        self.kernel.params.push(Param { name: name.into(), kind });
         buffer
     }
 
@@ -132,9 +127,7 @@ impl KernelBuilder {
     ) {
         let buffer = &mut self.kernel.buffers[buffer.0];
         buffer.dims = dims.into_iter().collect();
-        buffer.layout = Layout::Strided {
-            strides: strides.into_iter().collect(),
-        };
+        buffer.layout = Layout::Strided { strides: strides.into_iter().collect() };
     }
 
     /// Declares a shared array.
@@ -154,24 +147,55 @@ impl KernelBuilder {
         })
     }
 
-    /// Declares a register array, here and to the end of the open block.
+    /// Declares an uninitialised register array, here and to the end of the open block.
     pub fn registers(
         &mut self,
         name: &str,
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
+        self.register_array(name, dims, meaning, false)
+    }
+
+    /// Declares a register array of zeros, here and to the end of the open block.
+    pub fn zeroed_registers(
+        &mut self,
+        name: &str,
+        dims: impl IntoIterator<Item = Expr>,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        self.register_array(name, dims, meaning, true)
+    }
+
+    /// Declares pointers into a global buffer, here and to the end of the open block: an array of
+    /// them with extents `dims`, or one.
+    pub fn pointers(
+        &mut self,
+        name: &str,
+        into: BufferId,
+        dims: impl IntoIterator<Item = Expr>,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
+        let (space, layout) = (Space::Global, Layout::Pointer { into });
+        let buffer = self.buffer(Buffer { name, space, dims, layout, meaning });
+        self.push(Stmt::Registers { buffer, zeroed: false });
+        buffer
+    }
+
+    fn register_array(
+        &mut self,
+        name: &str,
+        dims: impl IntoIterator<Item = Expr>,
+        meaning: impl Into<String>,
+        zeroed: bool,
+    ) -> BufferId {
         let dims: Vec<Expr> = dims.into_iter().collect();
         let layout = Layout::row_major(dims.len());
         let (name, meaning) = (name.into(), meaning.into());
-        let buffer = self.buffer(Buffer {
-            name,
-            space: Space::Register,
-            dims,
-            layout,
-            meaning,
-        });
-        self.push(Stmt::Registers { buffer });
+        let space = Space::Register;
+        let buffer = self.buffer(Buffer { name, space, dims, layout, meaning });
+        self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }
 
@@ -182,10 +206,7 @@ impl KernelBuilder {
 
     fn var(&mut self, name: &str, ty: Ty) -> Var {
         let id = self.kernel.vars.len();
-        self.kernel.vars.push(VarDecl {
-            name: name.into(),
-            ty,
-        });
+        self.kernel.vars.push(VarDecl { name: name.into(), ty });
         Var { id, ty }
     }
 
@@ -226,28 +247,18 @@ impl KernelBuilder {
 
     /// Gives a mutable variable a new value.
     pub fn assign(&mut self, var: Var, value: impl Into<Expr>) {
-        self.push(Stmt::Assign {
-            var,
-            value: value.into(),
-        });
+        self.push(Stmt::Assign { var, value: value.into() });
     }
 
     /// Writes memory.
     pub fn store(&mut self, target: Access, value: impl Into<Expr>) {
-        self.push(Stmt::Store {
-            target,
-            value: value.into(),
-        });
+        self.push(Stmt::Store { target, value: value.into() });
     }
 
     /// Runs `then` where the condition holds.
     pub fn if_(&mut self, cond: Expr, then: impl FnOnce(&mut Self)) {
         let then = self.block(then);
-        self.push(Stmt::If {
-            cond,
-            then,
-            otherwise: Vec::new(),
-        });
+        self.push(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
     /// Runs `then` where the condition holds and `otherwise` elsewhere.
@@ -259,11 +270,7 @@ impl KernelBuilder {
     ) {
         let then = self.block(then);
         let otherwise = self.block(otherwise);
-        self.push(Stmt::If {
-            cond,
-            then,
-            otherwise,
-        });
+        self.push(Stmt::If { cond, then, otherwise });
     }
 
     /// The general loop; `test` is written with the loop variable.
@@ -279,14 +286,7 @@ impl KernelBuilder {
         let from = from.into();
         let var = self.var(name, from.ty());
         let body = self.block(|k| body(k, var));
-        self.push(Stmt::For(Loop {
-            var,
-            from,
-            test: test(var),
-            step,
-            unroll,
-            body,
-        }));
+        self.push(Stmt::For(Loop { var, from, test: test(var), step, unroll, body }));
     }
 
     /// `for (int name = 0; name < count; ++name)`, fully unrolled.
@@ -297,14 +297,7 @@ impl KernelBuilder {
         body: impl FnOnce(&mut Self, Var),
     ) {
         let count = count.into();
-        self.loop_(
-            name,
-            0,
-            |v| Expr::from(v).lt(count),
-            Step::Add(1.into()),
-            Unroll::Full,
-            body,
-        );
+        self.loop_(name, 0, |v| Expr::from(v).lt(count), Step::Add(1.into()), Unroll::Full, body);
     }
 
     /// A barrier of the whole block.

@@ -53,11 +53,7 @@ pub struct Access {
 impl Access {
     /// One element.
     pub fn new(buffer: BufferId, index: impl IntoIterator<Item = Expr>) -> Self {
-        Self {
-            buffer,
-            index: index.into_iter().collect(),
-            lanes: 1,
-        }
+        Self { buffer, index: index.into_iter().collect(), lanes: 1 }
     }
 
     /// Four consecutive elements, the first at the index.
@@ -357,14 +353,7 @@ operator!(Add, add, Add, a, b, {
         None
     }
 });
-operator!(
-    Sub,
-    sub,
-    Sub,
-    a,
-    b,
-    if b.is_int(0) { Some(a.clone()) } else { None }
-);
+operator!(Sub, sub, Sub, a, b, if b.is_int(0) { Some(a.clone()) } else { None });
 operator!(Mul, mul, Mul, a, b, {
     if b.is_int(1) {
         Some(a.clone())
@@ -376,23 +365,5 @@ operator!(Mul, mul, Mul, a, b, {
         None
     }
 });
-operator!(
-    Div,
-    div,
-    Div,
-    a,
-    b,
-    if b.is_int(1) { Some(a.clone()) } else { None }
-);
-operator!(
-    Rem,
-    rem,
-    Rem,
-    a,
-    b,
-    if b.is_int(1) {
-        Some(Expr::I32(0))
-    } else {
-        None
-    }
-);
+operator!(Div, div, Div, a, b, if b.is_int(1) { Some(a.clone()) } else { None });
+operator!(Rem, rem, Rem, a, b, if b.is_int(1) { Some(Expr::I32(0)) } else { None });

@@ -46,12 +46,9 @@ pub(crate) fn eval(
             Some(decl) => go(&decl.value)?,
             None => return Err(HostError::NotUniform),
         },
-        Expr::Param(p) => scalars
-            .get(p.param)
-            .copied()
-            .flatten()
-            .ok_or(HostError::Unbound(p.param))?
-            .into(),
+        Expr::Param(p) => {
+            scalars.get(p.param).copied().flatten().ok_or(HostError::Unbound(p.param))?.into()
+        }
         Expr::Unary(UnaryOp::Not, e) => i128::from(go(e)? == 0),
         Expr::Unary(UnaryOp::Neg, e) => -go(e)?,
         Expr::Cast(_, e) => go(e)?,

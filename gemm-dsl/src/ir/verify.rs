@@ -1,8 +1,8 @@
 //! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
 
 use super::{
-    Access, BinaryOp, BufferId, Expr, Kernel, Layout, ParamKind, Space, Step, Stmt, Ty, UnaryOp,
-    Var,
+    Access, BinaryOp, BufferId, Expr, Guard, Kernel, Layout, ParamKind, PointerRef, Space, Step,
+    Stmt, Ty, UnaryOp, Var,
 };
 use crate::intrinsic::Semantics;
 use std::collections::HashSet;
@@ -48,14 +48,12 @@ impl VerifiedKernel {
             visible: Vec::new(),
             mutable: HashSet::new(),
             registers: Vec::new(),
+            block: (0, 0),
             declared: HashSet::new(),
         };
         match check.kernel() {
             Ok(()) => Ok(Self(kernel)),
-            Err(rule) => Err(IrError {
-                kernel: kernel.name.clone(),
-                rule,
-            }),
+            Err(rule) => Err(IrError { kernel: kernel.name.clone(), rule }),
         }
     }
 
@@ -76,12 +74,7 @@ impl VerifiedKernel {
 
     /// The oldest architecture that has all the kernel's intrinsics, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
-        self.0
-            .intrinsics()
-            .into_iter()
-            .map(|i| i.row().min_arch)
-            .max()
-            .unwrap_or(75)
+        self.0.intrinsics().into_iter().map(|i| i.row().min_arch).max().unwrap_or(75)
     }
 }
 
@@ -91,10 +84,7 @@ fn shared_bytes(k: &Kernel) -> Checked<u64> {
     let mut total: u64 = 0;
     for buffer in k.buffers.iter().filter(|b| b.space == Space::Shared) {
         let mut bytes: u64 = 4;
-        for dim in buffer
-            .physical_dims()
-            .ok_or("a shared array is not strided")?
-        {
+        for dim in buffer.physical_dims().ok_or("a shared array is not strided")? {
             bytes = bytes.saturating_mul(constant(k, &dim, "a shared extent")?);
         }
         total = total.div_ceil(16) * 16 + bytes;
@@ -118,6 +108,8 @@ struct Check<'a> {
     mutable: HashSet<usize>,
     /// Register arrays in scope.
     registers: Vec<BufferId>,
+    /// Where the innermost block starts in `visible` and in `registers`.
+    block: (usize, usize),
     declared: HashSet<usize>,
 }
 
@@ -126,66 +118,48 @@ impl Check<'_> {
         let k = self.k;
         self.names()?;
         let threads = u64::from(k.geometry.block.0) * u64::from(k.geometry.block.1);
-        require((1..=MAX_THREADS.into()).contains(&threads), || {
-            format!("{threads} threads")
-        })?;
-        require(k.geometry.blocks_per_sm >= 1, || {
-            "no block per multiprocessor".into()
-        })?;
+        require((1..=MAX_THREADS.into()).contains(&threads), || format!("{threads} threads"))?;
+        if let Some(bounds) = &k.launch_bounds {
+            let named = constant(k, bounds, "the launch bounds")?;
+            require(named == threads, || {
+                format!("launch bounds of {named} for {threads} threads")
+            })?;
+        }
+        require(k.geometry.blocks_per_sm >= 1, || "no block per multiprocessor".into())?;
         for (i, c) in k.consts.iter().enumerate() {
             let mut earlier = true;
-            c.value
-                .visit(&mut |e| earlier &= !matches!(e, Expr::Const(other) if other.id >= i));
+            c.value.visit(&mut |e| earlier &= !matches!(e, Expr::Const(other) if other.id >= i));
             require(earlier, || format!("constant {} reads a later one", c.name))?;
             require(self.ty(&c.value)? == c.ty, || {
                 format!("constant {} has another type", c.name)
             })?;
             if c.ty.is_integer() {
-                k.eval_const(&c.value)
-                    .map_err(|e| format!("constant {}: {e}", c.name))?;
+                k.eval_const(&c.value).map_err(|e| format!("constant {}: {e}", c.name))?;
             }
         }
         for grid in &k.geometry.grid {
-            require(self.ty(grid)? == Ty::U64, || {
-                "a grid extent is not U64".into()
-            })?;
+            require(self.ty(grid)? == Ty::U64, || "a grid extent is not U64".into())?;
         }
         for buffer in &k.buffers {
             self.buffer(buffer)?;
         }
         let shared = shared_bytes(k)?;
-        require(shared <= MAX_SHARED_BYTES, || {
-            format!("{shared} bytes of shared memory")
-        })?;
+        require(shared <= MAX_SHARED_BYTES, || format!("{shared} bytes of shared memory"))?;
         self.block(&k.body)
     }
 
     fn names(&self) -> Checked {
         let k = self.k;
         let mut seen = HashSet::new();
-        let globals = k
-            .params
-            .iter()
-            .map(|p| &p.name)
-            .chain(k.consts.iter().map(|c| &c.name));
-        let shared = k
-            .buffers
-            .iter()
-            .filter(|b| b.space == Space::Shared)
-            .map(|b| &b.name);
+        let globals = k.params.iter().map(|p| &p.name).chain(k.consts.iter().map(|c| &c.name));
+        let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
         for name in globals.chain(shared).chain([&k.name]) {
-            require(is_identifier(name), || {
-                format!("`{name}` is no C++ identifier")
-            })?;
+            require(is_identifier(name), || format!("`{name}` is no C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;
         }
         for local in &k.vars {
-            require(is_identifier(&local.name), || {
-                format!("`{}` is no identifier", local.name)
-            })?;
-            require(!seen.contains(&local.name), || {
-                format!("`{}` is shadowed", local.name)
-            })?;
+            require(is_identifier(&local.name), || format!("`{}` is no identifier", local.name))?;
+            require(!seen.contains(&local.name), || format!("`{}` is shadowed", local.name))?;
         }
         Ok(())
     }
@@ -193,18 +167,14 @@ impl Check<'_> {
     fn buffer(&self, buffer: &super::Buffer) -> Checked {
         let name = &buffer.name;
         for dim in &buffer.dims {
-            require(self.ty(dim)?.is_integer(), || {
-                format!("an extent of {name} is no integer")
-            })?;
+            require(self.ty(dim)?.is_integer(), || format!("an extent of {name} is no integer"))?;
             if buffer.space != Space::Global {
                 constant(self.k, dim, name)?;
             }
         }
         match &buffer.layout {
             Layout::Array { order, pad } => {
-                require(buffer.space != Space::Global, || {
-                    format!("{name} is global")
-                })?;
+                require(buffer.space != Space::Global, || format!("{name} is global"))?;
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
                 require(sorted.into_iter().eq(0..buffer.dims.len()), || {
@@ -212,17 +182,18 @@ impl Check<'_> {
                 })?;
                 constant(self.k, pad, name).map(drop)
             }
+            Layout::Pointer { into } => {
+                let global = |b: &super::Buffer| matches!(b.layout, Layout::Strided { .. });
+                require(self.k.buffers.get(into.0).is_some_and(global), || {
+                    format!("{name} points into no global buffer")
+                })?;
+                buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
+            }
             Layout::Strided { strides } => {
-                require(buffer.space == Space::Global, || {
-                    format!("{name} is strided")
-                })?;
-                require(strides.len() + 1 == buffer.dims.len(), || {
-                    format!("strides of {name}")
-                })?;
+                require(buffer.space == Space::Global, || format!("{name} is strided"))?;
+                require(strides.len() + 1 == buffer.dims.len(), || format!("strides of {name}"))?;
                 for stride in strides {
-                    require(self.ty(stride)?.is_integer(), || {
-                        format!("a stride of {name}")
-                    })?;
+                    require(self.ty(stride)?.is_integer(), || format!("a stride of {name}"))?;
                 }
                 Ok(())
             }
@@ -230,36 +201,33 @@ impl Check<'_> {
     }
 
     fn block(&mut self, block: &[Stmt]) -> Checked {
-        let (vars, registers) = (self.visible.len(), self.registers.len());
+        let outer = self.block;
+        self.block = (self.visible.len(), self.registers.len());
         for stmt in block {
             self.stmt(stmt)?;
         }
-        self.visible.truncate(vars);
-        self.registers.truncate(registers);
+        self.visible.truncate(self.block.0);
+        self.registers.truncate(self.block.1);
+        self.block = outer;
         Ok(())
     }
 
     fn declare(&mut self, var: Var, value: &Expr) -> Checked {
-        let decl = self
-            .k
-            .vars
-            .get(var.id)
-            .ok_or("a variable has no declaration")?;
+        let decl = self.k.vars.get(var.id).ok_or("a variable has no declaration")?;
         let name = &decl.name;
-        require(self.declared.insert(var.id), || {
-            format!("{name} is declared twice")
-        })?;
-        require(self.ty(value)? == var.ty && decl.ty == var.ty, || {
-            format!("the type of {name}")
-        })?;
-        let clash = self.visible.iter().any(|v| self.k.vars[v.id].name == *name)
-            || self
-                .registers
-                .iter()
-                .any(|b| self.k.buffers[b.0].name == *name);
-        require(!clash, || format!("{name} hides another {name}"))?;
+        require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
+        require(self.ty(value)? == var.ty && decl.ty == var.ty, || format!("the type of {name}"))?;
+        self.unclaimed(name)?;
         self.visible.push(var);
         Ok(())
+    }
+
+    /// A block declares a name once; an inner block may hide it.
+    fn unclaimed(&self, name: &str) -> Checked {
+        let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
+        let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
+            || arrays.iter().any(|b| self.k.buffers[b.0].name == name);
+        require(!clash, || format!("{name} is declared twice in a block"))
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Checked {
@@ -275,28 +243,14 @@ impl Check<'_> {
                 require(self.mutable.contains(&var.id), || {
                     format!("{} is not mutable", self.k.vars[var.id].name)
                 })?;
-                require(self.ty(value)? == ty, || {
-                    "an assignment of another type".into()
-                })
+                require(self.ty(value)? == ty, || "an assignment of another type".into())
             }
-            Stmt::Registers { buffer } => {
-                let decl = self
-                    .k
-                    .buffers
-                    .get(buffer.0)
-                    .ok_or("an unknown register array")?;
-                require(decl.space == Space::Register, || {
-                    format!("{} in a body", decl.name)
-                })?;
-                let clash = self
-                    .visible
-                    .iter()
-                    .any(|v| self.k.vars[v.id].name == decl.name)
-                    || self
-                        .registers
-                        .iter()
-                        .any(|b| self.k.buffers[b.0].name == decl.name);
-                require(!clash, || format!("{0} hides another {0}", decl.name))?;
+            Stmt::Registers { buffer, .. } => {
+                let decl = self.k.buffers.get(buffer.0).ok_or("an unknown register array")?;
+                let local =
+                    decl.space == Space::Register || matches!(decl.layout, Layout::Pointer { .. });
+                require(local, || format!("{} in a body", decl.name))?;
+                self.unclaimed(&decl.name)?;
                 self.registers.push(*buffer);
                 Ok(())
             }
@@ -305,53 +259,45 @@ impl Check<'_> {
                 self.writable(target)?;
                 require(self.ty(value)? == ty, || "a store of another type".into())
             }
-            Stmt::If {
-                cond,
-                then,
-                otherwise,
-            } => {
-                require(self.ty(cond)? == Ty::Bool, || {
-                    "a condition is no Bool".into()
-                })?;
+            Stmt::If { cond, then, otherwise } => {
+                require(self.ty(cond)? == Ty::Bool, || "a condition is no Bool".into())?;
                 self.block(then)?;
                 self.block(otherwise)
             }
             Stmt::For(l) => {
                 let outer = self.visible.len();
                 self.declare(l.var, &l.from)?;
-                require(l.var.ty.is_integer(), || {
-                    "a loop variable is no integer".into()
-                })?;
-                require(self.ty(&l.test)? == Ty::Bool, || {
-                    "a loop test is no Bool".into()
-                })?;
+                require(l.var.ty.is_integer(), || "a loop variable is no integer".into())?;
+                require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
                 let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
-                require(self.ty(by)? == l.var.ty, || {
-                    "a loop step of another type".into()
-                })?;
+                require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
                 self.block(&l.body)?;
                 self.visible.truncate(outer);
                 Ok(())
             }
-            Stmt::CopyAsync {
-                target,
-                source,
-                guard,
-            } => {
+            Stmt::Point { pointer, at } => {
+                let into = self.pointer(pointer)?;
+                self.access(at)?;
+                require(at.buffer == into && at.lanes == 1, || {
+                    "a pointer into another buffer".into()
+                })
+            }
+            Stmt::Advance { pointer, by } => {
+                self.pointer(pointer)?;
+                require(self.ty(by)?.is_integer(), || "a distance is no integer".into())
+            }
+            Stmt::CopyAsync { target, source, guard } => {
                 self.access(target)?;
                 self.access(source)?;
                 let space = |a: &Access| self.k.buffers[a.buffer.0].space;
-                require(
-                    space(target) == Space::Shared && space(source) == Space::Global,
-                    || "an asynchronous copy goes from global to shared memory".into(),
-                )?;
-                require(target.lanes == source.lanes, || {
-                    "a copy of two widths".into()
+                require(space(target) == Space::Shared && space(source) == Space::Global, || {
+                    "an asynchronous copy goes from global to shared memory".into()
                 })?;
+                require(target.lanes == source.lanes, || "a copy of two widths".into())?;
                 match guard {
-                    Some(g) => require(self.ty(g)? == Ty::Bool, || {
-                        "a copy's guard is no Bool".into()
-                    }),
+                    Some(g) => {
+                        require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())
+                    }
                     None => Ok(()),
                 }
             }
@@ -361,44 +307,49 @@ impl Check<'_> {
         }
     }
 
+    /// The buffer that a pointer in scope points into.
+    fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
+        let buffer = self.k.buffers.get(pointer.buffer.0).ok_or("an unknown pointer")?;
+        let name = &buffer.name;
+        let Layout::Pointer { into } = buffer.layout else {
+            return Err(format!("{name} is no pointer"));
+        };
+        require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
+        require(pointer.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
+        for index in &pointer.index {
+            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
+        }
+        Ok(into)
+    }
+
     fn writable(&self, access: &Access) -> Checked {
         let input = self.k.params.iter().any(|p| {
             matches!(p.kind, ParamKind::Buffer { buffer, operand: super::Operand::Input(_) }
                 if buffer == access.buffer)
         });
-        require(!input, || {
+        let pointer = self.k.buffers.get(access.buffer.0);
+        let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
+        require(!input && !pointer, || {
             format!("{} is read-only", self.k.buffers[access.buffer.0].name)
         })
     }
 
     fn access(&self, access: &Access) -> Checked<Ty> {
-        let buffer = self
-            .k
-            .buffers
-            .get(access.buffer.0)
-            .ok_or("an unknown buffer")?;
+        let buffer = self.k.buffers.get(access.buffer.0).ok_or("an unknown buffer")?;
         let name = &buffer.name;
-        if buffer.space == Space::Register {
-            require(self.registers.contains(&access.buffer), || {
-                format!("{name} out of scope")
-            })?;
+        let pointer = matches!(buffer.layout, Layout::Pointer { .. });
+        if buffer.space == Space::Register || pointer {
+            require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
         }
-        require(access.index.len() == buffer.dims.len(), || {
-            format!("the rank of {name}")
-        })?;
+        let rank = buffer.dims.len() + usize::from(pointer);
+        require(access.index.len() == rank, || format!("the rank of {name}"))?;
         for index in &access.index {
-            require(self.ty(index)?.is_integer(), || {
-                format!("an index of {name}")
-            })?;
+            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
         }
-        require(matches!(access.lanes, 1 | 4), || {
-            format!("an access of {} lanes", access.lanes)
-        })?;
+        require(matches!(access.lanes, 1 | 4), || format!("an access of {} lanes", access.lanes))?;
         if let (4, Some(dims)) = (access.lanes, buffer.physical_dims()) {
             let last = dims.last().map_or(Ok(0), |d| constant(self.k, d, name))?;
-            require(last.is_multiple_of(4), || {
-                format!("rows of {name} hold {last} elements")
-            })?;
+            require(last.is_multiple_of(4), || format!("rows of {name} hold {last} elements"))?;
         }
         Ok(access.ty())
     }
@@ -443,27 +394,18 @@ impl Check<'_> {
             }
             Expr::Select(c, a, b) => {
                 let (c, a, b) = (self.ty(c)?, self.ty(a)?, self.ty(b)?);
-                require(c == Ty::Bool && a == b, || {
-                    format!("select of {a:?} and {b:?}")
-                })?;
+                require(c == Ty::Bool && a == b, || format!("select of {a:?} and {b:?}"))?;
             }
             Expr::Cast(ty, e) => {
                 let from = self.ty(e)?;
-                require(from.is_integer() && ty.is_integer(), || {
-                    format!("cast {from:?} {ty:?}")
-                })?;
+                require(from.is_integer() && ty.is_integer(), || format!("cast {from:?} {ty:?}"))?;
             }
             Expr::Load(access) => return self.access(access),
             Expr::Call(f, args) => {
                 let row = f.row();
-                let tys = args
-                    .iter()
-                    .map(|a| self.ty(a))
-                    .collect::<Checked<Vec<Ty>>>()?;
+                let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
                 let callable = !matches!(row.semantics, Semantics::Copy);
-                require(callable && tys == row.operands, || {
-                    format!("{} of {tys:?}", row.cuda)
-                })?;
+                require(callable && tys == row.operands, || format!("{} of {tys:?}", row.cuda))?;
             }
             Expr::Pack(parts) => {
                 for part in parts.iter() {
@@ -471,9 +413,7 @@ impl Check<'_> {
                 }
             }
             Expr::Lane(e, lane) => {
-                require(self.ty(e)? == Ty::F32x4 && *lane < 4, || {
-                    "a lane of a vector".into()
-                })?;
+                require(self.ty(e)? == Ty::F32x4 && *lane < 4, || "a lane of a vector".into())?;
             }
         }
         Ok(expr.ty())
@@ -483,9 +423,7 @@ impl Check<'_> {
 /// Whether a name can stand for a kernel, a parameter or a variable in CUDA C.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
-    let head = bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') && !is_reserved(name)
 }
 
@@ -600,12 +538,18 @@ pub fn is_reserved(name: &str) -> bool {
         "fmaxf",
         "fminf",
         "make_float4",
+        "load4",
+        "store4",
+        "min",
+        "shared_memory",
         "maximum",
         "minimum",
         "copy_async_4",
         "copy_async_16",
         "copy_async_4_or_zero",
         "copy_async_16_or_zero",
+        "copy_async_4_if",
+        "copy_async_16_if",
         "copy_commit",
         "copy_wait",
     ];
@@ -625,16 +569,16 @@ impl Kernel {
                 }
             });
             match stmt {
-                Stmt::If {
-                    then, otherwise, ..
-                } => stmts.extend(then.iter().chain(otherwise)),
+                Stmt::If { then, otherwise, .. } => stmts.extend(then.iter().chain(otherwise)),
                 Stmt::For(l) => stmts.extend(&l.body),
                 Stmt::CopyAsync { target, guard, .. } => {
                     _ = found.insert(match (target.lanes, guard) {
                         (4, None) => I::CopyAsync16,
-                        (4, Some(_)) => I::CopyAsync16Guarded,
+                        (4, Some(Guard { or_zero: true, .. })) => I::CopyAsync16Guarded,
+                        (4, Some(_)) => I::CopyAsync16If,
                         (_, None) => I::CopyAsync4,
-                        (_, Some(_)) => I::CopyAsync4Guarded,
+                        (_, Some(Guard { or_zero: true, .. })) => I::CopyAsync4Guarded,
+                        (_, Some(_)) => I::CopyAsync4If,
                     })
                 }
                 Stmt::CopyCommit => _ = found.insert(I::CopyCommit),
@@ -667,16 +611,20 @@ impl Stmt {
                 let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
                 by.visit(f);
             }
-            Stmt::CopyAsync {
-                target,
-                source,
-                guard,
-            } => {
+            Stmt::CopyAsync { target, source, guard } => {
                 index(target, f);
                 index(source, f);
                 if let Some(guard) = guard {
-                    guard.visit(f);
+                    guard.cond.visit(f);
                 }
+            }
+            Stmt::Point { pointer, at } => {
+                pointer.index.iter().for_each(|e| e.visit(f));
+                index(at, f);
+            }
+            Stmt::Advance { pointer, by } => {
+                pointer.index.iter().for_each(|e| e.visit(f));
+                by.visit(f);
             }
             Stmt::Registers { .. }
             | Stmt::Barrier(_)

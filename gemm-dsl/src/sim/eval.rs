@@ -21,9 +21,7 @@ fn conversion(lane: u32, value: i128, ty: Ty) -> Stopped {
 
 /// The result of an integer operation on scalars; at fault is the first active lane.
 fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, Stopped> {
-    value
-        .map(Into::into)
-        .map_err(|kind| stop(mask.trailing_zeros(), kind))
+    value.map(Into::into).map_err(|kind| stop(mask.trailing_zeros(), kind))
 }
 
 impl Machine<'_> {
@@ -80,8 +78,7 @@ impl Machine<'_> {
             Scalar::Narrow(e) => {
                 let value = self.scalar(e, regs, mask)? as u64;
                 let fits = i32::try_from(value);
-                fits.map_err(|_| conversion(mask.trailing_zeros(), value.into(), Ty::I32))?
-                    .into()
+                fits.map_err(|_| conversion(mask.trailing_zeros(), value.into(), Ty::I32))?.into()
             }
             Scalar::Widen(e) => {
                 let value = self.scalar(e, regs, mask)?;
@@ -132,10 +129,7 @@ impl Machine<'_> {
         mask: u32,
         [a, b]: [&'r mut Lanes; 2],
     ) -> Result<[&'r Lanes; 2], Stopped> {
-        Ok([
-            self.lane(&operands[0], regs, mask, a)?,
-            self.lane(&operands[1], regs, mask, b)?,
-        ])
+        Ok([self.lane(&operands[0], regs, mask, a)?, self.lane(&operands[1], regs, mask, b)?])
     }
 
     fn compute(

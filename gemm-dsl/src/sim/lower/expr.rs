@@ -1,14 +1,14 @@
 //! Lowering of expressions, with folding and with the count of what they cost.
 
 use super::super::code::{
-    Choice, Index, Lane, Memory, Pred, Scalar, THREAD_X, THREAD_Y, Vector, Wide,
+    Choice, Index, Lane, Memory, Pointer, Pred, Scalar, THREAD_X, THREAD_Y, Vector, Wide,
 };
 use super::super::counters::Class;
 use super::super::lanes::{compare_scalar, int_scalar, wide_scalar};
 use super::super::uniform;
 use super::Lowering;
 use crate::intrinsic::{Semantics, canonical};
-use crate::ir::{Access, BinaryOp, Expr, Intrinsic, Space, Special, Ty, UnaryOp};
+use crate::ir::{Access, BinaryOp, BufferId, Expr, Intrinsic, Space, Special, Ty, UnaryOp};
 
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.
@@ -46,11 +46,7 @@ impl Lowering<'_, '_> {
                 let e = self.scalar(e);
                 let neg = *op == UnaryOp::Neg;
                 let node = |e| {
-                    if neg {
-                        Scalar::Neg(Box::new(e))
-                    } else {
-                        Scalar::Not(Box::new(e))
-                    }
+                    if neg { Scalar::Neg(Box::new(e)) } else { Scalar::Not(Box::new(e)) }
                 };
                 self.fold(
                     [e],
@@ -94,11 +90,7 @@ impl Lowering<'_, '_> {
                         self.cost.add(Class::Integer);
                         let b = self.lazily(|s| s.scalar(b));
                         let pair = Box::new((a, b));
-                        if and {
-                            Scalar::And(pair)
-                        } else {
-                            Scalar::Or(pair)
-                        }
+                        if and { Scalar::And(pair) } else { Scalar::Or(pair) }
                     }
                 }
             }
@@ -189,14 +181,9 @@ impl Lowering<'_, '_> {
                 if let (true, [Lane::Float(a), Lane::Float(b)]) = (float, &operands) {
                     return Lane::Float(folded(*op, f32::from_bits(*a), f32::from_bits(*b)));
                 }
-                self.cost
-                    .add(if float { Class::Float } else { Class::Integer });
+                self.cost.add(if float { Class::Float } else { Class::Integer });
                 let operands = Box::new(operands);
-                if float {
-                    Lane::F32(*op, operands)
-                } else {
-                    Lane::I32(*op, operands)
-                }
+                if float { Lane::F32(*op, operands) } else { Lane::I32(*op, operands) }
             }
             Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::lane) {
                 Ok(choice) => Lane::Select(Box::new(choice)),
@@ -231,11 +218,7 @@ impl Lowering<'_, '_> {
             Semantics::ShuffleDown => {
                 self.cost.add(Class::Shuffle);
                 let mut next = || {
-                    if lanes.is_empty() {
-                        Lane::Float(0)
-                    } else {
-                        lanes.remove(0)
-                    }
+                    if lanes.is_empty() { Lane::Float(0) } else { lanes.remove(0) }
                 };
                 let operands = [next(), next()];
                 Lane::ShuffleDown(row.cuda, Box::new(operands))
@@ -311,13 +294,8 @@ impl Lowering<'_, '_> {
                 ty => {
                     let float = ty == Ty::F32;
                     let operands = Box::new([self.lane(a), self.lane(b)]);
-                    self.cost
-                        .add(if float { Class::Float } else { Class::Integer });
-                    if float {
-                        Pred::F32(*op, operands)
-                    } else {
-                        Pred::I32(*op, operands)
-                    }
+                    self.cost.add(if float { Class::Float } else { Class::Integer });
+                    if float { Pred::F32(*op, operands) } else { Pred::I32(*op, operands) }
                 }
             },
             Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::pred) {
@@ -376,19 +354,48 @@ impl Lowering<'_, '_> {
             Space::Shared => self.cost.add(Class::SharedLoad),
             Space::Register => {}
         }
-        self.code.loaded[access.buffer.0] = true;
+        self.code.loaded[memory.region as usize] = true;
         memory
+    }
+
+    /// An index along one dimension.
+    pub(super) fn index(&mut self, e: &Expr) -> Index {
+        match e.ty() {
+            _ if self.is_uniform(e) => Index::Scalar(self.scalar(e)),
+            Ty::U64 => Index::U64(self.wide(e)),
+            _ => Index::I32(self.lane(e)),
+        }
+    }
+
+    /// A pointer and the buffer it points into, if the buffer stands for pointers.
+    pub(super) fn pointer(
+        &mut self,
+        buffer: BufferId,
+        index: &[Expr],
+    ) -> Option<(Pointer, BufferId)> {
+        let (first, count, into) = self.pointers.get(buffer.0).copied().flatten()?;
+        let index = index.first().map(|e| self.index(e));
+        let pointer = Pointer { first, count, index };
+        Some((pointer, into))
     }
 
     /// A place.
     pub(super) fn memory(&mut self, access: &Access) -> Memory {
-        let index = access.index.iter().map(|e| match e.ty() {
-            _ if self.is_uniform(e) => Index::Scalar(self.scalar(e)),
-            Ty::U64 => Index::U64(self.wide(e)),
-            _ => Index::I32(self.lane(e)),
-        });
+        if let Some((last, index)) = access.index.split_last()
+            && let Some((pointer, into)) = self.pointer(access.buffer, index)
+        {
+            return Memory {
+                index: vec![self.index(last)],
+                pointer: Some(Box::new(pointer)),
+                region: into.0 as u32,
+                space: Space::Global,
+                vector: access.lanes == 4,
+            };
+        }
+        let index = access.index.iter().map(|e| self.index(e));
         Memory {
             index: index.collect(),
+            pointer: None,
             region: access.buffer.0 as u32,
             space: self.launch.regions[access.buffer.0].space,
             vector: access.lanes == 4,
@@ -408,11 +415,7 @@ impl Lowering<'_, '_> {
                 return None;
             };
             let index = u64::try_from(*index).ok()?;
-            let reach = if place.vector && d == region.contiguous {
-                3
-            } else {
-                0
-            };
+            let reach = if place.vector && d == region.contiguous { 3 } else { 0 };
             if index.checked_add(reach)? >= region.dims[d] {
                 return None;
             }

@@ -1,0 +1,77 @@
+//! The CUDA C back end. It decides spelling only: names, indentation, parentheses, comments. Every
+//! decision about what is computed was made before, so a verified kernel cannot fail to print.
+
+mod expr;
+mod prelude;
+mod stmt;
+
+use crate::ir::{Stmt, VerifiedKernel};
+use std::fmt::Write;
+
+/// The CUDA C translation unit of a kernel. It needs no header, so NVRTC compiles it as it is.
+pub fn source(kernel: &VerifiedKernel) -> String {
+    let mut out = Printer::new(kernel);
+    prelude::head(&mut out);
+    prelude::definitions(&mut out);
+    prelude::constants(&mut out);
+    prelude::signature(&mut out);
+    out.line("{");
+    out.indented(|out| {
+        prelude::shared(out);
+        stmt::block(out, &kernel.body);
+    });
+    out.line("}");
+    out.text
+}
+
+/// The first line of a statement's text, for messages that point at it.
+pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
+    let mut out = Printer::new(kernel);
+    stmt::block(&mut out, std::slice::from_ref(statement));
+    let line = out.text.lines().find(|l| !l.trim_start().starts_with("#pragma"));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+/// The columns that a line may fill before an argument list is broken.
+const WIDTH: usize = 100;
+
+/// Text under construction; it owns the indentation.
+struct Printer<'k> {
+    kernel: &'k VerifiedKernel,
+    text: String,
+    level: usize,
+}
+
+impl<'k> Printer<'k> {
+    fn new(kernel: &'k VerifiedKernel) -> Self {
+        Self { kernel, text: String::new(), level: 0 }
+    }
+
+    fn line(&mut self, text: impl AsRef<str>) {
+        let text = text.as_ref();
+        if text.is_empty() {
+            self.text.push('\n');
+        } else {
+            // Writing to a String cannot fail.
+            _ = writeln!(self.text, "{:width$}{text}", "", width = 4 * self.level);
+        }
+    }
+
+    /// A line with a comment at its end, or above it where the two would not fit.
+    fn line_with(&mut self, text: &str, comment: &str) {
+        if comment.is_empty() {
+            self.line(text);
+        } else if 4 * self.level + text.len() + comment.len() + 5 <= WIDTH {
+            self.line(format!("{text}  // {comment}"));
+        } else {
+            self.line(format!("// {comment}"));
+            self.line(text);
+        }
+    }
+
+    fn indented(&mut self, body: impl FnOnce(&mut Self)) {
+        self.level += 1;
+        body(self);
+        self.level -= 1;
+    }
+}

@@ -1,0 +1,166 @@
+//! What stands before the body: head comment, device functions, constants, signature, shared arrays.
+
+use super::expr::{LOAD4_DEFINITION, STORE4_DEFINITION, text, ty};
+use super::stmt::{By, accesses, declaration, extents};
+use super::{Printer, WIDTH};
+use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, Stmt};
+
+pub(super) fn head(out: &mut Printer<'_>) {
+    let k: &Kernel = out.kernel;
+    for line in &k.title {
+        out.line(format!("// {line}"));
+    }
+    out.line("");
+}
+
+/// Device functions that CUDA C does not have, each once.
+pub(super) fn definitions(out: &mut Printer<'_>) {
+    let (mut loads, mut stores) = (false, false);
+    accesses(out.kernel, &mut |access, by| {
+        loads |= access.lanes == 4 && by == By::Load;
+        stores |= access.lanes == 4 && by == By::Store;
+    });
+    for (used, definition) in [(loads, LOAD4_DEFINITION), (stores, STORE4_DEFINITION)] {
+        if used {
+            out.text.push_str(definition);
+            out.line("");
+        }
+    }
+    for intrinsic in out.kernel.intrinsics() {
+        let definition = intrinsic.row().definition;
+        if !definition.is_empty() {
+            out.text.push_str(definition);
+            out.line("");
+        }
+    }
+}
+
+pub(super) fn constants(out: &mut Printer<'_>) {
+    let k: &Kernel = out.kernel;
+    let read = read_constants(k);
+    let lines: Vec<(String, &str)> = k
+        .consts
+        .iter()
+        .zip(&read)
+        .filter_map(|(c, &read)| read.then_some(c))
+        .map(|c| {
+            let value = text(k, &c.value);
+            (format!("constexpr {} {} = {value};", ty(c.ty), c.name), c.meaning.as_str())
+        })
+        .collect();
+    let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+    for (text, meaning) in &lines {
+        if meaning.is_empty() {
+            out.line(text);
+        } else {
+            out.line(format!("{text:column$}  // {meaning}"));
+        }
+    }
+    if !lines.is_empty() {
+        out.line("");
+    }
+}
+
+/// Which constants the text needs: those that the kernel reads, and those they are made of.
+fn read_constants(k: &Kernel) -> Vec<bool> {
+    let mut read = vec![false; k.consts.len()];
+    let note = |e: &Expr, read: &mut Vec<bool>| {
+        e.visit(&mut |e| {
+            if let Expr::Const(c) = e
+                && let Some(read) = read.get_mut(c.id)
+            {
+                *read = true;
+            }
+        });
+    };
+    let mut open: Vec<&Stmt> = k.body.iter().collect();
+    while let Some(stmt) = open.pop() {
+        stmt.visit_exprs(&mut |e| note(e, &mut read));
+        match stmt {
+            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
+            Stmt::For(l) => open.extend(&l.body),
+            _ => {}
+        }
+    }
+    for buffer in &k.buffers {
+        buffer.dims.iter().for_each(|dim| note(dim, &mut read));
+        if let Layout::Array { pad, .. } = &buffer.layout {
+            note(pad, &mut read);
+        }
+    }
+    k.launch_bounds.iter().for_each(|e| note(e, &mut read));
+    // A constant is made of earlier ones only.
+    for (id, c) in k.consts.iter().enumerate().rev() {
+        if read[id] {
+            note(&c.value, &mut read);
+        }
+    }
+    read
+}
+
+pub(super) fn signature(out: &mut Printer<'_>) {
+    let k: &Kernel = out.kernel;
+    let threads = k.launch_bounds.clone().unwrap_or(Expr::U64(k.geometry.threads().into()));
+    let threads = text(k, &threads).replace("ull", "");
+    let blocks = k.geometry.blocks_per_sm;
+    out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
+    let params: Vec<String> = k
+        .params
+        .iter()
+        .map(|p| match &p.kind {
+            ParamKind::Buffer { operand: Operand::Input(_), .. } => {
+                format!("const float* __restrict__ {}", p.name)
+            }
+            ParamKind::Buffer { .. } => format!("float* __restrict__ {}", p.name),
+            ParamKind::Scalar { ty: of, .. } => format!("{} {}", ty(*of), p.name),
+        })
+        .collect();
+    let one_line = format!("{}({})", k.name, params.join(", "));
+    if one_line.len() <= WIDTH {
+        out.line(one_line);
+        return;
+    }
+    let (buffers, scalars): (Vec<_>, Vec<_>) =
+        params.into_iter().partition(|p| p.contains("__restrict__"));
+    out.line(format!("{}(", k.name));
+    out.indented(|out| {
+        out.line(format!("{},", buffers.join(", ")));
+        out.line(format!("{})", scalars.join(", ")));
+    });
+}
+
+/// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.
+pub(super) fn shared(out: &mut Printer<'_>) {
+    let k = out.kernel;
+    let arrays: Vec<_> = k.buffers.iter().filter(|b| b.space == Space::Shared).collect();
+    if arrays.is_empty() {
+        return;
+    }
+    if !k.shared_is_dynamic() {
+        for array in arrays {
+            let text = format!("__shared__ {};", declaration(k, array));
+            out.line_with(&text, &array.meaning);
+        }
+        out.line("");
+        return;
+    }
+    out.line("extern __shared__ __align__(16) float shared_memory[];");
+    let mut offset: Option<String> = None;
+    for array in arrays {
+        let (dims, name) = (extents(k, array), &array.name);
+        let start = match &offset {
+            Some(offset) => format!("shared_memory + {offset}"),
+            None => "shared_memory".into(),
+        };
+        let text = format!("float (&{name}){dims} = *reinterpret_cast<float (*){dims}>({start});");
+        out.line_with(&text, &array.meaning);
+        let elements = format!("sizeof({name}) / sizeof(float)");
+        // Every array starts on 16 bytes, as the plan has counted.
+        let rounded = format!("({elements} + 3) / 4 * 4");
+        offset = Some(match offset {
+            Some(sum) => format!("{sum} + {rounded}"),
+            None => rounded,
+        });
+    }
+    out.line("");
+}

@@ -1,0 +1,218 @@
+//! Statements.
+
+use super::expr::{self, STORE4, element, text};
+use super::{Printer, WIDTH};
+use crate::ir::{
+    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll,
+};
+
+/// A block. A comment opens a phase, so an empty line goes before it.
+pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
+    let mut after_comment = true;
+    for stmt in stmts {
+        let comment = matches!(stmt, Stmt::Comment(_));
+        if comment && !after_comment {
+            out.line("");
+        }
+        print(out, stmt);
+        after_comment = comment;
+    }
+}
+
+fn print(out: &mut Printer<'_>, stmt: &Stmt) {
+    let k: &Kernel = out.kernel;
+    match stmt {
+        Stmt::Comment(line) => out.line(format!("// {line}")),
+        Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
+        Stmt::For(l) => counted(out, l),
+        Stmt::Registers { buffer, zeroed } => {
+            if let Some(buffer) = k.buffers.get(buffer.0) {
+                let init = if *zeroed { " = {}" } else { "" };
+                out.line_with(&format!("{}{init};", declaration(k, buffer)), &buffer.meaning);
+            }
+        }
+        Stmt::Let { .. }
+        | Stmt::Mut { .. }
+        | Stmt::Assign { .. }
+        | Stmt::Store { .. }
+        | Stmt::Barrier(_)
+        | Stmt::CopyAsync { .. }
+        | Stmt::Point { .. }
+        | Stmt::Advance { .. }
+        | Stmt::CopyCommit
+        | Stmt::CopyWait { .. } => {
+            let line = simple(k, stmt);
+            out.line(line);
+        }
+    }
+}
+
+/// A statement that takes one line.
+fn simple(k: &Kernel, stmt: &Stmt) -> String {
+    let name = |v: &crate::ir::Var| k.vars.get(v.id).map_or("", |d| d.name.as_str());
+    match stmt {
+        Stmt::Let { var, value } => {
+            format!("const {} {} = {};", expr::ty(var.ty), name(var), text(k, value))
+        }
+        Stmt::Mut { var, value } => {
+            format!("{} {} = {};", expr::ty(var.ty), name(var), text(k, value))
+        }
+        Stmt::Assign { var, value } => assignment(k, name(var).to_owned(), &Expr::Var(*var), value),
+        Stmt::Store { target, value } => {
+            let place = element(k, target);
+            if target.lanes == 4 {
+                return format!("{STORE4}(&{place}, {});", text(k, value));
+            }
+            assignment(k, place, &Expr::Load(target.clone()), value)
+        }
+        Stmt::Barrier(Scope::Block) => "__syncthreads();".into(),
+        Stmt::Barrier(Scope::Warp) => "__syncwarp();".into(),
+        Stmt::CopyAsync { target, source, guard } => {
+            let width = if target.lanes == 4 { 16 } else { 4 };
+            let (target, source) = (element(k, target), element(k, source));
+            match guard {
+                None => format!("copy_async_{width}(&{target}, &{source});"),
+                Some(guard) => {
+                    let how = if guard.or_zero { "or_zero" } else { "if" };
+                    let cond = text(k, &guard.cond);
+                    format!("copy_async_{width}_{how}(&{target}, &{source}, {cond});")
+                }
+            }
+        }
+        Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
+        Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
+        Stmt::CopyCommit => "copy_commit();".into(),
+        Stmt::CopyWait { pending } => format!("copy_wait<{pending}>();"),
+        Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => String::new(),
+    }
+}
+
+fn pointer(k: &Kernel, p: &PointerRef) -> String {
+    let name = k.buffers.get(p.buffer.0).map_or("", |b| b.name.as_str());
+    p.index.iter().fold(name.to_owned(), |place, e| format!("{place}[{}]", text(k, e)))
+}
+
+/// `place = value;`, or `place op= …;` where the value starts from what the place holds.
+fn assignment(k: &Kernel, place: String, old: &Expr, value: &Expr) -> String {
+    if let Expr::Binary(op, left, right) = value
+        && **left == *old
+        && let Some(sign) = expr::compound(*op)
+    {
+        return format!("{place} {sign}= {};", text(k, right));
+    }
+    format!("{place} = {};", text(k, value))
+}
+
+fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+    let k: &Kernel = out.kernel;
+    let head = format!("if ({})", text(k, cond));
+    if let ([only @ (Stmt::Assign { .. } | Stmt::Store { .. })], []) = (then, otherwise) {
+        let line = format!("{head} {}", simple(k, only));
+        if 4 * out.level + line.len() <= WIDTH {
+            out.line(line);
+            return;
+        }
+    }
+    out.line(format!("{head} {{"));
+    out.indented(|out| block(out, then));
+    match otherwise {
+        [] => {}
+        [Stmt::If { cond, then, otherwise }] => {
+            // `} else if (…) {`: the inner branch prints itself on the closing line.
+            let start = out.text.len();
+            branch(out, cond, then, otherwise);
+            let indent = " ".repeat(4 * out.level);
+            let inner = out.text.split_off(start);
+            let inner = inner.strip_prefix(&indent).unwrap_or(&inner).to_owned();
+            out.text.push_str(&format!("{indent}}} else {inner}"));
+            return;
+        }
+        _ => {
+            out.line("} else {");
+            out.indented(|out| block(out, otherwise));
+        }
+    }
+    out.line("}");
+}
+
+fn counted(out: &mut Printer<'_>, l: &Loop) {
+    let k: &Kernel = out.kernel;
+    let name = k.vars.get(l.var.id).map_or("", |d| d.name.as_str());
+    let step = match &l.step {
+        Step::Add(Expr::I32(1) | Expr::U64(1)) => format!("++{name}"),
+        Step::Sub(Expr::I32(1) | Expr::U64(1)) => format!("--{name}"),
+        Step::Add(by) => format!("{name} += {}", text(k, by)),
+        Step::Sub(by) => format!("{name} -= {}", text(k, by)),
+        Step::Mul(by) => format!("{name} *= {}", text(k, by)),
+        Step::Div(by) => format!("{name} /= {}", text(k, by)),
+    };
+    match l.unroll {
+        Unroll::Auto => {}
+        Unroll::Full => out.line("#pragma unroll"),
+        Unroll::By(u) => out.line(format!("#pragma unroll {u}")),
+    }
+    let (from, test) = (text(k, &l.from), text(k, &l.test));
+    out.line(format!("for ({} {name} = {from}; {test}; {step}) {{", expr::ty(l.var.ty)));
+    out.indented(|out| block(out, &l.body));
+    out.line("}");
+}
+
+/// `float name[d0][d1]`, aligned where a 16-byte access touches it.
+pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
+    if let Layout::Pointer { .. } = buffer.layout {
+        let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
+        return format!("const float* {}{dims}", buffer.name);
+    }
+    let align = match (is_vector_accessed(k, buffer), buffer.space) {
+        (true, Space::Shared) => "__align__(16) ",
+        (true, _) => "alignas(16) ",
+        (false, _) => "",
+    };
+    format!("{align}float {}{}", buffer.name, extents(k, buffer))
+}
+
+/// `[d0][d1]`, the physical extents of a C array.
+pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
+    let dims = buffer.physical_dims().unwrap_or_default();
+    dims.iter().map(|d| format!("[{}]", text(k, d))).collect()
+}
+
+/// Whether some statement accesses the buffer 16 bytes at a time.
+fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
+    let mut found = false;
+    accesses(k, &mut |access, _| {
+        let same = k.buffers.get(access.buffer.0).is_some_and(|b| std::ptr::eq(b, buffer));
+        found |= same && access.lanes == 4;
+    });
+    found
+}
+
+/// How a statement accesses memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Load,
+    Store,
+    Copy,
+}
+
+/// Visits every access of the body.
+pub(super) fn accesses(k: &Kernel, f: &mut impl FnMut(&Access, By)) {
+    let mut open: Vec<&Stmt> = k.body.iter().collect();
+    while let Some(stmt) = open.pop() {
+        stmt.visit_exprs(&mut |e| {
+            if let Expr::Load(access) = e {
+                f(access, By::Load);
+            }
+        });
+        match stmt {
+            Stmt::Store { target, .. } => f(target, By::Store),
+            Stmt::CopyAsync { target, source, .. } => {
+                f(target, By::Copy);
+                f(source, By::Copy);
+            }
+            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
+            Stmt::For(l) => open.extend(&l.body),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What can be wrong with a matrix product.
+
+use super::SpecError;
+use crate::spec::{Map, Order, Rect, Tile};
+
+pub(crate) fn zero_dimension(key: &'static str, size: String) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {size}` has a dimension of 0; every dimension must be at least 1"),
+    )
+}
+
+pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {least} or more"))
+}
+
+pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
+}
+
+pub(crate) fn needs_tile(key: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, "tile"],
+        format!(
+            "`{key}` has nothing to act on: without `tile` nothing is staged in shared memory; \
+             add a tile such as `tile: 64x64x8`, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn excludes_tile(key: &'static str, instead: &str) -> SpecError {
+    SpecError::at_key(
+        &[key, "tile"],
+        format!("`{key}` has nothing to act on: it shapes a kernel without `tile`; {instead}"),
+    )
+}
+
+pub(crate) fn map_of_one(map: Map) -> SpecError {
+    SpecError::at_key(
+        &["map", "thread"],
+        format!(
+            "`map: {map}` has nothing to act on: a thread owns one element; give it more, such as \
+             `thread: 4x4`, or leave the map out"
+        ),
+    )
+}
+
+pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
+    SpecError::at_key(
+        &["order", "thread"],
+        format!(
+            "`order: {order}` has nothing to act on: the elements of `thread: {thread}` lie in one \
+             line, which every order visits alike; use more rows and columns, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn spread_without_stages() -> SpecError {
+    SpecError::at_key(
+        &["spread", "stages"],
+        "`spread` has nothing to act on: it spreads the asynchronous copies of `stages`; add \
+         `stages: 3`, or leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn two_pipelines(key: &'static str, other: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, other],
+        format!(
+            "`{key}` and `{other}` are two pipelines, and a kernel has one; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn thread_does_not_divide(tile: Tile, thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["thread", "tile"],
+        format!(
+            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            remainders([("rows", tile.m, thread.m), ("columns", tile.n, thread.n)]),
+            tile.m,
+            tile.n,
+        ),
+    )
+}
+
+pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
+    SpecError::at_value(
+        &["warp", "tile"],
+        format!(
+            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            remainders([("rows", tile.m, warp.m), ("columns", tile.n, warp.n)]),
+            tile.m,
+            tile.n,
+        ),
+    )
+}
+
+pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["warp", "thread"],
+        format!(
+            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {}",
+            remainders([("rows", warp.m, thread.m), ("columns", warp.n, thread.n)]),
+            thread.m,
+            thread.n,
+        ),
+    )
+}
+
+/// The divisions that leave a remainder, as in `30 rows mod 4 = 2`.
+fn remainders(axes: [(&str, u32, u32); 2]) -> String {
+    let parts: Vec<String> = axes
+        .into_iter()
+        .filter_map(|(axis, whole, part)| {
+            let rest = whole.checked_rem(part)?;
+            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
+        })
+        .collect();
+    parts.join(", ")
+}
+
+pub(crate) fn warp_lanes(warp: Rect, thread: Rect) -> SpecError {
+    let (m, n) = (warp.m / thread.m, warp.n / thread.n);
+    let lanes = u64::from(m) * u64::from(n);
+    SpecError::at_value(
+        &["warp", "thread"],
+        format!(
+            "`warp: {warp}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {m} · {n} = {lanes} \
+             lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: {}`",
+            warp.m,
+            thread.m,
+            warp.n,
+            thread.n,
+            Product(thread.m, 8, thread.n, 4),
+        ),
+    )
+}
+
+/// `a·b x c·d`, without overflow.
+struct Product(u32, u32, u32, u32);
+
+impl std::fmt::Display for Product {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(a, b, c, d) = self.to_owned();
+        let (m, n) = (u64::from(*a) * u64::from(*b), u64::from(*c) * u64::from(*d));
+        write!(f, "{m}x{n}")
+    }
+}
+
+pub(crate) fn split_thread(thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["map", "thread"],
+        format!(
+            "`map: split` gives a thread vectors of four on both axes, and `thread: {thread}` \
+             leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as `thread: 8x8`, or \
+             another map",
+            thread.m,
+            thread.m % 4,
+            thread.n,
+            thread.n % 4,
+        ),
+    )
+}
+
+pub(crate) fn spread_beyond_tile(spread: u32, k: u32) -> SpecError {
+    SpecError::at_value(
+        &["spread", "tile"],
+        format!("`spread: {spread}` is more than the {k} k steps of a tile; use {k} or less"),
+    )
+}
+
+pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
+    SpecError::at_value(
+        &["partials", "tile"],
+        format!(
+            "`partials: {partials}` does not divide the {k} k steps of a tile: {k} mod {partials} \
+             = {}; use a divisor of {k}",
+            k % partials.max(1),
+        ),
+    )
+}
+
+pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
+    SpecError::at_value(
+        &["unroll", "partials"],
+        format!(
+            "`unroll: {unroll}` is no multiple of `partials: {partials}`, and a round of the \
+             unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = {}; \
+             use a multiple of {partials}",
+            unroll % partials.max(1),
+        ),
+    )
+}

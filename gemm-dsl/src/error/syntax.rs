@@ -1,0 +1,194 @@
+//! What can be wrong with the text of a spec.
+
+use super::{SpecError, quoted};
+use crate::spec::Kind;
+
+pub(crate) fn not_tokens(reason: impl std::fmt::Display) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!(
+            "a spec is made of Rust tokens, and this is none ({reason}); check brackets \
+             and quotes"
+        ),
+    )
+}
+
+pub(crate) fn open_angle() -> SpecError {
+    SpecError::at_key(&[], "`<` is not closed; end the spec with `>`, or leave it out".into())
+}
+
+pub(crate) fn close_angle() -> SpecError {
+    SpecError::at_key(&[], "`>` closes nothing; start the spec with `<`, or leave it out".into())
+}
+
+pub(crate) fn empty_entry() -> SpecError {
+    SpecError::at_key(&[], "expected a key before `,`; leave the comma out".into())
+}
+
+pub(crate) fn not_a_key(found: &str) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("expected a key, found `{found}`; write `key: value`, or a flag"),
+    )
+}
+
+pub(crate) fn missing_comma(next: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `,` before `{next}`"))
+}
+
+pub(crate) fn not_a_comma(found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `,`, found `{found}`"))
+}
+
+pub(crate) fn missing_colon(key: &str, found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `:` after `{key}`, found `{found}`"))
+}
+
+/// How an unknown key may have been meant.
+pub(crate) enum Meant {
+    /// As another key, close to it.
+    Key(&'static str),
+    /// As a word that is the value of a key.
+    Word(&'static str, &'static str),
+    /// As a key of another macro.
+    Macro(&'static str),
+    Unclear,
+}
+
+pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&str]) -> SpecError {
+    let hint = match meant {
+        Meant::Key(other) => format!("; did you mean `{other}`?"),
+        Meant::Word(other, word) => format!("; did you mean `{other}: {word}`?"),
+        Meant::Macro(other) => {
+            format!(": it belongs to `{other}!`, and this is `{this_macro}!`; leave it out")
+        }
+        Meant::Unclear => format!("; `{this_macro}!` has {}", quoted(keys)),
+    };
+    SpecError::at_key(&[], format!("unknown key `{key}`{hint}"))
+}
+
+pub(crate) fn duplicate(key: &'static str, first: &str) -> SpecError {
+    SpecError::at_key(
+        &[key],
+        match first {
+            "" => format!("`{key}` is given twice; leave one out"),
+            first => format!("`{key}` is given twice, first as `{key}: {first}`; leave one out"),
+        },
+    )
+}
+
+pub(crate) fn missing_value(key: &'static str, kind: Kind) -> SpecError {
+    SpecError::at_key(&[key], format!("`{key}` needs a value: {}", expected(kind)))
+}
+
+pub(crate) fn flag_with_value(key: &'static str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}` is a flag and takes no value; write `{key}` alone, or leave it out"),
+    )
+}
+
+pub(crate) fn wrong_kind(key: &'static str, kind: Kind, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}` takes {}, not `{found}`", expected(kind)))
+}
+
+fn expected(kind: Kind) -> String {
+    match kind {
+        Kind::Flag => "nothing".into(),
+        Kind::Number => "a whole number".into(),
+        Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
+        Kind::Word(words) => format!("one of {}", quoted(words)),
+        Kind::Name => "an identifier".into(),
+    }
+}
+
+pub(crate) fn unknown_word(
+    key: &'static str,
+    word: &str,
+    words: &[&str],
+    close: Option<&str>,
+) -> SpecError {
+    let hint = close.map_or(String::new(), |close| format!("; did you mean `{close}`?"));
+    SpecError::at_value(
+        &[key],
+        format!("`{key}` takes one of {}, not `{word}`{hint}", quoted(words)),
+    )
+}
+
+pub(crate) fn spaces(key: &'static str, found: &str) -> SpecError {
+    let joined: String = found.split_whitespace().collect();
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a size is written without spaces: `{joined}`"),
+    )
+}
+
+pub(crate) fn negative(key: &'static str, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}` is negative; use a whole number"))
+}
+
+pub(crate) fn underscores(key: &'static str, found: &str) -> SpecError {
+    let plain = found.replace('_', "");
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: numbers are written without `_`: `{plain}`"),
+    )
+}
+
+pub(crate) fn fraction(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no whole number"))
+}
+
+pub(crate) fn not_decimal(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no plain decimal number"))
+}
+
+pub(crate) fn too_large(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: `{part}` is too large; a number is at most {}", u32::MAX),
+    )
+}
+
+pub(crate) fn size_for_number(key: &'static str, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}` takes one whole number, not the size `{found}`"))
+}
+
+pub(crate) fn capital_x(key: &'static str, found: &str) -> SpecError {
+    let lower = found.replace('X', "x");
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a size is written with a small `x`: `{lower}`"),
+    )
+}
+
+pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a number is missing beside an `x`; write {form}"),
+    )
+}
+
+pub(crate) fn dimensions(
+    key: &'static str,
+    found: &str,
+    (has, needs): (usize, usize),
+    form: &str,
+    example: &str,
+) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!(
+            "`{key}: {found}` has {has} dimension{}, and {form} has {needs}; write it as in \
+             `{example}`",
+            if has == 1 { "" } else { "s" },
+        ),
+    )
+}
+
+pub(crate) fn zero_dimension(key: &'static str, size: &str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {size}` has a dimension of 0; every dimension must be at least 1"),
+    )
+}

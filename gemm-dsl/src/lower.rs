@@ -1,0 +1,8 @@
+//! Lowering: a plan becomes a program. Constructive, by one builder per axis of a spec; nothing is
+//! rewritten afterwards.
+
+mod reduce;
+mod sgemm;
+
+pub use reduce::reduce;
+pub use sgemm::sgemm;

@@ -1,0 +1,144 @@
+//! Matrix products: C = A·B, row-major, `f32`.
+//!
+//! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
+//! works on. An operand is a [`Matrix`]: the copies know its base and row stride, nothing else. The
+//! main loop ends in [`Accumulators`]; the *epilogue* visits them and alone knows C.
+//!
+//! Every kernel sums the terms of an element in ascending k, with one fused multiply-add each, so
+//! that all kernels without `partials` give the same bits.
+
+mod copy;
+mod epilogue;
+mod fragment;
+mod naive;
+mod pipeline;
+mod ring;
+mod schedule;
+mod stream;
+mod tile;
+
+use crate::ir::{
+    Access, BufferId, Expr, Extent, IrError, KernelBuilder, Operand, Passes, Program, Requirement,
+    Scalar, Source, Ty, VerifiedKernel,
+};
+use crate::plan::{Pipeline, SgemmPlan, Shape};
+
+/// The program of a matrix product: one launch.
+///
+/// # Errors
+/// A kernel that breaks a rule of the IR: a mistake of this module.
+pub fn sgemm(plan: &SgemmPlan) -> Result<Program, IrError> {
+    let kernel = kernel(plan, "vector")?;
+    let fallback = match plan.scalar_variant() {
+        Some(scalar) => Some(self::kernel(&scalar, "scalar")?),
+        None => None,
+    };
+    Ok(Program { kernel, fallback, scratch: Vec::new(), passes: Passes::Once })
+}
+
+fn kernel(plan: &SgemmPlan, variant: &str) -> Result<VerifiedKernel, IrError> {
+    let mut k = KernelBuilder::new(plan.kernel_name());
+    k.title("C = A * B in f32, row-major: A is M x K, B is K x N, C is M x N.");
+    k.title(format!("sgemm_kernel!({})", plan.spec()));
+    if plan.has_global_vectors() || variant == "scalar" {
+        k.variant(variant);
+    }
+    if variant == "scalar" {
+        k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+    }
+    let problem = Problem::declare(&mut k, plan);
+    match plan.shape() {
+        Shape::Naive(shape) => naive::body(&mut k, plan, shape, &problem),
+        Shape::Tiled(shape) => tile::body(&mut k, plan, shape, &problem),
+    }
+    k.finish()
+}
+
+/// A matrix in global memory: element (row, column) lies at `row * stride + column`.
+#[derive(Clone, Copy, Debug)]
+struct Matrix {
+    buffer: BufferId,
+    /// Elements from one row to the next.
+    stride: Scalar,
+}
+
+impl Matrix {
+    fn at(&self, row: impl Into<Expr>, col: impl Into<Expr>) -> Access {
+        Access::new(self.buffer, [row.into(), col.into()])
+    }
+}
+
+/// The operands and extents of a product.
+#[derive(Clone, Copy, Debug)]
+struct Problem {
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    m: Scalar,
+    n: Scalar,
+    k: Scalar,
+}
+
+impl Problem {
+    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc]`.
+    fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+        let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
+        let (a, b, c) = (k.global("A", a_op), k.global("B", b_op), k.global("C", c_op));
+        let m = k.extent("M", Ty::I32, Extent::M);
+        let n = k.extent("N", Ty::I32, Extent::N);
+        let depth = k.extent("K", Ty::I32, Extent::K);
+        let (lda, ldb, ldc) = if plan.pitched() {
+            let mut stride = |name, op| k.scalar(name, Ty::I32, Source::RowStride(op));
+            (stride("lda", a_op), stride("ldb", b_op), stride("ldc", c_op))
+        } else {
+            (depth, n, n)
+        };
+        // A pitched row may be read to its end, padding included; C's padding is never written.
+        k.shape(a, [m.into(), lda.into()], [lda.into()]);
+        k.shape(b, [depth.into(), ldb.into()], [ldb.into()]);
+        k.shape(c, [m.into(), n.into()], [ldc.into()]);
+        let problem = Self {
+            a: Matrix { buffer: a, stride: lda },
+            b: Matrix { buffer: b, stride: ldb },
+            c: Matrix { buffer: c, stride: ldc },
+            m,
+            n,
+            k: depth,
+        };
+        problem.requirements(k, plan);
+        problem
+    }
+
+    /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
+    /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
+    fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan) {
+        let (bm, bn) = plan.block_tile();
+        let (bk, ahead) = match plan.shape() {
+            Shape::Naive(_) => (plan.unroll().unwrap_or(1).max(plan.partials()), 1),
+            Shape::Tiled(t) => match t.pipeline() {
+                Pipeline::Async { stages, .. } => (t.bk(), stages + 1),
+                _ => (t.bk(), 2),
+            },
+        };
+        for (scalar, step) in [(self.m, bm), (self.n, bn), (self.k, bk * ahead)] {
+            let max = u64::from(i32::MAX as u32 - step);
+            k.require(Requirement::Range { scalar, min: 0, max });
+        }
+        let Shape::Tiled(t) = plan.shape() else { return };
+        if !plan.guarded() {
+            k.require(Requirement::Range { scalar: self.k, min: bk.into(), max: i32::MAX as u64 });
+            for (scalar, of) in [(self.m, bm), (self.n, bn), (self.k, bk)] {
+                k.require(Requirement::Multiple { scalar, of: of.into() });
+            }
+        }
+        let accesses = [
+            (t.a_global_vector(), Operand::Input(0), self.a.stride),
+            (t.b_global_vector(), Operand::Input(1), self.b.stride),
+            (t.c_vector(), Operand::Output(0), self.c.stride),
+        ];
+        for (_, operand, scalar) in accesses.into_iter().filter(|(vector, ..)| *vector) {
+            k.require(Requirement::Aligned { operand, bytes: 16 });
+            k.require(Requirement::Multiple { scalar, of: 4 });
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The innermost loops: fragments from shared memory to registers, and their outer product.
+
+use super::tile::{Axis, Tiled};
+use crate::ir::{Access, BufferId, Const, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
+use crate::spec::Order;
+
+/// The sums of a thread.
+pub(super) struct Accumulators {
+    place: Sums,
+    tall: bool,
+    wide: bool,
+    partials: u32,
+}
+
+enum Sums {
+    One(Var),
+    Many(BufferId),
+}
+
+impl Accumulators {
+    /// Declares the sums, all zero.
+    pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
+        let (tall, wide) = (tiled.t.tm() > 1, tiled.t.tn() > 1);
+        let partials = tiled.plan.partials();
+        let count = (partials > 1).then(|| {
+            k.constant("PARTIALS", partials as i32, "independent partial sums of an output")
+        });
+        let (rows, cols) = (tall.then_some(tiled.tm), wide.then_some(tiled.tn));
+        let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
+        k.comment("The sums of this thread.");
+        let place = if dims.is_empty() {
+            Sums::One(k.mut_("acc", 0.0))
+        } else {
+            Sums::Many(k.zeroed_registers("acc", dims, ""))
+        };
+        Self { place, tall, wide, partials }
+    }
+
+    fn access(&self, buffer: BufferId, p: Expr, m: Expr, n: Expr) -> Access {
+        let p = (self.partials > 1).then_some(p);
+        let (m, n) = (self.tall.then_some(m), self.wide.then_some(n));
+        Access::new(buffer, [p, m, n].into_iter().flatten())
+    }
+
+    /// The finished sum of element (m, n).
+    pub fn value(&self, m: &Expr, n: &Expr) -> Expr {
+        match &self.place {
+            Sums::One(var) => (*var).into(),
+            Sums::Many(buffer) => {
+                let part =
+                    |p: u32| self.access(*buffer, Expr::I32(p as i32), m.clone(), n.clone()).load();
+                (1..self.partials).fold(part(0), |sum, p| sum + part(p))
+            }
+        }
+    }
+
+    /// Four finished sums of a row, the first at (m, n).
+    pub fn vector(&self, m: &Expr, n: &Expr) -> Expr {
+        match &self.place {
+            Sums::Many(buffer) if self.partials == 1 => {
+                self.access(*buffer, 0.into(), m.clone(), n.clone()).vector().load()
+            }
+            _ => Expr::Pack(Box::new([0, 1, 2, 3].map(|j| self.value(m, &(n.clone() + j))))),
+        }
+    }
+
+    /// `acc[p][m][n] = fma(a, b, acc[p][m][n])`
+    fn multiply_add(&self, k: &mut KernelBuilder, at: (Expr, Expr, Expr), a: Expr, b: Expr) {
+        let fma = |acc: Expr| Expr::Call(Intrinsic::Fma, vec![a, b, acc]);
+        match &self.place {
+            Sums::One(var) => k.assign(*var, fma((*var).into())),
+            Sums::Many(buffer) => {
+                let place = self.access(*buffer, at.0, at.1, at.2);
+                let sum = fma(place.clone().load());
+                k.store(place, sum);
+            }
+        }
+    }
+}
+
+/// The fragments of A and B that one k step multiplies.
+struct Fragments {
+    a: Fragment,
+    b: Fragment,
+}
+
+/// The part of a column of A's tile, or of a row of B's, that belongs to a thread.
+enum Fragment {
+    /// One element, read where it is used, or a variable that holds it.
+    One(Expr),
+    /// A register array.
+    Many(BufferId),
+    /// Two register arrays that alternate between k steps, with the index of the one in use.
+    Pair { array: BufferId, many: bool, turn: Expr },
+}
+
+impl Fragment {
+    fn element(&self, i: &Expr) -> Expr {
+        match self {
+            Fragment::One(value) => value.clone(),
+            Fragment::Many(array) => Access::new(*array, [i.clone()]).load(),
+            Fragment::Pair { array, many, turn } => {
+                let i = many.then(|| i.clone());
+                Access::new(*array, [turn.clone()].into_iter().chain(i)).load()
+            }
+        }
+    }
+}
+
+/// Which operand a fragment comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+/// Multiplies the tile in buffer `slot` into the sums.
+pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
+    let partials = tiled.plan.partials() as i32;
+    let step = |k: &mut KernelBuilder, at: Expr, partial: Expr| {
+        let a = load(k, tiled, Side::A, slot, &at);
+        let b = load(k, tiled, Side::B, slot, &at);
+        outer_product(k, tiled, acc, &Fragments { a, b }, partial);
+    };
+    match tiled.plan.unroll() {
+        _ if partials > 1 => {
+            let group = tiled.plan.unroll().map_or(partials, |u| u as i32);
+            let unroll = k.constant("UNROLL", group, "k steps unrolled together");
+            let parts = k.constant("PARTIALS", partials, "independent partial sums of an output");
+            let next = Step::Add(unroll.into());
+            k.loop_(
+                "k",
+                0,
+                |i| Expr::from(i).lt(tiled.bk),
+                next,
+                Unroll::By(1),
+                |k, i| {
+                    k.unrolled("u", unroll, |k, u| {
+                        let partial = if group == partials { u.into() } else { u % parts };
+                        step(k, i + u, partial);
+                    });
+                },
+            );
+        }
+        None => k.unrolled("k", tiled.bk, |k, i| step(k, i.into(), 0.into())),
+        Some(u) => {
+            let next = Step::Add(1.into());
+            k.loop_(
+                "k",
+                0,
+                |i| Expr::from(i).lt(tiled.bk),
+                next,
+                Unroll::By(u),
+                |k, i| {
+                    step(k, i.into(), 0.into());
+                },
+            );
+        }
+    }
+}
+
+/// Double-buffered fragments: while one k step is multiplied, the next one's are on their way.
+pub(super) struct FragmentPair {
+    a: BufferId,
+    b: BufferId,
+}
+
+impl FragmentPair {
+    pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
+        let dims = |count: Const, many: bool| {
+            [Expr::I32(2)].into_iter().chain(many.then(|| Expr::from(count)))
+        };
+        let a =
+            k.registers("a_frag", dims(tiled.tm, tiled.t.tm() > 1), "column of A: in use, next");
+        let b = k.registers("b_frag", dims(tiled.tn, tiled.t.tn() > 1), "row of B: in use, next");
+        Self { a, b }
+    }
+
+    /// Loads the fragments of step `at` of the tile in buffer `slot`.
+    pub fn load(
+        &self,
+        k: &mut KernelBuilder,
+        tiled: &Tiled<'_>,
+        turn: Expr,
+        slot: &Expr,
+        at: &Expr,
+    ) {
+        for (side, array) in [(Side::A, self.a), (Side::B, self.b)] {
+            fill(k, tiled, side, array, Some(turn.clone()), slot, at);
+        }
+    }
+
+    /// Multiplies the fragments of turn `turn`.
+    pub fn multiply(
+        &self,
+        k: &mut KernelBuilder,
+        tiled: &Tiled<'_>,
+        acc: &Accumulators,
+        turn: Expr,
+    ) {
+        let (t, many) = (tiled.t, |count: u32| count > 1);
+        let a = Fragment::Pair { array: self.a, many: many(t.tm()), turn: turn.clone() };
+        let b = Fragment::Pair { array: self.b, many: many(t.tn()), turn };
+        outer_product(k, tiled, acc, &Fragments { a, b }, 0.into());
+    }
+}
+
+fn axis<'t>(tiled: &'t Tiled<'_>, side: Side) -> &'t Axis {
+    if side == Side::A { &tiled.rows } else { &tiled.cols }
+}
+
+/// Element `offset` of the column of A's tile, or of the row of B's, at step `at`.
+fn shared(tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr, offset: Expr) -> Access {
+    match side {
+        Side::A => tiled.a.at(slot, offset, at.clone()),
+        Side::B => tiled.b.at(slot, at.clone(), offset),
+    }
+}
+
+fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr) -> Fragment {
+    let own = axis(tiled, side);
+    if own.count == 1 {
+        let value = shared(tiled, side, slot, at, own.first.into()).load();
+        // Used once it is read in place; used again it gets a name.
+        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
+        let name = if side == Side::A { "a" } else { "b" };
+        return Fragment::One(if used_once { value } else { k.let_(name, value).into() });
+    }
+    let name = if side == Side::A { "a_frag" } else { "b_frag" };
+    let array = k.registers(name, [own.name.into()], "");
+    fill(k, tiled, side, array, None, slot, at);
+    Fragment::Many(array)
+}
+
+fn fill(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    side: Side,
+    array: BufferId,
+    turn: Option<Expr>,
+    slot: &Expr,
+    at: &Expr,
+) {
+    let own = axis(tiled, side);
+    let vector = if side == Side::A { tiled.t.a_frag_vector() } else { tiled.t.b_frag_vector() };
+    let index = if side == Side::A { "m" } else { "n" };
+    let target = |i: Expr| {
+        let i = (own.count > 1).then_some(i);
+        Access::new(array, turn.clone().into_iter().chain(i))
+    };
+    if own.count == 1 {
+        k.store(target(0.into()), shared(tiled, side, slot, at, own.first.into()).load());
+    } else if vector && own.count == 4 {
+        let source = shared(tiled, side, slot, at, own.vector(0.into()));
+        k.store(target(0.into()).vector(), source.vector().load());
+    } else if vector {
+        k.unrolled("v", own.name / 4, |k, v| {
+            let source = shared(tiled, side, slot, at, own.vector(v.into()));
+            k.store(target(v * 4).vector(), source.vector().load());
+        });
+    } else {
+        k.unrolled(index, own.name, |k, i| {
+            let source = shared(tiled, side, slot, at, own.element(i.into()));
+            k.store(target(i.into()), source.load());
+        });
+    }
+}
+
+fn outer_product(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    acc: &Accumulators,
+    fragments: &Fragments,
+    partial: Expr,
+) {
+    let add = |k: &mut KernelBuilder, m: Expr, n: Expr| {
+        let (a, b) = (fragments.a.element(&m), fragments.b.element(&n));
+        acc.multiply_add(k, (partial.clone(), m, n), a, b);
+    };
+    let rows = Run { name: "m", count: tiled.tm, number: tiled.t.tm() };
+    let cols = Run { name: "n", count: tiled.tn, number: tiled.t.tn() };
+    match tiled.t.order() {
+        Order::Row => rows.each(k, |k, m| cols.each(k, |k, n| add(k, m.clone(), n))),
+        Order::Column => cols.each(k, |k, n| rows.each(k, |k, m| add(k, m, n.clone()))),
+        Order::RowSerpentine => rows.each(k, |k, m| {
+            cols.turning(k, &m, |k, n| add(k, m.clone(), n));
+        }),
+        Order::ColumnSerpentine => cols.each(k, |k, n| {
+            rows.turning(k, &n, |k, m| add(k, m, n.clone()));
+        }),
+    }
+}
+
+/// An unrolled run over the elements of a fragment.
+#[derive(Clone, Copy)]
+struct Run {
+    name: &'static str,
+    count: Const,
+    number: u32,
+}
+
+impl Run {
+    fn each(self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        if self.number == 1 {
+            body(k, 0.into());
+        } else {
+            k.unrolled(self.name, self.count, |k, i| body(k, i.into()));
+        }
+    }
+
+    /// Forwards where `outer` is even and backwards where it is odd, so that consecutive
+    /// multiply-adds share one register of the outer fragment or of the inner one.
+    fn turning(
+        self,
+        k: &mut KernelBuilder,
+        outer: &Expr,
+        body: impl FnOnce(&mut KernelBuilder, Expr),
+    ) {
+        if self.number == 1 {
+            return body(k, 0.into());
+        }
+        let name = if self.name == "m" { "i" } else { "j" };
+        k.unrolled(name, self.count, |k, i| {
+            let even = (outer.clone() % 2).equals(0);
+            let at = k.let_(self.name, even.select(i, self.count - 1 - i));
+            body(k, at.into());
+        });
+    }
+}

@@ -1,0 +1,152 @@
+//! Kernels that stage nothing: every thread reads its operands from global memory.
+
+use super::{Problem, schedule};
+use crate::ir::{Access, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var};
+use crate::plan::{NaivePlan, SgemmPlan};
+use crate::spec::Lanes;
+
+pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: &Problem) {
+    let rows = k.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
+    let cols = k.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
+    let coarsen = (shape.coarsen() > 1)
+        .then(|| k.constant("COARSEN", shape.coarsen() as i32, "adjacent outputs of a thread"));
+    k.launch_bounds(rows * cols);
+    let (block, thread_row, thread_col) = match shape.lanes() {
+        Lanes::N => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
+        Lanes::M => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
+    };
+    let grid = schedule::grid(plan, problem);
+    k.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+
+    let width = match coarsen {
+        Some(coarsen) => cols * coarsen,
+        None => cols.into(),
+    };
+    let origin = schedule::origin(k, plan, problem, (rows.into(), width));
+
+    match shape.lanes() {
+        Lanes::N => k.comment("Consecutive threads compute consecutive columns of C."),
+        Lanes::M => k.comment("Consecutive threads compute consecutive rows of C."),
+    }
+    let thread_row = k.let_("thread_row", thread_row);
+    let thread_col = k.let_("thread_col", thread_col);
+    let row = k.let_("row", origin.row + thread_row);
+    match coarsen {
+        None => {
+            let col = k.let_("col", origin.col + thread_col);
+            output(k, plan, problem, row, col);
+        }
+        Some(coarsen) => {
+            let first = k.let_("first_col", origin.col + thread_col * coarsen);
+            k.comment("The outputs of a thread, one whole sum after the other.");
+            let step = Step::Add(1.into());
+            let test = |j: Var| Expr::from(j).lt(coarsen);
+            k.loop_("j", 0, test, step, Unroll::By(1), |k, j| {
+                let col = k.let_("col", first + j);
+                output(k, plan, problem, row, col);
+            });
+        }
+    }
+}
+
+/// One element of C, if it exists.
+fn output(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem, row: Var, col: Var) {
+    let write = |k: &mut KernelBuilder| {
+        let sum = dot_product(k, plan, problem, row, col);
+        k.store(problem.c.at(row, col), sum);
+    };
+    if plan.guarded() {
+        let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));
+        k.if_(inside, write);
+    } else {
+        write(k);
+    }
+}
+
+/// The product of a row of A and a column of B.
+fn dot_product(
+    k: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &Problem,
+    row: Var,
+    col: Var,
+) -> Expr {
+    let product = |at: Expr, acc: Expr| {
+        let (a, b) = (problem.a.at(row, at.clone()), problem.b.at(at, col));
+        Expr::Call(Intrinsic::Fma, vec![a.load(), b.load(), acc])
+    };
+    let partials = plan.partials() as i32;
+    let unroll = plan.unroll().map_or(partials, |u| u as i32);
+    if unroll == 1 {
+        let acc = k.mut_("acc", 0.0);
+        let step = Step::Add(1.into());
+        k.loop_(
+            "k",
+            0,
+            |i| Expr::from(i).lt(problem.k),
+            step,
+            Unroll::Auto,
+            |k, i| {
+                k.assign(acc, product(i.into(), acc.into()));
+            },
+        );
+        return acc.into();
+    }
+
+    let unroll = k.constant("UNROLL", unroll, "steps of the K loop unrolled together");
+    let whole = k.let_("whole", problem.k / unroll * unroll);
+    if partials == 1 {
+        let acc = k.mut_("acc", 0.0);
+        let add = |k: &mut KernelBuilder, at: Expr| k.assign(acc, product(at, acc.into()));
+        let step = Step::Add(unroll.into());
+        k.loop_(
+            "k",
+            0,
+            |i| Expr::from(i).lt(whole),
+            step,
+            Unroll::Auto,
+            |k, i| {
+                k.unrolled("u", unroll, |k, u| add(k, i + u));
+            },
+        );
+        k.comment("What is left of K.");
+        let step = Step::Add(1.into());
+        k.loop_(
+            "k",
+            whole,
+            |i| Expr::from(i).lt(problem.k),
+            step,
+            Unroll::By(1),
+            |k, i| {
+                add(k, i.into());
+            },
+        );
+        return acc.into();
+    }
+
+    let count = k.constant("PARTIALS", partials, "independent partial sums of an output");
+    let acc = k.zeroed_registers("acc", [count.into()], "");
+    let at = |p: Expr| Access::new(acc, [p]);
+    let step = Step::Add(unroll.into());
+    k.loop_(
+        "k",
+        0,
+        |i| Expr::from(i).lt(whole),
+        step,
+        Unroll::Auto,
+        |k, i| {
+            k.unrolled("u", unroll, |k, u| {
+                let p = u % count;
+                k.store(at(p.clone()), product(i + u, at(p).load()));
+            });
+        },
+    );
+    k.comment("What is left of K.");
+    k.unrolled("u", unroll, |k, u| {
+        let p = u % count;
+        k.if_((whole + u).lt(problem.k), |k| {
+            k.store(at(p.clone()), product(whole + u, at(p).load()));
+        });
+    });
+    (1..partials).fold(at(0.into()).load(), |sum, p| sum + at(p.into()).load())
+}

@@ -1,0 +1,170 @@
+//! The main loop over the tiles of K: how the next tile comes in while one is used.
+//!
+//! Every pipeline has the same frame. The first tile is brought in before the loop, and where K is
+//! no multiple of BK it is the first tile that is ragged and filled up with zeros, so that the loop
+//! itself needs no guard along K. A round of the loop multiplies one tile and brings in the next.
+
+use super::fragment::{Accumulators, multiply};
+use super::ring;
+use super::tile::Tiled;
+use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
+use crate::plan::Pipeline;
+
+/// Where the ragged tile of K is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ragged {
+    /// There is none: K is a multiple of BK.
+    Nowhere,
+    /// The first tile.
+    First,
+    /// The last tile. Only if it is the last does every other tile of a pitched A start on 16 bytes.
+    Last,
+}
+
+impl Ragged {
+    pub fn of(tiled: &Tiled<'_>) -> Self {
+        match (tiled.plan.guarded(), tiled.plan.pitched() && tiled.t.a_global_vector()) {
+            (false, _) => Ragged::Nowhere,
+            (true, false) => Ragged::First,
+            (true, true) => Ragged::Last,
+        }
+    }
+}
+
+/// The k at which the second tile starts.
+pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
+    if ragged != Ragged::First {
+        return tiled.bk.into();
+    }
+    let depth = Expr::from(tiled.problem.k);
+    let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
+    k.comment("The first tile is narrower where BK does not divide K; zeros fill it up.");
+    k.let_("first", first).into()
+}
+
+/// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
+/// certain.
+fn bring_in(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    ragged: Ragged,
+    k0: &Expr,
+    first: Option<&Expr>,
+    copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
+) {
+    match (ragged, first) {
+        (Ragged::First, Some(width)) => copy(k, Some(width)),
+        (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
+        (Ragged::Last, _) => {
+            let left = Expr::from(tiled.problem.k) - k0.clone();
+            let whole = (k0.clone() + tiled.bk).le(tiled.problem.k);
+            k.if_else(whole, |k| copy(k, None), |k| copy(k, Some(&left)));
+        }
+    }
+}
+
+/// Multiplies all tiles.
+pub(super) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
+    match tiled.t.pipeline() {
+        Pipeline::Single => synchronous(k, tiled, Next::Direct),
+        Pipeline::Prefetch => synchronous(k, tiled, Next::Registers),
+        Pipeline::DoubleBuffer => synchronous(k, tiled, Next::OtherBuffer),
+        Pipeline::Async { stages, spread } => ring::asynchronous(k, tiled, stages, spread),
+    }
+}
+
+/// How a synchronous pipeline brings in the next tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Straight into the one buffer, after everybody has used it.
+    Direct,
+    /// Into registers before the multiplication, from there into the one buffer.
+    Registers,
+    /// Into registers before the multiplication, from there into the other of two buffers.
+    OtherBuffer,
+}
+
+fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
+    let ragged = Ragged::of(tiled);
+    let acc = Accumulators::declare(k, tiled);
+    let first = width_of_first(k, tiled, ragged);
+    let copies = &tiled.copies;
+    let zero = Expr::I32(0);
+    bring_in(k, tiled, ragged, &zero, Some(&first), |k, limit| {
+        copies.a.to_shared(k, tiled, &zero, &zero, limit);
+        copies.b.to_shared(k, tiled, &zero, &zero, limit);
+    });
+    k.barrier();
+
+    match next {
+        Next::Direct => k.comment("Multiply a tile, then bring in the next one."),
+        Next::Registers => {
+            k.comment("The next tile is on its way to registers while one is multiplied.");
+        }
+        Next::OtherBuffer => {
+            k.comment(
+                "The next tile is on its way to registers while one is multiplied; it then goes",
+            );
+            k.comment("to the other buffer, which nobody reads: one barrier a tile.");
+        }
+    }
+    let buffer = (next == Next::OtherBuffer).then(|| k.mut_("buffer", 0));
+    let slot = buffer.map_or(zero, Expr::from);
+    let step = Step::Add(tiled.bk.into());
+    let end = tiled.problem.k + tiled.bk;
+    k.loop_(
+        "k0",
+        first,
+        |k0| Expr::from(k0).lt(end),
+        step,
+        Unroll::Auto,
+        |k, k0| {
+            let more = Expr::from(k0).lt(tiled.problem.k);
+            let k0 = Expr::from(k0);
+            if next == Next::Direct {
+                multiply(k, tiled, &acc, &slot);
+                k.if_(more, |k| {
+                    k.barrier();
+                    bring_in(k, tiled, ragged, &k0, None, |k, limit| {
+                        copies.a.to_shared(k, tiled, &slot, &k0, limit);
+                        copies.b.to_shared(k, tiled, &slot, &k0, limit);
+                    });
+                    k.barrier();
+                });
+                return;
+            }
+            let (a, b) = (copies.a.registers(k), copies.b.registers(k));
+            k.if_(more.clone(), |k| {
+                bring_in(k, tiled, ragged, &k0, None, |k, limit| {
+                    copies.a.to_registers(k, tiled, a, &k0, limit);
+                    copies.b.to_registers(k, tiled, b, &k0, limit);
+                });
+            });
+            multiply(k, tiled, &acc, &slot);
+            k.if_(more, |k| hand_over(k, tiled, (a, b), buffer));
+        },
+    );
+    acc
+}
+
+/// The next tile from registers to shared memory.
+fn hand_over(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    (a, b): (BufferId, BufferId),
+    buffer: Option<Var>,
+) {
+    let slot = match buffer {
+        None => {
+            k.barrier();
+            Expr::I32(0)
+        }
+        Some(buffer) => {
+            k.assign(buffer, Expr::from(buffer).xor(1));
+            buffer.into()
+        }
+    };
+    tiled.copies.a.from_registers(k, tiled, a, &slot);
+    tiled.copies.b.from_registers(k, tiled, b, &slot);
+    k.barrier();
+}

@@ -1,0 +1,139 @@
+//! The plan of a reduction.
+//!
+//! A reduction is sound when
+//!
+//! * the block is a power of two from 32 to 1024, and a thread takes in at least one item;
+//! * a block takes in at most 2^30 elements;
+//! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
+//! * `unroll_last_warp` has a block of at least 64, and a tree whose last threads are one warp;
+//! * `shuffle` has no tree to contradict;
+//! * a name, if given, is a free identifier of CUDA C++.
+
+use super::{Faults, check_name};
+use crate::error::{SpecErrors, reduce as error};
+use crate::spec::{Op, ReduceSpec, Tree};
+
+/// How the values of a block become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The shared-memory tree to its last step, a block barrier after each.
+    Tree,
+    /// The tree while more than 32 threads are active, then one warp alone, unrolled.
+    UnrolledWarp,
+    /// Register shuffles in each warp, then across the warps.
+    Shuffle,
+}
+
+/// A sound reduction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReducePlan {
+    spec: ReduceSpec,
+    finish: Finish,
+}
+
+impl ReduceSpec {
+    /// Resolves the spec.
+    ///
+    /// # Errors
+    /// All of the spec's faults.
+    pub fn plan(&self) -> Result<ReducePlan, SpecErrors> {
+        let mut faults = Faults::default();
+        check_name(self.name.as_deref(), &mut faults);
+        check_block(self, &mut faults);
+        check_items(self, &mut faults);
+        check_finish(self, &mut faults);
+        faults.finish()?;
+        let finish = match (self.shuffle, self.unroll_last_warp) {
+            (true, _) => Finish::Shuffle,
+            (false, true) => Finish::UnrolledWarp,
+            (false, false) => Finish::Tree,
+        };
+        Ok(ReducePlan { spec: self.clone(), finish })
+    }
+}
+
+fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
+    let block = spec.block;
+    match block {
+        0 => faults.0.push(error::block_zero()),
+        1..32 => faults.0.push(error::block_small(block)),
+        32..=1024 => {
+            faults.require(block.is_power_of_two(), || error::block_not_power_of_two(block))
+        }
+        1025.. => faults.0.push(error::block_large(block)),
+    }
+}
+
+fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
+    faults.require(spec.items > 0, error::items_zero);
+    let vector = if spec.float4 { 4 } else { 1 };
+    let elements = u128::from(spec.block) * u128::from(spec.items) * u128::from(vector);
+    if faults.sound(&["block"]) {
+        faults.require(elements <= error::MAX_BLOCK_ELEMENTS, || {
+            error::too_many_elements(spec.block, spec.items, vector)
+        });
+    }
+}
+
+fn check_finish(spec: &ReduceSpec, faults: &mut Faults) {
+    if spec.unroll_last_warp && spec.shuffle {
+        faults.0.push(error::last_warp_and_shuffle());
+    } else if spec.unroll_last_warp {
+        if faults.sound(&["block"]) {
+            faults.require(spec.block >= 64, || error::last_warp_without_tree(spec.block));
+        }
+        faults.require(spec.tree != Tree::InterleavedDivergent, || {
+            error::last_warp_of_divergent_tree()
+        });
+    }
+    if spec.shuffle {
+        faults.require(spec.tree == Tree::Sequential, || error::tree_and_shuffle(spec.tree));
+    }
+}
+
+impl ReducePlan {
+    /// The spec that was resolved.
+    pub fn spec(&self) -> &ReduceSpec {
+        &self.spec
+    }
+
+    /// The name of the kernel.
+    pub fn kernel_name(&self) -> String {
+        self.spec.kernel_name()
+    }
+
+    /// The operator.
+    pub fn op(&self) -> Op {
+        self.spec.op
+    }
+
+    /// Threads of a block: a power of two from 32 to 1024.
+    pub fn block(&self) -> u32 {
+        self.spec.block
+    }
+
+    /// The shared-memory tree; without effect under [`Finish::Shuffle`].
+    pub fn tree(&self) -> Tree {
+        self.spec.tree
+    }
+
+    /// Items that a thread takes in, a block apart; at least 1.
+    pub fn items(&self) -> u32 {
+        self.spec.items
+    }
+
+    /// Elements of an item: 4 for a vector, else 1.
+    pub fn vector(&self) -> u32 {
+        if self.spec.float4 { 4 } else { 1 }
+    }
+
+    /// How the values of a block become one.
+    pub fn finish(&self) -> Finish {
+        self.finish
+    }
+
+    /// Elements that a block takes in.
+    pub fn elements_per_block(&self) -> u64 {
+        u64::from(self.block()) * u64::from(self.items()) * u64::from(self.vector())
+    }
+}

@@ -1,0 +1,183 @@
+//! The plan of a matrix product.
+//!
+//! A matrix product is sound when
+//!
+//! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
+//!   1024), `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
+//!   given, is a free identifier of CUDA C++.
+//! * **Every key acts.** Without `tile` there is no `thread`, `map`, `float4`, `transpose`,
+//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
+//!   it no `block`, `lanes` and `coarsen`. `map` needs a thread with more than one element,
+//!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
+//!   access that it can widen.
+//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given.
+//! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
+//!   is 32 thread tiles. `map: split` needs thread tiles in multiples of 4. `partials` divides
+//!   the tile's K and `unroll`. `spread` is at most the tile's K.
+//! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
+//!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
+//!   to be 16 bytes wide is 4 bytes wide: see the methods of [`TiledPlan`].
+//! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
+//!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
+//!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
+//!   255: its sums, its fragments (twice under `stages`) and its share of a prefetched tile fit.
+//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows, are at most 2^30.
+//!
+//! Nothing else is refused. A copy with fewer accesses than threads, or a number of them that does
+//! not divide among the threads, is predicated; a block need not be a multiple of a warp.
+
+mod check;
+mod tiled;
+
+pub use tiled::{Pipeline, TiledPlan, WarpTile};
+
+use super::{Faults, facts};
+use crate::error::SpecErrors;
+use crate::spec::{Bounds, Lanes, SgemmSpec};
+
+/// A sound matrix product.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SgemmPlan {
+    spec: SgemmSpec,
+    shape: Shape,
+}
+
+/// The two shapes of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Every thread reads its operands from global memory.
+    Naive(NaivePlan),
+    /// The operands of a block are staged in shared memory.
+    Tiled(TiledPlan),
+}
+
+facts! {
+    /// The geometry of a kernel that stages nothing.
+    NaivePlan {
+        /// Threads of a block along the rows of C.
+        rows: u32,
+        /// Threads of a block along the columns of C.
+        cols: u32,
+        /// The axis along which consecutive threads run.
+        lanes: Lanes,
+        /// Adjacent elements of a row of C that a thread computes one after the other.
+        coarsen: u32,
+    }
+}
+
+impl NaivePlan {
+    /// Threads of a block, at most 1024; not always a multiple of 32.
+    pub fn threads(&self) -> u32 {
+        self.rows * self.cols
+    }
+}
+
+impl SgemmSpec {
+    /// Resolves the spec.
+    ///
+    /// # Errors
+    /// All of the spec's faults.
+    pub fn plan(&self) -> Result<SgemmPlan, SpecErrors> {
+        let mut faults = Faults::default();
+        check::check(self, &mut faults);
+        faults.finish()?;
+        let shape = match self.tile {
+            Some(tile) => Shape::Tiled(TiledPlan::new(self, tile)),
+            None => {
+                let block = self.block.unwrap_or(Self::DEFAULT_BLOCK);
+                Shape::Naive(NaivePlan {
+                    rows: block.rows,
+                    cols: block.cols,
+                    lanes: self.lanes,
+                    coarsen: self.coarsen,
+                })
+            }
+        };
+        Ok(SgemmPlan { spec: self.clone(), shape })
+    }
+}
+
+impl SgemmPlan {
+    /// The spec that was resolved.
+    pub fn spec(&self) -> &SgemmSpec {
+        &self.spec
+    }
+
+    /// The name of the kernel.
+    pub fn kernel_name(&self) -> String {
+        self.spec.kernel_name()
+    }
+
+    /// The geometry.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        match &self.shape {
+            Shape::Naive(naive) => naive.threads(),
+            Shape::Tiled(tiled) => tiled.threads(),
+        }
+    }
+
+    /// Rows and columns of C that one block computes.
+    pub fn block_tile(&self) -> (u32, u32) {
+        match &self.shape {
+            Shape::Naive(naive) => (naive.rows, naive.cols * naive.coarsen),
+            Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
+        }
+    }
+
+    /// The unroll factor of the loop over K, at least 1 and a multiple of
+    /// [`partials`](Self::partials); `None` leaves it to the loop.
+    pub fn unroll(&self) -> Option<u32> {
+        self.spec.unroll
+    }
+
+    /// Independent partial sums of one element of C; at least 1.
+    pub fn partials(&self) -> u32 {
+        self.spec.partials
+    }
+
+    /// Tile rows that are visited together; at least 1.
+    pub fn raster(&self) -> Option<u32> {
+        self.spec.raster
+    }
+
+    /// Blocks that shall fit on a multiprocessor at once; at least 1.
+    pub fn blocks_per_sm(&self) -> u32 {
+        self.spec.blocks_per_sm
+    }
+
+    /// Whether the kernel accepts any shape.
+    pub fn guarded(&self) -> bool {
+        self.spec.bounds == Bounds::Guarded
+    }
+
+    /// Whether the kernel takes the row strides of its operands.
+    pub fn pitched(&self) -> bool {
+        self.spec.pitched
+    }
+
+    /// Whether some access to global memory moves 16 bytes.
+    pub fn has_global_vectors(&self) -> bool {
+        match &self.shape {
+            Shape::Naive(_) => false,
+            Shape::Tiled(t) => t.a_global_vector() || t.b_global_vector() || t.c_vector(),
+        }
+    }
+
+    /// The same computation for operands that are not aligned to 16 bytes: global memory is
+    /// accessed 4 bytes at a time. `None` where nothing would change, and where the shape is
+    /// promised to be aligned.
+    pub fn scalar_variant(&self) -> Option<SgemmPlan> {
+        match self.shape {
+            Shape::Tiled(tiled) if self.guarded() && self.has_global_vectors() => Some(Self {
+                spec: self.spec.clone(),
+                shape: Shape::Tiled(tiled.with_scalar_global()),
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a matrix product needs of a block and of a multiprocessor.
+
+use super::super::TiledPlan;
+use crate::error::resources::{self as error, Registers, SharedSum};
+use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS};
+use crate::plan::Faults;
+use crate::spec::{SgemmSpec, Tile};
+
+/// The most registers the instruction set lets a thread name.
+const MAX_REGISTERS: u128 = 255;
+/// Registers of a multiprocessor, on every architecture.
+const SM_REGISTERS: u64 = 65536;
+/// The most threads a multiprocessor holds on any architecture.
+const SM_THREADS: u64 = 2048;
+/// The most blocks a multiprocessor holds on any architecture.
+const SM_BLOCKS: u32 = 32;
+/// The most shared memory of a multiprocessor on any architecture, in bytes.
+const SM_SHARED_BYTES: u128 = 228 * 1024;
+/// What the system takes of it for each block, in bytes.
+const RESERVED_SHARED_BYTES: u128 = 1024;
+/// Indices inside a block stay far from 2^31.
+const MAX_EXTENT: u64 = 1 << 30;
+
+/// The keys that the sum of shared memory rests on.
+const SHARED_KEYS: [&str; 6] = ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages"];
+
+fn shared_sum(spec: &SgemmSpec, tile: Tile, buffers: u32) -> SharedSum {
+    let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
+    let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
+    SharedSum {
+        buffers,
+        a: if spec.transpose { (k, m + pad_a) } else { (m, k + pad_a) },
+        b: (k, n + pad_b),
+    }
+}
+
+fn buffers(spec: &SgemmSpec) -> u32 {
+    spec.stages.unwrap_or(if spec.double_buffer { 2 } else { 1 })
+}
+
+/// A block's shared memory has a limit; the guilty key is the one whose change helps.
+pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    let fits = |sum: &SharedSum| sum.total() <= MAX_SHARED_BYTES.into();
+    let sum = shared_sum(spec, tile, buffers(spec));
+    if fits(&sum) || !faults.sound(&SHARED_KEYS) {
+        return;
+    }
+    let bare = spec.clone().pad_a(0).pad_b(0);
+    let single = shared_sum(spec, tile, 1);
+    let (guilty, remedy) = if fits(&shared_sum(&bare, tile, sum.buffers)) {
+        let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
+        (guilty, "use less padding".to_owned())
+    } else if spec.stages.is_some() {
+        let most = u128::from(MAX_SHARED_BYTES) / single.total().max(1);
+        if most >= 2 {
+            ("stages", format!("use `stages: {most}` or less, or a smaller tile"))
+        } else {
+            ("tile", "use a smaller tile".to_owned())
+        }
+    } else if spec.double_buffer && fits(&single) {
+        ("double_buffer", "leave `double_buffer` out, or use a smaller tile".to_owned())
+    } else {
+        ("tile", "use a smaller tile".to_owned())
+    };
+    let mut keys = vec![guilty];
+    keys.extend(SHARED_KEYS.into_iter().filter(|key| *key != guilty));
+    faults.0.push(error::shared_memory(&keys, &sum, &remedy));
+}
+
+/// The resolved geometry, if everything it rests on is sound.
+fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledPlan> {
+    let rests_on = ["thread", "warp", "map", "prefetch"];
+    (faults.sound(&SHARED_KEYS) && faults.sound(&rests_on))
+        .then(|| spec.tile.map(|tile| TiledPlan::new(spec, tile)))
+        .flatten()
+}
+
+pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    if !spec.float4 {
+        return;
+    }
+    let Some(plan) = geometry(spec, faults) else {
+        return;
+    };
+    if plan.a_global_vector() {
+        faults.require(tile.k.is_multiple_of(4), || error::float4_width('A', 'K', tile, tile.k));
+    }
+    if plan.b_global_vector() {
+        faults.require(tile.n.is_multiple_of(4), || error::float4_width('B', 'N', tile, tile.n));
+    }
+    let acts = plan.a_global_vector()
+        || plan.b_global_vector()
+        || plan.c_vector()
+        || plan.a_frag_vector()
+        || plan.b_frag_vector();
+    faults.require(acts, || error::float4_without_access(tile));
+}
+
+fn block_threads(spec: &SgemmSpec) -> u64 {
+    match spec.tile {
+        Some(tile) => u64::from(tile.m / spec.thread.m) * u64::from(tile.n / spec.thread.n),
+        None => {
+            let block = spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK);
+            u64::from(block.rows) * u64::from(block.cols)
+        }
+    }
+}
+
+pub(super) fn threads(spec: &SgemmSpec, faults: &mut Faults) {
+    let blocks = spec.blocks_per_sm;
+    faults.require(blocks <= SM_BLOCKS, || error::resident_blocks(blocks));
+    let rests_on: &[&str] = match spec.tile {
+        Some(_) => &["tile", "thread"],
+        None => &["block"],
+    };
+    if !faults.sound(rests_on) {
+        return;
+    }
+    let threads = block_threads(spec);
+    if threads > MAX_THREADS.into() {
+        faults.0.push(match spec.tile {
+            Some(tile) => error::tile_threads(tile, spec.thread),
+            None => error::block_threads(spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)),
+        });
+        return;
+    }
+    if faults.sound(&["blocks_per_sm"]) {
+        faults.require(u64::from(blocks) * threads <= SM_THREADS, || {
+            error::resident_threads(blocks, threads)
+        });
+    }
+    if let Some(tile) = spec.tile
+        && faults.sound(&["blocks_per_sm"])
+        && faults.sound(&SHARED_KEYS)
+    {
+        let bytes = shared_sum(spec, tile, buffers(spec)).total();
+        let most = SM_SHARED_BYTES / (bytes + RESERVED_SHARED_BYTES);
+        faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
+    }
+    if faults.sound(&["blocks_per_sm", "partials", "thread"]) {
+        registers(spec, threads, faults);
+    }
+}
+
+/// Sums, fragments and what waits in registers must fit beside each other. The compiler needs a few
+/// registers more, so this is no promise that nothing is spilled.
+fn registers(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+    let thread = spec.thread;
+    // Fragments are double-buffered under asynchronous copies.
+    let copies = if spec.stages.is_some() { 2 } else { 1 };
+    let staged = match geometry(spec, faults) {
+        Some(plan) if spec.prefetch || spec.double_buffer => {
+            u128::from(plan.a_accesses()) * u128::from(plan.a_width())
+                + u128::from(plan.b_accesses()) * u128::from(plan.b_width())
+        }
+        _ => 0,
+    };
+    let sum = |partials, blocks_per_sm| Registers {
+        thread,
+        partials,
+        fragments: (u128::from(thread.m) + u128::from(thread.n)) * copies,
+        staged,
+        threads,
+        blocks_per_sm,
+        available: registers_per_thread(threads, blocks_per_sm),
+    };
+    let fits = |sum: &Registers| sum.needed() <= sum.available;
+    let guilty = if fits(&sum(spec.partials, 1)) {
+        "blocks_per_sm"
+    } else if fits(&sum(1, spec.blocks_per_sm)) {
+        "partials"
+    } else {
+        "thread"
+    };
+    let sum = sum(spec.partials, spec.blocks_per_sm);
+    faults.require(fits(&sum), || error::registers(guilty, &sum));
+}
+
+/// Registers are allocated to whole warps, in units of 8 a thread.
+fn registers_per_thread(threads: u64, blocks_per_sm: u32) -> u128 {
+    let resident = threads.next_multiple_of(32) * u64::from(blocks_per_sm);
+    let share = SM_REGISTERS.checked_div(resident).unwrap_or(0) / 8 * 8;
+    MAX_REGISTERS.min(share.into())
+}
+
+pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
+    let (rows, cols) = match (spec.tile, spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)) {
+        (Some(tile), _) => (tile.m, tile.n),
+        (None, block) => (block.rows, block.cols),
+    };
+    if spec.tile.is_none() {
+        faults.require(u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT, || {
+            error::too_wide("coarsen", spec.coarsen, cols, "columns")
+        });
+    }
+    if let Some(raster) = spec.raster
+        && faults.sound(&["tile"])
+    {
+        faults.require(u64::from(raster) * u64::from(rows) <= MAX_EXTENT, || {
+            error::too_wide("raster", raster, rows, "rows")
+        });
+    }
+}

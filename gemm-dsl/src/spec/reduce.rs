@@ -1,0 +1,60 @@
+//! The spec of a reduction.
+
+use super::table::{derived_name, spec, words};
+
+words! {
+    /// The operator of a reduction. Its identity stands for a missing element.
+    Op {
+        /// `a + b`, identity 0.
+        Sum = "sum",
+        /// `a * b`, identity 1.
+        Prod = "prod",
+        /// The IEEE 754-2019 maximum, identity −∞: a NaN wins, and −0 is below +0.
+        Max = "max",
+        /// The IEEE 754-2019 minimum, identity +∞: a NaN wins, and −0 is below +0.
+        Min = "min",
+    }
+}
+
+words! {
+    /// How the threads of a block combine their values in shared memory.
+    Tree {
+        /// The distance of the partners halves; the active threads are the first ones.
+        Sequential = "sequential",
+        /// The distance doubles; the active threads are the first ones, their elements strided.
+        Interleaved = "interleaved",
+        /// The distance doubles; every second, fourth, … thread is active, so warps diverge.
+        InterleavedDivergent = "interleaved_divergent",
+    }
+}
+
+spec! {
+    /// A reduction of an `f32` array: one value per block, then one value in all.
+    ReduceSpec for "reduce_kernel", crate::lower::reduce {
+        /// The operator.
+        op(Op): Op = Op::Sum, "";
+        /// Threads of a block: a power of two from 32 to 1024.
+        block(u32): u32 = 256, "";
+        /// How a block combines its values.
+        tree(Tree): Tree = Tree::Sequential, "{}";
+        /// Items that a thread adds up while loading, a block apart.
+        items(u32): u32 = 1, "items{}";
+        /// Whether the last 32 threads finish unrolled, without block barriers.
+        unroll_last_warp(bool): bool = false, "unroll_last_warp";
+        /// Whether registers are shuffled in a warp, then across warps, in place of the tree.
+        shuffle(bool): bool = false, "shuffle";
+        /// Whether an item is a vector of four elements instead of one element.
+        float4(bool): bool = false, "float4";
+    }
+}
+
+impl ReduceSpec {
+    /// The kernel's name: the user's, or one derived from the spec such as
+    /// `reduce_sum_256_items4_shuffle`.
+    pub fn kernel_name(&self) -> String {
+        match &self.name {
+            Some(name) => name.clone(),
+            None => derived_name(format!("reduce_{}_{}", self.op, self.block), self),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The spec of a matrix product.
+
+use super::table::{derived_name, spec, words};
+use super::{Block, Rect, Tile};
+
+words! {
+    /// The axis of C along which consecutive threads run.
+    Lanes {
+        /// Along columns: accesses to B and C coalesce.
+        N = "n",
+        /// Along rows.
+        M = "m",
+    }
+}
+
+words! {
+    /// Which elements of C a thread owns.
+    Map {
+        /// Adjacent ones.
+        Blocked = "blocked",
+        /// One block width apart (inside a warp tile: one warp width).
+        Strided = "strided",
+        /// On both axes vectors of four; from one vector to the next, four elements for each thread
+        /// along that axis (inside a warp tile: for each lane).
+        Split = "split",
+    }
+}
+
+words! {
+    /// The order in which the multiply-adds of one fragment are issued.
+    Order {
+        /// Row by row.
+        Row = "row",
+        /// Column by column.
+        Column = "column",
+        /// Row by row, every other row backwards.
+        RowSerpentine = "row_serpentine",
+        /// Column by column, every other column backwards.
+        ColumnSerpentine = "column_serpentine",
+    }
+}
+
+words! {
+    /// Which shapes a kernel accepts.
+    Bounds {
+        /// Any: what lies outside reads as zero and is not written.
+        Guarded = "guarded",
+        /// Only multiples of the tile, checked at the launch.
+        Aligned = "aligned",
+    }
+}
+
+spec! {
+    /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`, row-major.
+    ///
+    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory.
+    SgemmSpec for "sgemm_kernel", crate::lower::sgemm {
+        /// Threads of a block that stages nothing in shared memory; 16x16 if neither this nor a
+        /// tile is given.
+        block(Block): Option<Block> = None, "";
+        /// The axis along which consecutive threads of such a block run.
+        lanes(Lanes): Lanes = Lanes::N, "lanes_{}";
+        /// Adjacent elements of a row of C that a thread computes one after the other.
+        coarsen(u32): u32 = 1, "coarsen{}";
+        /// The unroll factor of the loop over K.
+        unroll(u32): Option<u32> = None, "unroll{}";
+        /// Independent partial sums of one element of C.
+        partials(u32): u32 = 1, "partials{}";
+        /// The block tile, staged in shared memory.
+        tile(Tile): Option<Tile> = None, "";
+        /// The elements of C that one thread keeps in registers.
+        thread(Rect): Rect = Rect::new(1, 1), "{}";
+        /// Which elements of the tile are a thread's.
+        map(Map): Map = Map::Blocked, "{}";
+        /// Whether 16 bytes are moved at once wherever the layout allows.
+        float4(bool): bool = false, "float4";
+        /// Whether A's shared tile is stored K-major.
+        transpose(bool): bool = false, "transpose";
+        /// Extra elements at the end of each shared row of A.
+        pad_a(u32): u32 = 0, "pad_a{}";
+        /// Extra elements at the end of each shared row of B.
+        pad_b(u32): u32 = 0, "pad_b{}";
+        /// Whether the next tile is loaded into registers while this one is used.
+        prefetch(bool): bool = false, "prefetch";
+        /// Whether two shared buffers alternate, with one barrier a tile.
+        double_buffer(bool): bool = false, "double_buffer";
+        /// The depth of a pipeline of asynchronous copies.
+        stages(u32): Option<u32> = None, "stages{}";
+        /// The steps of the k loop over which a stage's copies are issued.
+        spread(u32): u32 = 1, "spread{}";
+        /// The rectangle of the block tile that one warp computes.
+        warp(Rect): Option<Rect> = None, "warp{}";
+        /// Tile rows that are visited together, for reuse in the L2 cache.
+        raster(u32): Option<u32> = None, "raster{}";
+        /// The order of the multiply-adds of a fragment.
+        order(Order): Order = Order::Row, "{}";
+        /// Blocks that shall fit on a multiprocessor at once.
+        blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}";
+        /// Which shapes the kernel accepts.
+        bounds(Bounds): Bounds = Bounds::Guarded, "{}";
+        /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
+        pitched(bool): bool = false, "pitched";
+    }
+}
+
+impl SgemmSpec {
+    /// The kernel's name: the user's, or one derived from the spec such as
+    /// `sgemm_128x128x8_8x8_double_buffer`.
+    pub fn kernel_name(&self) -> String {
+        match (&self.name, self.tile, self.block) {
+            (Some(name), _, _) => name.clone(),
+            (None, Some(tile), _) => derived_name(format!("sgemm_{tile}"), self),
+            (None, None, block) => {
+                let block = block.unwrap_or(Self::DEFAULT_BLOCK);
+                derived_name(format!("sgemm_naive_{block}"), self)
+            }
+        }
+    }
+
+    /// The threads of a block where neither a block nor a tile is given.
+    pub const DEFAULT_BLOCK: Block = Block::new(16, 16);
+}

@@ -1,0 +1,92 @@
+//! The sizes of the DSL: dimensions joined by `x`.
+
+use super::table::{Datum, Kind, Value};
+use std::fmt;
+
+/// Declares a size: its dimensions in the order they are written, and the form it is quoted by.
+macro_rules! size {
+    ($(#[$doc:meta])* $name:ident, $form:literal, $example:literal {
+        $($(#[$dim_doc:meta])* $dim:ident),*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $name {
+            $($(#[$dim_doc])* pub $dim: u32,)*
+        }
+
+        impl $name {
+            #[doc = concat!("The size written `", $form, "`.")]
+            pub const fn new($($dim: u32),*) -> Self {
+                Self { $($dim),* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let dims = [$(self.$dim.to_string()),*];
+                f.write_str(&dims.join("x"))
+            }
+        }
+
+        impl Value for $name {
+            const KIND: Kind = Kind::Size {
+                form: $form,
+                example: $example,
+                dims: [$(stringify!($dim)),*].len(),
+            };
+
+            fn text(&self) -> String {
+                self.to_string()
+            }
+
+            fn read(datum: &Datum) -> Option<Self> {
+                match datum {
+                    Datum::Size(dims) => match dims[..] {
+                        [$($dim),*] => Some(Self { $($dim),* }),
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+size! {
+    /// The threads of a block that computes a patch of C without shared memory.
+    Block, "RxC", "16x16" {
+        /// Threads along the rows of C.
+        rows,
+        /// Threads along the columns of C.
+        cols
+    }
+}
+
+size! {
+    /// The work of a block in one round: `m` by `n` elements of C over `k` terms of their sums.
+    Tile, "MxNxK", "128x128x8" {
+        /// Rows of A and C.
+        m,
+        /// Columns of B and C.
+        n,
+        /// Columns of A, rows of B.
+        k
+    }
+}
+
+size! {
+    /// A rectangle of C, in elements.
+    Rect, "MxN", "8x8" {
+        /// Rows of C.
+        m,
+        /// Columns of C.
+        n
+    }
+}
+
+impl Rect {
+    /// The number of elements.
+    pub fn area(self) -> u64 {
+        u64::from(self.m) * u64::from(self.n)
+    }
+}

@@ -1,0 +1,236 @@
+//! The catalogue: two ladders of kernels, from the first that works to the fastest. A stage is the
+//! spec of the stage it builds on plus the fields that change, so each shows one technique.
+
+use crate::spec::{Block, Lanes, Map, Order, Rect, ReduceSpec, SgemmSpec, Tile, Tree};
+
+/// One step of a ladder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stage<S> {
+    /// Its number in the catalogue.
+    pub index: u32,
+    /// What it is called.
+    pub name: &'static str,
+    /// The number of the stage it builds on; `None` for the defaults.
+    pub base: Option<u32>,
+    /// The kernel.
+    pub spec: S,
+}
+
+/// A ladder under construction.
+struct Ladder<S>(Vec<Stage<S>>);
+
+impl<S: Clone + Default> Ladder<S> {
+    /// Adds the stage that changes the defaults, and returns its spec.
+    fn start(&mut self, index: u32, name: &'static str, change: impl FnOnce(S) -> S) -> Step<S> {
+        self.push(index, name, None, change(S::default()))
+    }
+
+    /// Adds the stage that changes an earlier one, and returns its spec.
+    fn step(
+        &mut self,
+        base: &Step<S>,
+        index: u32,
+        name: &'static str,
+        change: impl FnOnce(S) -> S,
+    ) -> Step<S> {
+        self.push(index, name, Some(base.index), change(base.spec.clone()))
+    }
+
+    fn push(&mut self, index: u32, name: &'static str, base: Option<u32>, spec: S) -> Step<S> {
+        self.0.push(Stage { index, name, base, spec: spec.clone() });
+        Step { index, spec }
+    }
+}
+
+/// A stage that others build on.
+struct Step<S> {
+    index: u32,
+    spec: S,
+}
+
+/// The reductions, simplest first. After M. Harris, "Optimizing Parallel Reduction in CUDA" (2007).
+pub fn reduce() -> Vec<Stage<ReduceSpec>> {
+    let mut ladder = Ladder(Vec::new());
+    ladder.start(0, "interleaved_divergent", |s: ReduceSpec| s.tree(Tree::InterleavedDivergent));
+    ladder.start(1, "interleaved", |s| s.tree(Tree::Interleaved));
+    let sequential = ladder.start(2, "sequential", |s| s);
+    let items = ladder.step(&sequential, 3, "items", |s| s.items(2));
+    ladder.step(&items, 4, "unroll_last_warp", |s| s.unroll_last_warp(true));
+    ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
+    ladder.0
+}
+
+/// The matrix products, simplest first.
+pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
+    let mut ladder = Ladder(Vec::new());
+    let block = Block::new(16, 16);
+    ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
+    let naive = ladder.start(2, "naive", |s| s.block(block));
+    ladder.step(&naive, 3, "unroll", |s| s.unroll(4));
+    ladder.step(&naive, 4, "coarsen", |s| s.coarsen(4));
+
+    let shared = ladder.start(5, "shared_tile", |s| s.tile(Tile::new(32, 32, 32)));
+    let wide_k = ladder.step(&shared, 6, "shared_tile_k", |s| s.tile(Tile::new(16, 16, 64)));
+    ladder.step(&wide_k, 7, "thread_strided", |s| {
+        s.tile(Tile::new(64, 64, 32)).thread(Rect::new(4, 4)).map(Map::Strided)
+    });
+    ladder.step(&shared, 8, "private_row", |s| {
+        s.tile(Tile::new(16, 64, 16)).thread(Rect::new(1, 4)).map(Map::Strided)
+    });
+    ladder.step(&shared, 9, "register_tile_padded", |s| s.thread(Rect::new(8, 8)).pad_a(1));
+    ladder.step(&shared, 10, "padded_prefetch", |s| {
+        s.pad_a(1).pad_b(1).prefetch(true).unroll(4).partials(4)
+    });
+    let float4 = ladder.step(&shared, 11, "float4", |s| s.thread(Rect::new(1, 4)).float4(true));
+    ladder.step(&float4, 12, "outer_product", |s| {
+        s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4))
+    });
+
+    let block_128 =
+        ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
+    let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
+    let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
+    let split = ladder.step(&transpose, 16, "split_fragment", |s| s.map(Map::Split));
+    let buffered = ladder.step(&split, 17, "double_buffer", |s| s.double_buffer(true));
+    ladder.step(&buffered, 18, "guarded_scalar", |s| s.float4(false));
+    ladder.step(&buffered, 19, "pitched", |s| s.pitched(true));
+    ladder.step(&buffered, 20, "warp_tile", |s| s.warp(Rect::new(64, 32)));
+
+    ladder.start(21, "async_pipeline", |s| {
+        s.tile(Tile::new(128, 128, 16))
+            .thread(Rect::new(8, 8))
+            .warp(Rect::new(32, 64))
+            .float4(true)
+            .map(Map::Split)
+            .transpose(true)
+            .pad_a(4)
+            .stages(4)
+            .blocks_per_sm(2)
+    });
+    ladder.start(22, "fastest", |s| {
+        s.tile(Tile::new(128, 256, 16))
+            .thread(Rect::new(8, 16))
+            .warp(Rect::new(64, 64))
+            .float4(true)
+            .map(Map::Split)
+            .transpose(true)
+            .pad_a(4)
+            .stages(4)
+            .spread(8)
+            .raster(8)
+            .order(Order::ColumnSerpentine)
+    });
+    ladder.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Finish, Pipeline, Shape};
+
+    #[test]
+    fn every_stage_plans_and_is_printed_back() {
+        for stage in reduce() {
+            stage.spec.plan().unwrap_or_else(|e| panic!("{}: {e}", stage.name));
+            assert_eq!(stage.spec.to_string().parse(), Ok(stage.spec));
+        }
+        for stage in sgemm() {
+            stage.spec.plan().unwrap_or_else(|e| panic!("{}: {e}", stage.name));
+            assert_eq!(stage.spec.to_string().parse(), Ok(stage.spec));
+        }
+    }
+
+    #[test]
+    fn the_ladders_are_numbered_in_order() {
+        assert!(reduce().iter().map(|stage| stage.index).eq(0..=5));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=22));
+        for stage in sgemm() {
+            assert!(stage.base.is_none_or(|base| base < stage.index));
+        }
+    }
+
+    #[test]
+    fn kernel_names_are_distinct_identifiers() {
+        let mut names: Vec<String> = reduce().iter().map(|s| s.spec.kernel_name()).collect();
+        names.extend(sgemm().iter().map(|s| s.spec.kernel_name()));
+        assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 28);
+    }
+
+    #[test]
+    fn reductions_take_in_what_the_catalogue_says() {
+        let plans: Vec<_> = reduce().iter().filter_map(|s| s.spec.plan().ok()).collect();
+        let elements: Vec<u64> = plans.iter().map(|plan| plan.elements_per_block()).collect();
+        assert_eq!(elements, [256, 256, 256, 512, 512, 512]);
+        let finishes: Vec<Finish> = plans.iter().map(|plan| plan.finish()).collect();
+        use Finish::{Shuffle, Tree, UnrolledWarp};
+        assert_eq!(finishes, [Tree, Tree, Tree, Tree, UnrolledWarp, Shuffle]);
+    }
+
+    #[test]
+    fn products_have_the_geometry_of_the_catalogue() {
+        let geometry: Vec<(u32, u64)> = sgemm()
+            .iter()
+            .filter_map(|stage| stage.spec.plan().ok())
+            .map(|plan| match plan.shape() {
+                Shape::Naive(naive) => (naive.threads(), 0),
+                Shape::Tiled(tiled) => (tiled.threads(), tiled.shared_bytes()),
+            })
+            .collect();
+        let kib = 1024;
+        let expected = [
+            (256, 0),
+            (256, 0),
+            (256, 0),
+            (256, 0),
+            (1024, 8 * kib),
+            (256, 8 * kib),
+            (256, 16 * kib),
+            (256, 5 * kib),
+            (16, 4 * (32 * 33 + 32 * 32)),
+            (1024, 4 * 2 * 32 * 33),
+            (256, 8 * kib),
+            (256, 8 * kib),
+            (256, 8 * kib),
+            (256, 8 * kib),
+            (256, 8 * kib),
+            (256, 8 * kib),
+            (256, 16 * kib),
+            (256, 16 * kib),
+            (256, 16 * kib),
+            (256, 16 * kib),
+            (256, 4 * 4 * 16 * (132 + 128)),
+            (256, 4 * 4 * 16 * (132 + 256)),
+        ];
+        assert_eq!(geometry, expected);
+    }
+
+    #[test]
+    fn the_fastest_stage_widens_what_its_layout_allows() {
+        let stages = sgemm();
+        let Some(plan) = stages.last().and_then(|stage| stage.spec.plan().ok()) else {
+            panic!("the last stage has a plan");
+        };
+        let Shape::Tiled(tiled) = plan.shape() else {
+            panic!("the last stage has a tile");
+        };
+        // Transposing asynchronous copies are 4 bytes wide.
+        assert!(!tiled.a_global_vector() && !tiled.a_shared_store_vector());
+        assert!(tiled.b_global_vector() && tiled.b_shared_store_vector());
+        assert!(tiled.a_frag_vector() && tiled.b_frag_vector() && tiled.c_vector());
+        assert_eq!((tiled.a_accesses(), tiled.b_accesses()), (8, 4));
+        assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 4, spread: 8 });
+        let warp = tiled.warp().map(|w| (w.lanes_m(), w.lanes_n(), w.warps_m(), w.warps_n()));
+        assert_eq!(warp, Some((8, 4, 2, 4)));
+
+        let scalar = plan.scalar_variant().map(|plan| *plan.shape());
+        let Some(Shape::Tiled(scalar)) = scalar else {
+            panic!("a guarded kernel with vectors has a scalar variant");
+        };
+        assert!(!scalar.b_global_vector() && !scalar.c_vector() && scalar.b_frag_vector());
+        assert_eq!(scalar.b_accesses(), 16);
+    }
+}

@@ -1,0 +1,141 @@
+//! Vectors in device memory.
+
+use crate::device::{Device, Memory};
+use crate::error::{Error, Result};
+use crate::operand::Place;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+/// A vector of `f32` in the memory of one device, made by [`Device::upload`] or [`Device::alloc`].
+///
+/// It keeps its device alive, and its memory is given back when it is dropped, in the order of the
+/// device's stream: a launch that uses it may still be under way.
+pub struct Buffer {
+    // Dropped before the device it is memory of.
+    memory: Memory,
+    len: usize,
+    device: Device,
+}
+
+impl Buffer {
+    pub(crate) fn new(device: Device, memory: Memory, len: usize) -> Self {
+        Self { memory, len, device }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Some consecutive elements, without a copy.
+    ///
+    /// A view that does not start at a multiple of four elements is not aligned to 16 bytes: a
+    /// kernel with vector accesses then runs as its scalar variant.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_>> {
+        let (start, len) = within(self.len, range)?;
+        Ok(BufferView { buffer: self, start, len })
+    }
+
+    /// Some consecutive elements for a kernel to write, without a copy.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_>> {
+        let (start, len) = within(self.len, range)?;
+        Ok(BufferViewMut { buffer: self, start, len })
+    }
+
+    /// Where some consecutive elements lie.
+    pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
+        self.memory.place(start, len)
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("len", &self.len)
+            .field("device", &self.device.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Consecutive elements of a [`Buffer`], made by [`Buffer::slice`].
+#[derive(Clone, Copy, Debug)]
+pub struct BufferView<'a> {
+    buffer: &'a Buffer,
+    start: usize,
+    len: usize,
+}
+
+impl<'a> BufferView<'a> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn parts(&self) -> (&'a Buffer, usize, usize) {
+        (self.buffer, self.start, self.len)
+    }
+}
+
+/// Consecutive elements of a [`Buffer`] for a kernel to write, made by [`Buffer::slice_mut`].
+#[derive(Debug)]
+pub struct BufferViewMut<'a> {
+    buffer: &'a mut Buffer,
+    start: usize,
+    len: usize,
+}
+
+impl BufferViewMut<'_> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn parts(&self) -> (&Buffer, usize, usize) {
+        (self.buffer, self.start, self.len)
+    }
+}
+
+/// Start and length of a range that lies inside `0..len`.
+fn within(len: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start <= end && end <= len {
+        Ok((start, end - start))
+    } else {
+        Err(Error::OutOfRange { start, end, len })
+    }
+}

@@ -1,0 +1,236 @@
+//! The disk cache of compiled kernels.
+//!
+//! One file per entry, named after its key: the SHA-256 of everything that determines the machine
+//! code. An entry carries its key and a digest of its payload, so that a damaged, truncated or
+//! misplaced file is recognised; it is then compiled anew and replaced. Files are written under a
+//! temporary name and renamed: a reader sees a whole entry or none, whoever writes at the same time.
+//!
+//! The directory is `GEMM_CACHE_DIR` where that is set (empty switches the cache off), else the
+//! platform's directory for caches. A cache that cannot be read or written costs time, never a
+//! result.
+
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"GEMMBIN1";
+const DIGEST: usize = 32;
+const HEADER: usize = MAGIC.len() + DIGEST + size_of::<u64>() + DIGEST;
+
+/// What identifies an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key([u8; DIGEST]);
+
+impl Key {
+    /// The key of all parts together. Each is hashed with its length: moving a byte from one part
+    /// to the next gives another key.
+    pub(crate) fn new(parts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
+    fn file_name(self) -> String {
+        let hex: String = self.0.iter().map(|b| format!("{b:02x}")).collect();
+        format!("{hex}.cubin")
+    }
+}
+
+/// A directory of entries, or nothing where the cache is off.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    dir: Option<PathBuf>,
+}
+
+impl Cache {
+    /// The cache of this process's environment.
+    pub(crate) fn from_env() -> Self {
+        let dir = match std::env::var_os("GEMM_CACHE_DIR") {
+            Some(dir) if dir.is_empty() => None,
+            Some(dir) => Some(PathBuf::from(dir)),
+            None => directories::ProjectDirs::from("", "", "gemm-runtime")
+                .map(|dirs| dirs.cache_dir().to_path_buf()),
+        };
+        Self { dir }
+    }
+
+    /// The entry of the key, or what `build` makes, which is then kept.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub(crate) fn get_or_build<E>(
+        &self,
+        key: Key,
+        build: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        let Some(dir) = &self.dir else {
+            return build();
+        };
+        let path = dir.join(key.file_name());
+        if let Some(payload) = read(&path, key) {
+            return Ok(payload);
+        }
+        let payload = build()?;
+        // An unwritable cache is no error: the next process compiles again.
+        _ = write(dir, &path, key, &payload);
+        Ok(payload)
+    }
+}
+
+/// The payload of a file that is whole and belongs to the key.
+fn read(path: &Path, key: Key) -> Option<Vec<u8>> {
+    let mut bytes = fs::read(path).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
+    let (len, rest) = rest.split_first_chunk::<8>()?;
+    let (digest, payload) = rest.split_first_chunk::<DIGEST>()?;
+    let whole = u64::from_le_bytes(*len) == payload.len() as u64
+        && *digest == <[u8; DIGEST]>::from(Sha256::digest(payload));
+    whole.then(|| bytes.split_off(HEADER))
+}
+
+fn write(dir: &Path, path: &Path, key: Key, payload: &[u8]) -> std::io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(MAGIC)?;
+    file.write_all(&key.0)?;
+    file.write_all(&(payload.len() as u64).to_le_bytes())?;
+    file.write_all(&Sha256::digest(payload))?;
+    file.write_all(payload)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, HEADER, Key};
+    use std::convert::Infallible;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn cache() -> (tempfile::TempDir, Cache, Key) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let cache = Cache { dir: Some(dir.path().join("deep/er")) };
+        (dir, cache, Key::new(&["source", "options", "sm_90"]))
+    }
+
+    fn entry(cache: &Cache, key: Key) -> PathBuf {
+        cache.dir.as_ref().expect("a directory").join(key.file_name())
+    }
+
+    /// The payload, and whether it had to be built.
+    fn get(cache: &Cache, key: Key, payload: &[u8]) -> (Vec<u8>, bool) {
+        let mut built = false;
+        let got = cache.get_or_build(key, || {
+            built = true;
+            Ok::<_, Infallible>(payload.to_vec())
+        });
+        (got.expect("infallible"), built)
+    }
+
+    #[test]
+    fn keeps_what_was_built() {
+        let (_dir, cache, key) = cache();
+        assert_eq!(get(&cache, key, b"cubin"), (b"cubin".to_vec(), true));
+        assert_eq!(get(&cache, key, b"other"), (b"cubin".to_vec(), false));
+    }
+
+    #[test]
+    fn keeps_an_empty_payload() {
+        let (_dir, cache, key) = cache();
+        assert_eq!(get(&cache, key, b""), (Vec::new(), true));
+        assert_eq!(get(&cache, key, b"x"), (Vec::new(), false));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed_and_the_entry_replaced() {
+        let (_dir, cache, key) = cache();
+        get(&cache, key, b"machine code");
+        let path = entry(&cache, key);
+        let whole = fs::read(&path).expect("the entry");
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            fs::write(&path, damaged).expect("writable");
+            let (got, built) = get(&cache, key, b"machine code");
+            assert!(built, "byte {at} was damaged unnoticed");
+            assert_eq!(got, b"machine code");
+            assert_eq!(fs::read(&path).expect("the entry"), whole, "not replaced");
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_noticed() {
+        let (_dir, cache, key) = cache();
+        get(&cache, key, b"machine code");
+        let path = entry(&cache, key);
+        let whole = fs::read(&path).expect("the entry");
+        assert_eq!(whole.len(), HEADER + b"machine code".len());
+        for len in 0..whole.len() {
+            fs::write(&path, &whole[..len]).expect("writable");
+            assert!(get(&cache, key, b"machine code").1, "{len} bytes accepted");
+        }
+        let longer = [&whole[..], b"!"].concat();
+        fs::write(&path, longer).expect("writable");
+        assert!(get(&cache, key, b"machine code").1);
+    }
+
+    #[test]
+    fn an_entry_of_another_key_is_not_trusted() {
+        let (_dir, cache, key) = cache();
+        let other = Key::new(&["another source"]);
+        get(&cache, key, b"one");
+        fs::copy(entry(&cache, key), entry(&cache, other)).expect("copied");
+        assert_eq!(get(&cache, other, b"two"), (b"two".to_vec(), true));
+    }
+
+    #[test]
+    fn a_key_depends_on_where_its_parts_end() {
+        assert_ne!(Key::new(&["ab", "c"]), Key::new(&["a", "bc"]));
+        assert_ne!(Key::new(&["abc"]), Key::new(&["abc", ""]));
+    }
+
+    #[test]
+    fn an_unwritable_cache_is_no_error() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("file");
+        fs::write(&file, b"in the way").expect("writable");
+        let cache = Cache { dir: Some(file) };
+        let key = Key::new(&["k"]);
+        assert_eq!(get(&cache, key, b"x"), (b"x".to_vec(), true));
+        assert_eq!(get(&cache, key, b"x"), (b"x".to_vec(), true));
+    }
+
+    #[test]
+    fn a_cache_that_is_off_builds_every_time() {
+        let cache = Cache { dir: None };
+        let key = Key::new(&["k"]);
+        assert!(get(&cache, key, b"x").1);
+        assert!(get(&cache, key, b"x").1);
+    }
+
+    #[test]
+    fn writers_at_the_same_time_leave_one_whole_entry_and_nothing_else() {
+        let (_dir, cache, key) = cache();
+        let payload = vec![7_u8; 1 << 20];
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(get(&cache, key, &payload).0, payload));
+            }
+        });
+        assert!(!get(&cache, key, b"").1);
+        let dir = cache.dir.as_ref().expect("a directory");
+        assert_eq!(fs::read_dir(dir).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn a_failed_build_leaves_nothing() {
+        let (_dir, cache, key) = cache();
+        let failed = cache.get_or_build(key, || Err::<Vec<u8>, _>("no"));
+        assert_eq!(failed, Err("no"));
+        assert!(get(&cache, key, b"x").1);
+    }
+}

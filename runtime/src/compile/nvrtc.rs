@@ -1,0 +1,214 @@
+//! The NVRTC library, loaded once per process.
+//!
+//! Its functions are looked up here and not through `cudarc`, which resolves the library by name
+//! only, so that an explicit path could be overruled by another version on the loader's path, and
+//! which panics on a missing library.
+
+use super::search::{Candidate, Places, builtins_beside};
+use super::{Arch, Compiled, listing::listing};
+use crate::error::{Error, Result};
+use libloading::Library;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::OnceLock;
+
+type Handle = *mut c_void;
+/// `nvrtcResult`; an integer, since a newer library may return values unknown today.
+type Status = c_int;
+const SUCCESS: Status = 0;
+
+/// The entry points, and the library that they live in.
+pub(super) struct Nvrtc {
+    version: (u32, u32),
+    create: unsafe extern "C" fn(
+        *mut Handle,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> Status,
+    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status,
+    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+    cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    log_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+    log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    destroy: unsafe extern "C" fn(*mut Handle) -> Status,
+    error_string: unsafe extern "C" fn(Status) -> *const c_char,
+    /// NVRTC and its builtins; they stay loaded as long as the entry points are reachable.
+    _libraries: Vec<Library>,
+}
+
+/// The process's NVRTC.
+pub(super) fn get() -> Result<&'static Nvrtc> {
+    static NVRTC: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
+    let found = NVRTC.get_or_init(|| Places::from_env().find(Nvrtc::load));
+    found.as_ref().map_err(|searched| Error::NvrtcMissing { searched: searched.clone() })
+}
+
+#[allow(unsafe_code, reason = "NVRTC is a C library, loaded at run time")]
+impl Nvrtc {
+    fn load(candidate: &Candidate) -> Result<Self, String> {
+        let mut libraries = Vec::new();
+        let library = match candidate {
+            Candidate::Name(name) => open(Path::new(name))?,
+            Candidate::File(path) => {
+                // NVRTC asks the loader for its builtins by name alone: once they are loaded, that
+                // name is answered without a search path.
+                libraries.extend(builtins_beside(path).iter().flat_map(|path| open(path)));
+                open(path)?
+            }
+        };
+        // SAFETY: the types are those that nvrtc.h declares, unchanged since CUDA 11.1.
+        let mut nvrtc = unsafe {
+            Self {
+                version: (0, 0),
+                create: symbol(&library, "nvrtcCreateProgram")?,
+                compile: symbol(&library, "nvrtcCompileProgram")?,
+                cubin_size: symbol(&library, "nvrtcGetCUBINSize")?,
+                cubin: symbol(&library, "nvrtcGetCUBIN")?,
+                log_size: symbol(&library, "nvrtcGetProgramLogSize")?,
+                log: symbol(&library, "nvrtcGetProgramLog")?,
+                destroy: symbol(&library, "nvrtcDestroyProgram")?,
+                error_string: symbol(&library, "nvrtcGetErrorString")?,
+                _libraries: Vec::new(),
+            }
+        };
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: as above; both pointers are valid for the call.
+        let status = unsafe {
+            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status =
+                symbol(&library, "nvrtcVersion")?;
+            version(&mut major, &mut minor)
+        };
+        match (status, u32::try_from(major), u32::try_from(minor)) {
+            (SUCCESS, Ok(major), Ok(minor)) => nvrtc.version = (major, minor),
+            _ => return Err("nvrtcVersion failed".to_owned()),
+        }
+        libraries.push(library);
+        nvrtc._libraries = libraries;
+        Ok(nvrtc)
+    }
+
+    /// The library's version, `(major, minor)`.
+    pub(super) fn version(&self) -> (u32, u32) {
+        self.version
+    }
+
+    /// Compiles one translation unit to machine code.
+    pub(super) fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        arch: Arch,
+        flags: &[String],
+    ) -> Result<Compiled> {
+        let file = format!("{name}.cu");
+        let failed = |reason: String, log: &str| Error::Compile {
+            name: name.to_owned(),
+            arch: arch.to_string(),
+            reason,
+            listing: listing(log, &file, source),
+        };
+        let c_string = |text: &str| {
+            CString::new(text).map_err(|_| failed("the text contains a NUL byte".to_owned(), ""))
+        };
+        let (c_source, c_name) = (c_string(source)?, c_string(&file)?);
+        let c_flags: Vec<CString> = flags.iter().map(|f| c_string(f)).collect::<Result<_>>()?;
+        let flag_pointers: Vec<*const c_char> = c_flags.iter().map(|f| f.as_ptr()).collect();
+        let flag_count = c_int::try_from(flag_pointers.len())
+            .map_err(|_| failed("too many options".to_owned(), ""))?;
+
+        let mut handle = ptr::null_mut();
+        // SAFETY: both strings are NUL-terminated and outlive the program; there are no headers.
+        let status = unsafe {
+            (self.create)(
+                &mut handle,
+                c_source.as_ptr(),
+                c_name.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
+            )
+        };
+        if status != SUCCESS {
+            return Err(failed(self.describe(status), ""));
+        }
+        let program = Program { nvrtc: self, handle };
+        // SAFETY: the handle is live, and the pointers are to `flag_count` NUL-terminated strings.
+        let status = unsafe { (self.compile)(handle, flag_count, flag_pointers.as_ptr()) };
+        let log = program.bytes(self.log_size, self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+        if status != SUCCESS {
+            return Err(failed(self.describe(status), &log));
+        }
+        let cubin = program
+            .bytes(self.cubin_size, self.cubin)
+            .map_err(|status| failed(self.describe(status), &log))?;
+        Ok(Compiled { cubin, log })
+    }
+
+    /// NVRTC's name of a status.
+    fn describe(&self, status: Status) -> String {
+        // SAFETY: the function takes any value and returns a static string or null.
+        let text = unsafe { (self.error_string)(status) };
+        if text.is_null() {
+            return format!("NVRTC status {status}");
+        }
+        // SAFETY: not null, so a NUL-terminated string of static lifetime.
+        let text = unsafe { CStr::from_ptr(text) };
+        text.to_string_lossy().into_owned()
+    }
+}
+
+/// A program between creation and destruction.
+struct Program<'a> {
+    nvrtc: &'a Nvrtc,
+    handle: Handle,
+}
+
+#[allow(unsafe_code, reason = "calls of the C library")]
+impl Program<'_> {
+    /// What one pair of the library's functions, for size and content, returns.
+    fn bytes(
+        &self,
+        size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+        content: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    ) -> Result<Vec<u8>, Status> {
+        let mut len = 0;
+        // SAFETY: the handle is live and the pointer valid for the call.
+        let status = unsafe { size(self.handle, &mut len) };
+        if status != SUCCESS {
+            return Err(status);
+        }
+        let mut bytes = vec![0_u8; len];
+        // SAFETY: the buffer has as many bytes as the library said it will write.
+        let status = unsafe { content(self.handle, bytes.as_mut_ptr().cast()) };
+        if status == SUCCESS { Ok(bytes) } else { Err(status) }
+    }
+}
+
+#[allow(unsafe_code, reason = "a call of the C library")]
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is live and never used again. A failure leaks a little memory.
+        unsafe { (self.nvrtc.destroy)(&mut self.handle) };
+    }
+}
+
+#[allow(unsafe_code, reason = "a library is loaded at run time")]
+fn open(path: &Path) -> Result<Library, String> {
+    // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
+    unsafe { Library::new(path) }.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A function of a library.
+///
+/// # Safety
+/// `F` must be the function's type.
+#[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+    // SAFETY: the caller vouches for the type.
+    unsafe { library.get::<F>(name) }.map(|symbol| *symbol).map_err(|error| error.to_string())
+}

@@ -1,0 +1,139 @@
+//! A GPU: memory, machine code and launches, through `cudarc`.
+//!
+//! All work goes to one stream. The runtime's own allocations are used on that stream only, so the
+//! stream's order is all the synchronisation they need. A user's slices may be used on other streams
+//! of the context: for those `cudarc`'s events are waited for and recorded, see [`Gpu::pass`].
+
+mod code;
+mod memory;
+
+pub(crate) use memory::{Allocation, Workspace};
+
+use super::driver::failed;
+use crate::cache::Cache;
+use crate::compile::Arch;
+use crate::error::{Error, Result};
+use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
+use cudarc::driver::{CudaContext, CudaStream, DeviceSlice, SyncOnDrop};
+use memory::ScratchPool;
+use std::sync::{Arc, Mutex};
+
+/// `CU_STREAM_PER_THREAD`: another stream in each thread that uses it.
+const PER_THREAD_STREAM: usize = 2;
+
+pub(crate) struct Gpu {
+    name: String,
+    arch: Arch,
+    multiprocessors: u32,
+    shared_limit: u64,
+    cache: Cache,
+    scratch: Mutex<ScratchPool>,
+    stream: Arc<CudaStream>,
+    /// A stream of the context that nothing is ordered by.
+    bystander: Arc<CudaStream>,
+    context: Arc<CudaContext>,
+}
+
+impl Gpu {
+    pub(crate) fn new(
+        context: Arc<CudaContext>,
+        stream: Arc<CudaStream>,
+        cache: Cache,
+    ) -> Result<Self> {
+        if !Arc::ptr_eq(stream.context(), &context) {
+            return Err(Error::Stream {
+                reason: "it belongs to another cudarc context than the one given",
+            });
+        }
+        if stream.cu_stream() as usize == PER_THREAD_STREAM {
+            return Err(Error::Stream {
+                reason: "the per-thread default stream is another one in each thread, so that \
+                         nothing orders their work; use CudaContext::new_stream",
+            });
+        }
+        let attribute = |attribute| {
+            let value = context.attribute(attribute);
+            let value = value.map_err(failed("reading the GPU's properties"))?;
+            Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
+        };
+        let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let shared_limit =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        Ok(Self {
+            name: context.name().map_err(failed("reading the GPU's name"))?,
+            arch: Arch::sm(major * 10 + minor),
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            shared_limit: shared_limit.into(),
+            cache,
+            scratch: Mutex::default(),
+            stream,
+            bystander: context.per_thread_stream(),
+            context,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    pub(crate) fn shared_limit(&self) -> u64 {
+        self.shared_limit
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Whether a slice belongs to this GPU's context, whose events then order its uses.
+    pub(crate) fn owns(&self, slice: &impl DeviceSlice<f32>) -> bool {
+        Arc::ptr_eq(slice.stream().context(), &self.context)
+    }
+
+    /// Gets a slice's address through `address`, which makes a stream wait for the slice's events
+    /// and returns a guard that records its use there.
+    ///
+    /// While the device's stream is captured neither is allowed: the wait goes to another stream,
+    /// where it orders nothing, and no use is recorded.
+    pub(crate) fn pass<'a>(
+        &'a self,
+        address: impl FnOnce(&'a CudaStream) -> (u64, SyncOnDrop<'a>),
+    ) -> Result<(u64, Option<SyncOnDrop<'a>>)> {
+        if self.context.is_managing_stream_synchronization() && self.is_capturing()? {
+            let (address, used) = address(&self.bystander);
+            std::mem::forget(used);
+            return Ok((address, None));
+        }
+        let (address, used) = address(&self.stream);
+        Ok((address, Some(used)))
+    }
+
+    fn is_capturing(&self) -> Result<bool> {
+        let status = self.stream.capture_status();
+        let status = status.map_err(failed("asking whether the stream is captured"))?;
+        Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
+    fn refuse_capture(&self, doing: &'static str) -> Result<()> {
+        if self.is_capturing()? {
+            return Err(Error::Capturing { doing });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.stream.synchronize().map_err(failed("waiting for the stream"))
+    }
+}

@@ -1,0 +1,79 @@
+//! The CUDA driver's library: whether it is there, whether it suffices, and its errors.
+//!
+//! `cudarc` panics where the library or one of its functions is missing, so both are looked for
+//! before `cudarc` is asked for anything.
+
+use crate::error::{Error, Result};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, DriverError, sys};
+use libloading::Library;
+use std::sync::OnceLock;
+
+/// The newest driver functions that the runtime rests on, through `cudarc`.
+const NEWEST_FUNCTIONS: &[&str] = &[
+    "cuMemAllocAsync",
+    "cuMemFreeAsync",
+    "cuStreamIsCapturing",
+    "cuModuleLoadData",
+    "cuLaunchKernel",
+    "cuDevicePrimaryCtxRelease_v2",
+];
+
+/// Whether the driver's library can be loaded.
+#[allow(unsafe_code, reason = "the driver is loaded at run time")]
+pub(crate) fn is_installed() -> bool {
+    // SAFETY: loads the NVIDIA driver's library, whose initialisers demand nothing.
+    unsafe { sys::is_culib_present() }
+}
+
+/// Checks that there is a usable driver and that it has a GPU of that number.
+pub(crate) fn check_ordinal(ordinal: usize) -> Result<()> {
+    check_library()?;
+    let count = match CudaContext::device_count() {
+        Ok(count) => usize::try_from(count).unwrap_or(0),
+        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_STUB_LIBRARY)) => 0,
+        Err(error) => return Err(failed("initialising")(error)),
+    };
+    if count == 0 {
+        return Err(Error::NoGpu);
+    }
+    if ordinal >= count {
+        return Err(Error::BadOrdinal { ordinal, count });
+    }
+    Ok(())
+}
+
+/// Checks that the library is there and has the functions that will be called.
+fn check_library() -> Result<()> {
+    static CHECK: OnceLock<Result<(), String>> = OnceLock::new();
+    let outcome = CHECK.get_or_init(|| {
+        if !is_installed() {
+            return Err("its library (libcuda.so.1 or nvcuda.dll) cannot be loaded".to_owned());
+        }
+        first_missing_function()
+            .map_or(Ok(()), |name| Err(format!("the installed one is too old: it has no {name}")))
+    });
+    outcome.clone().map_err(|reason| Error::DriverMissing { reason })
+}
+
+#[allow(unsafe_code, reason = "the driver is loaded at run time")]
+fn first_missing_function() -> Option<&'static str> {
+    let names = ["cuda", "nvcuda"].map(cudarc::get_lib_name_candidates);
+    // SAFETY: as in `is_installed`; the names are those that `cudarc` tries, in its order.
+    let library = names.iter().flatten().find_map(|name| unsafe { Library::new(name) }.ok())?;
+    NEWEST_FUNCTIONS.iter().copied().find(|name| {
+        // SAFETY: the symbol is looked up and not called.
+        unsafe { library.get::<unsafe extern "C" fn()>(*name) }.is_err()
+    })
+}
+
+/// Turns a driver's error into ours: `doing` says what failed, as in "loading a kernel".
+pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
+    move |error| {
+        let text = match error.error_string() {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => "the driver has no explanation".to_owned(),
+        };
+        Error::Driver { doing: doing.into(), code: format!("{:?}", error.0), text }
+    }
+}

@@ -1,0 +1,213 @@
+//! Everything that can go wrong, each with the argument, its value, what was needed and a remedy.
+
+use gemm_dsl::error::SpecErrors;
+use gemm_dsl::ir::{HostError, IrError};
+use gemm_dsl::sim::SimError;
+use thiserror::Error;
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a call of this crate can fail with. No call panics.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The NVIDIA driver's library could not be loaded, or is too old to be used.
+    #[error(
+        "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or use \
+         Device::simulator()"
+    )]
+    DriverMissing {
+        /// What was tried.
+        reason: String,
+    },
+    /// The driver is there but reports no GPU.
+    #[error(
+        "the NVIDIA driver reports no GPU. Check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or use \
+         Device::simulator()"
+    )]
+    NoGpu,
+    /// The ordinal names no GPU.
+    #[error("GPU {ordinal} does not exist: there are {count}, numbered from 0")]
+    BadOrdinal {
+        /// The ordinal asked for.
+        ordinal: usize,
+        /// The number of GPUs that the driver reports.
+        count: usize,
+    },
+    /// The CUDA compiler library was found nowhere.
+    #[error(
+        "NVRTC, the CUDA compiler library, was not found. Install it with `pip install \
+         nvidia-cuda-nvrtc` or with the CUDA toolkit, or set GEMM_NVRTC_PATH to the library or \
+         its directory. Looked in:\n{}",
+        indented(searched)
+    )]
+    NvrtcMissing {
+        /// The places tried, in order, each with what was found there.
+        searched: Vec<String>,
+    },
+    /// NVRTC refused a source.
+    #[error("NVRTC could not compile `{name}` for {arch}: {reason}\n{listing}")]
+    Compile {
+        /// The name of the translation unit.
+        name: String,
+        /// The architecture compiled for.
+        arch: String,
+        /// NVRTC's own name of the failure.
+        reason: String,
+        /// NVRTC's log, followed by the lines of the source it names.
+        listing: String,
+    },
+    /// Device memory is exhausted.
+    #[error(
+        "out of memory on {device}: {bytes} bytes were asked for. Free buffers or use smaller ones"
+    )]
+    OutOfMemory {
+        /// The bytes of the one allocation that failed.
+        bytes: u64,
+        /// The device.
+        device: String,
+    },
+    /// An argument has the wrong number of elements.
+    #[error("`{argument}` has {has} elements, but {need}")]
+    WrongExtent {
+        /// The argument.
+        argument: &'static str,
+        /// Its number of elements.
+        has: u64,
+        /// What was needed, with the arithmetic.
+        need: String,
+    },
+    /// A product of extents, or one extent, is beyond what can be addressed.
+    #[error("{what}, beyond the limit of {limit}. {remedy}")]
+    TooLarge {
+        /// The quantity with its value.
+        what: String,
+        /// The largest value allowed.
+        limit: u64,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// A range does not lie inside a buffer.
+    #[error("the range {start}..{end} does not lie in a buffer of {len} elements")]
+    OutOfRange {
+        /// The first element of the range.
+        start: usize,
+        /// One past its last element.
+        end: usize,
+        /// The length of the buffer.
+        len: usize,
+    },
+    /// An operand belongs to another device.
+    #[error(
+        "`{argument}` belongs to {belongs}, but the call runs on {device}. Upload it there, or \
+         make the device from the operand's own context with Device::from_cudarc"
+    )]
+    WrongDevice {
+        /// The argument.
+        argument: &'static str,
+        /// The device the call was given.
+        device: String,
+        /// Where the operand lives.
+        belongs: String,
+    },
+    /// The arguments do not meet what the kernel was specified to demand.
+    #[error("kernel `{kernel}` needs {need}, but {has}. {remedy}")]
+    Unmet {
+        /// The kernel.
+        kernel: String,
+        /// The requirement.
+        need: String,
+        /// The argument and its value.
+        has: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The kernel needs more shared memory than a block may have on this device.
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows a block \
+         {limit}. Use a smaller tile or fewer stages"
+    )]
+    SharedMemory {
+        /// The kernel.
+        kernel: String,
+        /// Bytes that a block of it needs.
+        needed: u64,
+        /// Bytes that the device allows.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// The kernel uses instructions that the device does not have.
+    #[error(
+        "kernel `{kernel}` needs sm_{needed} or later (cp.async and the like), but {device} is \
+         {has}. Leave out the key that asks for it (`stages`), or use a newer GPU"
+    )]
+    Architecture {
+        /// The kernel.
+        kernel: String,
+        /// The oldest architecture that can run it.
+        needed: u32,
+        /// The device's architecture.
+        has: String,
+        /// The device.
+        device: String,
+    },
+    /// The stream is being captured into a graph and the call would have to allocate or load.
+    #[error(
+        "{doing} is not possible while the stream is captured into a graph. Launch the kernel \
+         once with these extents before the capture begins"
+    )]
+    Capturing {
+        /// What would have to be done.
+        doing: &'static str,
+    },
+    /// A stream that the runtime cannot order work on.
+    #[error("the stream cannot be used: {reason}")]
+    Stream {
+        /// Why not, and what to use instead.
+        reason: &'static str,
+    },
+    /// A CUDA driver call failed.
+    #[error("the CUDA driver failed while {doing}: {code}: {text}")]
+    Driver {
+        /// What the runtime was doing.
+        doing: String,
+        /// The driver's name of the error.
+        code: String,
+        /// The driver's explanation.
+        text: String,
+    },
+    /// The simulator found a fault: the kernel's, or that of its arguments.
+    #[error(transparent)]
+    Simulator(#[from] Box<SimError>),
+    /// The spec is faulty.
+    #[error(transparent)]
+    Spec(#[from] SpecErrors),
+    /// The generator contradicted itself.
+    #[error("{0}. This is a fault of the generator: please report it")]
+    Internal(String),
+}
+
+impl From<SimError> for Error {
+    fn from(error: SimError) -> Self {
+        Error::Simulator(Box::new(error))
+    }
+}
+
+impl From<IrError> for Error {
+    fn from(error: IrError) -> Self {
+        Error::Internal(error.to_string())
+    }
+}
+
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Self {
+        Error::Internal(format!("the launch rule cannot be evaluated: {error}"))
+    }
+}
+
+fn indented(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|l| format!("  {l}")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,159 @@
+//! Row-major matrices in device memory, with pitched rows.
+
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::operand::Shape;
+
+/// The rows of a matrix start at multiples of this many elements: 16 bytes.
+const ROW_ALIGNMENT: usize = 4;
+
+/// A row-major matrix in device memory whose rows may be followed by padding.
+///
+/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] round the pitch up to a multiple of 16
+/// bytes, so that a `pitched` kernel makes 16-byte accesses whatever the width. The padding never
+/// influences a result and is never written by a kernel.
+#[derive(Debug)]
+pub struct Matrix {
+    buffer: Buffer,
+    rows: usize,
+    cols: usize,
+    pitch: usize,
+}
+
+impl Matrix {
+    /// A matrix over a buffer's elements: row `i` starts at element `i * pitch`.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`] where the pitch is shorter than a row or the buffer too short.
+    pub fn from_buffer(buffer: Buffer, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
+        if pitch < cols {
+            return Err(Error::WrongExtent {
+                argument: "pitch",
+                has: pitch as u64,
+                need: format!("a row has {cols}: the pitch must be at least that"),
+            });
+        }
+        let matrix = Self { buffer, rows, cols, pitch };
+        let needed = extent(rows, cols, pitch)?;
+        if matrix.buffer.len() < needed {
+            return Err(Error::WrongExtent {
+                argument: "buffer",
+                has: matrix.buffer.len() as u64,
+                need: format!(
+                    "{rows} rows of {cols} at a pitch of {pitch} need \
+                     (rows − 1)·pitch + cols = {needed}"
+                ),
+            });
+        }
+        Ok(matrix)
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The distance between the starts of two rows, in elements: the leading dimension.
+    pub fn pitch(&self) -> usize {
+        self.pitch
+    }
+
+    /// The elements with their padding.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// The elements with their padding, given back.
+    pub fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { rows: self.rows as u64, cols: self.cols as u64, pitch: self.pitch as u64 }
+    }
+}
+
+impl Device {
+    /// Copies a packed row-major matrix to the device, padding its rows to 16 bytes with zeros.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`] where there are not `rows * cols` elements, and those of
+    /// [`Device::upload`].
+    pub fn upload_matrix(&self, elements: &[f32], rows: usize, cols: usize) -> Result<Matrix> {
+        let needed = extent(rows, cols, cols)?;
+        if elements.len() != needed {
+            return Err(Error::WrongExtent {
+                argument: "elements",
+                has: elements.len() as u64,
+                need: format!("rows·cols = {rows}·{cols} = {needed} are needed"),
+            });
+        }
+        let pitch = padded(cols)?;
+        let buffer = if pitch == cols || rows == 0 {
+            self.upload(elements)?
+        } else {
+            let mut rows_padded = vec![0.0; product(rows, pitch)?];
+            for (to, from) in rows_padded.chunks_exact_mut(pitch).zip(elements.chunks_exact(cols)) {
+                to[..cols].copy_from_slice(from);
+            }
+            self.upload(&rows_padded)?
+        };
+        Matrix::from_buffer(buffer, rows, cols, pitch)
+    }
+
+    /// A matrix of zeros whose rows are padded to 16 bytes.
+    ///
+    /// # Errors
+    /// Those of [`Device::alloc`].
+    pub fn alloc_matrix(&self, rows: usize, cols: usize) -> Result<Matrix> {
+        let pitch = padded(cols)?;
+        let buffer = self.alloc(product(rows, pitch)?)?;
+        Matrix::from_buffer(buffer, rows, cols, pitch)
+    }
+
+    /// Copies a matrix to the host, row after row without the padding.
+    ///
+    /// # Errors
+    /// Those of [`Device::download`].
+    pub fn download_matrix(&self, matrix: &Matrix) -> Result<Vec<f32>> {
+        let mut elements = self.download(matrix.buffer())?;
+        let Matrix { rows, cols, pitch, .. } = *matrix;
+        if pitch != cols {
+            for row in 1..rows {
+                elements.copy_within(row * pitch..row * pitch + cols, row * cols);
+            }
+        }
+        elements.truncate(rows * cols);
+        Ok(elements)
+    }
+}
+
+fn padded(cols: usize) -> Result<usize> {
+    cols.checked_next_multiple_of(ROW_ALIGNMENT).ok_or_else(|| too_large(1, cols))
+}
+
+fn product(rows: usize, pitch: usize) -> Result<usize> {
+    rows.checked_mul(pitch).ok_or_else(|| too_large(rows, pitch))
+}
+
+/// The elements from the first of the first row to the last of the last row.
+fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
+    if rows == 0 || cols == 0 {
+        return Ok(0);
+    }
+    product(rows - 1, pitch)?.checked_add(cols).ok_or_else(|| too_large(rows, pitch))
+}
+
+fn too_large(rows: usize, pitch: usize) -> Error {
+    Error::TooLarge {
+        what: format!("a matrix of {rows} rows of {pitch} elements overflows"),
+        limit: usize::MAX as u64,
+        remedy: "Use a smaller matrix",
+    }
+}

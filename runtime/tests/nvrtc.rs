@@ -1,0 +1,152 @@
+//! Compilation through NVRTC, which needs no GPU. Without NVRTC the tests that need it are ignored.
+
+use gemm_runtime::Error;
+use gemm_runtime::compile::{self, Arch, Options};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::process::{Command, ExitCode};
+
+/// Set in the process that looks for NVRTC where there is none.
+const CHILD: &str = "GEMM_TEST_NVRTC_CHILD";
+
+const SCALE: &str = r#"extern "C" __global__ void __launch_bounds__(128) scale(float* x, float by)
+{
+    __shared__ float tile[128];
+    tile[threadIdx.x] = x[threadIdx.x] * by;
+    __syncthreads();
+    x[threadIdx.x] = tile[127 - threadIdx.x] + 1.0f;
+}
+"#;
+
+fn main() -> ExitCode {
+    if std::env::var_os(CHILD).is_some() {
+        return child();
+    }
+    let missing = compile::nvrtc_version().err().map(|error| error.to_string());
+    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
+    let needs_nvrtc = |name: &str, test: fn() -> Result<(), Failed>| {
+        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
+    };
+    let trials = vec![
+        Trial::test("a_missing_library_says_what_to_install", missing_library),
+        Trial::test("a_broken_library_is_reported", broken_library),
+        needs_nvrtc("compiles_for_every_architecture", architectures),
+        needs_nvrtc("reports_resources", resources),
+        needs_nvrtc("an_error_shows_the_lines_of_the_source", error_lines),
+        needs_nvrtc("an_unknown_architecture_is_an_error", unknown_architecture),
+        needs_nvrtc("a_source_with_a_nul_is_an_error", nul),
+        needs_nvrtc("products_and_sums_are_not_fused", no_contraction),
+        needs_nvrtc("threads_may_compile_at_once", threads),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Compiles where NVRTC cannot be found, and prints what comes of it.
+fn child() -> ExitCode {
+    match compile::compile("scale", SCALE, Arch::sm(90), &Options::default()) {
+        Ok(_) => println!("compiled"),
+        Err(error) => println!("{error}"),
+    }
+    ExitCode::SUCCESS
+}
+
+fn look_in(path: &std::path::Path) -> Result<String, Failed> {
+    let child = Command::new(std::env::current_exe()?)
+        .env(CHILD, "1")
+        .env("GEMM_NVRTC_PATH", path)
+        .output()?;
+    ensure(child.status.success(), || format!("the process failed: {child:?}"))?;
+    Ok(String::from_utf8(child.stdout)?)
+}
+
+fn missing_library() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let message = look_in(dir.path())?;
+    for part in ["NVRTC", "pip install nvidia-cuda-nvrtc", &dir.path().display().to_string()] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    Ok(())
+}
+
+fn broken_library() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let library = dir.path().join("libnvrtc.so.13");
+    std::fs::write(&library, b"not a library")?;
+    let message = look_in(dir.path())?;
+    let shown = library.display().to_string();
+    ensure(message.contains(&shown), || format!("no {shown:?} in:\n{message}"))
+}
+
+fn architectures() -> Result<(), Failed> {
+    for arch in [Arch::sm(75), Arch::sm(80), Arch::sm(90), Arch::sm(90).specific(), Arch::sm(120)] {
+        let compiled = compile::compile("scale", SCALE, arch, &Options::default())?;
+        ensure(compiled.cubin.starts_with(b"\x7fELF"), || format!("{arch}: no cubin"))?;
+    }
+    Ok(())
+}
+
+fn resources() -> Result<(), Failed> {
+    let compiled = compile::compile("scale", SCALE, Arch::sm(90), &Options::default())?;
+    let r = compiled.resources()?;
+    let expected = (512, 1, 0, 0);
+    let got = (r.shared_bytes, r.barriers, r.spill_stores, r.spill_loads);
+    ensure(got == expected && (4..64).contains(&r.registers), || format!("{r:?}"))
+}
+
+fn error_lines() -> Result<(), Failed> {
+    let faulty = SCALE.replace("__syncthreads()", "__syncthreadz()");
+    let error = compile::compile("scale", &faulty, Arch::sm(90), &Options::default());
+    let Err(error @ Error::Compile { .. }) = error else {
+        return Err(format!("{error:?}").into());
+    };
+    let message = error.to_string();
+    for part in [
+        "could not compile `scale` for sm_90",
+        "identifier \"__syncthreadz\" is undefined",
+        "     4 |     tile[threadIdx.x] = x[threadIdx.x] * by;",
+        ">    5 |     __syncthreadz();",
+    ] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    Ok(())
+}
+
+fn unknown_architecture() -> Result<(), Failed> {
+    let error = compile::compile("scale", SCALE, Arch::sm(11), &Options::default());
+    let Err(Error::Compile { arch, .. }) = error else {
+        return Err(format!("{error:?}").into());
+    };
+    ensure(arch == "sm_11", || arch)
+}
+
+fn nul() -> Result<(), Failed> {
+    let error = compile::compile("scale", "int\0x;", Arch::sm(90), &Options::default());
+    ensure(matches!(error, Err(Error::Compile { .. })), || format!("{error:?}"))
+}
+
+/// With contraction on, `a * b + c` and the explicit `fmaf` are the same machine code.
+fn no_contraction() -> Result<(), Failed> {
+    let text = |expr: &str| format!("extern \"C\" __global__ void k(float* x) {{ *x = {expr}; }}");
+    let cubin = |expr: &str| {
+        compile::compile("k", &text(expr), Arch::sm(90), &Options::default()).map(|c| c.cubin)
+    };
+    let (sum, fused) = (cubin("x[1] * x[2] + x[3]")?, cubin("fmaf(x[1], x[2], x[3])")?);
+    ensure(sum != fused, || "the product and the sum were fused".to_owned())
+}
+
+fn threads() -> Result<(), Failed> {
+    let compile = |i: u32| {
+        let source = SCALE.replace("1.0f", &format!("{i}.0f"));
+        compile::compile("scale", &source, Arch::sm(80), &Options::default())
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..4).map(|i| scope.spawn(move || compile(i))).collect();
+        for thread in running {
+            thread.join().map_err(|_| "a thread panicked")??;
+        }
+        Ok(())
+    })
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), Failed> {
+    if holds { Ok(()) } else { Err(message().into()) }
+}

@@ -1,0 +1,127 @@
+//! The public API on a machine without a GPU.
+
+use gemm_runtime::{Device, Error, Launched, Matrix};
+
+fn all_handles_may_cross_threads<T: Send + Sync>() {}
+
+#[test]
+fn values_may_cross_threads() {
+    all_handles_may_cross_threads::<Device>();
+    all_handles_may_cross_threads::<gemm_runtime::Buffer>();
+    all_handles_may_cross_threads::<Matrix>();
+    all_handles_may_cross_threads::<Launched>();
+    all_handles_may_cross_threads::<Error>();
+}
+
+#[test]
+fn a_device_without_a_gpu_simulates() {
+    let device = Device::simulator();
+    assert!(device.is_simulator());
+    assert_eq!(device.name(), "the simulator");
+    assert!(device.arch().is_none() && device.cudarc().is_none());
+    device.synchronize().expect("nothing to wait for");
+}
+
+#[test]
+fn no_gpu_or_no_such_gpu_is_an_error_and_no_panic() {
+    let error = Device::cuda(usize::MAX).expect_err("no machine has that many");
+    assert!(
+        matches!(error, Error::DriverMissing { .. } | Error::NoGpu | Error::BadOrdinal { .. }),
+        "{error}"
+    );
+    // Whatever is here: no panic, and no error where there is no GPU.
+    if Device::cuda(0).is_err() {
+        assert!(Device::auto().expect("no GPU").is_simulator());
+    }
+}
+
+#[test]
+fn data_comes_back_bit_for_bit() {
+    let device = Device::simulator();
+    let values = [1.0, -0.0, f32::from_bits(0x7f80_0001), f32::INFINITY, f32::from_bits(1)];
+    let back = device.download(&device.upload(&values).expect("room")).expect("ours");
+    assert_eq!(back.map_bits(), values.map_bits());
+    assert_eq!(device.download(&device.alloc(3).expect("room")).expect("ours"), [0.0; 3]);
+    let empty = device.upload(&[]).expect("room");
+    assert!(empty.is_empty() && device.download(&empty).expect("ours").is_empty());
+}
+
+trait Bits {
+    fn map_bits(&self) -> Vec<u32>;
+}
+
+impl<T: AsRef<[f32]>> Bits for T {
+    fn map_bits(&self) -> Vec<u32> {
+        self.as_ref().iter().map(|v| v.to_bits()).collect()
+    }
+}
+
+#[test]
+fn views_are_checked() {
+    let device = Device::simulator();
+    let mut buffer = device.upload(&[0.0, 1.0, 2.0, 3.0]).expect("room");
+    let view = buffer.slice(1..3).expect("inside");
+    assert_eq!((view.len(), view.is_empty()), (2, false));
+    assert_eq!(device.download(&view).expect("ours"), [1.0, 2.0]);
+    assert_eq!(device.download(&buffer.slice(..).expect("all")).expect("ours").len(), 4);
+    assert!(buffer.slice(4..).expect("the end").is_empty());
+    for error in [
+        buffer.slice(3..5).expect_err("past the end"),
+        buffer.slice(..=usize::MAX).expect_err("past the end"),
+        buffer.slice(5..).expect_err("past the end"),
+        buffer.slice_mut(0..=4).expect_err("past the end"),
+    ] {
+        assert!(matches!(error, Error::OutOfRange { len: 4, .. }), "{error}");
+    }
+    #[expect(clippy::reversed_empty_ranges, reason = "what is tested")]
+    let backwards = buffer.slice(3..1);
+    assert!(matches!(backwards, Err(Error::OutOfRange { start: 3, end: 1, .. })));
+}
+
+#[test]
+fn a_buffer_of_another_device_is_refused() {
+    let (here, there) = (Device::simulator(), Device::simulator());
+    let buffer = there.upload(&[1.0]).expect("room");
+    let error = here.download(&buffer).expect_err("not ours");
+    assert!(matches!(error, Error::WrongDevice { argument: "array", .. }), "{error}");
+    assert_eq!(there.clone().download(&buffer).expect("a clone is the same device"), [1.0]);
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    let error = Device::simulator().alloc(usize::MAX / 2).expect_err("too much");
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}
+
+#[test]
+fn matrices_pad_their_rows() {
+    let device = Device::simulator();
+    let values: Vec<f32> = (1..=15).map(|i| i as f32).collect();
+    let matrix = device.upload_matrix(&values, 3, 5).expect("room");
+    assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (3, 5, 8));
+    assert_eq!(device.download_matrix(&matrix).expect("ours"), values);
+    let padded = device.download(matrix.buffer()).expect("ours");
+    assert_eq!(padded[..10], [1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0, 0.0, 6.0, 7.0]);
+
+    let packed = device.upload_matrix(&values[..12], 3, 4).expect("room");
+    assert_eq!((packed.pitch(), packed.buffer().len()), (4, 12));
+    assert_eq!(device.alloc_matrix(2, 3).expect("room").buffer().len(), 8);
+    for (rows, cols) in [(0, 5), (5, 0), (0, 0)] {
+        let empty = device.upload_matrix(&[], rows, cols).expect("room");
+        assert!(device.download_matrix(&empty).expect("ours").is_empty());
+    }
+}
+
+#[test]
+fn matrices_are_checked() {
+    let device = Device::simulator();
+    let error = device.upload_matrix(&[0.0; 5], 2, 3).expect_err("one short");
+    assert_eq!(error.to_string(), "`elements` has 5 elements, but rows·cols = 2·3 = 6 are needed");
+    let buffer = || device.alloc(10).expect("room");
+    Matrix::from_buffer(buffer(), 3, 2, 4).expect("2·4 + 2 = 10");
+    assert!(Matrix::from_buffer(buffer(), 3, 3, 4).is_err());
+    assert!(Matrix::from_buffer(buffer(), 3, 3, 2).is_err());
+    assert!(Matrix::from_buffer(buffer(), usize::MAX, 2, usize::MAX).is_err());
+    assert!(device.alloc_matrix(usize::MAX, 2).is_err());
+    assert!(device.alloc_matrix(1, usize::MAX).is_err());
+}
