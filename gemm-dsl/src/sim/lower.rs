@@ -1,8 +1,10 @@
 //! Lowering of statements: from the structured body to linear code.
 
 mod expr;
+mod place;
+mod scalar;
 
-use super::code::{Code, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
+use super::code::{Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::uniform;
@@ -201,7 +203,11 @@ impl<'k> Lowering<'_, 'k> {
                 self.code.stored[target.buffer.0] = true;
                 self.code.loaded[source_place.region as usize] = true;
                 self.cost.add(Class::Copy);
-                self.emit(Op::Copy(Box::new((target_place, source_place, guard))));
+                self.emit(Op::Copy(Box::new(Copy {
+                    target: target_place,
+                    source: source_place,
+                    guard,
+                })));
             }
             Stmt::CopyCommit => {
                 self.cost.add(Class::Sync);
