@@ -41,7 +41,7 @@ impl Need {
             }),
             Need::Gpu => GPU.get_or_init(|| match Device::cuda(0) {
                 Ok(_) => Need::Nvrtc.missing().map(str::to_owned),
-                Err(error) => Some(first_line(&error)),
+                Err(error) => Some(first_sentence(&error)),
             }),
             Need::PinnedRust => RUST.get_or_init(wrong_rust),
         };
@@ -76,7 +76,7 @@ impl Need {
 fn nvrtc_release() -> Result<String, String> {
     let source = "extern \"C\" __global__ void nothing() {}";
     let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
-        .map_err(|error| first_line(&error))?;
+        .map_err(|error| first_sentence(&error))?;
     let image = String::from_utf8_lossy(&compiled.cubin);
     let release = image.split_once("Cuda compilation tools, release ").and_then(|(_, rest)| {
         let (_, release) = rest.split_once(", V")?;
@@ -98,7 +98,9 @@ fn wrong_rust() -> Option<String> {
     }
 }
 
-fn first_line(error: &impl std::fmt::Display) -> String {
+/// The first sentence: what is wrong, without the remedies.
+fn first_sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
-    text.lines().next().unwrap_or_default().to_owned()
+    let line = text.lines().next().unwrap_or_default();
+    line.split(". ").next().unwrap_or_default().to_owned()
 }
