@@ -3,6 +3,7 @@
 use crate::random;
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_runtime::{Device, Error, Matrix, SgemmKernel};
+use rayon::prelude::*;
 
 /// The extents (m, n, k).
 pub type Size = (usize, usize, usize);
@@ -54,15 +55,15 @@ impl Problem {
     pub fn of(size: Size, a: Vec<f32>, b: Vec<f32>) -> Self {
         let (m, n, k) = size;
         let mut reference = vec![(0.0, 0.0); m * n];
-        for i in 0..m {
+        reference.par_chunks_mut(n.max(1)).enumerate().for_each(|(i, row)| {
             for p in 0..k {
                 let x = f64::from(a[i * k + p]);
-                for (at, y) in reference[i * n..][..n].iter_mut().zip(&b[p * n..][..n]) {
+                for (at, y) in row.iter_mut().zip(&b[p * n..][..n]) {
                     let term = x * f64::from(*y);
                     *at = (at.0 + term, at.1 + term.abs());
                 }
             }
-        }
+        });
         Self { size, a, b, reference }
     }
 
