@@ -149,6 +149,15 @@ pub(super) enum Value {
     Four(Vector),
 }
 
+/// An asynchronous copy.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) target: Memory,
+    pub(super) source: Memory,
+    /// Where it is made, and whether zeros are written elsewhere.
+    pub(super) guard: Option<(Pred, bool)>,
+}
+
 /// An instruction of the executor.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
@@ -200,8 +209,7 @@ pub(super) enum Op {
     /// Drops the lanes for which the test fails; goes to the target, an `End`, where none is left.
     Test(Pred, u32),
     Barrier(Scope),
-    /// An asynchronous copy with its guard, and whether zeros are written where that fails.
-    Copy(Box<(Memory, Memory, Option<(Pred, bool)>)>),
+    Copy(Box<Copy>),
     Commit,
     Wait(u32),
 }

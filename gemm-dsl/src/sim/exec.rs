@@ -1,6 +1,6 @@
 //! Execution of one warp, from one block barrier to the next.
 
-use super::code::{NOWHERE, Op};
+use super::code::{Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
 use super::machine::{Machine, Registers};
@@ -170,7 +170,7 @@ impl Warp {
                     }
                 }
                 Op::Copy(copy) => {
-                    let (target, source, guard) = &**copy;
+                    let Copy { target, source, guard } = &**copy;
                     let (valid, written) = match guard {
                         Some((guard, or_zero)) => {
                             let valid = machine.pred(guard, regs, mask)?;

@@ -9,7 +9,6 @@ use super::lanes::WARP;
 use super::launch::Launch;
 use super::machine::{Machine, Registers};
 use super::observe::{Observer, Stop, Sync};
-
 use crate::ir::{Scope, Space};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};

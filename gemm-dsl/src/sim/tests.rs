@@ -6,6 +6,7 @@ mod copies;
 mod counters;
 mod divergence;
 mod launches;
+mod pointers;
 mod races;
 mod values;
 
