@@ -1,0 +1,19 @@
+//! Sound keys and values that make no kernel.
+
+use gemm_runtime::{ReduceKernel, reduce_kernel};
+
+const _: ReduceKernel = reduce_kernel!(block: 0);
+const _: ReduceKernel = reduce_kernel!(block: 16);
+const _: ReduceKernel = reduce_kernel!(block: 96);
+const _: ReduceKernel = reduce_kernel!(block: 2048);
+const _: ReduceKernel = reduce_kernel!(items: 0);
+const _: ReduceKernel = reduce_kernel!(items: 4294967295);
+const _: ReduceKernel = reduce_kernel!(block: 32, unroll_last_warp);
+const _: ReduceKernel = reduce_kernel!(unroll_last_warp, shuffle);
+const _: ReduceKernel = reduce_kernel!(tree: interleaved, shuffle);
+const _: ReduceKernel = reduce_kernel!(tree: interleaved_divergent, unroll_last_warp);
+const _: ReduceKernel = reduce_kernel!(name: int);
+const _: ReduceKernel = reduce_kernel!(name: __x);
+const _: ReduceKernel = reduce_kernel!(name: ünder);
+
+fn main() {}

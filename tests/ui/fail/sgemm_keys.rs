@@ -1,0 +1,22 @@
+//! Keys of a product: unknown, or with nothing to act on.
+
+use gemm_runtime::{SgemmKernel, sgemm_kernel};
+
+const _: SgemmKernel = sgemm_kernel!(items: 4);
+const _: SgemmKernel = sgemm_kernel!(aligned);
+const _: SgemmKernel = sgemm_kernel!(strided);
+const _: SgemmKernel = sgemm_kernel!(tille: 8x8x8);
+const _: SgemmKernel = sgemm_kernel!(m);
+const _: SgemmKernel = sgemm_kernel!(map: stride);
+const _: SgemmKernel = sgemm_kernel!(bounds: none);
+const _: SgemmKernel = sgemm_kernel!(thread: 4x4);
+const _: SgemmKernel = sgemm_kernel!(map: strided, float4, transpose, pad_a: 1, pad_b: 1, prefetch, spread: 2, warp: 8x8, order: column);
+const _: SgemmKernel = sgemm_kernel!(double_buffer);
+const _: SgemmKernel = sgemm_kernel!(stages: 3);
+const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, block: 16x16, lanes: m, coarsen: 2);
+const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, map: strided);
+const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, thread: 1x4, order: column);
+const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, spread: 4);
+const _: SgemmKernel = sgemm_kernel!(tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1);
+
+fn main() {}
