@@ -1,1 +1,83 @@
-//! tmp
+//! The macros where users put them: in constants, in constant arrays, in patterns of their own
+//! macros, under another crate name. What a macro makes is what the same line makes at run time.
+
+use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};
+use gemm_runtime::{reduce_kernel, sgemm_kernel};
+
+const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 256, items: 4, shuffle);
+static GEMM: SgemmKernel = sgemm_kernel!(tile: 128x128x8, thread: 8x8, double_buffer);
+
+const REDUCTIONS: &[ReduceKernel] = &[
+    SUM,
+    reduce_kernel!(),
+    reduce_kernel!(op: prod, block: 32),
+    reduce_kernel! { op: max, tree: interleaved, unroll_last_warp, name: largest },
+    reduce_kernel![op: min, tree: interleaved_divergent, block: 1024, float4, items: 2],
+];
+
+const PRODUCTS: [SgemmKernel; 5] = [
+    sgemm_kernel!(),
+    sgemm_kernel!(block: 8x32, lanes: m, coarsen: 2, unroll: 4, partials: 2),
+    sgemm_kernel!(tile: 64x64x16, thread: 4x4, map: split, float4, transpose, pad_a: 4, pad_b: 4,
+        stages: 3, spread: 2, warp: 16x32, raster: 4, order: row_serpentine, blocks_per_sm: 2),
+    sgemm_kernel!(tile: 32x32x8, thread: 2x2, prefetch, bounds: aligned, pitched),
+    sgemm_kernel!(name: mine),
+];
+
+#[test]
+fn a_macro_makes_what_the_line_makes_at_run_time() -> Result<(), Error> {
+    for kernel in REDUCTIONS {
+        let spec: ReduceSpec = kernel.spec_line().parse()?;
+        assert_eq!(ReduceKernel::new(spec)?, *kernel);
+    }
+    for kernel in PRODUCTS.iter().chain([&GEMM]) {
+        let spec: SgemmSpec = kernel.spec_line().parse()?;
+        assert_eq!(SgemmKernel::new(spec)?, *kernel);
+    }
+    let spec = SgemmSpec::default().double_buffer(true);
+    let (tile, thread) =
+        (gemm_runtime::spec::Tile::new(128, 128, 8), gemm_runtime::spec::Rect::new(8, 8));
+    assert_eq!(SgemmKernel::new(spec.tile(tile).thread(thread))?.source(), GEMM.source());
+    Ok(())
+}
+
+#[test]
+fn order_defaults_brackets_and_commas_make_no_difference() {
+    for same in [
+        sgemm_kernel!(double_buffer, thread: 8x8, tile: 128x128x8),
+        sgemm_kernel!(tile: 128x128x8, thread: 8x8, double_buffer, map: blocked, pad_a: 0,),
+        sgemm_kernel! { <tile: 128x128x8, thread: 8x8, double_buffer> },
+        sgemm_kernel![<tile: 128x128x8, thread: 8x8, double_buffer,>],
+        gemm_runtime::sgemm_kernel!(tile:128x128x8,thread:8x8,double_buffer),
+    ] {
+        assert_eq!(same, GEMM);
+    }
+    assert_eq!(reduce_kernel!(<>), reduce_kernel!());
+}
+
+macro_rules! square {
+    ($op:ident, $block:literal) => {
+        reduce_kernel!(op: $op, block: $block)
+    };
+    ($tile:tt) => {
+        sgemm_kernel!(tile: $tile, thread: 2x2)
+    };
+}
+
+#[test]
+fn a_macro_of_the_users_may_pass_parts_of_a_spec() {
+    assert_eq!(square!(max, 64), reduce_kernel!(op: max, block: 64));
+    assert_eq!(square!(16x16x4), sgemm_kernel!(tile: 16x16x4, thread: 2x2));
+}
+
+#[test]
+fn a_renamed_dependency_works() -> Result<(), Error> {
+    use gemm_tests_renamed as renamed;
+    assert_eq!(renamed::MAX, reduce_kernel!(op: max, block: 64));
+    assert_eq!(renamed::GEMM, sgemm_kernel!(tile: 32x32x8, thread: 2x2));
+    assert_eq!(renamed::unhygienic(), sgemm_kernel!(block: 8x8));
+    let device = Device::simulator();
+    assert_eq!(renamed::MAX.run(&device, &[1.0, 3.0, 2.0])?, 3.0);
+    assert_eq!(renamed::GEMM.run(&device, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?, [11.0]);
+    Ok(())
+}
