@@ -85,7 +85,12 @@ __device__ __forceinline__ void store4(float* to, float4 value)
 
 /// The text of an expression that stands alone.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
-    if let Expr::Special(s) = e { special(*s).to_owned() } else { print(k, e).0 }
+    if let Expr::Special(s) = e { special(*s).to_owned() } else { operand(k, e) }
+}
+
+/// The text of an expression that is computed with as it is, of just its type.
+pub(super) fn operand(k: &Kernel, e: &Expr) -> String {
+    print(k, e).0
 }
 
 /// The spelling of an operator that can be compounded with an assignment.
@@ -191,26 +196,24 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Binary(op, a, b) => {
             let (prec, sign) = binary(*op);
             let (a, b) = implicit(a, b);
-            let operand = |e: &Expr, other: &Expr, floor: Prec| {
-                // Beside a `size_t`, a small literal needs no suffix.
+            let side = |e: &Expr, other: &Expr, floor: Prec| {
                 let (text, inner) = match e {
-                    Expr::U64(v) if *v <= i32::MAX as u64 && !matches!(other, Expr::U64(_)) => {
-                        (v.to_string(), Prec::Primary)
-                    }
+                    Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
                     e => print(k, e),
                 };
                 let for_the_reader = (is_obscure(prec) && inner < Prec::Unary)
                     || (prec == Prec::Or && inner == Prec::And);
                 if inner < floor || for_the_reader { format!("({text})") } else { text }
             };
-            let left = operand(a, b, prec);
-            let right = operand(b, a, above(prec));
+            // What is shifted keeps its type whatever it is shifted by.
+            let left = if prec == Prec::Shift { side(a, a, prec) } else { side(a, b, prec) };
+            let right = side(b, a, above(prec));
             (format!("{left} {sign} {right}"), prec)
         }
         Expr::Select(c, a, b)
             if **c == Expr::binary(BinaryOp::Lt, (**a).clone(), (**b).clone()) =>
         {
-            (format!("min({}, {})", text(k, a), text(k, b)), Prec::Primary)
+            (format!("min({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
         }
         Expr::Select(c, a, b) => {
             let c = at_least(c, Prec::Or);
@@ -243,8 +246,14 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
 /// Operands without the conversion that C makes by itself: an `int` beside a `size_t`.
 fn implicit<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
     match (a, b) {
-        (Expr::U64(_), Expr::U64(_)) => (a, b),
+        // A literal's suffix says less to a reader than the conversion.
+        (Expr::U64(_), _) => (a, b),
         (_, Expr::Cast(Ty::U64, inner)) => (a, inner),
         _ => (a, b),
     }
+}
+
+/// Whether a `size_t` literal may do without its suffix: it is small and stands beside a `size_t`.
+fn is_suffix_idle(literal: u64, other: &Expr) -> bool {
+    literal <= i32::MAX as u64 && other.ty() == Ty::U64 && !matches!(other, Expr::U64(_))
 }

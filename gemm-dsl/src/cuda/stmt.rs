@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::expr::{self, STORE4, element, text};
+use super::expr::{self, STORE4, element, operand, text};
 use super::{Printer, WIDTH};
 use crate::ir::{
     Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll,
@@ -98,7 +98,7 @@ fn assignment(k: &Kernel, place: String, old: &Expr, value: &Expr) -> String {
         && **left == *old
         && let Some(sign) = expr::compound(*op)
     {
-        return format!("{place} {sign}= {};", text(k, right));
+        return format!("{place} {sign}= {};", operand(k, right));
     }
     format!("{place} = {};", text(k, value))
 }
@@ -141,10 +141,10 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
     let step = match &l.step {
         Step::Add(Expr::I32(1) | Expr::U64(1)) => format!("++{name}"),
         Step::Sub(Expr::I32(1) | Expr::U64(1)) => format!("--{name}"),
-        Step::Add(by) => format!("{name} += {}", text(k, by)),
-        Step::Sub(by) => format!("{name} -= {}", text(k, by)),
-        Step::Mul(by) => format!("{name} *= {}", text(k, by)),
-        Step::Div(by) => format!("{name} /= {}", text(k, by)),
+        Step::Add(by) => format!("{name} += {}", operand(k, by)),
+        Step::Sub(by) => format!("{name} -= {}", operand(k, by)),
+        Step::Mul(by) => format!("{name} *= {}", operand(k, by)),
+        Step::Div(by) => format!("{name} /= {}", operand(k, by)),
     };
     match l.unroll {
         Unroll::Auto => {}

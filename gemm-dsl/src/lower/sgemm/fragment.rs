@@ -125,23 +125,18 @@ pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
         outer_product(k, tiled, acc, &Fragments { a, b }, partial);
     };
     match tiled.plan.unroll() {
-        _ if partials > 1 => {
-            let group = tiled.plan.unroll().map_or(partials, |u| u as i32);
-            let unroll = k.constant("UNROLL", group, "k steps unrolled together");
+        // A round makes one step of each sum. The tile's K is a multiple of that, and not always of
+        // the unroll factor: what is left over is the compiler's business.
+        unroll if partials > 1 => {
             let parts = k.constant("PARTIALS", partials, "independent partial sums of an output");
-            let next = Step::Add(unroll.into());
+            let rounds = unroll.map_or(1, |u| u / partials as u32);
             k.loop_(
                 "k",
                 0,
                 |i| Expr::from(i).lt(tiled.bk),
-                next,
-                Unroll::By(1),
-                |k, i| {
-                    k.unrolled("u", unroll, |k, u| {
-                        let partial = if group == partials { u.into() } else { u % parts };
-                        step(k, i + u, partial);
-                    });
-                },
+                Step::Add(parts.into()),
+                Unroll::By(rounds),
+                |k, i| k.unrolled("u", parts, |k, u| step(k, i + u, u.into())),
             );
         }
         None => k.unrolled("k", tiled.bk, |k, i| step(k, i.into(), 0.into())),

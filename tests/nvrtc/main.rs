@@ -1,0 +1,65 @@
+//! The real compiler takes what the generator writes: every stage of both ladders, and a sample of
+//! random specs, for every architecture from Turing on. Needs NVRTC and no GPU.
+
+use gemm_dsl::cuda;
+use gemm_dsl::spec::Spec;
+use gemm_dsl::stages;
+use gemm_runtime::compile::{self, Arch, Options};
+use gemm_tests::{arbitrary, needs::Need, stem};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::process::ExitCode;
+
+const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
+
+/// Random specs of each macro; each is compiled for one architecture.
+const SAMPLES: usize = 60;
+
+fn main() -> ExitCode {
+    let mut trials = Vec::new();
+    for stage in stages::reduce() {
+        trials.push(trial(format!("reduce::{}", stem(&stage)), stage.spec, &ARCHITECTURES));
+    }
+    for stage in stages::sgemm() {
+        trials.push(trial(format!("sgemm::{}", stem(&stage)), stage.spec, &ARCHITECTURES));
+    }
+    trials.extend(samples("reduce", arbitrary::sample(arbitrary::reduce(), SAMPLES)));
+    trials.extend(samples("sgemm", arbitrary::sample(arbitrary::sgemm(1024), SAMPLES)));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn samples<S: Spec>(ladder: &str, specs: Vec<S>) -> impl Iterator<Item = Trial> {
+    let name = move |i| format!("{ladder}::random_{i:02}");
+    specs.into_iter().enumerate().map(move |(i, spec)| {
+        let arch = i % ARCHITECTURES.len();
+        trial(name(i), spec, &ARCHITECTURES[arch..=arch])
+    })
+}
+
+fn trial<S: Spec>(name: String, spec: S, architectures: &'static [u32]) -> Trial {
+    Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
+}
+
+/// Compiles both access variants; an architecture that lacks an instruction goes without.
+fn compiles(spec: &impl Spec, architectures: &[u32]) -> Result<(), Failed> {
+    let program = spec.program()?;
+    for kernel in program.variants() {
+        let source = cuda::source(kernel);
+        for &arch in architectures.iter().filter(|&&arch| arch >= kernel.min_arch()) {
+            let compiled =
+                compile::compile(&kernel.name, &source, Arch::sm(arch), &Options::default())
+                    .map_err(|error| format!("`{spec}`: {error}"))?;
+            // A warning is about text that a reader would stumble over too.
+            if compiled.log.contains("warning") {
+                return Err(format!("`{spec}` on sm_{arch}: {}\n{source}", compiled.log).into());
+            }
+            let declared = if kernel.shared_is_dynamic() { 0 } else { kernel.shared_bytes() };
+            let shared = u64::from(compiled.resources()?.shared_bytes);
+            // The generator aligns both arrays to 16 bytes, the compiler only for vectors; and some
+            // architectures reserve 1 KiB of their own.
+            if ![0, 1024].iter().any(|own| (shared..shared + 16).contains(&(declared + own))) {
+                return Err(format!("`{spec}` on sm_{arch}: {shared} bytes, not {declared}").into());
+            }
+        }
+    }
+    Ok(())
+}

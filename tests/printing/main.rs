@@ -1,0 +1,101 @@
+//! The printed text of an expression means what the expression means: random trees are printed,
+//! read back by a parser of C expressions, and evaluated on both sides. (A right tree and a wrong
+//! text, `5 * i % 2` for `5 * (i % 2)`, is how printers fail.)
+
+mod c;
+mod ir;
+mod trees;
+
+use c::Value;
+use gemm_dsl::cuda;
+use gemm_dsl::ir::{BinaryOp, Expr, KernelBuilder, Stmt, Ty, VerifiedKernel};
+use proptest::prelude::*;
+use trees::Trees;
+
+/// A kernel with one statement: `const T x = value;` or, over a mutable `x`, `x = value;`.
+fn kernel(statement: impl FnOnce(&mut KernelBuilder, &mut Trees)) -> VerifiedKernel {
+    let mut k = KernelBuilder::new("k");
+    let mut trees = Trees::declare(&mut k);
+    statement(&mut k, &mut trees);
+    k.finish().expect("a well-typed tree")
+}
+
+fn last(kernel: &VerifiedKernel) -> (&Stmt, String) {
+    let stmt = kernel.body.last().expect("a statement");
+    (stmt, cuda::statement(kernel, stmt))
+}
+
+/// Compares the value of the tree with that of the text, in each of a few environments.
+fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestCaseError> {
+    let parsed = c::parse(text).map_err(|e| TestCaseError::fail(format!("{e} in `{text}`")))?;
+    for numbers in [[5, 40, 3, 70], [0, 1, 0, 0], [97, 2, 31, 1 << 40]] {
+        let environment = trees::environment(kernel, numbers);
+        // A tree without a value, as after a division by zero, has no meaning to compare.
+        let Some(expected) = ir::value(kernel, &environment, tree) else { continue };
+        let found = parsed.value(&environment).and_then(|value| value.converted(tree.ty()));
+        prop_assert_eq!(found, Ok(expected), "`{}` with {:?}", text, numbers);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn an_expression_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32, ty in 0..3usize) {
+        let ty = [Ty::I32, Ty::U64, Ty::Bool][ty];
+        let kernel = kernel(|k, trees| _ = k.let_("x", trees.tree(seed, ty, depth)));
+        let (Stmt::Let { value, .. }, line) = last(&kernel) else {
+            return Err(TestCaseError::fail("no declaration"));
+        };
+        let text = line.split_once(" = ").and_then(|(_, rest)| rest.strip_suffix(';'));
+        compare(&kernel, value, text.unwrap_or_default())?;
+    }
+
+    #[test]
+    fn a_compound_assignment_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, op in 0..5usize) {
+        let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Xor][op];
+        let kernel = kernel(|k, trees| {
+            let x = k.mut_("x", 77);
+            let value = Expr::binary(op, x.into(), trees.tree(seed, Ty::I32, depth));
+            k.assign(x, value);
+        });
+        let (Stmt::Assign { value, .. }, line) = last(&kernel) else {
+            return Err(TestCaseError::fail("no assignment"));
+        };
+        let (place, rest) = line.split_once(' ').unwrap_or_default();
+        let (sign, right) = rest.split_once(' ').unwrap_or_default();
+        let right = right.trim_end_matches(';');
+        let text = match sign.strip_suffix('=') {
+            Some("") => right.to_owned(),
+            Some(sign) => format!("{place} {sign} ({right})"),
+            None => return Err(TestCaseError::fail(line)),
+        };
+        compare(&kernel, value, &text)?;
+    }
+}
+
+#[test]
+fn the_parser_reads_c() {
+    let environment = [("n".to_owned(), Value::U64(10))].into_iter().collect();
+    for (text, expected) in [
+        ("1 + 2 * 3 - 4", Value::I32(3)),
+        ("5 * 7 % 2", Value::I32(1)),
+        ("5 * (7 % 2)", Value::I32(5)),
+        ("20 - 5 - 3", Value::I32(12)),
+        ("1 << 2 + 1 < 9 && !(0 == 1)", Value::Bool(true)),
+        ("6 & 3 ^ 8", Value::I32(10)),
+        ("1 < 2 ? 3 : 1 / 0", Value::I32(3)),
+        ("-1 + n", Value::U64(9)),
+        ("min(4, (int)n)", Value::I32(4)),
+        ("4ull * 1073741824", Value::U64(1 << 32)),
+    ] {
+        let value = c::parse(text).and_then(|tree| tree.value(&environment));
+        assert_eq!(value, Ok(expected), "{text}");
+    }
+    for faulty in ["1 +", "(1", "1 2", "--1", "a b", "1 ? 2", "4 * 1073741824 +", ""] {
+        assert!(c::parse(faulty).is_err(), "{faulty}");
+    }
+    let overflow = c::parse("4 * 1073741824").and_then(|tree| tree.value(&environment));
+    assert!(overflow.is_err());
+}

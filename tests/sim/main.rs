@@ -1,0 +1,9 @@
+//! What generated kernels compute, count and must not do, on the simulator.
+
+mod counters;
+mod plant;
+mod races;
+mod reduce;
+mod reduce_semantics;
+mod sgemm;
+mod sgemm_counters;

@@ -1,0 +1,104 @@
+//! Reductions against f64.
+
+use gemm_dsl::ir::Passes;
+use gemm_dsl::spec::{Op, ReduceSpec};
+use gemm_dsl::stages;
+use gemm_runtime::Device;
+use gemm_tests::reduction::{LENGTHS, check, elements, run};
+use gemm_tests::{arbitrary, random::Random};
+use proptest::prelude::*;
+
+/// The catalogue with every operator.
+fn specs() -> impl Iterator<Item = ReduceSpec> {
+    stages::reduce()
+        .into_iter()
+        .flat_map(|stage| Op::ALL.iter().map(move |&op| stage.spec.clone().op(op)))
+}
+
+fn right(spec: &ReduceSpec, len: usize, seed: u64) {
+    let device = Device::simulator();
+    let elements = elements(spec.op, seed, len);
+    let (result, launched) =
+        run(&device, spec, &elements, 0).unwrap_or_else(|e| panic!("`{spec}` at {len}: {e}"));
+    check(spec, &elements, result).unwrap_or_else(|e| panic!("{e}"));
+    let per_block = spec.plan().map(|plan| plan.elements_per_block()).unwrap_or(0);
+    let passes = Passes::fold_lengths(per_block, len as u64).len();
+    assert_eq!(launched.passes(), passes, "`{spec}` at {len}");
+}
+
+#[test]
+fn every_stage_and_operator_is_right_at_the_edges() {
+    for spec in specs() {
+        for &len in LENGTHS {
+            right(&spec, len, len as u64);
+            right(&spec.clone().float4(true), len, len as u64);
+        }
+    }
+}
+
+#[test]
+fn every_stage_and_operator_is_right_at_random_lengths() {
+    let mut random = Random::new(1);
+    for spec in specs() {
+        let len = random.bits() as usize % 20_000;
+        right(&spec, len, random.bits());
+    }
+}
+
+#[test]
+fn an_array_of_three_passes_is_right() {
+    // 2^16 + 1 blocks of 32 elements leave 2049 values, then 65, then 3, then one.
+    let spec = ReduceSpec::default().block(32).shuffle(true);
+    right(&spec, (1 << 16) + 1, 3);
+    right(&spec.op(Op::Max), (1 << 16) + 1, 3);
+}
+
+#[test]
+fn both_access_variants_give_the_same_bits() {
+    let device = Device::simulator();
+    for spec in specs().map(|spec| spec.float4(true)) {
+        let elements = elements(spec.op, 5, 3001);
+        let results: Vec<(u32, String)> = (0..4)
+            .map(|offset| match run(&device, &spec, &elements, offset) {
+                Ok((result, launched)) => (result.to_bits(), launched.variant().to_owned()),
+                Err(error) => panic!("`{spec}` from {offset} on: {error}"),
+            })
+            .collect();
+        let bits = results[0].0;
+        let expected = ["vector", "scalar", "scalar", "scalar"].map(|v| (bits, v.to_owned()));
+        assert_eq!(results, expected, "{spec}");
+    }
+}
+
+#[test]
+fn a_result_depends_on_the_elements_alone() {
+    let device = Device::simulator();
+    let spec = ReduceSpec::default().items(3).shuffle(true);
+    let elements = elements(Op::Sum, 9, 50_000);
+    let bits = || run(&device, &spec, &elements, 0).map(|(result, _)| result.to_bits());
+    let first = bits().expect("a sum");
+    assert!((0..5).all(|_| bits().is_ok_and(|bits| bits == first)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_spec_is_right_at_any_length(
+        spec in arbitrary::reduce(),
+        len in 0..5000usize,
+        offset in 0..4usize,
+        seed: u64,
+    ) {
+        let elements = elements(spec.op, seed, len);
+        let run = run(&Device::simulator(), &spec, &elements, offset);
+        let (result, launched) = run.map_err(|e| TestCaseError::fail(e.to_string()))?;
+        check(&spec, &elements, result).map_err(TestCaseError::fail)?;
+        let variant = match (spec.float4, offset) {
+            (false, _) => "",
+            (true, 0) => "vector",
+            (true, _) => "scalar",
+        };
+        prop_assert_eq!(launched.variant(), variant);
+    }
+}

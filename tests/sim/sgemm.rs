@@ -1,0 +1,146 @@
+//! Matrix products against f64, and against one another.
+
+use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::stages;
+use gemm_runtime::Device;
+use gemm_tests::product::{Placement, Problem, SIZES, Size, accepted};
+use gemm_tests::{arbitrary, bits};
+use proptest::prelude::*;
+use rayon::prelude::*;
+
+/// C of a spec at a size, checked.
+fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, String) {
+    let problem = Problem::new(size, 7);
+    let (c, variant) = problem
+        .multiply(&Device::simulator(), spec, placement)
+        .unwrap_or_else(|error| panic!("{error}"));
+    problem.check(&c).unwrap_or_else(|error| panic!("`{spec}` at {size:?}: {error}"));
+    (c, variant)
+}
+
+#[test]
+fn every_stage_is_right_and_all_give_the_same_bits() {
+    let stages = stages::sgemm();
+    SIZES.par_iter().for_each(|&size| {
+        let mut ascending: Option<Vec<u32>> = None;
+        for stage in &stages {
+            let (c, _) = product(&stage.spec, size, Placement::aligned_rows(size));
+            // Partial sums are added in another order.
+            if stage.spec.partials == 1 {
+                let bits = bits(&c);
+                let first = ascending.get_or_insert_with(|| bits.clone());
+                assert!(*first == bits, "{} differs at {size:?}", stage.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn aligned_stages_give_the_bits_of_guarded_ones() {
+    stages::sgemm().par_iter().for_each(|stage| {
+        let aligned = stage.spec.clone().bounds(Bounds::Aligned);
+        let size = accepted(&aligned, (1, 1, 40));
+        let placement = Placement::default();
+        let (c, _) = product(&aligned, size, placement);
+        let (guarded, _) = product(&stage.spec, size, placement);
+        assert!(bits(&c) == bits(&guarded), "{} differs at {size:?}", stage.name);
+    });
+}
+
+#[test]
+fn both_access_variants_give_the_same_bits() {
+    let stages = stages::sgemm();
+    let vectors = stages.iter().filter(|stage| stage.spec.float4);
+    let size = (132, 68, 36);
+    vectors.for_each(|stage| {
+        let (vector, name) = product(&stage.spec, size, Placement::default());
+        assert_eq!(name, "vector", "{}", stage.name);
+        let (a, b, c) = if stage.spec.pitched {
+            let padded = |padding| Placement { padding, ..Placement::default() };
+            (padded([1, 0, 0]), padded([0, 2, 0]), padded([0, 0, 3]))
+        } else {
+            let moved = |offsets| Placement { offsets, ..Placement::default() };
+            (moved([1, 0, 0]), moved([0, 2, 0]), moved([0, 0, 3]))
+        };
+        for placement in [a, b, c] {
+            let (scalar, name) = product(&stage.spec, size, placement);
+            // A kernel that reads A 4 bytes at a time does not mind where A lies.
+            let needs_a = stage.spec.stages.is_none();
+            let expected = if placement == a && !needs_a { "vector" } else { "scalar" };
+            assert_eq!(name, expected, "{} with {placement:?}", stage.name);
+            assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);
+        }
+    });
+}
+
+#[test]
+fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
+    for stage in stages::sgemm().iter().filter(|s| s.spec.float4 && !s.spec.pitched) {
+        let (_, variant) = product(&stage.spec, (33, 35, 37), Placement::default());
+        assert_eq!(variant, "scalar", "{}", stage.name);
+    }
+}
+
+#[test]
+fn padded_rows_keep_the_vectors_at_any_width() {
+    for stage in stages::sgemm().iter().filter(|s| s.spec.pitched) {
+        let size = (130, 67, 41);
+        let (_, variant) = product(&stage.spec, size, Placement::aligned_rows(size));
+        assert_eq!(variant, "vector", "{}", stage.name);
+    }
+}
+
+#[test]
+fn infinities_and_nans_stay_in_their_rows_and_columns() {
+    let size @ (m, n, k) = (37, 41, 19);
+    let problem = Problem::new(size, 3);
+    let (mut a, mut b) = (problem.a, problem.b);
+    a[5 * k + 18] = f32::NAN;
+    b[2 * n + 40] = f32::INFINITY;
+    let problem = Problem::of(size, a, b);
+    for stage in stages::sgemm() {
+        let placement = Placement::aligned_rows(size);
+        let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
+        for (at, value) in c.iter().enumerate() {
+            let (row, col) = (at / n, at % n);
+            let expected = if row == 5 {
+                value.is_nan()
+            } else if col == 40 {
+                value.is_infinite()
+            } else {
+                value.is_finite()
+            };
+            assert!(expected, "{}: C[{row}][{col}] is {value}, m = {m}", stage.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_spec_is_right_at_any_size(
+        spec in arbitrary::sgemm(256),
+        (m, n, k) in (0..70usize, 0..70usize, 0..50usize),
+        (offsets, padding) in placements(),
+        seed: u64,
+    ) {
+        let size = accepted(&spec, (m, n, k));
+        let problem = Problem::new(size, seed);
+        // An aligned kernel refuses what a guarded one has a variant for.
+        let placement = match spec.bounds {
+            Bounds::Guarded => Placement { offsets, padding },
+            Bounds::Aligned => Placement::aligned_rows(size),
+        };
+        let (c, _) = problem
+            .multiply(&Device::simulator(), &spec, placement)
+            .map_err(TestCaseError::fail)?;
+        problem.check(&c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size:?}: {e}")))?;
+    }
+}
+
+/// Offsets and paddings, often such that 16-byte accesses are possible.
+fn placements() -> impl Strategy<Value = ([usize; 3], [usize; 3])> {
+    let anything = (prop::array::uniform3(0..4usize), prop::array::uniform3(0..6usize));
+    prop_oneof![Just(([0; 3], [0; 3])), anything]
+}

@@ -1,0 +1,49 @@
+//! The folder holds the snapshots of the catalogue, all of them and no others.
+
+use crate::{Stage, folder};
+use libtest_mimic::{Failed, Trial};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+
+pub fn trial(stages: &[Stage]) -> Trial {
+    let expected: BTreeSet<String> = stages.iter().flat_map(files).collect();
+    Trial::test("directory", move || compare(&expected))
+}
+
+/// The files of a stage, relative to the folder.
+fn files(stage: &Stage) -> Vec<String> {
+    let texts = stage.kernels.iter().map(Stage::suffix);
+    let suffixes = texts.chain([".counters", ".resources"]);
+    suffixes.map(|suffix| format!("{}/{}{suffix}.snap", stage.ladder, stage.stem)).collect()
+}
+
+/// What stands in the folder, but for the results of failed comparisons.
+fn present() -> io::Result<BTreeSet<String>> {
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(folder())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !entry.file_type()?.is_dir() {
+            files.insert(name);
+            continue;
+        }
+        for file in fs::read_dir(entry.path())? {
+            files.insert(format!("{name}/{}", file?.file_name().to_string_lossy()));
+        }
+    }
+    files.retain(|file| !file.ends_with(".snap.new") && !file.ends_with(".pending-snap"));
+    Ok(files)
+}
+
+fn compare(expected: &BTreeSet<String>) -> Result<(), Failed> {
+    let present = present()?;
+    // While snapshots are written, other trials may not have come to theirs.
+    let written = std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always");
+    let missing: Vec<_> = expected.difference(&present).filter(|_| !written).collect();
+    let unreferenced: Vec<_> = present.difference(expected).collect();
+    if missing.is_empty() && unreferenced.is_empty() {
+        return Ok(());
+    }
+    Err(format!("missing: {missing:?}, of no stage: {unreferenced:?}; see `cargo bless`").into())
+}

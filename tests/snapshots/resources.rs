@@ -1,0 +1,103 @@
+//! What the pinned compiler makes of a stage: its resources on three architectures.
+
+use crate::{Stage, compare};
+use gemm_runtime::Error;
+use gemm_runtime::compile::{self, Arch, Options, Resources};
+use gemm_tests::needs::{Need, PINNED_NVRTC};
+use libtest_mimic::{Failed, Trial};
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+
+const ARCHITECTURES: [u32; 3] = [80, 90, 100];
+
+/// The resources of one kernel on one architecture.
+struct Row {
+    variant: String,
+    arch: u32,
+    resources: Resources,
+    /// Bytes of shared memory that a launch asks for, beside those the kernel declares.
+    dynamic_shared: u64,
+}
+
+/// The rows of a stage, from the first trial that asks on.
+type Report = Arc<OnceLock<Result<Vec<Row>, String>>>;
+
+pub fn trials(stage: &Stage) -> [Trial; 2] {
+    let Stage { ladder, stem, .. } = stage.clone();
+    let report = Report::default();
+    let (for_snapshot, for_spills) = ((report.clone(), stage.clone()), (report, stage.clone()));
+    let snapshot = Need::PinnedNvrtc.trial(format!("resources::{ladder}::{stem}"), move || {
+        let (report, stage) = for_snapshot;
+        let table = table(rows(&report, &stage)?)?;
+        compare(stage.ladder, &format!("{}.resources", stage.stem), &table);
+        Ok(())
+    });
+    let spills = Need::PinnedNvrtc.trial(format!("no_spills::{ladder}::{stem}"), move || {
+        let (report, stage) = for_spills;
+        no_spills(&stage, rows(&report, &stage)?)
+    });
+    [snapshot, spills]
+}
+
+fn rows<'r>(report: &'r Report, stage: &Stage) -> Result<&'r [Row], Failed> {
+    let compile = || compile_all(stage).map_err(|error| error.to_string());
+    match report.get_or_init(compile) {
+        Ok(rows) => Ok(rows),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for (kernel, (_, source)) in stage.kernels.iter().zip(stage.sources()) {
+        for arch in ARCHITECTURES {
+            let options = Options::default();
+            let compiled = compile::compile(&kernel.name, &source, Arch::sm(arch), &options)?;
+            let dynamic = kernel.shared_is_dynamic();
+            rows.push(Row {
+                variant: kernel.variant.clone(),
+                arch,
+                resources: compiled.resources()?,
+                dynamic_shared: if dynamic { kernel.shared_bytes() } else { 0 },
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
+    let mut text =
+        format!("NVRTC {PINNED_NVRTC}; spills, stack, static and dynamic shared memory in bytes\n");
+    writeln!(
+        text,
+        "{:7} {:7} {:>9} {:>12} {:>11} {:>5} {:>6} {:>7} {:>8}",
+        "variant",
+        "arch",
+        "registers",
+        "spill stores",
+        "spill loads",
+        "stack",
+        "static",
+        "dynamic",
+        "barriers"
+    )?;
+    for Row { variant, arch, resources: r, dynamic_shared } in rows {
+        let variant = if variant.is_empty() { "-" } else { variant };
+        let arch = Arch::sm(*arch).to_string();
+        writeln!(
+            text,
+            "{variant:7} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
+            r.registers, r.spill_stores, r.spill_loads, r.stack, r.shared_bytes, r.barriers
+        )?;
+    }
+    Ok(text)
+}
+
+fn no_spills(stage: &Stage, rows: &[Row]) -> Result<(), Failed> {
+    let spilled = |row: &&Row| row.resources.spill_stores + row.resources.spill_loads > 0;
+    let mut text = String::new();
+    for Row { variant, arch, resources, .. } in rows.iter().filter(spilled) {
+        writeln!(text, "{} {variant} on sm_{arch}: {resources}", stage.stem)?;
+    }
+    if text.is_empty() { Ok(()) } else { Err(text.into()) }
+}

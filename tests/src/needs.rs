@@ -1,0 +1,106 @@
+//! What a machine must have for a test to run.
+
+use gemm_runtime::Device;
+use gemm_runtime::compile::{self, Arch, Options};
+use libtest_mimic::{Completion, Failed, Trial};
+use std::env;
+use std::sync::OnceLock;
+
+/// The release of NVRTC that the resource reports are pinned for.
+pub const PINNED_NVRTC: &str = "13.0.88";
+
+/// The release of Rust whose wording the expected diagnostics are.
+pub const PINNED_RUST: &str = "1.95.0";
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// NVRTC, of any release. With `GEMM_REQUIRE_NVRTC=1` its absence is a failure.
+    Nvrtc,
+    /// NVRTC of the release [`PINNED_NVRTC`]. With `GEMM_REQUIRE_NVRTC=1`, likewise.
+    PinnedNvrtc,
+    /// A CUDA GPU, and NVRTC. With `GEMM_REQUIRE_GPU=1` its absence is a failure.
+    Gpu,
+    /// The release [`PINNED_RUST`] of Rust.
+    PinnedRust,
+}
+
+impl Need {
+    /// Why the need is not met; `None` if it is.
+    pub fn missing(self) -> Option<&'static str> {
+        static NVRTC: OnceLock<Option<String>> = OnceLock::new();
+        static PINNED: OnceLock<Option<String>> = OnceLock::new();
+        static GPU: OnceLock<Option<String>> = OnceLock::new();
+        static RUST: OnceLock<Option<String>> = OnceLock::new();
+        let found = match self {
+            Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err()),
+            Need::PinnedNvrtc => PINNED.get_or_init(|| match nvrtc_release() {
+                Ok(release) if release == PINNED_NVRTC => None,
+                Ok(release) => Some(format!("needs NVRTC {PINNED_NVRTC}, and this is {release}")),
+                Err(reason) => Some(reason),
+            }),
+            Need::Gpu => GPU.get_or_init(|| match Device::cuda(0) {
+                Ok(_) => Need::Nvrtc.missing().map(str::to_owned),
+                Err(error) => Some(first_sentence(&error)),
+            }),
+            Need::PinnedRust => RUST.get_or_init(wrong_rust),
+        };
+        found.as_deref()
+    }
+
+    /// Whether the absence of what is needed is a failure here.
+    fn is_required(self) -> bool {
+        let variable = match self {
+            Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
+            Need::Gpu => "GEMM_REQUIRE_GPU",
+            Need::PinnedRust => return false,
+        };
+        env::var_os(variable).is_some_and(|value| value == "1")
+    }
+
+    /// A test that is ignored, with the reason, where the need is not met.
+    pub fn trial(
+        self,
+        name: impl Into<String>,
+        test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+    ) -> Trial {
+        Trial::ignorable_test(name, move || match self.missing() {
+            None => test().map(|()| Completion::Completed),
+            Some(reason) if self.is_required() => Err(reason.into()),
+            Some(reason) => Ok(Completion::ignored_with(reason)),
+        })
+    }
+}
+
+/// The full release of NVRTC, which it tells only through what it writes into machine code.
+fn nvrtc_release() -> Result<String, String> {
+    let source = "extern \"C\" __global__ void nothing() {}";
+    let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
+        .map_err(|error| first_sentence(&error))?;
+    let image = String::from_utf8_lossy(&compiled.cubin);
+    let release = image.split_once("Cuda compilation tools, release ").and_then(|(_, rest)| {
+        let (_, release) = rest.split_once(", V")?;
+        Some(release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect())
+    });
+    Ok(release.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+fn wrong_rust() -> Option<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let needed = format!("needs Rust {PINNED_RUST}");
+    match std::process::Command::new(rustc).arg("--version").output() {
+        Ok(output) => {
+            let version = String::from_utf8_lossy(&output.stdout);
+            let release = version.split_whitespace().nth(1).unwrap_or("unknown");
+            (release != PINNED_RUST).then(|| format!("{needed}, and this is {release}"))
+        }
+        Err(error) => Some(format!("{needed}, and rustc does not run: {error}")),
+    }
+}
+
+/// The first sentence: what is wrong, without the remedies.
+fn first_sentence(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.split(". ").next().unwrap_or_default().to_owned()
+}

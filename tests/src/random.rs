@@ -1,0 +1,38 @@
+//! Test data that is the same on every machine.
+
+/// SplitMix64, by G. Steele, D. Lea and C. Flood.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator whose values depend on the seed alone.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A multiple of 2^-23 in −1 .. 1.
+    pub fn unit(&mut self) -> f32 {
+        let steps = (self.bits() >> 40) as i64 - (1 << 23);
+        steps as f32 / (1 << 23) as f32
+    }
+}
+
+/// Values in −1 .. 1.
+pub fn values(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    (0..len).map(|_| random.unit()).collect()
+}
+
+/// Values near 1, whose product stays in range.
+pub fn near_one(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    (0..len).map(|_| 1.0 + random.unit() / 1024.0).collect()
+}
