@@ -7,6 +7,8 @@ pub mod ir;
 pub mod lower;
 pub mod parse;
 pub mod plan;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod spec;
 pub mod stages;
 

@@ -1,0 +1,72 @@
+//! The simulator: executes a [`VerifiedKernel`] on a machine without a GPU.
+//!
+//! It is the living definition of the IR. [`launch`] gives the results that a GPU gives, bit for
+//! bit, and [`Counters`] that say why one kernel is faster than another; or it says what is wrong
+//! with the kernel, as a [`SimError`] that names the buffer, the element, the thread and the
+//! statement.
+//!
+//! ```text
+//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──grid──► blocks in parallel
+//!                                                                            │
+//!                          lanes ◄──eval── one warp until a barrier ◄──exec──┘
+//!                                                 │ accesses, synchronisation
+//!                                                 ▼
+//!                                observers: init, race, traffic
+//! ```
+//!
+//! Invariants:
+//! * A warp runs alone until it reaches a barrier of its block; then the next runs. No detector
+//!   concludes anything from that order.
+//! * The executor computes; what watches it is an observer and changes nothing.
+//! * Errors and counters are the same on every run, although blocks run in parallel.
+
+mod buffer;
+mod clock;
+mod code;
+mod counters;
+mod error;
+mod eval;
+mod exec;
+mod grid;
+mod grid_race;
+mod init;
+mod lanes;
+mod launch;
+mod lower;
+mod machine;
+mod memory;
+mod observe;
+mod race;
+mod region;
+mod shadow;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod uniform;
+
+pub use buffer::Buffer;
+pub use counters::Counters;
+pub use error::{Earlier, Fault, FaultKind, Place, SimError};
+
+use crate::ir::VerifiedKernel;
+
+/// Runs a kernel: one buffer for each buffer parameter and one value for each scalar parameter,
+/// both in the order of the parameters. The value of an `F32` parameter is given by its bits.
+///
+/// A launch may share buffers with concurrent ones. It blocks until the kernel is done and uses the
+/// threads of the current rayon pool.
+///
+/// # Errors
+/// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has
+/// written before an error stays written.
+pub fn launch(
+    kernel: &VerifiedKernel,
+    buffers: &[Buffer],
+    scalars: &[u64],
+) -> Result<Counters, SimError> {
+    let launch = launch::Launch::new(kernel, buffers, scalars)?;
+    let code = lower::lower(&launch);
+    launch.distinct(&code.stored)?;
+    grid::run(&launch, &code)
+}

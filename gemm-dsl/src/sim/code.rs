@@ -1,0 +1,211 @@
+//! The lowered form of a kernel: linear code over typed expressions whose names are resolved.
+//!
+//! What is the same in all threads of a block is a [`Scalar`] and computed once for a warp;
+//! everything else is computed for the 32 lanes together.
+
+use super::counters::Cost;
+use crate::ir::{BinaryOp, Scope, Space, Stmt};
+
+/// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
+/// sign-extended, a `U64` as it is, a truth value as 0 or 1.
+#[derive(Clone, Debug)]
+pub(super) enum Scalar {
+    /// Known when the kernel is built.
+    Static(i64),
+    /// Known when it is launched.
+    Known(i64),
+    /// A variable.
+    Slot(u32),
+    BlockX,
+    BlockY,
+    /// Negation of an `I32`.
+    Neg(Box<Scalar>),
+    Not(Box<Scalar>),
+    I32(BinaryOp, Box<[Scalar; 2]>),
+    U64(BinaryOp, Box<[Scalar; 2]>),
+    And(Box<(Scalar, Lazy<Scalar>)>),
+    Or(Box<(Scalar, Lazy<Scalar>)>),
+    Select(Box<(Scalar, Lazy<Scalar>, Lazy<Scalar>)>),
+    /// `U64` to `I32`.
+    Narrow(Box<Scalar>),
+    /// `I32` to `U64`.
+    Widen(Box<Scalar>),
+}
+
+/// An operand that is evaluated only where it is needed, and counted as a site of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Lazy<T> {
+    pub(super) site: u32,
+    pub(super) value: T,
+}
+
+/// `cond ? yes : no`
+#[derive(Clone, Debug)]
+pub(super) struct Choice<T> {
+    pub(super) cond: Pred,
+    pub(super) yes: Lazy<T>,
+    pub(super) no: Lazy<T>,
+}
+
+/// A 32-bit value per lane.
+#[derive(Clone, Debug)]
+pub(super) enum Lane {
+    Scalar(Scalar),
+    /// The bits of an `F32`.
+    Float(u32),
+    /// A variable.
+    Slot(u32),
+    /// An element of a register array at a static index.
+    Element(u32),
+    /// An element of a register array.
+    Register(Box<Memory>),
+    Load(Box<Memory>),
+    Neg(Box<Lane>),
+    NegFloat(Box<Lane>),
+    I32(BinaryOp, Box<[Lane; 2]>),
+    F32(BinaryOp, Box<[Lane; 2]>),
+    Select(Box<Choice<Lane>>),
+    Narrow(Box<Wide>),
+    Fma(Box<[Lane; 3]>),
+    Function(fn([f32; 3]) -> f32, Vec<Lane>),
+    ShuffleDown(&'static str, Box<[Lane; 2]>),
+    /// One element of a vector.
+    Part(Box<Vector>, u8),
+}
+
+/// A `U64` per lane.
+#[derive(Clone, Debug)]
+pub(super) enum Wide {
+    Scalar(Scalar),
+    Slot(u32),
+    U64(BinaryOp, Box<[Wide; 2]>),
+    Select(Box<Choice<Wide>>),
+    Widen(Box<Lane>),
+}
+
+/// A truth value per lane.
+#[derive(Clone, Debug)]
+pub(super) enum Pred {
+    Scalar(Scalar),
+    Slot(u32),
+    I32(BinaryOp, Box<[Lane; 2]>),
+    U64(BinaryOp, Box<[Wide; 2]>),
+    F32(BinaryOp, Box<[Lane; 2]>),
+    Not(Box<Pred>),
+    And(Box<(Pred, Lazy<Pred>)>),
+    Or(Box<(Pred, Lazy<Pred>)>),
+    Select(Box<Choice<Pred>>),
+}
+
+/// Four `F32` per lane.
+#[derive(Clone, Debug)]
+pub(super) enum Vector {
+    /// A variable: four lane slots from here on.
+    Slot(u32),
+    Register(Box<Memory>),
+    Load(Box<Memory>),
+    Pack(Box<[Lane; 4]>),
+    Select(Box<Choice<Vector>>),
+}
+
+/// An index along one dimension.
+#[derive(Clone, Debug)]
+pub(super) enum Index {
+    Scalar(Scalar),
+    I32(Lane),
+    U64(Wide),
+}
+
+/// A place in a buffer.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    /// The number of the buffer.
+    pub(super) region: u32,
+    pub(super) space: Space,
+    pub(super) index: Vec<Index>,
+    /// Whether it is four elements.
+    pub(super) vector: bool,
+}
+
+/// What a store writes.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    One(Lane),
+    Four(Vector),
+}
+
+/// An instruction of the executor.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    /// Sets a variable; inactive lanes keep their value.
+    SetScalar(u32, Scalar),
+    SetLane(u32, Lane),
+    SetWide(u32, Wide),
+    SetPred(u32, Pred),
+    SetVector(u32, Vector),
+    /// Sets an element of a register array at a static index, or a variable, to a multiply-add
+    /// of such elements.
+    Fma {
+        target: u32,
+        operands: [u32; 3],
+    },
+    /// Makes `count` lane slots uninitialised.
+    Forget {
+        first: u32,
+        count: u32,
+    },
+    StoreRegister(Box<(Memory, Value)>),
+    Store(Box<(Memory, Value)>),
+    /// Continues elsewhere where the condition, the same in all lanes, does not hold.
+    Unless(Scalar, u32),
+    Jump(u32),
+    /// Enters an `if`: lanes where the condition fails wait for `Else`. Where no lane holds it,
+    /// goes to the `Else` at the target.
+    If(Pred, u32),
+    /// Hands over to the waiting lanes; goes to the target, an `EndIf`, where there are none.
+    Else(u32),
+    /// Restores the lanes of before the `If` or `Loop`.
+    End,
+    /// Remembers the active lanes.
+    Loop,
+    /// Drops the lanes for which the test fails; goes to the target, an `End`, where none is left.
+    Test(Pred, u32),
+    Barrier(Scope),
+    Copy(Box<(Memory, Memory, Option<Pred>)>),
+    Commit,
+    Wait(u32),
+}
+
+/// An instruction with what it is charged and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Instr {
+    pub(super) op: Op,
+    pub(super) site: u32,
+    pub(super) stmt: u32,
+}
+
+/// Numbers of variables of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slots {
+    pub(super) scalars: u32,
+    pub(super) lanes: u32,
+    pub(super) wides: u32,
+    pub(super) preds: u32,
+}
+
+/// A kernel, lowered for one launch.
+pub(super) struct Code<'k> {
+    pub(super) instrs: Vec<Instr>,
+    pub(super) costs: Vec<Cost>,
+    /// The statements that instructions come from.
+    pub(super) stmts: Vec<&'k Stmt>,
+    pub(super) slots: Slots,
+    /// For each buffer, whether the kernel loads from it, and whether it stores to it.
+    pub(super) loaded: Vec<bool>,
+    pub(super) stored: Vec<bool>,
+}
+
+/// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.
+pub(super) const THREAD_X: u32 = 0;
+/// The lane slot that holds `threadIdx.y`.
+pub(super) const THREAD_Y: u32 = 1;

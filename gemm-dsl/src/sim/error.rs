@@ -1,0 +1,284 @@
+//! What a simulated launch reports instead of a result.
+
+use crate::ir::{BinaryOp, HostError, Scope, Space, Ty};
+use std::fmt;
+use thiserror::Error;
+
+/// Why a launch has no result.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The number of buffers is not that of the kernel's buffer parameters.
+    #[error("`{kernel}` takes {expected} buffers, {given} given")]
+    BufferCount {
+        /// The kernel.
+        kernel: String,
+        /// Its buffer parameters.
+        expected: usize,
+        /// The buffers of the launch.
+        given: usize,
+    },
+    /// The number of scalars is not that of the kernel's scalar parameters.
+    #[error("`{kernel}` takes {expected} scalars, {given} given")]
+    ScalarCount {
+        /// The kernel.
+        kernel: String,
+        /// Its scalar parameters.
+        expected: usize,
+        /// The scalars of the launch.
+        given: usize,
+    },
+    /// A scalar does not fit the type of its parameter.
+    #[error("{value} does not fit the parameter `{name}` of type {ty:?}")]
+    ScalarRange {
+        /// The parameter.
+        name: String,
+        /// Its type.
+        ty: Ty,
+        /// The value given.
+        value: u64,
+    },
+    /// A grid extent, buffer extent or stride has no value for these scalars.
+    #[error("{what}: {reason}")]
+    Extent {
+        /// What was to be computed.
+        what: String,
+        /// Why it has no value.
+        reason: HostError,
+    },
+    /// A grid extent, buffer extent or stride is negative or too large.
+    #[error("{what} is {value}, which is not between 0 and {limit}")]
+    ExtentRange {
+        /// What was computed.
+        what: String,
+        /// Its value.
+        value: i128,
+        /// The largest value allowed.
+        limit: u64,
+    },
+    /// A buffer's base address does not have the alignment that the kernel requires.
+    #[error("`{buffer}` starts at byte {offset} of its allocation and must be aligned to {bytes}")]
+    BaseAlignment {
+        /// The buffer parameter.
+        buffer: String,
+        /// Where the buffer starts, from a 256-byte boundary.
+        offset: u64,
+        /// The alignment required.
+        bytes: u32,
+    },
+    /// A scalar is not a multiple of what the kernel requires.
+    #[error("`{name}` is {value} and must be a multiple of {of}")]
+    NotMultiple {
+        /// The scalar parameter.
+        name: String,
+        /// Its value.
+        value: u64,
+        /// The divisor required.
+        of: u64,
+    },
+    /// Two buffers share memory and the kernel writes one of them; its pointers are `__restrict__`.
+    #[error("`{written}`, which the kernel writes, shares memory with `{other}`")]
+    Overlap {
+        /// The buffer that is written.
+        written: String,
+        /// The other buffer.
+        other: String,
+    },
+    /// A thread did what the IR forbids.
+    #[error(transparent)]
+    Fault(Box<Fault>),
+}
+
+/// What a thread did wrong, and where.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "`{kernel}`, block ({}, {}), thread ({}, {}): {kind}\n    in `{statement}`",
+    block.0, block.1, thread.0, thread.1
+)]
+pub struct Fault {
+    /// The kernel.
+    pub kernel: String,
+    /// `blockIdx`.
+    pub block: (u32, u32),
+    /// `threadIdx`.
+    pub thread: (u32, u32),
+    /// The first line of the statement's text.
+    pub statement: String,
+    /// What is wrong.
+    pub kind: FaultKind,
+}
+
+/// An element of a buffer by its logical index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The name of the buffer.
+    pub buffer: String,
+    /// The memory it lives in.
+    pub space: Space,
+    /// One index for each logical dimension.
+    pub index: Vec<i128>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.buffer)?;
+        self.index.iter().try_for_each(|i| write!(f, "[{i}]"))
+    }
+}
+
+/// The earlier of two accesses that nothing orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// `blockIdx` of its thread.
+    pub block: (u32, u32),
+    /// `threadIdx` of its thread.
+    pub thread: (u32, u32),
+    /// Whether it wrote.
+    pub wrote: bool,
+    /// Whether an asynchronous copy of that thread made it.
+    pub by_copy: bool,
+}
+
+impl fmt::Display for Earlier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.wrote { "write" } else { "read" };
+        let by = match self.by_copy {
+            true => "an asynchronous copy of ",
+            false => "",
+        };
+        let ((bx, by_), (tx, ty)) = (self.block, self.thread);
+        write!(
+            f,
+            "the {verb} by {by}thread ({tx}, {ty}) of block ({bx}, {by_})"
+        )
+    }
+}
+
+/// The kinds of faults.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An index is outside the logical extents of its buffer.
+    #[error("{place} is out of bounds: the extents are {extents:?}{}", vector_note(*.vector))]
+    OutOfBounds {
+        /// The element.
+        place: Place,
+        /// The logical extents.
+        extents: Vec<u64>,
+        /// Whether four elements from there on were accessed.
+        vector: bool,
+    },
+    /// An index is inside the extents, but the memory given to the launch ends before.
+    #[error("{place} is element {offset} of an allocation of {len}")]
+    BeyondAllocation {
+        /// The element.
+        place: Place,
+        /// Its distance from the base, in elements.
+        offset: u64,
+        /// The number of elements allocated.
+        len: u64,
+    },
+    /// A 16-byte access is not aligned to 16 bytes.
+    #[error("the 16-byte access at {place} is not aligned")]
+    Misaligned {
+        /// Its first element.
+        place: Place,
+    },
+    /// An element is read that no thread has written.
+    #[error("{place} is read and was never written")]
+    Uninitialised {
+        /// The element.
+        place: Place,
+    },
+    /// Two accesses of one element, one of them a write, are not ordered.
+    #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
+    Race {
+        /// The element.
+        place: Place,
+        /// Whether the later access writes.
+        writes: bool,
+        /// The access it conflicts with.
+        earlier: Earlier,
+    },
+    /// Data of an asynchronous copy is read before the copying thread has waited for it.
+    #[error("asynchronous copy consumed before its wait: {place} is being written by {earlier}")]
+    CopyNotAwaited {
+        /// The element.
+        place: Place,
+        /// The copy.
+        earlier: Earlier,
+    },
+    /// A barrier is reached by some threads of its scope only.
+    #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
+    DivergentBarrier {
+        /// Who should take part.
+        scope: Scope,
+        /// How many threads of the scope are missing.
+        absent: u32,
+    },
+    /// Threads of a block wait at two barriers at once.
+    #[error("threads wait here while others wait at `{other}`")]
+    BarrierMismatch {
+        /// The other barrier, with the text of its surroundings.
+        other: String,
+    },
+    /// Some threads of a block wait at a barrier and others have left the kernel.
+    #[error("threads wait at this barrier and {exited} threads of the block have left the kernel")]
+    BarrierAfterExit {
+        /// How many have left.
+        exited: u32,
+    },
+    /// A warp-wide intrinsic is called by some lanes only.
+    #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are not there")]
+    DivergentIntrinsic {
+        /// Its name in the text.
+        intrinsic: &'static str,
+        /// How many lanes are missing.
+        absent: u32,
+    },
+    /// A shuffle is asked for a distance outside 0 to 31, or for a lane that does not exist because
+    /// the last warp of the block is partial.
+    #[error("a shuffle by {delta} reads a lane that does not exist")]
+    ShuffleSource {
+        /// The distance.
+        delta: i32,
+    },
+    /// The result of an integer operation does not fit its type.
+    #[error("{op:?} of {} and {} overflows", .operands[0], .operands[1])]
+    Overflow {
+        /// The operator.
+        op: BinaryOp,
+        /// The operands.
+        operands: [i128; 2],
+    },
+    /// An integer is divided by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A value does not fit the integer type it is converted to, or negated in.
+    #[error("{value} does not fit {ty:?}")]
+    Conversion {
+        /// The value.
+        value: i128,
+        /// The type.
+        ty: Ty,
+    },
+}
+
+fn vector_note(vector: bool) -> &'static str {
+    if vector {
+        ", and four elements are accessed"
+    } else {
+        ""
+    }
+}
+
+fn verb(writes: bool) -> &'static str {
+    if writes { "write" } else { "read" }
+}
+
+fn barrier(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Warp => "warp barrier",
+        Scope::Block => "block barrier",
+    }
+}

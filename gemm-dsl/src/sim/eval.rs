@@ -1,0 +1,416 @@
+//! Evaluation of expressions for a warp.
+
+use super::code::{Choice, Lane, Lazy, Pred, Scalar, Vector, Wide};
+use super::error::FaultKind;
+use super::lanes::{
+    Arithmetic, Lanes, WARP, WideLanes, blend, compare, compare_scalar, float, fma, int,
+    int_scalar, lanes_of, mask_where, wide, wide_scalar,
+};
+use super::machine::{Machine, Registers};
+use super::observe::{Kind, Stopped, stop};
+use crate::intrinsic::canonical;
+use crate::ir::Ty;
+
+fn arithmetic(error: Arithmetic) -> Stopped {
+    stop(error.lane, error.kind)
+}
+
+fn conversion(lane: u32, value: i128, ty: Ty) -> Stopped {
+    stop(lane, FaultKind::Conversion { value, ty })
+}
+
+/// The result of an integer operation on scalars; at fault is the first active lane.
+fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, Stopped> {
+    value
+        .map(Into::into)
+        .map_err(|kind| stop(mask.trailing_zeros(), kind))
+}
+
+impl Machine<'_> {
+    /// A value that all threads share.
+    pub(super) fn scalar(
+        &mut self,
+        scalar: &Scalar,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<i64, Stopped> {
+        Ok(match scalar {
+            Scalar::Static(v) | Scalar::Known(v) => *v,
+            Scalar::Slot(slot) => regs.scalars[*slot as usize],
+            Scalar::BlockX => self.block.0.into(),
+            Scalar::BlockY => self.block.1.into(),
+            Scalar::Neg(e) => {
+                let value = self.scalar(e, regs, mask)?;
+                let fits = i32::try_from(-value);
+                fits.map_err(|_| conversion(mask.trailing_zeros(), (-value).into(), Ty::I32))?
+                    .into()
+            }
+            Scalar::Not(e) => (self.scalar(e, regs, mask)? == 0).into(),
+            Scalar::I32(op, operands) => {
+                let a = self.scalar(&operands[0], regs, mask)?;
+                let b = self.scalar(&operands[1], regs, mask)?;
+                if op.is_predicate() {
+                    compare_scalar(*op, a, b).into()
+                } else {
+                    computed(int_scalar(*op, a as i32, b as i32), mask)?
+                }
+            }
+            Scalar::U64(op, operands) => {
+                let a = self.scalar(&operands[0], regs, mask)? as u64;
+                let b = self.scalar(&operands[1], regs, mask)? as u64;
+                if op.is_predicate() {
+                    compare_scalar(*op, a, b).into()
+                } else {
+                    computed(wide_scalar(*op, a, b).map(|v| v as i64), mask)?
+                }
+            }
+            Scalar::And(pair) => match self.scalar(&pair.0, regs, mask)? {
+                0 => 0,
+                _ => self.lazy_scalar(&pair.1, regs, mask)?,
+            },
+            Scalar::Or(pair) => match self.scalar(&pair.0, regs, mask)? {
+                0 => self.lazy_scalar(&pair.1, regs, mask)?,
+                holds => holds,
+            },
+            Scalar::Select(choice) => {
+                let (cond, yes, no) = &**choice;
+                let holds = self.scalar(cond, regs, mask)? != 0;
+                self.lazy_scalar(if holds { yes } else { no }, regs, mask)?
+            }
+            Scalar::Narrow(e) => {
+                let value = self.scalar(e, regs, mask)? as u64;
+                let fits = i32::try_from(value);
+                fits.map_err(|_| conversion(mask.trailing_zeros(), value.into(), Ty::I32))?
+                    .into()
+            }
+            Scalar::Widen(e) => {
+                let value = self.scalar(e, regs, mask)?;
+                if value < 0 {
+                    return Err(conversion(mask.trailing_zeros(), value.into(), Ty::U64));
+                }
+                value
+            }
+        })
+    }
+
+    fn lazy_scalar(
+        &mut self,
+        lazy: &Lazy<Scalar>,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<i64, Stopped> {
+        self.profile.hit(lazy.site, mask);
+        self.scalar(&lazy.value, regs, mask)
+    }
+
+    /// A 32-bit value per lane: where it lies, or `out`, filled.
+    #[inline]
+    pub(super) fn lane<'r>(
+        &mut self,
+        lane: &Lane,
+        regs: &'r Registers,
+        mask: u32,
+        out: &'r mut Lanes,
+    ) -> Result<&'r Lanes, Stopped> {
+        match lane {
+            Lane::Slot(slot) => Ok(&regs.lanes[*slot as usize]),
+            Lane::Element(slot) => {
+                self.ready(*slot, regs, mask)?;
+                Ok(&regs.lanes[*slot as usize])
+            }
+            _ => {
+                self.compute(lane, regs, mask, out)?;
+                Ok(out)
+            }
+        }
+    }
+
+    fn pair<'r>(
+        &mut self,
+        operands: &[Lane; 2],
+        regs: &'r Registers,
+        mask: u32,
+        [a, b]: [&'r mut Lanes; 2],
+    ) -> Result<[&'r Lanes; 2], Stopped> {
+        Ok([
+            self.lane(&operands[0], regs, mask, a)?,
+            self.lane(&operands[1], regs, mask, b)?,
+        ])
+    }
+
+    fn compute(
+        &mut self,
+        lane: &Lane,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), Stopped> {
+        match lane {
+            Lane::Slot(_) | Lane::Element(_) => {
+                let mut unused = Lanes::ZERO;
+                *out = *self.lane(lane, regs, mask, &mut unused)?;
+            }
+            Lane::Scalar(scalar) => *out = Lanes::splat(self.scalar(scalar, regs, mask)? as u32),
+            Lane::Float(bits) => *out = Lanes::splat(*bits),
+            Lane::Register(memory) => {
+                self.load_register(memory, regs, mask, std::array::from_mut(out))?;
+            }
+            Lane::Load(memory) => {
+                self.load(memory, regs, mask, Kind::Read, std::array::from_mut(out))?;
+            }
+            Lane::Neg(e) => {
+                let mut buffer = Lanes::ZERO;
+                let value = self.lane(e, regs, mask, &mut buffer)?;
+                for l in lanes_of(mask) {
+                    let v = value.0[l] as i32;
+                    let negated = v.checked_neg();
+                    let negated =
+                        negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I32))?;
+                    out.0[l] = negated as u32;
+                }
+            }
+            Lane::NegFloat(e) => {
+                let mut buffer = Lanes::ZERO;
+                let value = self.lane(e, regs, mask, &mut buffer)?;
+                for l in 0..WARP {
+                    out.0[l] = canonical(-f32::from_bits(value.0[l])).to_bits();
+                }
+            }
+            Lane::I32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                int(*op, a, b, mask, out).map_err(arithmetic)?;
+            }
+            Lane::F32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                float(*op, a, b, out);
+            }
+            Lane::Select(choice) => {
+                self.choose(choice, regs, mask, |machine, arm, mask| {
+                    let mut buffer = Lanes::ZERO;
+                    let value = machine.lane(arm, regs, mask, &mut buffer)?;
+                    blend(&mut out.0, &value.0, mask);
+                    Ok(())
+                })?;
+            }
+            Lane::Narrow(e) => {
+                let mut value = [0; WARP];
+                self.wide(e, regs, mask, &mut value)?;
+                let wrong = mask_where(|l| value[l] > i32::MAX as u64) & mask;
+                if wrong != 0 {
+                    let lane = wrong.trailing_zeros();
+                    return Err(conversion(lane, value[lane as usize].into(), Ty::I32));
+                }
+                out.0 = value.map(|v| v as u32);
+            }
+            Lane::Fma(operands) => {
+                let (mut a, mut b, mut c) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
+                let a = self.lane(&operands[0], regs, mask, &mut a)?;
+                let b = self.lane(&operands[1], regs, mask, &mut b)?;
+                let c = self.lane(&operands[2], regs, mask, &mut c)?;
+                fma(self.arch, a, b, c, out);
+            }
+            Lane::Function(function, operands) => {
+                let mut values = [Lanes::ZERO; 3];
+                for (value, operand) in values.iter_mut().zip(operands) {
+                    self.compute(operand, regs, mask, value)?;
+                }
+                for l in 0..WARP {
+                    let operands = values.each_ref().map(|v| f32::from_bits(v.0[l]));
+                    out.0[l] = function(operands).to_bits();
+                }
+            }
+            Lane::ShuffleDown(name, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                self.converged(name, mask)?;
+                for l in lanes_of(mask) {
+                    let delta = delta.0[l] as i32;
+                    let fault = || stop(l as u32, FaultKind::ShuffleSource { delta });
+                    let distance = usize::try_from(delta).ok().filter(|&d| d < WARP);
+                    let source = l + distance.ok_or_else(fault)?;
+                    // Past the warp's end a lane reads itself.
+                    let source = if source < WARP { source } else { l };
+                    if self.existing >> source & 1 == 0 {
+                        return Err(fault());
+                    }
+                    out.0[l] = value.0[source];
+                }
+            }
+            Lane::Part(vector, part) => {
+                let mut values = [Lanes::ZERO; 4];
+                self.vector(vector, regs, mask, &mut values)?;
+                *out = values[usize::from(*part) % 4];
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails unless all lanes of the warp take part in an intrinsic.
+    fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), Stopped> {
+        let absent = (self.existing & !mask).count_ones();
+        if absent == 0 {
+            return Ok(());
+        }
+        let kind = FaultKind::DivergentIntrinsic { intrinsic, absent };
+        Err(stop(mask.trailing_zeros(), kind))
+    }
+
+    /// Evaluates each arm of a select in the lanes that need it.
+    fn choose<T>(
+        &mut self,
+        choice: &Choice<T>,
+        regs: &Registers,
+        mask: u32,
+        mut arm: impl FnMut(&mut Self, &T, u32) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        let holds = self.pred(&choice.cond, regs, mask)?;
+        for (lazy, mask) in [(&choice.yes, holds), (&choice.no, mask & !holds)] {
+            if mask != 0 {
+                self.profile.hit(lazy.site, mask);
+                arm(self, &lazy.value, mask)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A `U64` per lane.
+    pub(super) fn wide(
+        &mut self,
+        value: &Wide,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), Stopped> {
+        match value {
+            Wide::Scalar(scalar) => *out = [self.scalar(scalar, regs, mask)? as u64; WARP],
+            Wide::Slot(slot) => *out = regs.wides[*slot as usize],
+            Wide::U64(op, operands) => {
+                let (mut a, mut b) = ([0; WARP], [0; WARP]);
+                self.wide(&operands[0], regs, mask, &mut a)?;
+                self.wide(&operands[1], regs, mask, &mut b)?;
+                wide(*op, &a, &b, mask, out).map_err(arithmetic)?;
+            }
+            Wide::Select(choice) => {
+                self.choose(choice, regs, mask, |machine, arm, mask| {
+                    let mut value = [0; WARP];
+                    machine.wide(arm, regs, mask, &mut value)?;
+                    blend(out, &value, mask);
+                    Ok(())
+                })?;
+            }
+            Wide::Widen(e) => {
+                let mut buffer = Lanes::ZERO;
+                let value = self.lane(e, regs, mask, &mut buffer)?;
+                let wrong = mask_where(|l| value.0[l] >> 31 == 1) & mask;
+                if wrong != 0 {
+                    let lane = wrong.trailing_zeros();
+                    let value = value.0[lane as usize] as i32;
+                    return Err(conversion(lane, value.into(), Ty::U64));
+                }
+                *out = value.0.map(u64::from);
+            }
+        }
+        Ok(())
+    }
+
+    /// A truth value per lane, as the mask of the active lanes where it holds.
+    pub(super) fn pred(
+        &mut self,
+        pred: &Pred,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<u32, Stopped> {
+        let holds = match pred {
+            Pred::Scalar(scalar) => match self.scalar(scalar, regs, mask)? {
+                0 => 0,
+                _ => mask,
+            },
+            Pred::Slot(slot) => regs.preds[*slot as usize],
+            Pred::I32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                compare(*op, &a.i32s(), &b.i32s())
+            }
+            Pred::F32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                compare(*op, &a.0.map(f32::from_bits), &b.0.map(f32::from_bits))
+            }
+            Pred::U64(op, operands) => {
+                let (mut a, mut b) = ([0; WARP], [0; WARP]);
+                self.wide(&operands[0], regs, mask, &mut a)?;
+                self.wide(&operands[1], regs, mask, &mut b)?;
+                compare(*op, &a, &b)
+            }
+            Pred::Not(e) => !self.pred(e, regs, mask)?,
+            Pred::And(pair) => {
+                let left = self.pred(&pair.0, regs, mask)?;
+                self.lazy_pred(&pair.1, regs, left)?
+            }
+            Pred::Or(pair) => {
+                let left = self.pred(&pair.0, regs, mask)?;
+                left | self.lazy_pred(&pair.1, regs, mask & !left)?
+            }
+            Pred::Select(choice) => {
+                let mut chosen = 0;
+                self.choose(choice, regs, mask, |machine, arm, mask| {
+                    chosen |= machine.pred(arm, regs, mask)?;
+                    Ok(())
+                })?;
+                chosen
+            }
+        };
+        Ok(holds & mask)
+    }
+
+    fn lazy_pred(
+        &mut self,
+        lazy: &Lazy<Pred>,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<u32, Stopped> {
+        if mask == 0 {
+            return Ok(0);
+        }
+        self.profile.hit(lazy.site, mask);
+        self.pred(&lazy.value, regs, mask)
+    }
+
+    /// Four `F32` per lane.
+    pub(super) fn vector(
+        &mut self,
+        vector: &Vector,
+        regs: &Registers,
+        mask: u32,
+        out: &mut [Lanes; 4],
+    ) -> Result<(), Stopped> {
+        match vector {
+            Vector::Slot(slot) => {
+                for (slot, out) in (*slot..).zip(out) {
+                    self.ready(slot, regs, mask)?;
+                    *out = regs.lanes[slot as usize];
+                }
+            }
+            Vector::Register(memory) => self.load_register(memory, regs, mask, out)?,
+            Vector::Load(memory) => self.load(memory, regs, mask, Kind::Read, out)?,
+            Vector::Pack(parts) => {
+                for (part, out) in parts.iter().zip(out) {
+                    self.compute(part, regs, mask, out)?;
+                }
+            }
+            Vector::Select(choice) => {
+                self.choose(choice, regs, mask, |machine, arm, mask| {
+                    let mut values = [Lanes::ZERO; 4];
+                    machine.vector(arm, regs, mask, &mut values)?;
+                    for (out, value) in out.iter_mut().zip(&values) {
+                        blend(&mut out.0, &value.0, mask);
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

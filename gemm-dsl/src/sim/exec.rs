@@ -1,0 +1,214 @@
+//! Execution of one warp, from one block barrier to the next.
+
+use super::code::Op;
+use super::error::FaultKind;
+use super::lanes::{Lanes, WARP, blend, fma};
+use super::machine::{Machine, Registers};
+use super::observe::{Observer, Stopped, Sync, stop};
+use crate::ir::Scope;
+
+/// A warp: its registers and where it is.
+pub(super) struct Warp {
+    pub(super) number: u32,
+    pub(super) regs: Registers,
+    pc: usize,
+    mask: u32,
+    frames: Vec<Frame>,
+}
+
+/// An `if` or loop that some lanes are in.
+struct Frame {
+    /// The lanes to go on with after it.
+    after: u32,
+    /// The lanes that wait for the other branch.
+    waiting: u32,
+}
+
+/// Where a warp has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// A barrier of the block, in the statement of this number.
+    Barrier(u32),
+    /// The end of the kernel.
+    Exit,
+}
+
+impl Warp {
+    pub(super) fn new(number: u32, regs: Registers) -> Self {
+        Self {
+            number,
+            regs,
+            pc: 0,
+            mask: 0,
+            frames: Vec::new(),
+        }
+    }
+
+    /// Goes to the start of the kernel.
+    pub(super) fn restart(&mut self, machine: &mut Machine<'_>) {
+        machine.turn_to(self.number);
+        self.regs.reset(machine.launch, self.number * WARP as u32);
+        self.pc = 0;
+        self.mask = machine.existing;
+        self.frames.clear();
+    }
+
+    /// Runs to the next barrier of the block or to the end.
+    pub(super) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, Stopped> {
+        machine.turn_to(self.number);
+        let code = machine.code;
+        while let Some(instr) = code.instrs.get(self.pc) {
+            machine.profile.hit(instr.site, self.mask);
+            machine.stmt = instr.stmt;
+            self.pc += 1;
+            let (regs, mask) = (&mut self.regs, self.mask);
+            match &instr.op {
+                Op::Fma { target, operands } => {
+                    let [a, b, c] = operands.map(|slot| slot as usize);
+                    let ready = regs.ready[a] & regs.ready[b] & regs.ready[c];
+                    if mask & !ready != 0 {
+                        for &slot in operands {
+                            machine.ready(slot, regs, mask)?;
+                        }
+                    }
+                    let mut value = Lanes::ZERO;
+                    fma(
+                        machine.arch,
+                        &regs.lanes[a],
+                        &regs.lanes[b],
+                        &regs.lanes[c],
+                        &mut value,
+                    );
+                    set(regs, *target, &value, mask);
+                }
+                Op::SetScalar(slot, scalar) => {
+                    let value = machine.scalar(scalar, regs, mask)?;
+                    regs.scalars[*slot as usize] = value;
+                }
+                Op::SetLane(slot, lane) => {
+                    let mut buffer = Lanes::ZERO;
+                    let value = *machine.lane(lane, regs, mask, &mut buffer)?;
+                    set(regs, *slot, &value, mask);
+                }
+                Op::SetWide(slot, wide) => {
+                    let mut value = [0; WARP];
+                    machine.wide(wide, regs, mask, &mut value)?;
+                    blend(&mut regs.wides[*slot as usize], &value, mask);
+                }
+                Op::SetPred(slot, pred) => {
+                    let holds = machine.pred(pred, regs, mask)?;
+                    let variable = &mut regs.preds[*slot as usize];
+                    *variable = *variable & !mask | holds;
+                }
+                Op::SetVector(slot, vector) => {
+                    let mut values = [Lanes::ZERO; 4];
+                    machine.vector(vector, regs, mask, &mut values)?;
+                    for (slot, value) in (*slot..).zip(&values) {
+                        set(regs, slot, value, mask);
+                    }
+                }
+                Op::Forget { first, count } => {
+                    for slot in *first..first + count {
+                        regs.ready[slot as usize] &= !mask;
+                    }
+                }
+                Op::StoreRegister(store) => {
+                    machine.store_register(&store.0, &store.1, regs, mask)?;
+                }
+                Op::Store(store) => machine.store(&store.0, &store.1, regs, mask)?,
+                Op::Unless(cond, target) => {
+                    if machine.scalar(cond, regs, mask)? == 0 {
+                        self.pc = *target as usize;
+                    }
+                }
+                Op::Jump(target) => self.pc = *target as usize,
+                Op::If(cond, other) => {
+                    let holds = machine.pred(cond, regs, mask)?;
+                    let waiting = mask & !holds;
+                    machine
+                        .observers
+                        .traffic
+                        .diverged(holds != 0 && waiting != 0);
+                    self.frames.push(Frame {
+                        after: mask,
+                        waiting,
+                    });
+                    self.mask = holds;
+                    if holds == 0 {
+                        self.pc = *other as usize;
+                    }
+                }
+                Op::Else(end) => {
+                    let waiting = self
+                        .frames
+                        .last_mut()
+                        .map_or(0, |f| std::mem::take(&mut f.waiting));
+                    self.mask = waiting;
+                    if waiting == 0 {
+                        self.pc = *end as usize;
+                    }
+                }
+                Op::Loop => self.frames.push(Frame {
+                    after: mask,
+                    waiting: 0,
+                }),
+                Op::Test(test, end) => {
+                    let holds = machine.pred(test, regs, mask)?;
+                    machine
+                        .observers
+                        .traffic
+                        .diverged(holds != 0 && holds != mask);
+                    self.mask = holds;
+                    if holds == 0 {
+                        self.pc = *end as usize;
+                    }
+                }
+                Op::End => {
+                    if let Some(frame) = self.frames.pop() {
+                        self.mask = frame.after;
+                    }
+                }
+                Op::Barrier(scope) => {
+                    let absent = (machine.existing & !mask).count_ones();
+                    if absent > 0 {
+                        let scope = *scope;
+                        let kind = FaultKind::DivergentBarrier { scope, absent };
+                        return Err(stop(mask.trailing_zeros(), kind));
+                    }
+                    match scope {
+                        Scope::Block => return Ok(Progress::Barrier(instr.stmt)),
+                        Scope::Warp => {
+                            let sync = Sync::Barrier(Scope::Warp, self.number);
+                            machine.observers.sync(sync);
+                        }
+                    }
+                }
+                Op::Copy(copy) => {
+                    let (target, source, guard) = &**copy;
+                    let valid = match guard {
+                        Some(guard) => machine.pred(guard, regs, mask)?,
+                        None => mask,
+                    };
+                    machine.copy(target, source, valid, regs, mask)?;
+                }
+                Op::Commit => {
+                    let warp = self.number;
+                    machine.observers.sync(Sync::Commit { warp, mask });
+                }
+                Op::Wait(pending) => machine.observers.sync(Sync::Wait {
+                    warp: self.number,
+                    mask,
+                    pending: *pending,
+                }),
+            }
+        }
+        Ok(Progress::Exit)
+    }
+}
+
+/// Sets a lane slot in the active lanes.
+#[inline]
+fn set(regs: &mut Registers, slot: u32, value: &Lanes, mask: u32) {
+    blend(&mut regs.lanes[slot as usize].0, &value.0, mask);
+    regs.ready[slot as usize] |= mask;
+}

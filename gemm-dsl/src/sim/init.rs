@@ -1,0 +1,50 @@
+//! Detector of reads of shared memory that nobody has written.
+
+use super::error::FaultKind;
+use super::observe::{Observer, Request, Stopped, Sync, stop};
+use crate::ir::Space;
+
+/// One bit for each word of shared memory: whether it was written since the block began.
+pub(super) struct Init {
+    words: Vec<u64>,
+}
+
+impl Init {
+    pub(super) fn new(shared_words: u32) -> Self {
+        let len = (shared_words as usize).div_ceil(64);
+        Self {
+            words: vec![0; len],
+        }
+    }
+}
+
+impl Observer for Init {
+    fn begin(&mut self, _: u32) {
+        self.words.fill(0);
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+        if request.region.space != Space::Shared {
+            return Ok(());
+        }
+        // The words of a vector are aligned, so they share an entry of the bit set.
+        let bits = (1 << request.width) - 1;
+        for &(word, lanes) in request.groups.as_slice() {
+            let at = request.region.base + word;
+            let entry = &mut self.words[at as usize / 64];
+            let bits = bits << (at % 64);
+            if request.kind.writes() {
+                *entry |= bits;
+            } else if *entry & bits != bits {
+                let missing = (!*entry & bits).trailing_zeros() - at % 64;
+                let place = request.region.element((word + missing).into());
+                let kind = FaultKind::Uninitialised { place };
+                return Err(stop(lanes.trailing_zeros(), kind));
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, _: Sync) {}
+}

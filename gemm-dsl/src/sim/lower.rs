@@ -1,0 +1,366 @@
+//! Lowering of statements: from the structured body to linear code.
+
+mod expr;
+
+use super::code::{Code, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
+use super::counters::{Class, Cost};
+use super::launch::Launch;
+use super::uniform;
+use crate::ir::{Expr, Loop, Space, Step, Stmt, Ty, Unroll, Var};
+use std::collections::HashMap;
+
+/// The most rounds of a loop that are unrolled.
+const MAX_ROUNDS: usize = 1 << 12;
+/// The most instructions that unrolling one loop may give.
+const MAX_UNROLLED: usize = 1 << 18;
+
+/// Lowers the kernel of a launch.
+pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
+    let kernel = launch.kernel;
+    let varying = uniform::varying(kernel);
+    let mut slots = Slots {
+        lanes: launch.first_variable,
+        ..Slots::default()
+    };
+    let take = |count: &mut u32, n| {
+        *count += n;
+        *count - n
+    };
+    let places = kernel.vars.iter().zip(&varying);
+    let places = places
+        .map(|(var, &varies)| match var.ty {
+            Ty::F32 => take(&mut slots.lanes, 1),
+            Ty::F32x4 => take(&mut slots.lanes, 4),
+            _ if !varies => take(&mut slots.scalars, 1),
+            Ty::I32 => take(&mut slots.lanes, 1),
+            Ty::U64 => take(&mut slots.wides, 1),
+            Ty::Bool => take(&mut slots.preds, 1),
+        })
+        .collect();
+    let mut lowering = Lowering {
+        launch,
+        varying,
+        places,
+        statics: vec![None; kernel.vars.len()],
+        numbers: HashMap::new(),
+        stmt: 0,
+        cost: Cost::default(),
+        code: Code {
+            instrs: Vec::new(),
+            costs: Vec::new(),
+            stmts: Vec::new(),
+            slots,
+            loaded: vec![false; kernel.buffers.len()],
+            stored: vec![false; kernel.buffers.len()],
+        },
+    };
+    lowering.block(&kernel.body);
+    lowering.code
+}
+
+struct Lowering<'l, 'k> {
+    launch: &'l Launch<'k>,
+    varying: Vec<bool>,
+    /// The slot of each variable.
+    places: Vec<u32>,
+    /// The values of the variables of the loops being unrolled.
+    statics: Vec<Option<i64>>,
+    /// The numbers of the statements met so far.
+    numbers: HashMap<*const Stmt, u32>,
+    /// The number of the statement being lowered.
+    stmt: u32,
+    /// What the site being lowered costs so far.
+    cost: Cost,
+    code: Code<'k>,
+}
+
+impl<'k> Lowering<'_, 'k> {
+    fn block(&mut self, block: &'k [Stmt]) {
+        for stmt in block {
+            let next = self.code.stmts.len() as u32;
+            let number = *self.numbers.entry(stmt).or_insert(next);
+            if number == next {
+                self.code.stmts.push(stmt);
+            }
+            self.stmt = number;
+            self.stmt(stmt);
+        }
+    }
+
+    /// Closes a site.
+    fn site(&mut self) -> u32 {
+        self.code.costs.push(std::mem::take(&mut self.cost));
+        self.code.costs.len() as u32 - 1
+    }
+
+    /// Lowers an operand that is not always evaluated.
+    fn lazily<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> Lazy<T> {
+        let outer = std::mem::take(&mut self.cost);
+        let value = lower(self);
+        let site = self.site();
+        self.cost = outer;
+        Lazy { site, value }
+    }
+
+    fn here(&self) -> u32 {
+        self.code.instrs.len() as u32
+    }
+
+    /// Appends an instruction and gives its position.
+    fn emit(&mut self, op: Op) -> u32 {
+        let site = self.site();
+        let stmt = self.stmt;
+        self.code.instrs.push(Instr { op, site, stmt });
+        self.here() - 1
+    }
+
+    /// Sends an instruction that goes elsewhere to the next instruction.
+    fn land(&mut self, at: u32) {
+        let here = self.here();
+        if let Some(instr) = self.code.instrs.get_mut(at as usize)
+            && let Op::Unless(_, target)
+            | Op::Jump(target)
+            | Op::If(_, target)
+            | Op::Else(target)
+            | Op::Test(_, target) = &mut instr.op
+        {
+            *target = here;
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'k Stmt) {
+        match stmt {
+            Stmt::Let { var, value } | Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
+                self.set(*var, value);
+            }
+            Stmt::Registers { buffer } => {
+                if let Some(region) = self.launch.regions.get(buffer.0) {
+                    let (first, count) = (region.base, region.words as u32);
+                    self.emit(Op::Forget { first, count });
+                }
+            }
+            Stmt::Store { target, value } => {
+                let value = match target.lanes {
+                    4 => Value::Four(self.vector(value)),
+                    _ => Value::One(self.lane(value)),
+                };
+                let place = self.memory(target);
+                if place.space != Space::Register {
+                    let shared = place.space == Space::Shared;
+                    self.cost.add(if shared {
+                        Class::SharedStore
+                    } else {
+                        Class::GlobalStore
+                    });
+                    self.code.stored[target.buffer.0] = true;
+                    self.emit(Op::Store(Box::new((place, value))));
+                    return;
+                }
+                let op = match (self.element(&place), value) {
+                    (Some(slot), Value::One(value)) => set_lane(slot, value),
+                    (Some(slot), Value::Four(value)) => Op::SetVector(slot, value),
+                    (None, value) => Op::StoreRegister(Box::new((place, value))),
+                };
+                self.emit(op);
+            }
+            Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } => self.branch(cond, then, otherwise),
+            Stmt::For(l) => self.repeat(l),
+            Stmt::Barrier(scope) => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Barrier(*scope));
+            }
+            Stmt::CopyAsync {
+                target,
+                source,
+                guard,
+            } => {
+                let guard = guard.as_ref().map(|g| self.pred(g));
+                let (target_place, source_place) = (self.memory(target), self.memory(source));
+                self.code.stored[target.buffer.0] = true;
+                self.code.loaded[source.buffer.0] = true;
+                self.cost.add(Class::Copy);
+                self.emit(Op::Copy(Box::new((target_place, source_place, guard))));
+            }
+            Stmt::CopyCommit => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Commit);
+            }
+            Stmt::CopyWait { pending } => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Wait(*pending));
+            }
+            Stmt::Comment(_) => {}
+        }
+    }
+
+    fn set(&mut self, var: Var, value: &Expr) {
+        let place = self.places[var.id];
+        let op = match var.ty {
+            Ty::F32 => set_lane(place, self.lane(value)),
+            Ty::F32x4 => Op::SetVector(place, self.vector(value)),
+            _ if !self.varying[var.id] => Op::SetScalar(place, self.scalar(value)),
+            Ty::I32 => Op::SetLane(place, self.lane(value)),
+            Ty::U64 => Op::SetWide(place, self.wide(value)),
+            Ty::Bool => Op::SetPred(place, self.pred(value)),
+        };
+        self.emit(op);
+    }
+
+    fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
+        let stmt = self.stmt;
+        if uniform::differs(cond, &self.varying) {
+            let cond = self.pred(cond);
+            self.cost.add(Class::Branch);
+            let entry = self.emit(Op::If(cond, 0));
+            self.block(then);
+            self.stmt = stmt;
+            self.land(entry);
+            let middle = self.emit(Op::Else(0));
+            self.block(otherwise);
+            self.stmt = stmt;
+            self.land(middle);
+            self.emit(Op::End);
+            return;
+        }
+        let cond = self.scalar(cond);
+        if let Scalar::Static(holds) = cond {
+            self.block(if holds != 0 { then } else { otherwise });
+            return;
+        }
+        self.cost.add(Class::Branch);
+        let entry = self.emit(Op::Unless(cond, 0));
+        self.block(then);
+        if otherwise.is_empty() {
+            self.land(entry);
+        } else {
+            self.stmt = stmt;
+            let skip = self.emit(Op::Jump(0));
+            self.land(entry);
+            self.block(otherwise);
+            self.land(skip);
+        }
+    }
+
+    fn repeat(&mut self, l: &'k Loop) {
+        if l.unroll == Unroll::Full && self.unrolled(l) {
+            return;
+        }
+        let stmt = self.stmt;
+        let divergent = uniform::differs(&l.test, &self.varying);
+        if divergent {
+            self.emit(Op::Loop);
+        }
+        self.set(l.var, &l.from);
+        let top = self.here();
+        let exit = if divergent {
+            let test = self.pred(&l.test);
+            self.cost.add(Class::Branch);
+            self.emit(Op::Test(test, 0))
+        } else {
+            let test = self.scalar(&l.test);
+            self.cost.add(Class::Branch);
+            self.emit(Op::Unless(test, 0))
+        };
+        self.block(&l.body);
+        self.stmt = stmt;
+        let next = stepped(l);
+        self.set(l.var, &next);
+        self.emit(Op::Jump(top));
+        self.land(exit);
+        if divergent {
+            self.emit(Op::End);
+        }
+    }
+
+    /// Lowers the body once for each round if the rounds are known and not too many.
+    fn unrolled(&mut self, l: &'k Loop) -> bool {
+        let stmt = self.stmt;
+        let before = (self.code.instrs.len(), self.code.costs.len());
+        let rounds = self.rounds(l);
+        self.code.costs.truncate(before.1);
+        let Some(rounds) = rounds else { return false };
+        for &value in &rounds {
+            self.statics[l.var.id] = Some(value);
+            self.block(&l.body);
+            let grown = self.code.instrs.len() - before.0;
+            if grown.saturating_mul(rounds.len()) > MAX_UNROLLED && grown > MAX_UNROLLED / 64 {
+                self.code.instrs.truncate(before.0);
+                self.code.costs.truncate(before.1);
+                self.statics[l.var.id] = None;
+                self.stmt = stmt;
+                return false;
+            }
+        }
+        self.statics[l.var.id] = None;
+        self.stmt = stmt;
+        true
+    }
+
+    /// The values of the loop variable, if they are all static.
+    fn rounds(&mut self, l: &Loop) -> Option<Vec<i64>> {
+        let cost = self.cost;
+        let mut rounds = Vec::new();
+        let mut value = self.fixed(&l.from);
+        let next = stepped(l);
+        while let Some(v) = value {
+            self.statics[l.var.id] = Some(v);
+            match self.fixed(&l.test) {
+                Some(0) => break,
+                Some(_) if rounds.len() < MAX_ROUNDS => rounds.push(v),
+                _ => {
+                    value = None;
+                    break;
+                }
+            }
+            value = self.fixed(&next);
+        }
+        self.statics[l.var.id] = None;
+        self.cost = cost;
+        value.map(|_| rounds)
+    }
+
+    /// The value of an expression that is static.
+    fn fixed(&mut self, expr: &Expr) -> Option<i64> {
+        if uniform::differs(expr, &self.varying) {
+            return None;
+        }
+        match self.scalar(expr) {
+            Scalar::Static(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// The value of the loop variable in the next round.
+fn stepped(l: &Loop) -> Expr {
+    use crate::ir::BinaryOp::{Add, Div, Mul, Sub};
+    let (op, by) = match &l.step {
+        Step::Add(by) => (Add, by),
+        Step::Sub(by) => (Sub, by),
+        Step::Mul(by) => (Mul, by),
+        Step::Div(by) => (Div, by),
+    };
+    Expr::Binary(op, Box::new(Expr::Var(l.var)), Box::new(by.clone()))
+}
+
+/// A multiply-add of variables and elements has an instruction of its own: it is what most time
+/// goes into.
+fn set_lane(target: u32, value: Lane) -> Op {
+    let slot = |lane: &Lane| match lane {
+        Lane::Slot(slot) | Lane::Element(slot) => Some(*slot),
+        _ => None,
+    };
+    if let Lane::Fma(operands) = &value
+        && let [Some(a), Some(b), Some(c)] = operands.each_ref().map(slot)
+    {
+        return Op::Fma {
+            target,
+            operands: [a, b, c],
+        };
+    }
+    Op::SetLane(target, value)
+}

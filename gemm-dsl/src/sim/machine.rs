@@ -1,0 +1,127 @@
+//! What a warp runs on: its registers, the block's memory, and who watches.
+
+use super::code::{Code, Slots, THREAD_X, THREAD_Y};
+use super::counters::Profile;
+use super::grid_race::GridRace;
+use super::init::Init;
+use super::lanes::{ALL, Lanes, WARP, WideLanes};
+use super::launch::Launch;
+use super::observe::{Observer, Request, Stopped, Sync};
+use super::race::Race;
+use super::traffic::Traffic;
+use pulp::Arch;
+
+/// The variables and register arrays of a warp.
+pub(super) struct Registers {
+    pub(super) lanes: Vec<Lanes>,
+    /// For each lane slot, the lanes in which it has a value.
+    pub(super) ready: Vec<u32>,
+    pub(super) wides: Vec<WideLanes>,
+    pub(super) preds: Vec<u32>,
+    pub(super) scalars: Vec<i64>,
+}
+
+impl Registers {
+    pub(super) fn new(slots: Slots) -> Self {
+        Self {
+            lanes: vec![Lanes::ZERO; slots.lanes as usize],
+            ready: vec![0; slots.lanes as usize],
+            wides: vec![[0; WARP]; slots.wides as usize],
+            preds: vec![0; slots.preds as usize],
+            scalars: vec![0; slots.scalars as usize],
+        }
+    }
+
+    /// As at the start of a warp whose first thread has this index. A variable always has a value
+    /// where it can be seen; of register arrays, from slot 2 to `first_variable`, nothing has.
+    pub(super) fn reset(&mut self, launch: &Launch<'_>, first_thread: u32) {
+        self.ready.fill(ALL);
+        let arrays = THREAD_Y as usize + 1..launch.first_variable as usize;
+        if let Some(arrays) = self.ready.get_mut(arrays) {
+            arrays.fill(0);
+        }
+        for lane in 0..WARP {
+            let (x, y) = launch.thread(first_thread + lane as u32);
+            self.lanes[THREAD_X as usize].0[lane] = x;
+            self.lanes[THREAD_Y as usize].0[lane] = y;
+        }
+    }
+}
+
+/// The observers of an execution, asked one after the other.
+pub(super) struct Observers<'l> {
+    init: Init,
+    pub(super) race: Race<'l>,
+    pub(super) traffic: Traffic,
+}
+
+impl Observer for Observers<'_> {
+    fn begin(&mut self, block: u32) {
+        self.init.begin(block);
+        self.race.begin(block);
+        self.traffic.begin(block);
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+        self.init.access(request)?;
+        self.race.access(request)?;
+        self.traffic.access(request)
+    }
+
+    fn sync(&mut self, sync: Sync) {
+        self.init.sync(sync);
+        self.race.sync(sync);
+        self.traffic.sync(sync);
+    }
+}
+
+/// Executes the warps of one block after the other.
+pub(super) struct Machine<'l> {
+    pub(super) launch: &'l Launch<'l>,
+    pub(super) code: &'l Code<'l>,
+    pub(super) arch: Arch,
+    pub(super) shared: Vec<u32>,
+    pub(super) observers: Observers<'l>,
+    pub(super) profile: Profile,
+    /// `blockIdx` of the block.
+    pub(super) block: (u32, u32),
+    /// The warp that runs, its lanes that exist, and the number of its statement.
+    pub(super) warp: u32,
+    pub(super) existing: u32,
+    pub(super) stmt: u32,
+}
+
+impl<'l> Machine<'l> {
+    pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, grid: &'l GridRace) -> Self {
+        Self {
+            launch,
+            code,
+            arch: Arch::new(),
+            shared: vec![0; launch.shared_words as usize],
+            observers: Observers {
+                init: Init::new(launch.shared_words),
+                race: Race::new(launch, grid),
+                traffic: Traffic::new(),
+            },
+            profile: Profile::new(code.costs.len()),
+            block: (0, 0),
+            warp: 0,
+            existing: ALL,
+            stmt: 0,
+        }
+    }
+
+    /// Begins a block.
+    pub(super) fn begin(&mut self, block: u32) {
+        self.block = self.launch.block(block);
+        self.observers.begin(block);
+    }
+
+    /// Turns to a warp.
+    pub(super) fn turn_to(&mut self, warp: u32) {
+        let rest = self.launch.kernel.geometry.threads() - warp * WARP as u32;
+        self.warp = warp;
+        self.existing = if rest < 32 { (1 << rest) - 1 } else { ALL };
+    }
+}

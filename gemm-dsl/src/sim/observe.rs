@@ -1,0 +1,126 @@
+//! The interface between the executor and what watches it.
+
+use super::error::FaultKind;
+use super::lanes::{WARP, lanes_of, mask_where};
+use super::region::Region;
+use crate::ir::Scope;
+
+/// What stops a warp: the lane at fault and what it did.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) lane: u32,
+    pub(super) kind: FaultKind,
+}
+
+/// A stop on the heap: the way without one stays cheap.
+pub(super) type Stopped = Box<Stop>;
+
+/// A stop in a lane.
+#[cold]
+pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
+    Box::new(Stop { lane, kind })
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    /// The source of an asynchronous copy.
+    CopyRead,
+    /// The destination of an asynchronous copy.
+    CopyWrite,
+}
+
+impl Kind {
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Kind::Write | Kind::CopyWrite)
+    }
+
+    pub(super) fn by_copy(self) -> bool {
+        matches!(self, Kind::CopyRead | Kind::CopyWrite)
+    }
+}
+
+/// The access of one warp to shared or global memory, inside the allocation and aligned.
+pub(super) struct Request<'a> {
+    pub(super) kind: Kind,
+    /// The number of the buffer.
+    pub(super) buffer: usize,
+    pub(super) region: &'a Region,
+    pub(super) warp: u32,
+    /// The lanes that take part, at least one.
+    pub(super) mask: u32,
+    /// The lanes by the word of the buffer that each accesses first.
+    pub(super) groups: &'a Groups,
+    /// Words accessed by a lane, 1 or 4.
+    pub(super) width: u32,
+    /// The number of the statement.
+    pub(super) stmt: u32,
+}
+
+/// Lanes grouped by the word that they access.
+pub(super) struct Groups {
+    len: usize,
+    groups: [(u32, u32); WARP],
+}
+
+impl Groups {
+    pub(super) fn new(words: &[u32; WARP], mask: u32) -> Self {
+        let mut found = Self {
+            len: 0,
+            groups: [(0, 0); WARP],
+        };
+        // Words that rise with the lane are all different: no search is needed.
+        let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
+        if rising {
+            for lane in lanes_of(mask) {
+                found.push(words[lane], 1 << lane);
+            }
+            return found;
+        }
+        let mut left = mask;
+        while left != 0 {
+            let word = words[left.trailing_zeros() as usize];
+            let same = mask_where(|l| words[l] == word) & left;
+            found.push(word, same);
+            left &= !same;
+        }
+        found
+    }
+
+    fn push(&mut self, word: u32, lanes: u32) {
+        if let Some(group) = self.groups.get_mut(self.len) {
+            *group = (word, lanes);
+            self.len += 1;
+        }
+    }
+
+    /// Each word accessed with the mask of the lanes that access it.
+    pub(super) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.groups[..self.len]
+    }
+}
+
+/// A synchronising statement that has been executed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sync {
+    /// A barrier of the block, or of the warp with this number.
+    Barrier(Scope, u32),
+    /// The lanes of a warp close their groups of copies.
+    Commit { warp: u32, mask: u32 },
+    /// The lanes of a warp wait for all but the newest groups.
+    Wait { warp: u32, mask: u32, pending: u32 },
+}
+
+/// Something that watches the execution of a block and may stop it.
+pub(super) trait Observer {
+    /// A block begins.
+    fn begin(&mut self, block: u32);
+
+    /// A warp accesses memory. Reads of a statement come before its write.
+    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped>;
+
+    /// Threads synchronise.
+    fn sync(&mut self, sync: Sync);
+}

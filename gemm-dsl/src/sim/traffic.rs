@@ -1,0 +1,130 @@
+//! Counts what accesses cost the memories: sectors, wavefronts, bytes.
+
+use super::counters::Counters;
+use super::lanes::WARP;
+use super::observe::{Observer, Request, Stopped, Sync};
+use crate::ir::{Scope, Space};
+
+/// Words of a 32-byte sector of global memory.
+const SECTOR: u32 = 8;
+/// Banks of shared memory, each a word wide.
+const BANKS: usize = 32;
+/// Lanes of a phase of a 16-byte access, and groups of four banks that it can hit.
+const PHASE: usize = 8;
+
+/// The traffic of the blocks run so far, and their barriers.
+pub(super) struct Traffic {
+    pub(super) counters: Counters,
+    block_barriers: u64,
+    warp_barriers: u64,
+}
+
+impl Traffic {
+    pub(super) fn new() -> Self {
+        Self {
+            counters: Counters::default(),
+            block_barriers: 0,
+            warp_barriers: 0,
+        }
+    }
+
+    fn global(&mut self, request: &Request<'_>) {
+        self.counters.global_requests += 1;
+        let bytes = u64::from(request.mask.count_ones() * 4 * request.width);
+        match request.kind.writes() {
+            true => self.counters.global_store_bytes += bytes,
+            false => self.counters.global_load_bytes += bytes,
+        }
+        // Sectors lie on the boundaries of the allocation, which starts on 256 bytes. A vector is
+        // aligned: it never straddles two.
+        let mut sectors = [0; WARP];
+        let groups = request.groups.as_slice();
+        for (sector, &(word, _)) in sectors.iter_mut().zip(groups) {
+            *sector = (word + request.region.skew) / SECTOR;
+        }
+        let sectors = &mut sectors[..groups.len()];
+        if !sectors.is_sorted() {
+            sectors.sort_unstable();
+        }
+        let changes = sectors.windows(2).filter(|w| w[0] != w[1]).count();
+        self.counters.global_sectors += 1 + changes as u64;
+    }
+
+    fn shared(&mut self, request: &Request<'_>) {
+        self.counters.shared_requests += 1;
+        let bytes = u64::from(request.mask.count_ones() * 4 * request.width);
+        match request.kind.writes() {
+            true => self.counters.shared_store_bytes += bytes,
+            false => self.counters.shared_load_bytes += bytes,
+        }
+        let base = request.region.base;
+        let (mut wavefronts, mut phases) = (0, 0);
+        if request.width == 1 {
+            let mut banks = [0u8; BANKS];
+            for &(word, _) in request.groups.as_slice() {
+                banks[(base + word) as usize % BANKS] += 1;
+            }
+            wavefronts = u64::from(banks.iter().copied().fold(0, u8::max));
+            phases = 1;
+        } else {
+            let mut banks = [[0u8; PHASE]; WARP / PHASE];
+            for &(word, lanes) in request.groups.as_slice() {
+                let quad = (base + word) as usize / 4 % PHASE;
+                for (phase, banks) in banks.iter_mut().enumerate() {
+                    banks[quad] += u8::from(lanes >> (PHASE * phase) & 0xff != 0);
+                }
+            }
+            for banks in banks {
+                let most = banks.iter().copied().fold(0, u8::max);
+                wavefronts += u64::from(most);
+                phases += u64::from(most > 0);
+            }
+        }
+        self.counters.shared_wavefronts += wavefronts;
+        self.counters.shared_bank_conflicts += wavefronts - phases;
+    }
+
+    /// A branch whose active lanes disagree.
+    #[inline]
+    pub(super) fn diverged(&mut self, divergent: bool) {
+        self.counters.divergent_branches += u64::from(divergent);
+    }
+
+    fn settle(&mut self) {
+        let counters = &mut self.counters;
+        counters.block_barriers = counters.block_barriers.max(self.block_barriers);
+        counters.warp_barriers = counters.warp_barriers.max(self.warp_barriers);
+        (self.block_barriers, self.warp_barriers) = (0, 0);
+    }
+
+    /// The counters, the last block included.
+    pub(super) fn finish(mut self) -> Counters {
+        self.settle();
+        self.counters
+    }
+}
+
+impl Observer for Traffic {
+    fn begin(&mut self, _: u32) {
+        self.settle();
+        self.counters.blocks += 1;
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+        match request.region.space {
+            Space::Global => self.global(request),
+            Space::Shared => self.shared(request),
+            Space::Register => {}
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, sync: Sync) {
+        match sync {
+            Sync::Barrier(Scope::Block, _) => self.block_barriers += 1,
+            Sync::Barrier(Scope::Warp, _) => self.warp_barriers += 1,
+            Sync::Commit { .. } | Sync::Wait { .. } => {}
+        }
+    }
+}

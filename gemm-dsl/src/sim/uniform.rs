@@ -1,0 +1,112 @@
+//! Which variables hold the same value in all threads that can see them.
+//!
+//! A variable is uniform if every value it is given is computed from literals, constants,
+//! parameters, block coordinates and uniform variables, and if no assignment is under more
+//! divergence than its declaration. Divergence around the declaration does no harm: a thread that
+//! is not active there never sees the variable.
+
+use crate::ir::{Expr, Kernel, Special, Step, Stmt, Ty};
+
+/// For each variable, whether it may differ between threads.
+pub(super) fn varying(kernel: &Kernel) -> Vec<bool> {
+    let floats = kernel.vars.iter();
+    let varying: Vec<bool> = floats
+        .map(|v| matches!(v.ty, Ty::F32 | Ty::F32x4))
+        .collect();
+    let mut pass = Pass {
+        depth: vec![0; varying.len()],
+        varying,
+        changed: true,
+    };
+    // Optimistic: each round finds variables that depend on those found before.
+    while pass.changed {
+        pass.changed = false;
+        pass.block(&kernel.body, 0);
+    }
+    pass.varying
+}
+
+/// Whether an expression may differ between threads. Only integers and truth values over integers
+/// are ever uniform: there is nothing to gain from others.
+pub(super) fn differs(expr: &Expr, varying: &[bool]) -> bool {
+    let mut differs = false;
+    expr.visit(&mut |e| {
+        differs |= match e {
+            Expr::Var(v) => varying.get(v.id).copied().unwrap_or(true),
+            Expr::Special(s) => matches!(s, Special::ThreadX | Special::ThreadY),
+            Expr::Load(_) | Expr::Call(..) | Expr::F32(_) | Expr::Pack(_) | Expr::Lane(..) => true,
+            Expr::Const(c) => c.ty == Ty::F32,
+            Expr::Param(p) => p.ty == Ty::F32,
+            _ => false,
+        }
+    });
+    differs
+}
+
+struct Pass {
+    varying: Vec<bool>,
+    /// The number of divergent statements around the declaration of a variable.
+    depth: Vec<u32>,
+    changed: bool,
+}
+
+impl Pass {
+    fn differs(&self, expr: &Expr) -> bool {
+        differs(expr, &self.varying)
+    }
+
+    fn mark(&mut self, var: usize, differs: bool) {
+        if let Some(known) = self.varying.get_mut(var)
+            && differs
+            && !*known
+        {
+            *known = true;
+            self.changed = true;
+        }
+    }
+
+    fn declare(&mut self, var: usize, depth: u32) {
+        if let Some(declared) = self.depth.get_mut(var) {
+            *declared = depth;
+        }
+    }
+
+    fn block(&mut self, block: &[Stmt], depth: u32) {
+        for stmt in block {
+            match stmt {
+                Stmt::Let { var, value } | Stmt::Mut { var, value } => {
+                    self.declare(var.id, depth);
+                    self.mark(var.id, self.differs(value));
+                }
+                Stmt::Assign { var, value } => {
+                    let deeper = self.depth.get(var.id).is_none_or(|&d| depth > d);
+                    self.mark(var.id, deeper || self.differs(value));
+                }
+                Stmt::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let inner = depth + u32::from(self.differs(cond));
+                    self.block(then, inner);
+                    self.block(otherwise, inner);
+                }
+                Stmt::For(l) => {
+                    let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
+                    // Step and test see what the body assigns: the next round looks again.
+                    self.mark(l.var.id, self.differs(&l.from) || self.differs(by));
+                    let inner = depth + u32::from(self.differs(&l.test));
+                    self.declare(l.var.id, inner);
+                    self.block(&l.body, inner);
+                }
+                Stmt::Registers { .. }
+                | Stmt::Store { .. }
+                | Stmt::Barrier(_)
+                | Stmt::CopyAsync { .. }
+                | Stmt::CopyCommit
+                | Stmt::CopyWait { .. }
+                | Stmt::Comment(_) => {}
+            }
+        }
+    }
+}
