@@ -101,30 +101,23 @@ impl std::error::Error for SpecError {}
 
 /// All faults of a spec; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecErrors {
-    first: SpecError,
-    rest: Vec<SpecError>,
-}
+pub struct SpecErrors(Vec<SpecError>);
 
 impl SpecErrors {
     /// The faults, in the order of the text where there is one, else in that of the checks.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
-        std::iter::once(&self.first).chain(&self.rest)
+        self.0.iter()
     }
 
     /// Succeeds if there is no fault.
     pub(crate) fn check(faults: Vec<SpecError>) -> Result<(), Self> {
-        let mut faults = faults.into_iter();
-        match faults.next() {
-            None => Ok(()),
-            Some(first) => Err(Self { first, rest: faults.collect() }),
-        }
+        if faults.is_empty() { Ok(()) } else { Err(Self(faults)) }
     }
 }
 
 impl From<SpecError> for SpecErrors {
-    fn from(first: SpecError) -> Self {
-        Self { first, rest: Vec::new() }
+    fn from(fault: SpecError) -> Self {
+        Self(vec![fault])
     }
 }
 
@@ -138,8 +131,8 @@ impl From<IrError> for SpecErrors {
 /// All faults, a blank line between two.
 impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.first.fmt(f)?;
-        self.rest.iter().try_for_each(|e| write!(f, "\n\n{e}"))
+        let faults: Vec<String> = self.iter().map(SpecError::to_string).collect();
+        f.write_str(&faults.join("\n\n"))
     }
 }
 

@@ -9,6 +9,8 @@
 //! with the first one.
 
 mod entries;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use crate::error::syntax::{self as error, Meant};

@@ -3,6 +3,8 @@
 
 mod reduce;
 mod sgemm;
+#[cfg(test)]
+mod tests;
 
 pub use reduce::{Finish, ReducePlan};
 pub use sgemm::{NaivePlan, Pipeline, SgemmPlan, Shape, TiledPlan, WarpTile};

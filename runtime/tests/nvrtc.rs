@@ -22,13 +22,9 @@ fn main() -> ExitCode {
         return child();
     }
     let missing = compile::nvrtc_version().err().map(|error| error.to_string());
-    let first_line = missing.as_deref().and_then(|m| m.lines().next()).unwrap_or_default();
+    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
     let needs_nvrtc = |name: &str, test: fn() -> Result<(), Failed>| {
-        let name = match first_line {
-            "" => name.to_owned(),
-            reason => format!("{name} (ignored: {reason})"),
-        };
-        Trial::test(name, test).with_ignored_flag(missing.is_some())
+        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
     };
     let trials = vec![
         Trial::test("a_missing_library_says_what_to_install", missing_library),

@@ -280,6 +280,6 @@ mod tests {
     #[test]
     fn a_missing_interpreter_is_no_error() {
         let places = Places { python: Some("gemm-no-such-interpreter"), ..Places::default() };
-        assert_eq!(all(&places), (Vec::new(), Vec::new()));
+        assert!(all(&places).0.is_empty());
     }
 }

@@ -129,16 +129,17 @@ fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
         Map::Blocked => {}
         map if thread.area() == 1 => faults.0.push(error::map_of_one(map)),
         Map::Strided => {}
-        Map::Split => {
-            faults.require(thread.m % 4 == 0 && thread.n % 4 == 0, || error::split_thread(thread))
-        }
+        Map::Split => faults
+            .require(thread.m.is_multiple_of(4) && thread.n.is_multiple_of(4), || {
+                error::split_thread(thread)
+            }),
     }
 }
 
 fn thread_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let thread = spec.thread;
     if faults.sound(&["tile", "thread"]) {
-        faults.require(tile.m % thread.m == 0 && tile.n % thread.n == 0, || {
+        faults.require(tile.m.is_multiple_of(thread.m) && tile.n.is_multiple_of(thread.n), || {
             error::thread_does_not_divide(tile, thread)
         });
     }
@@ -151,7 +152,7 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     }
     if thread.area() > 0 && faults.sound(&["thread"]) {
-        if warp.m % thread.m != 0 || warp.n % thread.n != 0 {
+        if !warp.m.is_multiple_of(thread.m) || !warp.n.is_multiple_of(thread.n) {
             faults.0.push(error::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
@@ -159,7 +160,7 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         }
     }
     if faults.sound(&["tile", "warp"]) {
-        faults.require(tile.m % warp.m == 0 && tile.n % warp.n == 0, || {
+        faults.require(tile.m.is_multiple_of(warp.m) && tile.n.is_multiple_of(warp.n), || {
             error::warp_does_not_divide(tile, warp)
         });
     }
@@ -174,7 +175,7 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         faults.require(spec.spread <= tile.k, || error::spread_beyond_tile(spec.spread, tile.k));
     }
     if faults.sound(&["partials", "tile"]) {
-        faults.require(tile.k % spec.partials == 0, || {
+        faults.require(tile.k.is_multiple_of(spec.partials), || {
             error::partials_of_tile(spec.partials, tile.k)
         });
     }
@@ -184,7 +185,7 @@ fn partials_and_unroll(spec: &SgemmSpec, faults: &mut Faults) {
     if let Some(unroll) = spec.unroll
         && faults.sound(&["partials", "unroll"])
     {
-        faults.require(unroll % spec.partials == 0, || {
+        faults.require(unroll.is_multiple_of(spec.partials), || {
             error::partials_of_unroll(spec.partials, unroll)
         });
     }

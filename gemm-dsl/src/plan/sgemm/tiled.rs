@@ -165,11 +165,11 @@ impl TiledPlan {
     }
 
     fn a_shared_rows_aligned(&self) -> bool {
-        self.a_shared().1 % 4 == 0
+        self.a_shared().1.is_multiple_of(4)
     }
 
     fn b_shared_rows_aligned(&self) -> bool {
-        self.b_shared().1 % 4 == 0
+        self.b_shared().1.is_multiple_of(4)
     }
 
     /// Whether A is read from global memory 16 bytes at a time, along K. An asynchronous copy is
@@ -218,7 +218,7 @@ impl TiledPlan {
 
     /// Whether the elements of a thread along an axis are aligned vectors of four.
     fn vectors_along(&self, extent: u32) -> bool {
-        self.map != Map::Strided && extent % 4 == 0
+        self.map != Map::Strided && extent.is_multiple_of(4)
     }
 
     /// Elements of one access to A in global memory: 4 or 1.

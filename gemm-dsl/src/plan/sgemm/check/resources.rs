@@ -83,10 +83,10 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     };
     if plan.a_global_vector() {
-        faults.require(tile.k % 4 == 0, || error::float4_width('A', 'K', tile, tile.k));
+        faults.require(tile.k.is_multiple_of(4), || error::float4_width('A', 'K', tile, tile.k));
     }
     if plan.b_global_vector() {
-        faults.require(tile.n % 4 == 0, || error::float4_width('B', 'N', tile, tile.n));
+        faults.require(tile.n.is_multiple_of(4), || error::float4_width('B', 'N', tile, tile.n));
     }
     let acts = plan.a_global_vector()
         || plan.b_global_vector()

@@ -1,0 +1,212 @@
+mod reduce;
+mod sgemm;
+
+use super::{Reader, from_text};
+use crate::spec::{Datum, Family, Kind, ReduceSpec, SgemmSpec};
+use proc_macro2::TokenStream;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// A text, and for each of its faults the token that is underlined and the message.
+type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
+
+fn faults<S: Family>(text: &str) -> Vec<(String, String)> {
+    let Err(errors) = from_text::<S>(text) else {
+        return Vec::new();
+    };
+    errors
+        .iter()
+        .map(|fault| {
+            let underlined = fault.excerpt().map_or(String::new(), |excerpt| {
+                excerpt.text.chars().skip(excerpt.column - 1).take(excerpt.width).collect()
+            });
+            (underlined, fault.message().to_owned())
+        })
+        .collect()
+}
+
+fn check<S: Family>(specs: &[Faulty]) {
+    for (text, expected) in specs {
+        let expected: Vec<(String, String)> =
+            expected.iter().map(|(at, message)| (at.to_string(), message.to_string())).collect();
+        assert_eq!(faults::<S>(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn every_fault_of_a_reduction_has_its_message_and_token() {
+    check::<ReduceSpec>(reduce::SPECS);
+}
+
+#[test]
+fn every_fault_of_a_product_has_its_message_and_token() {
+    check::<SgemmSpec>(sgemm::SPECS);
+}
+
+#[test]
+fn a_fault_in_a_text_is_shown_beneath_its_line() {
+    let Err(errors) = "op: sum,\n  block: 96, items: 0".parse::<ReduceSpec>() else {
+        panic!("two faults were accepted");
+    };
+    let expected = "\
+`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128
+  |
+2 |   block: 96, items: 0
+  |          ^^
+
+`items: 0`: a thread takes in at least one item; use 1 or more
+  |
+2 |   block: 96, items: 0
+  |                     ^";
+    assert_eq!(errors.to_string(), expected);
+}
+
+#[test]
+fn tokens_and_text_give_the_same_messages() {
+    for (text, expected) in sgemm::SPECS {
+        let Ok(tokens) = text.parse::<TokenStream>() else { continue };
+        let Err(error) = super::sgemm(tokens) else {
+            panic!("{text} was accepted");
+        };
+        let messages: Vec<String> = error.into_iter().map(|e| e.to_string()).collect();
+        assert!(messages.iter().eq(expected.iter().map(|(_, message)| message)), "{text}");
+    }
+}
+
+#[test]
+fn what_a_macro_of_the_user_passes_on_is_seen_through() {
+    let literal: TokenStream = "64x64x8".parse().unwrap_or_default();
+    let group = proc_macro2::Group::new(proc_macro2::Delimiter::None, literal);
+    let mut tokens: TokenStream = "thread: 4x4, tile:".parse().unwrap_or_default();
+    tokens.extend([proc_macro2::TokenTree::from(group)]);
+    let spec = super::sgemm(tokens).map(|spec| spec.to_string());
+    assert_eq!(spec.ok().as_deref(), Some("tile: 64x64x8, thread: 4x4"));
+}
+
+#[test]
+fn order_commas_and_angle_brackets_do_not_matter() {
+    let plain = from_text::<SgemmSpec>("tile: 128x128x8, thread: 8x8, double_buffer");
+    assert!(plain.is_ok());
+    for other in [
+        "double_buffer, thread: 8x8, tile: 128x128x8",
+        "tile: 128x128x8, thread: 8x8, double_buffer,",
+        "<tile: 128x128x8, thread: 8x8, double_buffer>",
+        " < tile : 128x128x8 ,\n thread:8x8,double_buffer, > // the same",
+    ] {
+        assert_eq!(from_text(other), plain, "{other}");
+    }
+}
+
+/// Any value of a kind that the DSL can write.
+fn datum(kind: Kind) -> BoxedStrategy<Datum> {
+    match kind {
+        Kind::Flag => Just(Datum::Flag).boxed(),
+        Kind::Number => any::<u32>().prop_map(Datum::Number).boxed(),
+        Kind::Size { dims, .. } => {
+            proptest::collection::vec(1..=u32::MAX, dims).prop_map(Datum::Size).boxed()
+        }
+        Kind::Word(words) => select(words).prop_map(|w| Datum::Word(w.to_owned())).boxed(),
+        Kind::Name => "[a-zA-Z_][a-zA-Z0-9_]{0,8}".prop_map(Datum::Word).boxed(),
+    }
+}
+
+/// Any spec that the DSL can write, sound or not.
+fn spec<S: Family>() -> impl Strategy<Value = S> {
+    let data: Vec<_> = S::KEYS.iter().map(|key| proptest::option::of(datum(key.kind))).collect();
+    data.prop_map(|data| {
+        let mut spec = S::default();
+        for (key, datum) in S::KEYS.iter().zip(data) {
+            if let Some(datum) = datum {
+                assert!((key.set)(&mut spec, &datum), "{}", key.name);
+            }
+        }
+        spec
+    })
+}
+
+fn prints_and_parses_back<S: Family>(spec: &S) {
+    let line = spec.to_string();
+    let tokens: TokenStream = line.parse().unwrap_or_default();
+    let reader = Reader::<S>::read(tokens);
+    assert!(reader.faults.is_empty(), "{line}");
+    assert_eq!(&reader.spec, spec, "{line}");
+}
+
+/// Pieces that texts are made of, whole and broken.
+const PIECES: &[&str] = &[
+    "tile",
+    "block",
+    "thread",
+    "op",
+    "shuffle",
+    "float4",
+    "stages",
+    "warp",
+    "name",
+    ":",
+    ",",
+    ", ",
+    ": ",
+    " ",
+    "<",
+    ">",
+    "=",
+    ";",
+    "-",
+    "(",
+    ")",
+    "\"",
+    "'",
+    "128x128x8",
+    "8x8",
+    "0x8",
+    "128x",
+    "1.5x2",
+    "128e",
+    "4",
+    "0",
+    "sum",
+    "split",
+    "é",
+    "r#",
+    "//",
+    "/*",
+    "\n",
+    "::",
+    "x8",
+    "_",
+    "99999999999",
+];
+
+proptest! {
+    #[test]
+    fn a_reduction_prints_and_parses_back(spec in spec::<ReduceSpec>()) {
+        prints_and_parses_back(&spec);
+    }
+
+    #[test]
+    fn a_product_prints_and_parses_back(spec in spec::<SgemmSpec>()) {
+        prints_and_parses_back(&spec);
+    }
+
+    #[test]
+    fn a_parsed_spec_is_one_that_plans(spec in spec::<ReduceSpec>()) {
+        prop_assert_eq!(from_text::<ReduceSpec>(&spec.to_string()).is_ok(), spec.plan().is_ok());
+    }
+
+    #[test]
+    fn no_product_makes_the_plan_panic(spec in spec::<SgemmSpec>()) {
+        prop_assert_eq!(from_text::<SgemmSpec>(&spec.to_string()).is_ok(), spec.plan().is_ok());
+    }
+
+    #[test]
+    fn no_text_makes_the_grammar_panic(picks in proptest::collection::vec(any::<Index>(), 0..24)) {
+        let text: String = picks.iter().map(|pick| *pick.get(PIECES)).collect();
+        for errors in [
+            from_text::<ReduceSpec>(&text).err(),
+            from_text::<SgemmSpec>(&text).err(),
+        ].into_iter().flatten() {
+            prop_assert!(!errors.to_string().is_empty());
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Every message about a spec of `reduce_kernel!`: the text, then for each fault the token and the message.
+
+use super::Faulty;
+
+pub(super) const SPECS: &[Faulty] = &[
+    ("blok: 64", &[("blok", "unknown key `blok`; did you mean `block`?")]),
+    (
+        "tile: 8x8x8",
+        &[(
+            "tile",
+            "unknown key `tile`: it belongs to `sgemm_kernel!`, and this is `reduce_kernel!`; leave it out",
+        )],
+    ),
+    (
+        "zzz",
+        &[(
+            "zzz",
+            "unknown key `zzz`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
+        )],
+    ),
+    (
+        "interleaved",
+        &[("interleaved", "unknown key `interleaved`; did you mean `tree: interleaved`?")],
+    ),
+    ("block", &[("block", "`block` needs a value: a whole number")]),
+    ("block:", &[("block", "`block` needs a value: a whole number")]),
+    ("block: items: 4", &[("block", "`block` needs a value: a whole number")]),
+    (
+        "block: 64, block: 128",
+        &[("block", "`block` is given twice, first as `block: 64`; leave one out")],
+    ),
+    ("shuffle, shuffle", &[("shuffle", "`shuffle` is given twice; leave one out")]),
+    (
+        "float4: 4",
+        &[("4", "`float4` is a flag and takes no value; write `float4` alone, or leave it out")],
+    ),
+    ("block: big", &[("big", "`block` takes a whole number, not `big`")]),
+    ("block: \"64\"", &[("\"64\"", "`block` takes a whole number, not `\"64\"`")]),
+    ("block: -8", &[("-8", "`block: -8` is negative; use a whole number")]),
+    ("block: 1.5", &[("1.5", "`block: 1.5`: `1.5` is no whole number")]),
+    ("block: 1_024", &[("1_024", "`block: 1_024`: numbers are written without `_`: `1024`")]),
+    (
+        "block: 5000000000",
+        &[(
+            "5000000000",
+            "`block: 5000000000`: `5000000000` is too large; a number is at most 4294967295",
+        )],
+    ),
+    ("block: 16x16", &[("16x16", "`block` takes one whole number, not the size `16x16`")]),
+    ("block: 12u32", &[("12u32", "`block: 12u32`: `12u32` is no plain decimal number")]),
+    ("block: (4)", &[("(4)", "`block` takes a whole number, not `(4)`")]),
+    (
+        "op: sun",
+        &[("sun", "`op` takes one of `sum`, `prod`, `max`, `min`, not `sun`; did you mean `sum`?")],
+    ),
+    ("op: quux", &[("quux", "`op` takes one of `sum`, `prod`, `max`, `min`, not `quux`")]),
+    ("op: 4", &[("4", "`op` takes one of `sum`, `prod`, `max`, `min`, not `4`")]),
+    (
+        "op: Op::Sum",
+        &[("Op::Sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `Op :: Sum`")],
+    ),
+    ("op: sum block: 64", &[("block", "expected `,` before `block`")]),
+    ("shuffle float4", &[("float4", "expected `,` before `float4`")]),
+    ("block 64", &[("64", "expected `:` after `block`, found `64`")]),
+    ("block = 64", &[("=", "expected `:` after `block`, found `=`")]),
+    ("op sum", &[("sum", "expected `:` after `op`, found `sum`")]),
+    ("block: 64;", &[(";", "expected `,`, found `;`")]),
+    ("block: 64; items: 2", &[(";", "expected `,`, found `;`")]),
+    (", block: 64", &[(",", "expected a key before `,`; leave the comma out")]),
+    ("block: 64,, items: 2", &[(",", "expected a key before `,`; leave the comma out")]),
+    (",", &[(",", "expected a key before `,`; leave the comma out")]),
+    ("3: 4", &[("3", "expected a key, found `3`; write `key: value`, or a flag")]),
+    ("<block: 64", &[("<", "`<` is not closed; end the spec with `>`, or leave it out")]),
+    ("block: 64>", &[(">", "`>` closes nothing; start the spec with `<`, or leave it out")]),
+    ("block: 128e", &[("128e", "`block: 128e`: `128e` is no plain decimal number")]),
+    (
+        "(block",
+        &[(
+            "(",
+            "a spec is made of Rust tokens, and this is none (cannot parse string into token stream); check brackets and quotes",
+        )],
+    ),
+    ("block: 64 128", &[("64 128", "`block` takes a whole number, not `64 128`")]),
+    (
+        "block: 0",
+        &[(
+            "0",
+            "`block: 0`: a block needs threads; use a power of two from 32 to 1024, such as 256",
+        )],
+    ),
+    (
+        "block: 96",
+        &[(
+            "96",
+            "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+        )],
+    ),
+    ("block: 16", &[("16", "`block: 16` is less than one warp of 32 threads; use 32 or more")]),
+    (
+        "block: 2048",
+        &[(
+            "2048",
+            "`block: 2048` is more than the 1024 threads a block may have; use 1024 or less",
+        )],
+    ),
+    (
+        "block: 3000",
+        &[(
+            "3000",
+            "`block: 3000` is more than the 1024 threads a block may have; use 1024 or less",
+        )],
+    ),
+    ("items: 0", &[("0", "`items: 0`: a thread takes in at least one item; use 1 or more")]),
+    (
+        "items: 4294967295",
+        &[(
+            "4294967295",
+            "a block of 256 · 4294967295 items = 1099511627520 elements is more than 2^30 = 1073741824; use `items: 4194304` or less",
+        )],
+    ),
+    (
+        "items: 2097153, float4, block: 512",
+        &[(
+            "2097153",
+            "a block of 512 · 2097153 items · 4 = 4294969344 elements is more than 2^30 = 1073741824; use `items: 524288` or less",
+        )],
+    ),
+    (
+        "block: 32, unroll_last_warp",
+        &[(
+            "unroll_last_warp",
+            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: 32` has only 32; use `block: 64` or more, or leave the flag out",
+        )],
+    ),
+    (
+        "unroll_last_warp, shuffle",
+        &[(
+            "unroll_last_warp",
+            "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps of the tree; leave one of them out",
+        )],
+    ),
+    (
+        "tree: interleaved, shuffle",
+        &[(
+            "interleaved",
+            "`tree: interleaved` has nothing to act on: `shuffle` replaces the shared-memory tree; leave one of them out",
+        )],
+    ),
+    (
+        "tree: interleaved_divergent, unroll_last_warp",
+        &[(
+            "unroll_last_warp",
+            "`unroll_last_warp` needs the last 32 active threads in one warp, and `tree: interleaved_divergent` spreads them over all warps; use `tree: interleaved` or `tree: sequential`",
+        )],
+    ),
+    (
+        "name: int",
+        &[(
+            "int",
+            "`name: int` already has a meaning in CUDA C++; use another name, such as `int_kernel`",
+        )],
+    ),
+    (
+        "name: __x",
+        &[(
+            "__x",
+            "`name: __x` starts with two underscores, which CUDA C++ reserves for the compiler; use another name",
+        )],
+    ),
+    (
+        "name: ünder",
+        &[(
+            "ünder",
+            "`name: ünder` is no CUDA C++ identifier: only ASCII letters, digits and `_`, and no digit first",
+        )],
+    ),
+    ("name: 3x", &[("3x", "`name` takes an identifier, not `3x`")]),
+    (
+        "name: maximum",
+        &[(
+            "maximum",
+            "`name: maximum` already has a meaning in CUDA C++; use another name, such as `maximum_kernel`",
+        )],
+    ),
+    (
+        "block: 96,\n  items: 0,\n  blok: 3",
+        &[
+            (
+                "96",
+                "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+            ),
+            ("0", "`items: 0`: a thread takes in at least one item; use 1 or more"),
+            ("blok", "unknown key `blok`; did you mean `block`?"),
+        ],
+    ),
+    ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
+    ("block: 9é", &[("9é", "`block: 9é`: `9é` is no plain decimal number")]),
+    (
+        "r#block: 3",
+        &[(
+            "r#block",
+            "unknown key `r#block`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
+        )],
+    ),
+    (
+        "type: 3",
+        &[(
+            "type",
+            "unknown key `type`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
+        )],
+    ),
+    ("block: 0x10", &[("0x10", "`block` takes one whole number, not the size `0x10`")]),
+    ("block: - 8", &[("- 8", "`block: -8` is negative; use a whole number")]),
+    ("block: 64 + 64", &[("64 + 64", "`block` takes a whole number, not `64 + 64`")]),
+    ("op: -sum", &[("-sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `- sum`")]),
+    (
+        "blok: 96, block: 96",
+        &[
+            ("blok", "unknown key `blok`; did you mean `block`?"),
+            (
+                "96",
+                "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+            ),
+        ],
+    ),
+    (
+        "shuffle: 1, tree: interleaved, unroll_last_warp",
+        &[("1", "`shuffle` is a flag and takes no value; write `shuffle` alone, or leave it out")],
+    ),
+    (
+        "op sum, blok: 3, block: 7, block: 8 items: 0",
+        &[
+            ("sum", "expected `:` after `op`, found `sum`"),
+            ("blok", "unknown key `blok`; did you mean `block`?"),
+            ("block", "`block` is given twice, first as `block: 7`; leave one out"),
+            ("items", "expected `,` before `items`"),
+            ("0", "`items: 0`: a thread takes in at least one item; use 1 or more"),
+        ],
+    ),
+];

@@ -1,0 +1,86 @@
+//! Launches captured into CUDA graphs.
+
+use super::{Outcome, ensure, sum};
+use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use gemm_runtime::{Device, Error};
+
+const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+const LEN: usize = 1_000_000;
+
+/// Captures a launch of several passes and replays it on changed input.
+pub(super) fn buffers() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let (small, large) = (gpu.upload(&[1.0; 1000])?, gpu.upload(&vec![1.0; LEN])?);
+    let mut output = gpu.alloc(2)?;
+    let kernel = sum()?;
+    kernel.launch(&gpu, &large, &mut output)?;
+
+    stream.begin_capture(MODE)?;
+    let first = kernel.launch(&gpu, &large, &mut output.slice_mut(..1)?);
+    let second = kernel.launch(&gpu, &small, &mut output.slice_mut(1..)?);
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("an empty graph")?;
+    ensure(first?.passes() > 1, || "one pass shows nothing".to_owned())?;
+    second?;
+
+    // Nothing has run yet but the first launch.
+    let got = gpu.download(&output)?;
+    ensure(got == [LEN as f32, 0.0], || format!("before the replay: {got:?}"))?;
+    for _ in 0..3 {
+        graph.launch()?;
+        let got = gpu.download(&output)?;
+        ensure(got == [LEN as f32, 1000.0], || format!("after a replay: {got:?}"))?;
+    }
+    Ok(())
+}
+
+/// The same with slices whose events `cudarc` tracks.
+pub(super) fn slices() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (context, stream) = gpu.cudarc().ok_or("no GPU")?;
+    ensure(context.is_managing_stream_synchronization(), || "nothing is tracked".to_owned())?;
+    let mut input = stream.clone_htod(&vec![1.0_f32; LEN])?;
+    let mut output = stream.alloc_zeros::<f32>(1)?;
+    let kernel = sum()?;
+    kernel.launch(&gpu, &input, &mut output)?;
+    stream.synchronize()?;
+
+    stream.begin_capture(MODE)?;
+    let launched = kernel.launch(&gpu, &input, &mut output);
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("an empty graph")?;
+    launched?;
+
+    for value in [2.0, 3.0] {
+        stream.memcpy_htod(&vec![value; LEN], &mut input)?;
+        graph.launch()?;
+        let got = stream.clone_dtoh(&output)?;
+        ensure(got == [value * LEN as f32], || format!("{got:?}"))?;
+    }
+    Ok(())
+}
+
+/// A launch that would have to compile or allocate says so and leaves the capture intact.
+pub(super) fn first_launch() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let (small, large) = (gpu.upload(&[1.0; 10])?, gpu.upload(&vec![1.0; LEN])?);
+    let mut output = gpu.alloc(1)?;
+    let kernel = sum()?;
+
+    stream.begin_capture(MODE)?;
+    let compiles = kernel.launch(&gpu, &small, &mut output);
+    stream.end_capture(CUgraphInstantiate_flags(0))?;
+    ensure(matches!(compiles, Err(Error::Capturing { .. })), || format!("{compiles:?}"))?;
+
+    kernel.launch(&gpu, &small, &mut output)?;
+    stream.begin_capture(MODE)?;
+    let allocates = kernel.launch(&gpu, &large, &mut output);
+    let buffer = gpu.alloc(1);
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?;
+    ensure(matches!(allocates, Err(Error::Capturing { .. })), || format!("{allocates:?}"))?;
+    ensure(matches!(buffer, Err(Error::Capturing { .. })), || format!("{buffer:?}"))?;
+    drop(graph);
+    kernel.launch(&gpu, &large, &mut output)?;
+    let got = gpu.download(&output)?;
+    ensure(got == [LEN as f32], || format!("{got:?}"))
+}

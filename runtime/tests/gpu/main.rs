@@ -1,0 +1,143 @@
+//! What only a GPU can show. Without one, or without NVRTC, the tests are ignored with the reason.
+//! Measurements go to the standard error.
+
+mod capture;
+mod measure;
+mod memory;
+
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, compile};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::process::ExitCode;
+
+type Outcome = Result<(), Failed>;
+
+fn main() -> ExitCode {
+    if let Some(code) = measure::child() {
+        return code;
+    }
+    let missing = Device::cuda(0).and_then(|_| compile::nvrtc_version()).err();
+    let missing = missing.map(|error| error.to_string());
+    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
+    let trial = |name: &str, test: fn() -> Outcome| {
+        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
+    };
+    let trials = vec![
+        trial("results_are_right_and_equal_the_simulators", results),
+        trial("an_empty_array_gives_the_identity", empty),
+        trial("threads_may_launch_at_once", threads),
+        trial("a_view_off_alignment_runs_the_scalar_variant", unaligned),
+        trial("a_bad_ordinal_says_how_many_there_are", memory::bad_ordinal),
+        trial("memory_that_cannot_be_had_is_an_error", memory::out_of_memory),
+        trial("more_than_2_to_the_31_elements", memory::huge),
+        trial("slices_of_cudarc_are_used_in_place", memory::cudarc_slices),
+        trial("slices_of_another_context_are_refused", memory::other_context),
+        trial("work_on_other_streams_is_waited_for", memory::other_streams),
+        trial("a_stream_per_thread_is_refused", memory::per_thread_stream),
+        trial("buffers_may_be_dropped_in_any_thread", memory::dropped_elsewhere),
+        trial("a_launch_can_be_captured", capture::buffers),
+        trial("a_launch_on_slices_can_be_captured", capture::slices),
+        trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
+        trial("the_disk_cache_makes_a_warm_start", measure::warm_start),
+        trial("the_typed_launch_costs_little", measure::launch_cost),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn sum() -> Result<ReduceKernel, Failed> {
+    kernel("block: 256, items: 4, shuffle")
+}
+
+fn kernel(line: &str) -> Result<ReduceKernel, Failed> {
+    Ok(ReduceKernel::new(line.parse::<ReduceSpec>()?)?)
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
+    if holds { Ok(()) } else { Err(message().into()) }
+}
+
+/// Values whose sums in any order are exact: multiples of 1/8 of few bits.
+fn values(n: usize) -> Vec<f32> {
+    (0..n).map(|i| ((i * 7919) % 33) as f32 / 8.0 - 2.0).collect()
+}
+
+fn total(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v)).sum()
+}
+
+fn results() -> Outcome {
+    let (gpu, simulator) = (Device::cuda(0)?, Device::simulator());
+    for line in
+        ["", "op: max, float4", "op: min, items: 3", "items: 4, float4, shuffle", "op: prod"]
+    {
+        let kernel = kernel(line)?;
+        for n in [1, 31, 33, 1000, 4097, 65536] {
+            let values = if line.contains("prod") {
+                (0..n).map(|i| 1.0 + ((i % 17) as f32 - 8.0) * 1e-4).collect()
+            } else {
+                values(n)
+            };
+            let (a, b) = (kernel.run(&gpu, &values)?, kernel.run(&simulator, &values)?);
+            ensure(a.to_bits() == b.to_bits(), || {
+                format!("{line}, {n}: {a} on the GPU, {b} simulated")
+            })?;
+        }
+    }
+    let values = values((1 << 24) + 7);
+    let (got, expected) = (sum()?.run(&gpu, &values)?, total(&values));
+    ensure(((f64::from(got) - expected) / expected).abs() < 1e-6, || {
+        format!("{got}, not {expected}")
+    })
+}
+
+fn empty() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    for (line, identity) in [("op: sum", 0.0), ("op: prod", 1.0), ("op: max", f32::NEG_INFINITY)] {
+        let got = kernel(line)?.run(&gpu, &[])?;
+        ensure(got == identity, || format!("{line}: {got}"))?;
+    }
+    Ok(())
+}
+
+/// Launches of several passes share scratch memory: their passes must not interleave.
+fn threads() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let kernel = kernel("block: 32")?;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (1..=4_usize)
+            .map(|thread| {
+                let (gpu, kernel) = (&gpu, &kernel);
+                scope.spawn(move || -> Outcome {
+                    let n = 100_000 * thread;
+                    let input = gpu.upload(&vec![thread as f32; n])?;
+                    let mut outputs = Vec::new();
+                    for _ in 0..200 {
+                        let mut output = gpu.alloc(1)?;
+                        kernel.launch(gpu, &input, &mut output)?;
+                        outputs.push(output);
+                    }
+                    for output in &outputs {
+                        let got = gpu.download(output)?;
+                        ensure(got == [(n * thread) as f32], || format!("{got:?} of {n}"))?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        running.into_iter().try_for_each(|t| t.join().map_err(|_| "a thread panicked")?)
+    })
+}
+
+fn unaligned() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let kernel = kernel("float4")?;
+    let values = values(5000);
+    let input = gpu.upload(&values)?;
+    let mut output = gpu.alloc(1)?;
+    for (start, variant) in [(0, "vector"), (1, "scalar"), (2, "scalar"), (4, "vector")] {
+        let launched = kernel.launch(&gpu, &input.slice(start..)?, &mut output)?;
+        ensure(launched.variant() == variant, || format!("{start}: {launched:?}"))?;
+        let got = gpu.download(&output)?;
+        ensure(f64::from(got[0]) == total(&values[start..]), || format!("{start}: {got:?}"))?;
+    }
+    Ok(())
+}

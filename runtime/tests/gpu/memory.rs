@@ -1,0 +1,107 @@
+//! Allocations, and memory that belongs to the user.
+
+use super::{Outcome, ensure, sum, total, values};
+use gemm_runtime::cudarc::driver::CudaContext;
+use gemm_runtime::{Device, Error};
+
+pub(super) fn bad_ordinal() -> Outcome {
+    let count = usize::try_from(CudaContext::device_count()?)?;
+    let error = Device::cuda(count);
+    ensure(matches!(error, Err(Error::BadOrdinal { count: n, .. }) if n == count), || {
+        format!("{error:?}")
+    })
+}
+
+pub(super) fn out_of_memory() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    for elements in [1 << 40, usize::MAX / 8, usize::MAX] {
+        let error = gpu.alloc(elements);
+        ensure(matches!(error, Err(Error::OutOfMemory { .. })), || format!("{error:?}"))?;
+    }
+    let input = gpu.upload(&[1.0; 100])?;
+    ensure(gpu.download(&input)? == [1.0; 100], || "the device is of no use afterwards".to_owned())
+}
+
+pub(super) fn huge() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let len = (1_usize << 31) + 5;
+    let mut input = stream.alloc_zeros::<f32>(len)?;
+    for at in [0, (1 << 31) - 1, 1 << 31, len - 1] {
+        stream.memcpy_htod(&[1.0], &mut input.slice_mut(at..=at))?;
+    }
+    let mut output = gpu.alloc(1)?;
+    for line in ["block: 256, items: 4, shuffle", "block: 32", "float4, items: 4"] {
+        super::kernel(line)?.launch(&gpu, &input, &mut output)?;
+        let got = gpu.download(&output)?;
+        ensure(got == [4.0], || format!("{line}: {got:?}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn cudarc_slices() -> Outcome {
+    let context = CudaContext::new(0)?;
+    for stream in [context.default_stream(), context.new_stream()?] {
+        let device = Device::from_cudarc(context.clone(), stream.clone())?;
+        let values = values(10_000);
+        let input = stream.clone_htod(&values)?;
+        let mut output = stream.alloc_zeros::<f32>(3)?;
+        sum()?.launch(&device, &input, &mut output)?;
+        sum()?.launch(&device, &input.slice(100..), &mut output.slice_mut(1..2))?;
+        let mixed = device.upload(&values)?;
+        sum()?.launch(&device, &mixed, &mut output.slice_mut(2..))?;
+        let got: Vec<f64> = stream.clone_dtoh(&output)?.into_iter().map(f64::from).collect();
+        let expected = [total(&values), total(&values[100..]), total(&values)];
+        ensure(got == expected, || format!("{got:?}, not {expected:?}"))?;
+        let error = sum()?.launch(&device, &input, &mut output.slice_mut(3..));
+        ensure(matches!(error, Err(Error::WrongExtent { .. })), || format!("{error:?}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn other_context() -> Outcome {
+    let (device, context) = (Device::cuda(0)?, CudaContext::new(0)?);
+    let stream = context.new_stream()?;
+    let input = stream.clone_htod(&[1.0_f32])?;
+    let mut output = device.alloc(1)?;
+    let error = sum()?.launch(&device, &input, &mut output);
+    ensure(matches!(error, Err(Error::WrongDevice { argument: "input", .. })), || {
+        format!("{error:?}")
+    })?;
+    let error = Device::from_cudarc(CudaContext::new(0)?, stream);
+    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+}
+
+/// A slice is filled on one stream, reduced on the device's and overwritten on a third.
+pub(super) fn other_streams() -> Outcome {
+    let context = CudaContext::new(0)?;
+    let device = Device::from_cudarc(context.clone(), context.new_stream()?)?;
+    let (before, after) = (context.new_stream()?, context.new_stream()?);
+    let (zeros, ones) = (vec![0.0_f32; 1 << 24], vec![1.0_f32; 1 << 24]);
+    let mut input = before.clone_htod(&zeros)?;
+    let mut output = after.alloc_zeros::<f32>(1)?;
+    for round in 0..20 {
+        before.memcpy_htod(&ones, &mut input)?;
+        sum()?.launch(&device, &input, &mut output)?;
+        after.memset_zeros(&mut input)?;
+        let got = after.clone_dtoh(&output)?;
+        ensure(got == [(1 << 24) as f32], || format!("round {round}: {got:?}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn per_thread_stream() -> Outcome {
+    let context = CudaContext::new(0)?;
+    let error = Device::from_cudarc(context.clone(), context.per_thread_stream());
+    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+}
+
+/// A thread that has never called the driver frees; nothing leaks and nothing fails later.
+pub(super) fn dropped_elsewhere() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    for _ in 0..200 {
+        let buffer = gpu.alloc(1 << 28)?;
+        std::thread::spawn(move || drop(buffer)).join().map_err(|_| "a thread panicked")?;
+    }
+    Ok(gpu.synchronize()?)
+}
