@@ -23,6 +23,18 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Whether an epoch of an agent is known to be over. A thread knows more of itself.
+    #[inline]
+    pub(super) fn covers(&self, agent: u32, epoch: u32) -> bool {
+        self.agents[agent as usize] >= epoch
+    }
+
+    /// As [`Seen::covers`] for all agents of a row.
+    #[inline]
+    pub(super) fn covers_row(&self, row: usize, epoch: u32) -> bool {
+        self.rows[row] >= epoch
+    }
+
     fn new(agents: Vec<u32>) -> Self {
         let least = |row: &[u32]| row.iter().copied().fold(u32::MAX, u32::min);
         Self {
@@ -90,11 +102,6 @@ impl Clocks {
         self.own[thread]
     }
 
-    /// The clock that all lanes of a warp share, if they do.
-    pub(super) fn common(&self, warp: u32) -> Option<u32> {
-        self.alike[warp as usize].then(|| self.own[warp as usize * WARP])
-    }
-
     /// The group that a copy issued now belongs to.
     pub(super) fn open_group(&self, thread: usize) -> u32 {
         self.committed[thread] + 1
@@ -117,19 +124,11 @@ impl Clocks {
         }
     }
 
-    /// As [`Clocks::ordered`] for all lanes of a warp; `false` may also mean that it takes a closer
-    /// look.
+    /// What all lanes of a warp have seen and their clock, where these are the same in all.
     #[inline]
-    pub(super) fn surely(&self, warp: u32, agent: usize, epoch: u32) -> bool {
-        let warp = warp as usize;
-        self.alike[warp] && self.seen[warp * WARP].agents[agent] >= epoch
-    }
-
-    /// As [`Clocks::surely`] for all agents of a row.
-    #[inline]
-    pub(super) fn surely_row(&self, warp: u32, row: usize, epoch: u32) -> bool {
-        let warp = warp as usize;
-        self.alike[warp] && self.seen[warp * WARP].rows[row] >= epoch
+    pub(super) fn common(&self, warp: u32) -> Option<(&Seen, u32)> {
+        let first = warp as usize * WARP;
+        self.alike[warp as usize].then(|| (&*self.seen[first], self.own[first]))
     }
 
     /// [`Clocks::join`] of all threads.

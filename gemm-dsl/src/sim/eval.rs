@@ -209,7 +209,7 @@ impl Machine<'_> {
                 let a = self.lane(&operands[0], regs, mask, &mut a)?;
                 let b = self.lane(&operands[1], regs, mask, &mut b)?;
                 let c = self.lane(&operands[2], regs, mask, &mut c)?;
-                fma(self.arch, a, b, c, out);
+                *out = fma(self.arch, a, b, c);
             }
             Lane::Function(function, operands) => {
                 let mut values = [Lanes::ZERO; 3];

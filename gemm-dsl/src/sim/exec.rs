@@ -71,14 +71,8 @@ impl Warp {
                             machine.ready(slot, regs, mask)?;
                         }
                     }
-                    let mut value = Lanes::ZERO;
-                    fma(
-                        machine.arch,
-                        &regs.lanes[a],
-                        &regs.lanes[b],
-                        &regs.lanes[c],
-                        &mut value,
-                    );
+                    let (x, y, z) = (&regs.lanes[a], &regs.lanes[b], &regs.lanes[c]);
+                    let value = fma(machine.arch, x, y, z);
                     set(regs, *target, &value, mask);
                 }
                 Op::SetScalar(slot, scalar) => {

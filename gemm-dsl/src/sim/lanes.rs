@@ -77,16 +77,20 @@ pub(super) fn blend<T: Copy>(target: &mut [T; WARP], value: &[T; WARP], mask: u3
 
 /// `a * b + c`, rounded once, by the machine's own instruction where it has one.
 #[inline]
-pub(super) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes, out: &mut Lanes) {
+pub(super) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
+    // The result is a local of the closure: the compiler then knows that it overlaps no operand.
     arch.dispatch(
         #[inline(always)]
         || {
+            let (a, b, c) = (&a.0, &b.0, &c.0);
+            let mut out = Lanes::ZERO;
             for lane in 0..WARP {
-                let [a, b, c] = [a, b, c].map(|v| f32::from_bits(v.0[lane]));
+                let [a, b, c] = [a[lane], b[lane], c[lane]].map(f32::from_bits);
                 out.0[lane] = canonical(a.mul_add(b, c)).to_bits();
             }
+            out
         },
-    );
+    )
 }
 
 /// An arithmetic operator on `F32`; the other operators do not apply to it.

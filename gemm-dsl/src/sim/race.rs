@@ -11,8 +11,8 @@ use super::error::{Earlier, FaultKind};
 use super::grid_race::{GridRace, Touch};
 use super::lanes::{WARP, lanes_of};
 use super::launch::Launch;
-use super::observe::{Observer, Request, Stopped, Sync, stop};
-use super::shadow::{PAGE, Shadow};
+use super::observe::{Kind, Observer, Request, Stopped, Sync, stop};
+use super::shadow::{PAGE, Reads, Shadow, Word};
 use crate::ir::{Scope, Space};
 use std::collections::HashMap;
 
@@ -34,6 +34,8 @@ pub(super) struct Race<'l> {
 /// An access that is not ordered after an earlier one.
 struct Conflict {
     lane: u32,
+    /// The word, counted from the first of the access.
+    offset: u32,
     agent: u32,
     epoch: u32,
     wrote: bool,
@@ -101,7 +103,7 @@ impl<'l> Race<'l> {
 
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> Stopped {
-        let place = request.region.element(word.into());
+        let place = request.region.element((word + conflict.offset).into());
         let earlier = self.earlier(conflict.agent, conflict.wrote);
         let (issuer, by_copy) = self.clocks.thread_of(conflict.agent);
         let in_flight = by_copy && !self.clocks.has_awaited(issuer, conflict.epoch);
@@ -119,7 +121,8 @@ impl<'l> Race<'l> {
     }
 }
 
-/// Checks and records the access of some lanes to one word.
+/// Checks and records an access to words of one shadow: for the words of one group of lanes, `at`
+/// is where the first is found.
 #[inline]
 fn check(
     clocks: &Clocks,
@@ -128,102 +131,132 @@ fn check(
     request: &Request<'_>,
     lanes: u32,
 ) -> Result<(), Conflict> {
-    let warp = request.warp;
-    let first = warp as usize * WARP;
-    let word = shadow.words[at];
-    if word.epoch > 0 && !clocks.surely(warp, word.agent as usize, word.epoch) {
-        let behind =
-            lanes_of(lanes).find(|l| !clocks.ordered(first + l, word.agent as usize, word.epoch));
-        if let Some(lane) = behind {
-            return Err(Conflict {
-                lane: lane as u32,
-                agent: word.agent,
-                epoch: word.epoch,
-                wrote: true,
-            });
+    let width = request.width as usize;
+    if request.kind == Kind::Read
+        && let Some((seen, epoch)) = clocks.common(request.warp)
+    {
+        // Most accesses are of this kind and are ordered for all lanes alike.
+        let row = clocks.thread_row(request.warp);
+        let ordered = |word: &Word| seen.covers(word.agent, word.epoch);
+        let read = Reads { epoch, lanes };
+        if shadow.read(at, width, row, read, ordered).is_ok() {
+            return Ok(());
         }
     }
-    if !request.kind.writes() {
-        record_read(clocks, shadow, at, request, lanes);
-        return Ok(());
-    }
-    let mut rows = word.readers;
-    while rows != 0 {
-        let row = rows.trailing_zeros() as usize;
-        rows &= rows - 1;
-        check_reads(clocks, shadow, at, row, warp, lanes)?;
-    }
-    let row = match request.kind.by_copy() {
-        true => clocks.copy_row(warp),
-        false => clocks.thread_row(warp),
-    };
-    let lane = lanes.trailing_zeros() as usize;
-    let epoch = match request.kind.by_copy() {
-        true => clocks.open_group(first + lane),
-        false => clocks.now(first + lane),
-    };
-    let agent = (row * WARP + lane) as u32;
-    shadow.write(at, agent, epoch);
-    // Two lanes that write one word in one statement are not ordered either.
-    let others = lanes & (lanes - 1);
-    if others != 0 {
-        return Err(Conflict {
-            lane: others.trailing_zeros(),
-            agent,
-            epoch,
-            wrote: true,
-        });
+    for offset in 0..width {
+        let place = Place {
+            clocks,
+            at: at + offset,
+            offset: offset as u32,
+            warp: request.warp,
+            lanes,
+        };
+        place.ordered_after_write(shadow)?;
+        if request.kind.writes() {
+            place.ordered_after_reads(shadow)?;
+            place.write(shadow, request.kind.by_copy())?;
+        } else {
+            place.read(shadow, request.kind.by_copy());
+        }
     }
     Ok(())
 }
 
-fn check_reads(
-    clocks: &Clocks,
-    shadow: &mut Shadow,
+/// One word and the lanes of a warp that access it.
+struct Place<'a> {
+    clocks: &'a Clocks,
     at: usize,
-    row: usize,
+    offset: u32,
     warp: u32,
     lanes: u32,
-) -> Result<(), Conflict> {
-    let (newest, older) = shadow.reads_of(at, row);
-    if older.is_empty() && clocks.surely_row(warp, row, newest.epoch) {
-        return Ok(());
-    }
-    for reads in std::iter::once(&newest).chain(older) {
-        for reader in lanes_of(reads.lanes) {
-            let agent = row * WARP + reader;
-            let first = warp as usize * WARP;
-            let behind = lanes_of(lanes).find(|l| !clocks.ordered(first + l, agent, reads.epoch));
-            if let Some(lane) = behind {
-                return Err(Conflict {
-                    lane: lane as u32,
-                    agent: agent as u32,
-                    epoch: reads.epoch,
-                    wrote: false,
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
-#[inline]
-fn record_read(clocks: &Clocks, shadow: &mut Shadow, at: usize, request: &Request<'_>, lanes: u32) {
-    let warp = request.warp;
-    let first = warp as usize * WARP;
-    if request.kind.by_copy() {
-        let row = clocks.copy_row(warp);
-        for lane in lanes_of(lanes) {
-            shadow.read(at, row, clocks.open_group(first + lane), 1 << lane);
-        }
-        return;
+impl Place<'_> {
+    fn thread(&self, lane: usize) -> usize {
+        self.warp as usize * WARP + lane
     }
-    let row = clocks.thread_row(warp);
-    if let Some(epoch) = clocks.common(warp) {
-        shadow.read(at, row, epoch, lanes);
-    } else {
-        for lane in lanes_of(lanes) {
-            shadow.read(at, row, clocks.now(first + lane), 1 << lane);
+
+    /// Fails if a lane does not come after an epoch of an agent.
+    fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
+        let ordered = |lane| {
+            self.clocks
+                .ordered(self.thread(lane), agent as usize, epoch)
+        };
+        match lanes_of(self.lanes).find(|&lane| !ordered(lane)) {
+            None => Ok(()),
+            Some(lane) => Err(self.conflict(lane as u32, agent, epoch, wrote)),
+        }
+    }
+
+    fn conflict(&self, lane: u32, agent: u32, epoch: u32, wrote: bool) -> Conflict {
+        Conflict {
+            lane,
+            offset: self.offset,
+            agent,
+            epoch,
+            wrote,
+        }
+    }
+
+    fn ordered_after_write(&self, shadow: &Shadow) -> Result<(), Conflict> {
+        let word = shadow.words[self.at];
+        match self.clocks.common(self.warp) {
+            Some((seen, _)) if seen.covers(word.agent, word.epoch) => Ok(()),
+            _ if word.epoch == 0 => Ok(()),
+            _ => self.ordered_after(word.agent, word.epoch, true),
+        }
+    }
+
+    fn ordered_after_reads(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
+        let mut rows = shadow.words[self.at].readers;
+        while rows != 0 {
+            let row = rows.trailing_zeros() as usize;
+            rows &= rows - 1;
+            let (newest, older) = shadow.reads_of(self.at, row);
+            for reads in std::iter::once(&newest).chain(older) {
+                let common = self.clocks.common(self.warp);
+                if common.is_some_and(|(seen, _)| seen.covers_row(row, reads.epoch)) {
+                    continue;
+                }
+                for reader in lanes_of(reads.lanes) {
+                    let agent = row * WARP + reader;
+                    self.ordered_after(agent as u32, reads.epoch, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, shadow: &mut Shadow, by_copy: bool) {
+        for lane in lanes_of(self.lanes) {
+            let (row, epoch) = self.agent(lane, by_copy);
+            let lanes = 1 << lane;
+            // That it is ordered has been seen to.
+            _ = shadow.read(self.at, 1, row, Reads { epoch, lanes }, |_| true);
+        }
+    }
+
+    fn write(&self, shadow: &mut Shadow, by_copy: bool) -> Result<(), Conflict> {
+        let lane = self.lanes.trailing_zeros() as usize;
+        let (row, epoch) = self.agent(lane, by_copy);
+        let agent = (row * WARP + lane) as u32;
+        shadow.write(self.at, agent, epoch);
+        // Two lanes that write one word in one statement are not ordered either.
+        match self.lanes & (self.lanes - 1) {
+            0 => Ok(()),
+            others => Err(self.conflict(others.trailing_zeros(), agent, epoch, true)),
+        }
+    }
+
+    /// The row and the epoch of the agent that accesses for a lane.
+    fn agent(&self, lane: usize, by_copy: bool) -> (usize, u32) {
+        let thread = self.thread(lane);
+        match by_copy {
+            true => (
+                self.clocks.copy_row(self.warp),
+                self.clocks.open_group(thread),
+            ),
+            false => (self.clocks.thread_row(self.warp), self.clocks.now(thread)),
         }
     }
 }
@@ -245,20 +278,22 @@ impl Observer for Race<'_> {
             Space::Register => {}
             Space::Shared => {
                 for &(word, lanes) in request.groups.as_slice() {
-                    for word in word..word + request.width {
-                        let at = (request.region.base + word) as usize;
-                        check(&self.clocks, &mut self.shared, at, request, lanes)
-                            .map_err(|c| self.report(request, word, &c))?;
-                    }
+                    let at = (request.region.base + word) as usize;
+                    check(&self.clocks, &mut self.shared, at, request, lanes)
+                        .map_err(|c| self.report(request, word, &c))?;
                 }
             }
             Space::Global if self.grid.watches(request.buffer) => {
                 for &(word, lanes) in request.groups.as_slice() {
                     for word in word..word + request.width {
                         let at = self.global_word(request.buffer, word);
-                        check(&self.clocks, &mut self.global, at, request, lanes)
-                            .map_err(|c| self.report(request, word, &c))?;
-                        self.touch(request, word, lanes);
+                        let request = Request {
+                            width: 1,
+                            ..*request
+                        };
+                        check(&self.clocks, &mut self.global, at, &request, lanes)
+                            .map_err(|c| self.report(&request, word, &c))?;
+                        self.touch(&request, word, lanes);
                     }
                 }
             }

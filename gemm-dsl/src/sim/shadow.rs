@@ -28,7 +28,7 @@ pub(super) struct Reads {
 pub(super) struct Shadow {
     rows: usize,
     pub(super) words: Vec<Word>,
-    /// For each page, where its reads are.
+    /// For each page, where its reads start.
     read_pages: Vec<u32>,
     /// Of each word and row the newest reads.
     reads: Vec<Reads>,
@@ -64,47 +64,85 @@ impl Shadow {
         self.read_pages.len() as u32 - 1
     }
 
-    fn reads_at(&mut self, word: usize, row: usize) -> &mut Reads {
-        let page = &mut self.read_pages[word / PAGE];
-        if *page == NO_READS {
-            let size = self.rows * PAGE;
-            *page = (self.reads.len() / size) as u32;
-            self.reads.resize(self.reads.len() + size, Reads::default());
-        }
-        &mut self.reads[(*page as usize * self.rows + row) * PAGE + word % PAGE]
+    /// Where the newest reads of a word by a row are. Those of the rest of its page follow.
+    #[inline]
+    fn reads_at(&mut self, word: usize, row: usize) -> usize {
+        let start = match self.read_pages[word / PAGE] {
+            NO_READS => self.add_reads(word / PAGE),
+            start => start,
+        };
+        start as usize + row * PAGE + word % PAGE
     }
 
-    /// Records a read.
+    #[cold]
+    fn add_reads(&mut self, page: usize) -> u32 {
+        let start = self.reads.len();
+        self.reads
+            .resize(start + self.rows * PAGE, Reads::default());
+        self.read_pages[page] = start as u32;
+        start as u32
+    }
+
+    /// Records a read of `width` words of one page. `ordered` says whether it comes after a write;
+    /// where it does not, nothing is recorded and the number of that word is returned.
     #[inline]
-    pub(super) fn read(&mut self, word: usize, row: usize, epoch: u32, lanes: u32) {
-        let known = self.words[word].readers >> row & 1 == 1;
-        self.words[word].readers |= 1 << row;
-        let reads = self.reads_at(word, row);
-        if !known {
-            *reads = Reads { epoch, lanes };
-        } else if reads.epoch == epoch {
-            reads.lanes |= lanes;
-        } else {
-            let left = Reads {
-                epoch: reads.epoch,
-                lanes: reads.lanes & !lanes,
-            };
-            *reads = Reads { epoch, lanes };
-            let key = (word as u32, row as u32);
-            if let Some(older) = self.older.get_mut(&key) {
-                // A later read by the same lane stands for its earlier ones.
-                older.iter_mut().for_each(|r| r.lanes &= !lanes);
-                older.retain(|r| r.lanes != 0);
+    pub(super) fn read(
+        &mut self,
+        word: usize,
+        width: usize,
+        row: usize,
+        read: Reads,
+        ordered: impl Fn(&Word) -> bool,
+    ) -> Result<(), usize> {
+        let at = self.reads_at(word, row);
+        let entries = &mut self.words[word..word + width];
+        if let Some(early) = entries.iter().position(|w| !ordered(w)) {
+            return Err(early);
+        }
+        let newest = &mut self.reads[at..at + width];
+        let mut mixed = false;
+        for (entry, newest) in entries.iter_mut().zip(newest) {
+            let known = entry.readers >> row & 1 == 1;
+            entry.readers |= 1 << row;
+            if !known {
+                *newest = read;
+            } else if newest.epoch == read.epoch {
+                newest.lanes |= read.lanes;
+            } else {
+                mixed = true;
             }
-            if left.lanes != 0 {
-                self.older.entry(key).or_default().push(left);
-            }
+        }
+        if mixed {
+            (word..word + width).for_each(|word| self.supersede(word, row, read));
+        }
+        Ok(())
+    }
+
+    /// Records a read in another epoch than the newest ones.
+    fn supersede(&mut self, word: usize, row: usize, read: Reads) {
+        let at = self.reads_at(word, row);
+        let newest = &mut self.reads[at];
+        if newest.epoch == read.epoch {
+            return;
+        }
+        let mut left = *newest;
+        *newest = read;
+        left.lanes &= !read.lanes;
+        let key = (word as u32, row as u32);
+        if let Some(older) = self.older.get_mut(&key) {
+            // A later read by the same lane stands for its earlier ones.
+            older.iter_mut().for_each(|r| r.lanes &= !read.lanes);
+            older.retain(|r| r.lanes != 0);
+        }
+        if left.lanes != 0 {
+            self.older.entry(key).or_default().push(left);
         }
     }
 
     /// The reads of a word by a row since the last write.
     pub(super) fn reads_of(&mut self, word: usize, row: usize) -> (Reads, &[Reads]) {
-        let newest = *self.reads_at(word, row);
+        let at = self.reads_at(word, row);
+        let newest = self.reads[at];
         let older = self.older.get(&(word as u32, row as u32));
         (newest, older.map_or(&[], Vec::as_slice))
     }

@@ -1,0 +1,110 @@
+//! Barriers and warp-wide intrinsics that not everybody reaches.
+
+use super::*;
+use crate::ir::{Intrinsic, Scope, Step, Stmt, Unroll};
+
+fn guarded(threads: u32, below: i32, scope: Scope) -> Bench {
+    let mut b = bench(threads, 1, [1, 1]);
+    b.k.if_(tid().lt(below), |k| k.push(Stmt::Barrier(scope)));
+    b
+}
+
+#[test]
+fn a_barrier_under_divergence() {
+    for scope in [Scope::Block, Scope::Warp] {
+        assert!(guarded(64, 64, scope).run().is_ok());
+        let fault = guarded(64, 40, scope).fault();
+        let expected = FaultKind::DivergentBarrier { scope, absent: 24 };
+        assert_eq!(fault.kind, expected);
+        assert_eq!(fault.thread, (32, 0));
+    }
+    // The lanes that a partial warp lacks are not missing.
+    assert!(guarded(40, 40, Scope::Block).run().is_ok());
+    assert!(guarded(40, 40, Scope::Warp).run().is_ok());
+}
+
+#[test]
+fn a_warp_barrier_is_of_each_warp_alone() {
+    assert!(guarded(64, 32, Scope::Warp).run().is_ok());
+}
+
+#[test]
+fn a_warp_that_has_left() {
+    let fault = guarded(96, 32, Scope::Block).fault();
+    assert_eq!(fault.kind, FaultKind::BarrierAfterExit { exited: 64 });
+    assert_eq!(fault.thread, (0, 0));
+    let mut b = bench(64, 1, [1, 1]);
+    b.k.if_(tid().ge(32), |k| k.barrier());
+    let fault = b.fault();
+    assert_eq!(fault.kind, FaultKind::BarrierAfterExit { exited: 32 });
+    assert_eq!(fault.thread, (32, 0));
+}
+
+#[test]
+fn warps_at_two_barriers() {
+    let mut b = bench(64, 1, [1, 1]);
+    b.k.if_else(tid().lt(32), |k| k.barrier(), |k| k.barrier());
+    assert!(matches!(b.kind(), FaultKind::BarrierMismatch { .. }));
+}
+
+/// A loop whose trip count differs between lanes, with a barrier in it.
+#[test]
+fn a_barrier_in_a_divergent_loop() {
+    let kernel = |trips: Expr| {
+        let mut b = bench(32, 1, [1, 1]);
+        let test = |i| Expr::from(i).lt(trips);
+        b.k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| {
+            k.barrier()
+        });
+        b
+    };
+    assert!(kernel(tid() - tid() + 3).run().is_ok());
+    let kind = kernel(tid() % 4 + 1).kind();
+    assert!(
+        matches!(kind, FaultKind::DivergentBarrier { absent: 8, .. }),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn a_shuffle_under_divergence() {
+    let kernel = |below: i32| {
+        let mut b = bench(64, 1, [64, 64]);
+        let (input, output) = (b.input, b.output);
+        b.k.if_(tid().lt(below), |k| {
+            let shuffled = vec![load(input, tid()), 1.into()];
+            k.store(
+                at(output, tid()),
+                Expr::Call(Intrinsic::ShuffleDown, shuffled),
+            );
+        });
+        b
+    };
+    assert!(kernel(64).run().is_ok());
+    assert!(kernel(32).run().is_ok());
+    let fault = kernel(33).fault();
+    let intrinsic = "__shfl_down_sync";
+    assert_eq!(
+        fault.kind,
+        FaultKind::DivergentIntrinsic {
+            intrinsic,
+            absent: 31
+        }
+    );
+    assert_eq!(fault.thread, (32, 0));
+}
+
+#[test]
+fn a_shuffle_from_a_lane_that_does_not_exist() {
+    let kernel = |threads: u32, delta: i32| {
+        let mut b = bench(threads, 1, [64, 64]);
+        let value = vec![b.read(tid()), delta.into()];
+        b.write(tid(), Expr::Call(Intrinsic::ShuffleDown, value));
+        b
+    };
+    assert!(kernel(32, 31).run().is_ok());
+    for (threads, delta) in [(20, 4), (32, 32), (32, -1)] {
+        let kind = kernel(threads, delta).kind();
+        assert_eq!(kind, FaultKind::ShuffleSource { delta });
+    }
+}

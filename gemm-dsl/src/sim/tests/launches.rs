@@ -1,0 +1,165 @@
+//! Arguments, grids and requirements.
+
+use super::*;
+use crate::ir::{Extent, HostError, Requirement, Ty};
+
+/// Copies `n` elements, `per` a block, with one thread a block doing nothing beyond.
+fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
+    let mut k = KernelBuilder::new("copy");
+    let input = k.global("in", Operand::Input(0));
+    let output = k.global("out", Operand::Output(0));
+    let n = k.extent("n", Ty::I32, Extent::Length);
+    for buffer in [input, output] {
+        k.shape(buffer, [n.into()], []);
+    }
+    k.geometry(Geometry {
+        block: (32, 2),
+        grid: [Expr::from(n).div_ceil(64).wide(), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
+    let index = Expr::from(Special::BlockX) * 64 + Expr::from(Special::ThreadY) * 32 + tid();
+    let i = k.let_("i", index);
+    k.if_(Expr::from(i).lt(n), |k| {
+        k.store(at(output, i), load(input, i))
+    });
+    requires.iter().for_each(|r| k.require(r.clone()));
+    k.finish().expect("valid")
+}
+
+fn scalar_n() -> crate::ir::Scalar {
+    crate::ir::Scalar {
+        param: 2,
+        ty: Ty::I32,
+    }
+}
+
+#[test]
+fn every_length_works() {
+    let kernel = copy_kernel(&[]);
+    for n in [0, 1, 31, 32, 33, 64, 65, 1000] {
+        let input: Vec<f32> = (0..n).map(|i| i as f32 + 0.5).collect();
+        let buffers = [Buffer::from_f32(&input), Buffer::zeros(n)];
+        let counters = launch(&kernel, &buffers, &[n as u64]).expect("the kernel is right");
+        assert_eq!(buffers[1].to_vec(), input);
+        assert_eq!(counters.blocks, n.div_ceil(64) as u64);
+        assert_eq!(n == 0, counters == Counters::default());
+    }
+}
+
+#[test]
+fn wrong_arguments() {
+    let kernel = copy_kernel(&[]);
+    let two = || [Buffer::zeros(4), Buffer::zeros(4)];
+    let run = |buffers: &[Buffer], scalars: &[u64]| launch(&kernel, buffers, scalars);
+    assert!(matches!(
+        run(&two()[..1], &[4]),
+        Err(SimError::BufferCount {
+            expected: 2,
+            given: 1,
+            ..
+        })
+    ));
+    assert!(matches!(
+        run(&two(), &[]),
+        Err(SimError::ScalarCount {
+            expected: 1,
+            given: 0,
+            ..
+        })
+    ));
+    assert!(matches!(
+        run(&two(), &[1 << 31]),
+        Err(SimError::ScalarRange { ty: Ty::I32, .. })
+    ));
+    let memory = Buffer::zeros(8);
+    let overlapping = |offset| [memory.clone(), memory.view(offset, 4).expect("inside")];
+    let part = |offset| {
+        let [_, out] = overlapping(offset);
+        [memory.view(0, 4).expect("inside"), out]
+    };
+    assert!(matches!(run(&part(3), &[4]), Err(SimError::Overlap { .. })));
+    assert!(run(&part(4), &[4]).is_ok());
+}
+
+#[test]
+fn wrong_grids() {
+    let with_grid = |grid: [Expr; 2]| {
+        let mut kernel = copy_kernel(&[]).into_inner();
+        kernel.geometry.grid = grid;
+        let kernel = VerifiedKernel::new(kernel).expect("valid");
+        launch(&kernel, &[Buffer::zeros(0), Buffer::zeros(0)], &[0])
+    };
+    let zero = with_grid([Expr::U64(0), Expr::U64(7)]);
+    assert_eq!(zero, Ok(Counters::default()));
+    let large = with_grid([Expr::U64(1), Expr::U64(65536)]);
+    assert!(matches!(
+        large,
+        Err(SimError::ExtentRange { limit: 65535, .. })
+    ));
+    let many = with_grid([Expr::U64(i32::MAX as u64), Expr::U64(65535)]);
+    assert!(matches!(many, Err(SimError::ExtentRange { .. })));
+    let by_zero = with_grid([Expr::U64(1) / Expr::from(scalar_n()), Expr::U64(1)]);
+    assert!(matches!(
+        by_zero,
+        Err(SimError::Extent {
+            reason: HostError::Overflow,
+            ..
+        })
+    ));
+    let negative = with_grid([Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1)]);
+    assert!(matches!(
+        negative,
+        Err(SimError::ExtentRange { value: -1, .. })
+    ));
+}
+
+#[test]
+fn requirements() {
+    let kernel = copy_kernel(&[
+        Requirement::Aligned {
+            operand: Operand::Input(0),
+            bytes: 16,
+        },
+        Requirement::Multiple {
+            scalar: scalar_n(),
+            of: 4,
+        },
+    ]);
+    let memory = Buffer::zeros(64);
+    let run = |offset, n: usize| {
+        let input = memory.view(offset, n).expect("inside");
+        launch(&kernel, &[input, Buffer::zeros(n)], &[n as u64])
+    };
+    assert!(run(0, 8).is_ok());
+    assert!(run(4, 8).is_ok());
+    assert!(matches!(
+        run(1, 8),
+        Err(SimError::BaseAlignment {
+            offset: 4,
+            bytes: 16,
+            ..
+        })
+    ));
+    assert!(matches!(
+        run(0, 6),
+        Err(SimError::NotMultiple {
+            value: 6,
+            of: 4,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn views() {
+    let memory = Buffer::from_f32(&[1.0, 2.0, 3.0, 4.0]);
+    let view = memory
+        .view(1, 3)
+        .and_then(|v| v.view(1, 2))
+        .expect("inside");
+    assert_eq!(view.to_vec(), [3.0, 4.0]);
+    assert!(memory.view(2, 3).is_none() && memory.view(usize::MAX, 2).is_none());
+    assert!(view.copy_from(&[7.0]) && !view.copy_from(&[0.0; 3]));
+    assert_eq!(memory.to_vec(), [1.0, 2.0, 7.0, 4.0]);
+    assert!(memory.view(4, 0).is_some_and(|v| v.is_empty()));
+}
