@@ -1,9 +1,11 @@
 //! Compilation through NVRTC, which needs no GPU. Without NVRTC the tests that need it are ignored.
 
-use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::{Error, ReduceKernel, SgemmKernel, SgemmSpec, reduce_kernel};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::{Command, ExitCode};
+
+const SUM: ReduceKernel = reduce_kernel!(items: 4, float4, shuffle);
 
 /// Set in the process that looks for NVRTC where there is none.
 const CHILD: &str = "GEMM_TEST_NVRTC_CHILD";
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Trial::test("a_missing_library_says_what_to_install", missing_library),
         Trial::test("a_broken_library_is_reported", broken_library),
         needs_nvrtc("compiles_for_every_architecture", architectures),
+        needs_nvrtc("compiles_generated_kernels", generated),
         needs_nvrtc("reports_resources", resources),
         needs_nvrtc("an_error_shows_the_lines_of_the_source", error_lines),
         needs_nvrtc("an_unknown_architecture_is_an_error", unknown_architecture),
@@ -80,6 +83,15 @@ fn architectures() -> Result<(), Failed> {
     for arch in [Arch::sm(75), Arch::sm(80), Arch::sm(90), Arch::sm(90).specific(), Arch::sm(120)] {
         let compiled = compile::compile("scale", SCALE, arch, &Options::default())?;
         ensure(compiled.cubin.starts_with(b"\x7fELF"), || format!("{arch}: no cubin"))?;
+    }
+    Ok(())
+}
+
+fn generated() -> Result<(), Failed> {
+    let gemm = SgemmKernel::new("tile: 64x64x8, thread: 4x4, float4".parse::<SgemmSpec>()?)?;
+    for source in [SUM.source(), gemm.source()] {
+        let compiled = compile::compile("generated", source, Arch::sm(90), &Options::default())?;
+        ensure(compiled.resources()?.spill_stores == 0, || compiled.log)?;
     }
     Ok(())
 }

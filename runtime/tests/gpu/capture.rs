@@ -4,7 +4,8 @@ use super::{Outcome, ensure, sum};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::{Device, Error};
 
-const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+/// Other threads may go on allocating.
+const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 const LEN: usize = 1_000_000;
 
 /// Captures a launch of several passes and replays it on changed input.
