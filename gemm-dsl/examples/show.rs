@@ -41,12 +41,23 @@ fn main() {
                 k => panic!("{k}"),
             };
         }
-        let plan = match s.plan() { Ok(p) => p, Err(e) => { eprintln!("{line}: {e}"); continue } };
+        let plan = match s.plan() {
+            Ok(p) => p,
+            Err(e) => {
+                eprintln!("{line}: {e}");
+                continue;
+            }
+        };
         let p = gemm_dsl::lower::sgemm(&plan).unwrap();
         let k = &p.kernel;
         std::fs::write(format!("{dir}/{i:03}.cu"), gemm_dsl::cuda::source(k)).unwrap();
         let (bm, bn) = plan.block_tile();
         let dynamic = if k.shared_is_dynamic() { k.shared_bytes() } else { 0 };
-        writeln!(meta, "{i:03}|{}|{bm}|{bn}|{}|{}|{dynamic}|{}|{line}", k.name, k.geometry.block.0, k.geometry.block.1, s.pitched as u8).unwrap();
+        writeln!(
+            meta,
+            "{i:03}|{}|{bm}|{bn}|{}|{}|{dynamic}|{}|{line}",
+            k.name, k.geometry.block.0, k.geometry.block.1, s.pitched as u8
+        )
+        .unwrap();
     }
 }

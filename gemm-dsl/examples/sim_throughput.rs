@@ -26,18 +26,12 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
         k.shared(name, dims, Layout::row_major(2), "")
     };
     let (a_tile, b_tile) = (tile(&mut k, "As"), tile(&mut k, "Bs"));
-    k.geometry(Geometry {
-        block: (256, 1),
-        grid: [Expr::U64(16), Expr::U64(1)],
-        blocks_per_sm: 1,
-    });
+    k.geometry(Geometry { block: (256, 1), grid: [Expr::U64(16), Expr::U64(1)], blocks_per_sm: 1 });
     let row = k.let_("row", thread() / 16 * 4);
     let col = k.let_("col", thread() % 16 * 4);
     let acc = k.registers("acc", [8.into(), 8.into()], "");
     k.unrolled("m", 8, |k, m| {
-        k.unrolled("n", 8, |k, n| {
-            k.store(Access::new(acc, [m.into(), n.into()]), 0.0)
-        });
+        k.unrolled("n", 8, |k, n| k.store(Access::new(acc, [m.into(), n.into()]), 0.0));
     });
     k.unrolled("i", 4, |k, i| {
         let at = [(i * 256 + thread()) / 128, thread() % 128];
@@ -73,10 +67,7 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
         k.unrolled("n", 8, |k, n| {
             let block = Expr::from(Special::BlockX);
             let at = ((block * 64 + m * 8 + n) * 256 + thread()).wide();
-            k.store(
-                Access::new(c, [at]),
-                Access::new(acc, [m.into(), n.into()]).load(),
-            );
+            k.store(Access::new(c, [at]), Access::new(acc, [m.into(), n.into()]).load());
         });
     });
     k.finish()
@@ -101,19 +92,12 @@ fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     k.store(at(thread()), element.load());
     k.barrier();
     let going = |s| Expr::from(s).gt(0);
-    k.loop_(
-        "s",
-        128,
-        going,
-        Step::Div(2.into()),
-        Unroll::Auto,
-        |k, s| {
-            k.if_(thread().lt(s), |k| {
-                k.store(at(thread()), at(thread()).load() + at(thread() + s).load());
-            });
-            k.barrier();
-        },
-    );
+    k.loop_("s", 128, going, Step::Div(2.into()), Unroll::Auto, |k, s| {
+        k.if_(thread().lt(s), |k| {
+            k.store(at(thread()), at(thread()).load() + at(thread() + s).load());
+        });
+        k.barrier();
+    });
     k.if_(thread().equals(0), |k| {
         k.store(Access::new(out, [block.wide()]), at(0.into()).load());
     });
@@ -126,9 +110,7 @@ fn report(name: &str, run: impl Fn() -> Result<Counters, SimError>) -> Result<()
     let counters = run()?;
     let seconds = start.elapsed().as_secs_f64();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = std::env::var("RAYON_NUM_THREADS")
-        .ok()
-        .and_then(|n| n.parse().ok());
+    let threads = std::env::var("RAYON_NUM_THREADS").ok().and_then(|n| n.parse().ok());
     let cores = threads.unwrap_or(cores) as f64;
     let per_core = |n: u64| n as f64 / seconds / cores / 1e6;
     println!(
@@ -143,15 +125,11 @@ fn report(name: &str, run: impl Fn() -> Result<Counters, SimError>) -> Result<()
 fn main() -> Result<(), Box<dyn Error>> {
     let kernel = product(100)?;
     let c = Buffer::zeros(64 * 256 * 16);
-    report("shared-memory product", || {
-        launch(&kernel, std::slice::from_ref(&c), &[])
-    })?;
+    report("shared-memory product", || launch(&kernel, std::slice::from_ref(&c), &[]))?;
     let blocks = 4096;
     let kernel = tree(blocks)?;
-    let buffers = [
-        Buffer::from_f32(&vec![1.0; 256 * blocks as usize]),
-        Buffer::zeros(blocks as usize),
-    ];
+    let buffers =
+        [Buffer::from_f32(&vec![1.0; 256 * blocks as usize]), Buffer::zeros(blocks as usize)];
     report("shared-memory tree", || launch(&kernel, &buffers, &[]))?;
     Ok(())
 }

@@ -22,6 +22,10 @@ pub enum Intrinsic {
     CopyAsync4Guarded,
     /// As [`Intrinsic::CopyAsync16`], writing zeros where a predicate does not hold.
     CopyAsync16Guarded,
+    /// As [`Intrinsic::CopyAsync4`], doing nothing where a predicate does not hold.
+    CopyAsync4If,
+    /// As [`Intrinsic::CopyAsync16`], doing nothing where a predicate does not hold.
+    CopyAsync16If,
     /// Closes this thread's group of asynchronous copies.
     CopyCommit,
     /// Waits for this thread's groups of asynchronous copies.
@@ -148,7 +152,7 @@ __device__ __forceinline__ void copy_async_16(float* shared, const float* global
 ";
 
 const COPY_ASYNC_4_GUARDED: &str = "\
-// As above where `valid`; else writes a zero and reads nothing.
+// Asynchronous copy of 4 bytes where `valid`; else it writes a zero and reads nothing.
 __device__ __forceinline__ void copy_async_4_or_zero(float* shared, const float* global, bool valid)
 {
     const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
@@ -157,11 +161,33 @@ __device__ __forceinline__ void copy_async_4_or_zero(float* shared, const float*
 ";
 
 const COPY_ASYNC_16_GUARDED: &str = "\
-// As above where `valid`; else writes zeros and reads nothing.
+// Asynchronous copy of 16 bytes where `valid`; else it writes zeros and reads nothing.
 __device__ __forceinline__ void copy_async_16_or_zero(float* shared, const float* global, bool valid)
 {
     const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
     asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? 16 : 0) : \"memory\");
+}
+";
+
+const COPY_ASYNC_4_IF: &str = "\
+// Asynchronous copy of 4 bytes where `valid`, without a branch.
+__device__ __forceinline__ void copy_async_4_if(float* shared, const float* global, bool valid)
+{
+    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
+                 \"  @p cp.async.ca.shared.global [%0], [%1], 4; }\"
+                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
+}
+";
+
+const COPY_ASYNC_16_IF: &str = "\
+// Asynchronous copy of 16 bytes where `valid`, without a branch.
+__device__ __forceinline__ void copy_async_16_if(float* shared, const float* global, bool valid)
+{
+    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
+                 \"  @p cp.async.cg.shared.global [%0], [%1], 16; }\"
+                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
 }
 ";
 
@@ -205,6 +231,8 @@ impl Intrinsic {
             Intrinsic::CopyAsync16Guarded => {
                 copy_row("copy_async_16_or_zero", COPY_ASYNC_16_GUARDED)
             }
+            Intrinsic::CopyAsync4If => copy_row("copy_async_4_if", COPY_ASYNC_4_IF),
+            Intrinsic::CopyAsync16If => copy_row("copy_async_16_if", COPY_ASYNC_16_IF),
             Intrinsic::CopyCommit => copy_row("copy_commit", COPY_COMMIT),
             Intrinsic::CopyWait => copy_row("copy_wait", COPY_WAIT),
         }

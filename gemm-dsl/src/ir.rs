@@ -24,7 +24,8 @@
 //! The buffer's [`Layout`] alone says where that element lies: padding, transposition and pitch
 //! change no other code. A vector access covers four consecutive elements of the physically
 //! last dimension and is aligned to 16 bytes. An index outside the logical extents is an error even
-//! where it hits allocated memory. Shared memory starts uninitialised, and so do
+//! where it hits allocated memory. A pointer is an alias of a global buffer from a moving element on:
+//! an access through it is bounded by the allocation alone. Shared memory starts uninitialised, and so do
 //! register arrays unless their declaration says otherwise.
 //!
 //! **Ordering.** Accesses of two agents are ordered only through synchronisation: program order
@@ -213,9 +214,9 @@ pub enum Stmt {
         /// Its new value.
         value: Expr,
     },
-    /// Declares a register array, one per thread.
+    /// Declares a register array, or pointers, one per thread.
     Registers {
-        /// A buffer in [`Space::Register`], visible to the end of the enclosing block.
+        /// A buffer in [`Space::Register`] or with [`Layout::Pointer`], visible to the end of the enclosing block.
         buffer: BufferId,
         /// Whether its elements start as +0; else they start uninitialised.
         zeroed: bool,
@@ -246,8 +247,22 @@ pub enum Stmt {
         target: Access,
         /// The global source, of the same width.
         source: Access,
-        /// Where present and false, zeros are written and the source is not read.
-        guard: Option<Expr>,
+        /// Where present and false, the source is not read.
+        guard: Option<Guard>,
+    },
+    /// Sets a pointer to a place in the global buffer it points into.
+    Point {
+        /// The pointer.
+        pointer: PointerRef,
+        /// The place, one element wide.
+        at: Access,
+    },
+    /// Moves a pointer forward.
+    Advance {
+        /// The pointer.
+        pointer: PointerRef,
+        /// The distance in elements, not negative.
+        by: Expr,
     },
     /// Closes the group of the asynchronous copies this thread has issued since the last one.
     CopyCommit,
@@ -258,6 +273,24 @@ pub enum Stmt {
     },
     /// A line of commentary, without the comment marks.
     Comment(String),
+}
+
+/// The condition of an asynchronous copy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guard {
+    /// Where it holds, the copy is made.
+    pub cond: Expr,
+    /// Whether zeros are written where it does not hold; else the copy is skipped.
+    pub or_zero: bool,
+}
+
+/// A pointer: a buffer with [`Layout::Pointer`], and which of an array of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointerRef {
+    /// The buffer that stands for the pointers.
+    pub buffer: BufferId,
+    /// One expression for each extent of the array; none for a single pointer.
+    pub index: Vec<Expr>,
 }
 
 /// The threads that take part in a barrier.

@@ -36,10 +36,10 @@ mod lower;
 mod machine;
 mod memory;
 mod observe;
+mod pointer;
 mod race;
 mod region;
 mod shadow;
-mod statement;
 #[cfg(test)]
 mod tests;
 mod traffic;

@@ -115,6 +115,10 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
             let index = order.iter().filter_map(|&d| access.index.get(d));
             index.fold(buffer.name.clone(), |place, e| format!("{place}[{}]", text(k, e)))
         }
+        Layout::Pointer { .. } => {
+            let index = access.index.iter();
+            index.fold(buffer.name.clone(), |place, e| format!("{place}[{}]", text(k, e)))
+        }
         Layout::Strided { strides } => {
             let mut offset: Option<Expr> = None;
             for (d, index) in access.index.iter().enumerate() {

@@ -2,7 +2,9 @@
 
 use super::expr::{self, STORE4, element, text};
 use super::{Printer, WIDTH};
-use crate::ir::{Access, Buffer, Expr, Kernel, Loop, Scope, Space, Step, Stmt, Unroll};
+use crate::ir::{
+    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll,
+};
 
 /// A block. A comment opens a phase, so an empty line goes before it.
 pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
@@ -35,6 +37,8 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::Store { .. }
         | Stmt::Barrier(_)
         | Stmt::CopyAsync { .. }
+        | Stmt::Point { .. }
+        | Stmt::Advance { .. }
         | Stmt::CopyCommit
         | Stmt::CopyWait { .. } => {
             let line = simple(k, stmt);
@@ -69,15 +73,23 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             match guard {
                 None => format!("copy_async_{width}(&{target}, &{source});"),
                 Some(guard) => {
-                    let guard = text(k, guard);
-                    format!("copy_async_{width}_or_zero(&{target}, &{source}, {guard});")
+                    let how = if guard.or_zero { "or_zero" } else { "if" };
+                    let cond = text(k, &guard.cond);
+                    format!("copy_async_{width}_{how}(&{target}, &{source}, {cond});")
                 }
             }
         }
+        Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
+        Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
         Stmt::CopyCommit => "copy_commit();".into(),
         Stmt::CopyWait { pending } => format!("copy_wait<{pending}>();"),
         Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => String::new(),
     }
+}
+
+fn pointer(k: &Kernel, p: &PointerRef) -> String {
+    let name = k.buffers.get(p.buffer.0).map_or("", |b| b.name.as_str());
+    p.index.iter().fold(name.to_owned(), |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 /// `place = value;`, or `place op= …;` where the value starts from what the place holds.
@@ -147,6 +159,10 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
 
 /// `float name[d0][d1]`, aligned where a 16-byte access touches it.
 pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
+    if let Layout::Pointer { .. } = buffer.layout {
+        let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
+        return format!("const float* {}{dims}", buffer.name);
+    }
     let align = match (is_vector_accessed(k, buffer), buffer.space) {
         (true, Space::Shared) => "__align__(16) ",
         (true, _) => "alignas(16) ",

@@ -30,3 +30,13 @@ pub(crate) fn taken(name: &str) -> SpecError {
         ),
     )
 }
+
+pub(crate) fn used(name: &str) -> SpecError {
+    SpecError::at_value(
+        &["name"],
+        format!(
+            "`name: {name}` is a name that the kernel's own text uses; use another name, such as \
+             `{name}_kernel`"
+        ),
+    )
+}

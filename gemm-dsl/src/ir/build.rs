@@ -167,6 +167,22 @@ impl KernelBuilder {
         self.register_array(name, dims, meaning, true)
     }
 
+    /// Declares pointers into a global buffer, here and to the end of the open block: an array of
+    /// them with extents `dims`, or one.
+    pub fn pointers(
+        &mut self,
+        name: &str,
+        into: BufferId,
+        dims: impl IntoIterator<Item = Expr>,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
+        let (space, layout) = (Space::Global, Layout::Pointer { into });
+        let buffer = self.buffer(Buffer { name, space, dims, layout, meaning });
+        self.push(Stmt::Registers { buffer, zeroed: false });
+        buffer
+    }
+
     fn register_array(
         &mut self,
         name: &str,

@@ -39,6 +39,13 @@ pub enum Layout {
         /// Extra elements of the physically last dimension: an integer constant.
         pad: Expr,
     },
+    /// One or more pointers into a global buffer, for reading. The extents are those of the array of
+    /// pointers, none for a single one; an access has one more index, the distance in elements from
+    /// where the pointer stands.
+    Pointer {
+        /// The buffer pointed into.
+        into: super::BufferId,
+    },
     /// Row-major with explicit strides, in elements, of all logical dimensions but the last, whose
     /// stride is 1 (global memory).
     Strided {
@@ -77,6 +84,7 @@ impl Buffer {
         match &self.layout {
             Layout::Array { order, .. } => order.last().copied().unwrap_or(0),
             Layout::Strided { strides } => strides.len(),
+            Layout::Pointer { .. } => self.dims.len(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
 
 use super::{
-    Access, BinaryOp, BufferId, Expr, Kernel, Layout, ParamKind, Space, Step, Stmt, Ty, UnaryOp,
-    Var,
+    Access, BinaryOp, BufferId, Expr, Guard, Kernel, Layout, ParamKind, PointerRef, Space, Step,
+    Stmt, Ty, UnaryOp, Var,
 };
 use crate::intrinsic::Semantics;
 use std::collections::HashSet;
@@ -182,6 +182,13 @@ impl Check<'_> {
                 })?;
                 constant(self.k, pad, name).map(drop)
             }
+            Layout::Pointer { into } => {
+                let global = |b: &super::Buffer| matches!(b.layout, Layout::Strided { .. });
+                require(self.k.buffers.get(into.0).is_some_and(global), || {
+                    format!("{name} points into no global buffer")
+                })?;
+                buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
+            }
             Layout::Strided { strides } => {
                 require(buffer.space == Space::Global, || format!("{name} is strided"))?;
                 require(strides.len() + 1 == buffer.dims.len(), || format!("strides of {name}"))?;
@@ -240,7 +247,9 @@ impl Check<'_> {
             }
             Stmt::Registers { buffer, .. } => {
                 let decl = self.k.buffers.get(buffer.0).ok_or("an unknown register array")?;
-                require(decl.space == Space::Register, || format!("{} in a body", decl.name))?;
+                let local =
+                    decl.space == Space::Register || matches!(decl.layout, Layout::Pointer { .. });
+                require(local, || format!("{} in a body", decl.name))?;
                 self.unclaimed(&decl.name)?;
                 self.registers.push(*buffer);
                 Ok(())
@@ -266,6 +275,17 @@ impl Check<'_> {
                 self.visible.truncate(outer);
                 Ok(())
             }
+            Stmt::Point { pointer, at } => {
+                let into = self.pointer(pointer)?;
+                self.access(at)?;
+                require(at.buffer == into && at.lanes == 1, || {
+                    "a pointer into another buffer".into()
+                })
+            }
+            Stmt::Advance { pointer, by } => {
+                self.pointer(pointer)?;
+                require(self.ty(by)?.is_integer(), || "a distance is no integer".into())
+            }
             Stmt::CopyAsync { target, source, guard } => {
                 self.access(target)?;
                 self.access(source)?;
@@ -276,7 +296,7 @@ impl Check<'_> {
                 require(target.lanes == source.lanes, || "a copy of two widths".into())?;
                 match guard {
                     Some(g) => {
-                        require(self.ty(g)? == Ty::Bool, || "a copy's guard is no Bool".into())
+                        require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())
                     }
                     None => Ok(()),
                 }
@@ -287,21 +307,42 @@ impl Check<'_> {
         }
     }
 
+    /// The buffer that a pointer in scope points into.
+    fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
+        let buffer = self.k.buffers.get(pointer.buffer.0).ok_or("an unknown pointer")?;
+        let name = &buffer.name;
+        let Layout::Pointer { into } = buffer.layout else {
+            return Err(format!("{name} is no pointer"));
+        };
+        require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
+        require(pointer.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
+        for index in &pointer.index {
+            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
+        }
+        Ok(into)
+    }
+
     fn writable(&self, access: &Access) -> Checked {
         let input = self.k.params.iter().any(|p| {
             matches!(p.kind, ParamKind::Buffer { buffer, operand: super::Operand::Input(_) }
                 if buffer == access.buffer)
         });
-        require(!input, || format!("{} is read-only", self.k.buffers[access.buffer.0].name))
+        let pointer = self.k.buffers.get(access.buffer.0);
+        let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
+        require(!input && !pointer, || {
+            format!("{} is read-only", self.k.buffers[access.buffer.0].name)
+        })
     }
 
     fn access(&self, access: &Access) -> Checked<Ty> {
         let buffer = self.k.buffers.get(access.buffer.0).ok_or("an unknown buffer")?;
         let name = &buffer.name;
-        if buffer.space == Space::Register {
+        let pointer = matches!(buffer.layout, Layout::Pointer { .. });
+        if buffer.space == Space::Register || pointer {
             require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
         }
-        require(access.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
+        let rank = buffer.dims.len() + usize::from(pointer);
+        require(access.index.len() == rank, || format!("the rank of {name}"))?;
         for index in &access.index {
             require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
         }
@@ -507,6 +548,8 @@ pub fn is_reserved(name: &str) -> bool {
         "copy_async_16",
         "copy_async_4_or_zero",
         "copy_async_16_or_zero",
+        "copy_async_4_if",
+        "copy_async_16_if",
         "copy_commit",
         "copy_wait",
     ];
@@ -531,9 +574,11 @@ impl Kernel {
                 Stmt::CopyAsync { target, guard, .. } => {
                     _ = found.insert(match (target.lanes, guard) {
                         (4, None) => I::CopyAsync16,
-                        (4, Some(_)) => I::CopyAsync16Guarded,
+                        (4, Some(Guard { or_zero: true, .. })) => I::CopyAsync16Guarded,
+                        (4, Some(_)) => I::CopyAsync16If,
                         (_, None) => I::CopyAsync4,
-                        (_, Some(_)) => I::CopyAsync4Guarded,
+                        (_, Some(Guard { or_zero: true, .. })) => I::CopyAsync4Guarded,
+                        (_, Some(_)) => I::CopyAsync4If,
                     })
                 }
                 Stmt::CopyCommit => _ = found.insert(I::CopyCommit),
@@ -570,8 +615,16 @@ impl Stmt {
                 index(target, f);
                 index(source, f);
                 if let Some(guard) = guard {
-                    guard.visit(f);
+                    guard.cond.visit(f);
                 }
+            }
+            Stmt::Point { pointer, at } => {
+                pointer.index.iter().for_each(|e| e.visit(f));
+                index(at, f);
+            }
+            Stmt::Advance { pointer, by } => {
+                pointer.index.iter().for_each(|e| e.visit(f));
+                by.visit(f);
             }
             Stmt::Registers { .. }
             | Stmt::Barrier(_)

@@ -12,7 +12,9 @@ mod epilogue;
 mod fragment;
 mod naive;
 mod pipeline;
+mod ring;
 mod schedule;
+mod stream;
 mod tile;
 
 use crate::ir::{

@@ -29,19 +29,13 @@ impl Buffer {
 
     fn from_words(words: Arc<[AtomicU32]>) -> Self {
         let len = words.len();
-        Self {
-            words,
-            start: 0,
-            len,
-        }
+        Self { words, start: 0, len }
     }
 
     /// The elements, copied out bit for bit.
     pub fn to_vec(&self) -> Vec<f32> {
         let words = self.words().iter();
-        words
-            .map(|w| f32::from_bits(w.load(Ordering::Relaxed)))
-            .collect()
+        words.map(|w| f32::from_bits(w.load(Ordering::Relaxed))).collect()
     }
 
     /// Overwrites the first `values.len()` elements; `false`, and nothing written, if they do not fit.
@@ -88,9 +82,7 @@ impl Buffer {
     }
 
     pub(super) fn words(&self) -> &[AtomicU32] {
-        self.words
-            .get(self.start..self.start + self.len)
-            .unwrap_or(&[])
+        self.words.get(self.start..self.start + self.len).unwrap_or(&[])
     }
 }
 

@@ -37,10 +37,7 @@ impl Seen {
 
     fn new(agents: Vec<u32>) -> Self {
         let least = |row: &[u32]| row.iter().copied().fold(u32::MAX, u32::min);
-        Self {
-            rows: agents.chunks(WARP).map(least).collect(),
-            agents: agents.into(),
-        }
+        Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into() }
     }
 }
 
@@ -90,11 +87,7 @@ impl Clocks {
     /// The thread of an agent, and whether the agent is its copies.
     pub(super) fn thread_of(&self, agent: u32) -> (u32, bool) {
         let threads = self.threads as u32;
-        if agent < threads {
-            (agent, false)
-        } else {
-            (agent - threads, true)
-        }
+        if agent < threads { (agent, false) } else { (agent - threads, true) }
     }
 
     /// The clock of a thread, the epoch of its accesses.

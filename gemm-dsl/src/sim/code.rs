@@ -116,11 +116,26 @@ pub(super) enum Index {
     U64(Wide),
 }
 
+/// One of the pointers of an array, or a single one: a slot that holds a word of its buffer.
+#[derive(Clone, Debug)]
+pub(super) struct Pointer {
+    /// The slot of the first pointer of the array.
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// Which of the array.
+    pub(super) index: Option<Index>,
+}
+
+/// What a pointer holds before it is set.
+pub(super) const NOWHERE: u64 = u64::MAX;
+
 /// A place in a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     /// The number of the buffer.
     pub(super) region: u32,
+    /// The pointer from which the one index counts, if the access is through one.
+    pub(super) pointer: Option<Box<Pointer>>,
     pub(super) space: Space,
     pub(super) index: Vec<Index>,
     /// Whether it is four elements.
@@ -132,6 +147,15 @@ pub(super) struct Memory {
 pub(super) enum Value {
     One(Lane),
     Four(Vector),
+}
+
+/// An asynchronous copy.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) target: Memory,
+    pub(super) source: Memory,
+    /// Where it is made, and whether zeros are written elsewhere.
+    pub(super) guard: Option<(Pred, bool)>,
 }
 
 /// An instruction of the executor.
@@ -154,6 +178,20 @@ pub(super) enum Op {
         first: u32,
         count: u32,
     },
+    /// Sets elements of a register array to zero.
+    Zero {
+        first: u32,
+        count: u32,
+    },
+    /// Makes the pointers point nowhere.
+    Unset {
+        first: u32,
+        count: u32,
+    },
+    /// Sets a pointer to a place, which need not exist.
+    Point(Box<(Pointer, Memory)>),
+    /// Moves a pointer forward.
+    Advance(Box<(Pointer, Index)>),
     StoreRegister(Box<(Memory, Value)>),
     Store(Box<(Memory, Value)>),
     /// Continues elsewhere where the condition, the same in all lanes, does not hold.
@@ -171,7 +209,7 @@ pub(super) enum Op {
     /// Drops the lanes for which the test fails; goes to the target, an `End`, where none is left.
     Test(Pred, u32),
     Barrier(Scope),
-    Copy(Box<(Memory, Memory, Option<Pred>)>),
+    Copy(Box<Copy>),
     Commit,
     Wait(u32),
 }

@@ -151,9 +151,7 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn new(sites: usize) -> Self {
-        Self {
-            sites: vec![[0; 2]; sites],
-        }
+        Self { sites: vec![[0; 2]; sites] }
     }
 
     #[inline(always)]

@@ -76,6 +76,18 @@ pub enum SimError {
         /// The divisor required.
         of: u64,
     },
+    /// A scalar lies outside the range that the kernel requires.
+    #[error("`{name}` is {value} and must lie between {min} and {max}")]
+    OutOfRange {
+        /// The scalar parameter.
+        name: String,
+        /// Its value.
+        value: u64,
+        /// The least value.
+        min: u64,
+        /// The greatest value.
+        max: u64,
+    },
     /// Two buffers share memory and the kernel writes one of them; its pointers are `__restrict__`.
     #[error("`{written}`, which the kernel writes, shares memory with `{other}`")]
     Overlap {
@@ -147,10 +159,7 @@ impl fmt::Display for Earlier {
             false => "",
         };
         let ((bx, by_), (tx, ty)) = (self.block, self.thread);
-        write!(
-            f,
-            "the {verb} by {by}thread ({tx}, {ty}) of block ({bx}, {by_})"
-        )
+        write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block ({bx}, {by_})")
     }
 }
 
@@ -177,6 +186,20 @@ pub enum FaultKind {
         offset: u64,
         /// The number of elements allocated.
         len: u64,
+    },
+    /// A pointer is used before it is set.
+    #[error("a pointer into `{into}` is used before it points anywhere")]
+    UnsetPointer {
+        /// The buffer that it would point into.
+        into: String,
+    },
+    /// An array of pointers is indexed outside.
+    #[error("pointer {index} of an array of {count}")]
+    NoSuchPointer {
+        /// The index.
+        index: i64,
+        /// The number of pointers.
+        count: u32,
     },
     /// A 16-byte access is not aligned to 16 bytes.
     #[error("the 16-byte access at {place} is not aligned")]
@@ -265,11 +288,7 @@ pub enum FaultKind {
 }
 
 fn vector_note(vector: bool) -> &'static str {
-    if vector {
-        ", and four elements are accessed"
-    } else {
-        ""
-    }
+    if vector { ", and four elements are accessed" } else { "" }
 }
 
 fn verb(writes: bool) -> &'static str {

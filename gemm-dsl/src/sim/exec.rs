@@ -1,6 +1,6 @@
 //! Execution of one warp, from one block barrier to the next.
 
-use super::code::Op;
+use super::code::{Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
 use super::machine::{Machine, Registers};
@@ -35,13 +35,7 @@ pub(super) enum Progress {
 
 impl Warp {
     pub(super) fn new(number: u32, regs: Registers) -> Self {
-        Self {
-            number,
-            regs,
-            pc: 0,
-            mask: 0,
-            frames: Vec::new(),
-        }
+        Self { number, regs, pc: 0, mask: 0, frames: Vec::new() }
     }
 
     /// Goes to the start of the kernel.
@@ -106,6 +100,18 @@ impl Warp {
                         regs.ready[slot as usize] &= !mask;
                     }
                 }
+                Op::Zero { first, count } => {
+                    for slot in *first..first + count {
+                        set(regs, slot, &Lanes::ZERO, mask);
+                    }
+                }
+                Op::Unset { first, count } => {
+                    for slot in *first..first + count {
+                        blend(&mut regs.wides[slot as usize], &[NOWHERE; WARP], mask);
+                    }
+                }
+                Op::Point(point) => machine.point(&point.0, &point.1, regs, mask)?,
+                Op::Advance(advance) => machine.advance(&advance.0, &advance.1, regs, mask)?,
                 Op::StoreRegister(store) => {
                     machine.store_register(&store.0, &store.1, regs, mask)?;
                 }
@@ -119,39 +125,25 @@ impl Warp {
                 Op::If(cond, other) => {
                     let holds = machine.pred(cond, regs, mask)?;
                     let waiting = mask & !holds;
-                    machine
-                        .observers
-                        .traffic
-                        .diverged(holds != 0 && waiting != 0);
-                    self.frames.push(Frame {
-                        after: mask,
-                        waiting,
-                    });
+                    machine.observers.traffic.diverged(holds != 0 && waiting != 0);
+                    self.frames.push(Frame { after: mask, waiting });
                     self.mask = holds;
                     if holds == 0 {
                         self.pc = *other as usize;
                     }
                 }
                 Op::Else(end) => {
-                    let waiting = self
-                        .frames
-                        .last_mut()
-                        .map_or(0, |f| std::mem::take(&mut f.waiting));
+                    let waiting =
+                        self.frames.last_mut().map_or(0, |f| std::mem::take(&mut f.waiting));
                     self.mask = waiting;
                     if waiting == 0 {
                         self.pc = *end as usize;
                     }
                 }
-                Op::Loop => self.frames.push(Frame {
-                    after: mask,
-                    waiting: 0,
-                }),
+                Op::Loop => self.frames.push(Frame { after: mask, waiting: 0 }),
                 Op::Test(test, end) => {
                     let holds = machine.pred(test, regs, mask)?;
-                    machine
-                        .observers
-                        .traffic
-                        .diverged(holds != 0 && holds != mask);
+                    machine.observers.traffic.diverged(holds != 0 && holds != mask);
                     self.mask = holds;
                     if holds == 0 {
                         self.pc = *end as usize;
@@ -178,12 +170,17 @@ impl Warp {
                     }
                 }
                 Op::Copy(copy) => {
-                    let (target, source, guard) = &**copy;
-                    let valid = match guard {
-                        Some(guard) => machine.pred(guard, regs, mask)?,
-                        None => mask,
+                    let Copy { target, source, guard } = &**copy;
+                    let (valid, written) = match guard {
+                        Some((guard, or_zero)) => {
+                            let valid = machine.pred(guard, regs, mask)?;
+                            (valid, if *or_zero { mask } else { valid })
+                        }
+                        None => (mask, mask),
                     };
-                    machine.copy(target, source, valid, regs, mask)?;
+                    if written != 0 {
+                        machine.copy(target, source, valid, regs, written)?;
+                    }
                 }
                 Op::Commit => {
                     let warp = self.number;

@@ -9,7 +9,6 @@ use super::lanes::WARP;
 use super::launch::Launch;
 use super::machine::{Machine, Registers};
 use super::observe::{Observer, Stop, Sync};
-use super::statement;
 use crate::ir::{Scope, Space};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -98,7 +97,7 @@ fn fault(
 
 fn text(launch: &Launch<'_>, code: &Code<'_>, stmt: u32) -> String {
     let stmt = code.stmts.get(stmt as usize);
-    stmt.map_or_else(String::new, |stmt| statement::describe(launch.kernel, stmt))
+    stmt.map_or_else(String::new, |stmt| crate::cuda::statement(launch.kernel, stmt))
 }
 
 /// Runs one block after the other on the same memory.
@@ -112,19 +111,12 @@ impl<'l> Worker<'l> {
         let warps = launch.kernel.geometry.threads().div_ceil(WARP as u32);
         Self {
             machine: Machine::new(launch, code, grid_race),
-            warps: (0..warps)
-                .map(|number| Warp::new(number, Registers::new(code.slots)))
-                .collect(),
+            warps: (0..warps).map(|number| Warp::new(number, Registers::new(code.slots))).collect(),
         }
     }
 
     fn finish(self) -> Counters {
-        let Machine {
-            observers,
-            profile,
-            code,
-            ..
-        } = self.machine;
+        let Machine { observers, profile, code, .. } = self.machine;
         let mut counters = observers.traffic.finish();
         profile.charge(&code.costs, &mut counters);
         counters
@@ -198,24 +190,13 @@ impl<'l> Worker<'l> {
                 .map(|r| r.base + r.word(&place.index))
                 .next();
             if let Some(earlier) = word.and_then(|w| self.machine.observers.race.writer(w)) {
-                kind = FaultKind::Race {
-                    place: place.clone(),
-                    writes: false,
-                    earlier,
-                };
+                kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
             }
         }
         self.fault(block, (warp * WARP) as u32 + lane, stmt, kind)
     }
 
     fn fault(&self, block: u32, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
-        fault(
-            self.machine.launch,
-            self.machine.code,
-            block,
-            thread,
-            stmt,
-            kind,
-        )
+        fault(self.machine.launch, self.machine.code, block, thread, stmt, kind)
     }
 }

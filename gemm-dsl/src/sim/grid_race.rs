@@ -72,13 +72,9 @@ impl GridRace {
         let watch = |(words, read): (usize, bool)| Watched {
             writes: (0..words).map(|_| none()).collect(),
             second: Mutex::new(BTreeMap::new()),
-            reads: (0..if read { words } else { 0 })
-                .map(|_| [none(), none()])
-                .collect(),
+            reads: (0..if read { words } else { 0 }).map(|_| [none(), none()]).collect(),
         };
-        Self {
-            buffers: watched.map(|w| w.map(watch)).collect(),
-        }
+        Self { buffers: watched.map(|w| w.map(watch)).collect() }
     }
 
     /// Whether the kernel writes the buffer.
@@ -107,10 +103,7 @@ impl GridRace {
         if before != NONE && before >> 32 != packed >> 32 {
             // Every write but those of the lowest block comes by here once.
             let loser = before.max(packed);
-            let mut second = watched
-                .second
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = second.entry(word).or_insert(loser);
             *entry = (*entry).min(loser);
         }
@@ -126,17 +119,11 @@ impl GridRace {
 impl Watched {
     fn conflict(&self, buffer: usize) -> Option<GridConflict> {
         let second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
-        let double = second
-            .first_key_value()
-            .map(|(&word, &other)| (word, other));
-        let mixed = self
-            .reads
-            .iter()
-            .zip(&self.writes)
-            .position(|(reads, write)| {
-                let write = write.load(Ordering::Relaxed);
-                write != NONE && other_block(reads, write).is_some()
-            });
+        let double = second.first_key_value().map(|(&word, &other)| (word, other));
+        let mixed = self.reads.iter().zip(&self.writes).position(|(reads, write)| {
+            let write = write.load(Ordering::Relaxed);
+            write != NONE && other_block(reads, write).is_some()
+        });
         let word = match (double, mixed) {
             (Some((d, _)), Some(m)) => d.min(m),
             (d, m) => m.or(d.map(|(d, _)| d))?,
@@ -164,7 +151,5 @@ fn other_block(reads: &[AtomicU64; 2], write: u64) -> Option<u64> {
     let [lowest, highest] = reads.each_ref().map(|r| r.load(Ordering::Relaxed));
     let candidates = [lowest, !highest];
     let read = lowest != NONE;
-    candidates
-        .into_iter()
-        .find(|r| read && r >> 32 != write >> 32)
+    candidates.into_iter().find(|r| read && r >> 32 != write >> 32)
 }

@@ -12,9 +12,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) fn new(shared_words: u32) -> Self {
         let len = (shared_words as usize).div_ceil(64);
-        Self {
-            words: vec![0; len],
-        }
+        Self { words: vec![0; len] }
     }
 }
 

@@ -179,10 +179,7 @@ pub(super) fn int(
     if wrong >> 31 == 1 {
         for l in lanes_of(mask) {
             let value = int_scalar(op, a.0[l] as i32, b.0[l] as i32);
-            out.0[l] = value.map_err(|kind| Arithmetic {
-                lane: l as u32,
-                kind,
-            })? as u32;
+            out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u32;
         }
     }
     Ok(())
@@ -203,10 +200,8 @@ pub(super) fn wide(
         BinaryOp::Mul => (0..WARP).for_each(|l| out[l] = a[l].wrapping_mul(b[l])),
         _ => {
             for l in lanes_of(mask) {
-                out[l] = wide_scalar(op, a[l], b[l]).map_err(|kind| Arithmetic {
-                    lane: l as u32,
-                    kind,
-                })?;
+                out[l] = wide_scalar(op, a[l], b[l])
+                    .map_err(|kind| Arithmetic { lane: l as u32, kind })?;
             }
         }
     }
@@ -229,10 +224,7 @@ pub(super) fn int_scalar(op: BinaryOp, a: i32, b: i32) -> Result<i32, FaultKind>
         BinaryOp::Shr if (0..32).contains(&b) && a >= 0 => Some(a >> b),
         _ => None,
     };
-    value.ok_or(FaultKind::Overflow {
-        op,
-        operands: [a.into(), b.into()],
-    })
+    value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
 }
 
 /// An operator on two `U64`. Sums, differences, products and shifts to the left wrap.
@@ -250,8 +242,5 @@ pub(super) fn wide_scalar(op: BinaryOp, a: u64, b: u64) -> Result<u64, FaultKind
         BinaryOp::Shr if b < 64 => Some(a >> b),
         _ => None,
     };
-    value.ok_or(FaultKind::Overflow {
-        op,
-        operands: [a.into(), b.into()],
-    })
+    value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
 }

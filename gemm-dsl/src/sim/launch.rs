@@ -3,11 +3,11 @@
 use super::Buffer;
 use super::error::SimError;
 use super::region::{self, Region};
-use crate::ir::{Kernel, ParamKind, Requirement, Space, Ty};
+use crate::ir::{ParamKind, Requirement, Space, Ty, VerifiedKernel};
 
 /// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {
-    pub(super) kernel: &'k Kernel,
+    pub(super) kernel: &'k VerifiedKernel,
     /// The bits of each scalar parameter, by parameter; 0 for buffers.
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
@@ -26,35 +26,23 @@ const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 
 impl<'k> Launch<'k> {
     pub(super) fn new(
-        kernel: &'k Kernel,
+        kernel: &'k VerifiedKernel,
         buffers: &[Buffer],
         scalars: &[u64],
     ) -> Result<Self, SimError> {
         let of_kind = |buffer: bool| {
             let is_buffer = |k: &ParamKind| matches!(k, ParamKind::Buffer { .. });
-            kernel
-                .params
-                .iter()
-                .filter(move |p| is_buffer(&p.kind) == buffer)
-                .count()
+            kernel.params.iter().filter(move |p| is_buffer(&p.kind) == buffer).count()
         };
         let (expected, given) = (of_kind(true), buffers.len());
         if expected != given {
             let kernel = kernel.name.clone();
-            return Err(SimError::BufferCount {
-                kernel,
-                expected,
-                given,
-            });
+            return Err(SimError::BufferCount { kernel, expected, given });
         }
         let (expected, given) = (of_kind(false), scalars.len());
         if expected != given {
             let kernel = kernel.name.clone();
-            return Err(SimError::ScalarCount {
-                kernel,
-                expected,
-                given,
-            });
+            return Err(SimError::ScalarCount { kernel, expected, given });
         }
         let mut given = scalars.iter();
         let mut bits = Vec::with_capacity(kernel.params.len());
@@ -83,19 +71,12 @@ impl<'k> Launch<'k> {
         for (axis, extent) in extents.iter_mut().enumerate() {
             let what = || format!("grid extent {} of `{}`", ["x", "y"][axis], kernel.name);
             let value = kernel.eval(&kernel.geometry.grid[axis], &values);
-            let value = value.map_err(|reason| SimError::Extent {
-                what: what(),
-                reason,
-            })?;
+            let value = value.map_err(|reason| SimError::Extent { what: what(), reason })?;
             let limit = MAX_GRID[axis];
             *extent = u64::try_from(value)
                 .ok()
                 .filter(|&n| n <= limit)
-                .ok_or_else(|| SimError::ExtentRange {
-                    what: what(),
-                    value,
-                    limit,
-                })?;
+                .ok_or_else(|| SimError::ExtentRange { what: what(), value, limit })?;
         }
         let blocks = extents[0] * extents[1];
         if blocks > MAX_BLOCKS {
@@ -126,12 +107,16 @@ impl<'k> Launch<'k> {
                         let offset = memory.byte_offset();
                         if !offset.is_multiple_of(bytes.max(1).into()) {
                             let buffer = region.name.clone();
-                            return Err(SimError::BaseAlignment {
-                                buffer,
-                                offset,
-                                bytes,
-                            });
+                            return Err(SimError::BaseAlignment { buffer, offset, bytes });
                         }
+                    }
+                }
+                Requirement::Range { scalar, min, max } => {
+                    let value = self.scalars.get(scalar.param).copied().unwrap_or(0);
+                    if !(min..=max).contains(&value) {
+                        let param = self.kernel.params.get(scalar.param);
+                        let name = param.map_or_else(String::new, |p| p.name.clone());
+                        return Err(SimError::OutOfRange { name, value, min, max });
                     }
                 }
                 Requirement::Multiple { scalar, of } => {

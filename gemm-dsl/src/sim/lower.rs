@@ -1,12 +1,14 @@
 //! Lowering of statements: from the structured body to linear code.
 
 mod expr;
+mod place;
+mod scalar;
 
-use super::code::{Code, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
+use super::code::{Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::uniform;
-use crate::ir::{Expr, Loop, Space, Step, Stmt, Ty, Unroll, Var};
+use crate::ir::{BufferId, Expr, Layout, Loop, Space, Step, Stmt, Ty, Unroll, Var};
 use std::collections::HashMap;
 
 /// The most rounds of a loop that are unrolled.
@@ -18,10 +20,7 @@ const MAX_UNROLLED: usize = 1 << 18;
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let kernel = launch.kernel;
     let varying = uniform::varying(kernel);
-    let mut slots = Slots {
-        lanes: launch.first_variable,
-        ..Slots::default()
-    };
+    let mut slots = Slots { lanes: launch.first_variable, ..Slots::default() };
     let take = |count: &mut u32, n| {
         *count += n;
         *count - n
@@ -37,8 +36,20 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             Ty::Bool => take(&mut slots.preds, 1),
         })
         .collect();
+    let pointers = kernel.buffers.iter();
+    let pointers = pointers
+        .zip(&launch.regions)
+        .map(|(buffer, region)| match buffer.layout {
+            Layout::Pointer { into } => {
+                let count = region.dims.iter().product::<u64>() as u32;
+                Some((take(&mut slots.wides, count), count, into))
+            }
+            _ => None,
+        })
+        .collect();
     let mut lowering = Lowering {
         launch,
+        pointers,
         varying,
         places,
         statics: vec![None; kernel.vars.len()],
@@ -60,6 +71,8 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
 
 struct Lowering<'l, 'k> {
     launch: &'l Launch<'k>,
+    /// For each buffer that stands for pointers, their first slot, their number and their buffer.
+    pointers: Vec<Option<(u32, u32, BufferId)>>,
     varying: Vec<bool>,
     /// The slot of each variable.
     places: Vec<u32>,
@@ -133,10 +146,29 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::Let { var, value } | Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
                 self.set(*var, value);
             }
-            Stmt::Registers { buffer } => {
-                if let Some(region) = self.launch.regions.get(buffer.0) {
+            Stmt::Registers { buffer, zeroed } => {
+                if let Some(Some((first, count, _))) = self.pointers.get(buffer.0).copied() {
+                    self.emit(Op::Unset { first, count });
+                } else if let Some(region) = self.launch.regions.get(buffer.0) {
                     let (first, count) = (region.base, region.words as u32);
-                    self.emit(Op::Forget { first, count });
+                    self.emit(if *zeroed {
+                        Op::Zero { first, count }
+                    } else {
+                        Op::Forget { first, count }
+                    });
+                }
+            }
+            Stmt::Point { pointer, at } => {
+                if let Some((pointer, _)) = self.pointer(pointer.buffer, &pointer.index) {
+                    let place = self.memory(at);
+                    self.emit(Op::Point(Box::new((pointer, place))));
+                }
+            }
+            Stmt::Advance { pointer, by } => {
+                if let Some((pointer, _)) = self.pointer(pointer.buffer, &pointer.index) {
+                    self.cost.add(Class::Integer);
+                    let by = self.index(by);
+                    self.emit(Op::Advance(Box::new((pointer, by))));
                 }
             }
             Stmt::Store { target, value } => {
@@ -147,11 +179,7 @@ impl<'k> Lowering<'_, 'k> {
                 let place = self.memory(target);
                 if place.space != Space::Register {
                     let shared = place.space == Space::Shared;
-                    self.cost.add(if shared {
-                        Class::SharedStore
-                    } else {
-                        Class::GlobalStore
-                    });
+                    self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
                     self.code.stored[target.buffer.0] = true;
                     self.emit(Op::Store(Box::new((place, value))));
                     return;
@@ -163,27 +191,23 @@ impl<'k> Lowering<'_, 'k> {
                 };
                 self.emit(op);
             }
-            Stmt::If {
-                cond,
-                then,
-                otherwise,
-            } => self.branch(cond, then, otherwise),
+            Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Barrier(scope) => {
                 self.cost.add(Class::Sync);
                 self.emit(Op::Barrier(*scope));
             }
-            Stmt::CopyAsync {
-                target,
-                source,
-                guard,
-            } => {
-                let guard = guard.as_ref().map(|g| self.pred(g));
+            Stmt::CopyAsync { target, source, guard } => {
+                let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
                 let (target_place, source_place) = (self.memory(target), self.memory(source));
                 self.code.stored[target.buffer.0] = true;
-                self.code.loaded[source.buffer.0] = true;
+                self.code.loaded[source_place.region as usize] = true;
                 self.cost.add(Class::Copy);
-                self.emit(Op::Copy(Box::new((target_place, source_place, guard))));
+                self.emit(Op::Copy(Box::new(Copy {
+                    target: target_place,
+                    source: source_place,
+                    guard,
+                })));
             }
             Stmt::CopyCommit => {
                 self.cost.add(Class::Sync);
@@ -357,10 +381,7 @@ fn set_lane(target: u32, value: Lane) -> Op {
     if let Lane::Fma(operands) = &value
         && let [Some(a), Some(b), Some(c)] = operands.each_ref().map(slot)
     {
-        return Op::Fma {
-            target,
-            operands: [a, b, c],
-        };
+        return Op::Fma { target, operands: [a, b, c] };
     }
     Op::SetLane(target, value)
 }

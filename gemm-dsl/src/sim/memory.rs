@@ -19,21 +19,16 @@ impl<'l> Machine<'l> {
 
     /// The words that the lanes access, all inside the extents and the allocation, and aligned.
     fn words(&mut self, memory: &Memory, regs: &Registers, mask: u32) -> Result<Words, Stopped> {
+        if let Some(pointer) = &memory.pointer {
+            return self.pointed(memory, pointer, regs, mask);
+        }
         let region = self.region(memory);
         // Inside the extents of a roomy region every offset fits 32 bits, so it may be computed
         // modulo 2^32.
         let mut words = [0; WARP];
-        let mut wrong = if memory.vector && memory.index.is_empty() {
-            mask
-        } else {
-            0
-        };
+        let mut wrong = if memory.vector && memory.index.is_empty() { mask } else { 0 };
         for (d, index) in memory.index.iter().enumerate() {
-            let reach = if memory.vector && d == region.contiguous {
-                3
-            } else {
-                0
-            };
+            let reach = if memory.vector && d == region.contiguous { 3 } else { 0 };
             let limit = region.dims[d].saturating_sub(reach);
             let stride = region.strides[d] as u32;
             match index {
@@ -59,9 +54,7 @@ impl<'l> Machine<'l> {
                     self.wide(wide, regs, mask, &mut index)?;
                     wrong |= mask_where(|l| index[l] >= limit) & mask;
                     for l in 0..WARP {
-                        words[l] = (index[l] as u32)
-                            .wrapping_mul(stride)
-                            .wrapping_add(words[l]);
+                        words[l] = (index[l] as u32).wrapping_mul(stride).wrapping_add(words[l]);
                     }
                 }
             }
@@ -201,11 +194,7 @@ impl<'l> Machine<'l> {
     #[inline]
     pub(super) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), Stopped> {
         let missing = mask & !regs.ready[slot as usize];
-        if missing == 0 {
-            Ok(())
-        } else {
-            Err(self.unready(slot, missing))
-        }
+        if missing == 0 { Ok(()) } else { Err(self.unready(slot, missing)) }
     }
 
     #[cold]

@@ -67,10 +67,7 @@ pub(super) struct Groups {
 
 impl Groups {
     pub(super) fn new(words: &[u32; WARP], mask: u32) -> Self {
-        let mut found = Self {
-            len: 0,
-            groups: [(0, 0); WARP],
-        };
+        let mut found = Self { len: 0, groups: [(0, 0); WARP] };
         // Words that rise with the lane are all different: no search is needed.
         let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
         if rising {

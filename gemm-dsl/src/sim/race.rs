@@ -91,14 +91,9 @@ impl<'l> Race<'l> {
 
     fn touch(&self, request: &Request<'_>, word: u32, lanes: u32) {
         let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
-        let touch = Touch {
-            block: self.block,
-            thread,
-            stmt: request.stmt,
-        };
+        let touch = Touch { block: self.block, thread, stmt: request.stmt };
         let writes = request.kind.writes();
-        self.grid
-            .touch(request.buffer, word as usize, writes, touch);
+        self.grid.touch(request.buffer, word as usize, writes, touch);
     }
 
     #[cold]
@@ -111,11 +106,7 @@ impl<'l> Race<'l> {
         let kind = if in_flight && conflict.wrote && !writes {
             FaultKind::CopyNotAwaited { place, earlier }
         } else {
-            FaultKind::Race {
-                place,
-                writes,
-                earlier,
-            }
+            FaultKind::Race { place, writes, earlier }
         };
         stop(conflict.lane, kind)
     }
@@ -144,13 +135,8 @@ fn check(
         }
     }
     for offset in 0..width {
-        let place = Place {
-            clocks,
-            at: at + offset,
-            offset: offset as u32,
-            warp: request.warp,
-            lanes,
-        };
+        let place =
+            Place { clocks, at: at + offset, offset: offset as u32, warp: request.warp, lanes };
         place.ordered_after_write(shadow)?;
         if request.kind.writes() {
             place.ordered_after_reads(shadow)?;
@@ -178,10 +164,7 @@ impl Place<'_> {
 
     /// Fails if a lane does not come after an epoch of an agent.
     fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
-        let ordered = |lane| {
-            self.clocks
-                .ordered(self.thread(lane), agent as usize, epoch)
-        };
+        let ordered = |lane| self.clocks.ordered(self.thread(lane), agent as usize, epoch);
         match lanes_of(self.lanes).find(|&lane| !ordered(lane)) {
             None => Ok(()),
             Some(lane) => Err(self.conflict(lane as u32, agent, epoch, wrote)),
@@ -189,13 +172,7 @@ impl Place<'_> {
     }
 
     fn conflict(&self, lane: u32, agent: u32, epoch: u32, wrote: bool) -> Conflict {
-        Conflict {
-            lane,
-            offset: self.offset,
-            agent,
-            epoch,
-            wrote,
-        }
+        Conflict { lane, offset: self.offset, agent, epoch, wrote }
     }
 
     fn ordered_after_write(&self, shadow: &Shadow) -> Result<(), Conflict> {
@@ -252,10 +229,7 @@ impl Place<'_> {
     fn agent(&self, lane: usize, by_copy: bool) -> (usize, u32) {
         let thread = self.thread(lane);
         match by_copy {
-            true => (
-                self.clocks.copy_row(self.warp),
-                self.clocks.open_group(thread),
-            ),
+            true => (self.clocks.copy_row(self.warp), self.clocks.open_group(thread)),
             false => (self.clocks.thread_row(self.warp), self.clocks.now(thread)),
         }
     }
@@ -265,8 +239,7 @@ impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
         self.clocks = Clocks::new(self.threads);
-        self.shared
-            .reset((self.launch.shared_words as usize).div_ceil(PAGE));
+        self.shared.reset((self.launch.shared_words as usize).div_ceil(PAGE));
         self.global.reset(0);
         self.pages.clear();
         self.last = None;
@@ -287,10 +260,7 @@ impl Observer for Race<'_> {
                 for &(word, lanes) in request.groups.as_slice() {
                     for word in word..word + request.width {
                         let at = self.global_word(request.buffer, word);
-                        let request = Request {
-                            width: 1,
-                            ..*request
-                        };
+                        let request = Request { width: 1, ..*request };
                         check(&self.clocks, &mut self.global, at, &request, lanes)
                             .map_err(|c| self.report(&request, word, &c))?;
                         self.touch(&request, word, lanes);
@@ -314,11 +284,7 @@ impl Observer for Race<'_> {
                 let first = warp as usize * WARP;
                 lanes_of(mask).for_each(|l| self.clocks.commit(first + l));
             }
-            Sync::Wait {
-                warp,
-                mask,
-                pending,
-            } => {
+            Sync::Wait { warp, mask, pending } => {
                 let first = warp as usize * WARP;
                 lanes_of(mask).for_each(|l| self.clocks.wait(first + l, pending));
             }

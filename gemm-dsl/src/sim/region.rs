@@ -59,23 +59,16 @@ pub(super) fn resolve(
         let number = |what: &str, expr| {
             let what = || format!("{what} of `{}`", buffer.name);
             let value = kernel.eval(expr, scalars);
-            let value = value.map_err(|reason| SimError::Extent {
-                what: what(),
-                reason,
-            })?;
+            let value = value.map_err(|reason| SimError::Extent { what: what(), reason })?;
             let number = u64::try_from(value).ok();
-            number
-                .filter(|&n| n <= 1 << 48)
-                .ok_or_else(|| SimError::ExtentRange {
-                    what: what(),
-                    value,
-                    limit: 1 << 48,
-                })
+            number.filter(|&n| n <= 1 << 48).ok_or_else(|| SimError::ExtentRange {
+                what: what(),
+                value,
+                limit: 1 << 48,
+            })
         };
         let dims = buffer.dims.iter();
-        let dims: Vec<u64> = dims
-            .map(|d| number("an extent", d))
-            .collect::<Result<_, _>>()?;
+        let dims: Vec<u64> = dims.map(|d| number("an extent", d)).collect::<Result<_, _>>()?;
         let (strides, size) = match &buffer.layout {
             Layout::Strided { strides } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
@@ -83,6 +76,7 @@ pub(super) fn resolve(
                 strides.push(1);
                 (strides, 0)
             }
+            Layout::Pointer { .. } => (vec![0; dims.len()], 0),
             Layout::Array { order, pad } => {
                 let pad = number("the padding", pad)?;
                 let mut strides = vec![0; dims.len()];
@@ -127,9 +121,8 @@ pub(super) fn resolve(
         }
         let empty = dims.contains(&0);
         let spans = dims.iter().zip(&strides);
-        let furthest: u128 = spans
-            .map(|(&d, &s)| u128::from(d.saturating_sub(1)) * u128::from(s))
-            .sum();
+        let furthest: u128 =
+            spans.map(|(&d, &s)| u128::from(d.saturating_sub(1)) * u128::from(s)).sum();
         if !empty && furthest > 1 << 62 {
             return Err(SimError::ExtentRange {
                 what: format!("the distance of the last element of `{}`", buffer.name),
@@ -146,9 +139,7 @@ pub(super) fn resolve(
             strides,
             words,
             base,
-            skew: memory
-                .as_ref()
-                .map_or(0, |m| (m.byte_offset() / 4 % 8) as u32),
+            skew: memory.as_ref().map_or(0, |m| (m.byte_offset() / 4 % 8) as u32),
             roomy: empty || furthest < u128::from(words),
             operand: bound.map(|(operand, _)| operand),
             memory,
@@ -160,11 +151,7 @@ pub(super) fn resolve(
 impl Region {
     /// The element of a logical index.
     pub(super) fn place(&self, index: Vec<i128>) -> Place {
-        Place {
-            buffer: self.name.clone(),
-            space: self.space,
-            index,
-        }
+        Place { buffer: self.name.clone(), space: self.space, index }
     }
 
     /// The element that lies at a word of this buffer.
@@ -189,10 +176,6 @@ impl Region {
 
     /// The fault of an index outside the extents.
     pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
-        FaultKind::OutOfBounds {
-            place: self.place(index),
-            extents: self.dims.clone(),
-            vector,
-        }
+        FaultKind::OutOfBounds { place: self.place(index), extents: self.dims.clone(), vector }
     }
 }

@@ -77,8 +77,7 @@ impl Shadow {
     #[cold]
     fn add_reads(&mut self, page: usize) -> u32 {
         let start = self.reads.len();
-        self.reads
-            .resize(start + self.rows * PAGE, Reads::default());
+        self.reads.resize(start + self.rows * PAGE, Reads::default());
         self.read_pages[page] = start as u32;
         start as u32
     }
@@ -151,16 +150,8 @@ impl Shadow {
     #[inline]
     pub(super) fn write(&mut self, word: usize, agent: u32, epoch: u32) {
         let entry = &mut self.words[word];
-        let mut rows = if self.older.is_empty() {
-            0
-        } else {
-            entry.readers
-        };
-        *entry = Word {
-            agent,
-            epoch,
-            readers: 0,
-        };
+        let mut rows = if self.older.is_empty() { 0 } else { entry.readers };
+        *entry = Word { agent, epoch, readers: 0 };
         while rows != 0 {
             self.older.remove(&(word as u32, rows.trailing_zeros()));
             rows &= rows - 1;

@@ -6,6 +6,7 @@ mod copies;
 mod counters;
 mod divergence;
 mod launches;
+mod pointers;
 mod races;
 mod values;
 
@@ -35,12 +36,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
         grid: [Expr::U64(blocks), Expr::U64(1)],
         blocks_per_sm: 1,
     });
-    Bench {
-        k,
-        input,
-        output,
-        lens,
-    }
+    Bench { k, input, output, lens }
 }
 
 impl Bench {

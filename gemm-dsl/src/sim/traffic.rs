@@ -21,11 +21,7 @@ pub(super) struct Traffic {
 
 impl Traffic {
     pub(super) fn new() -> Self {
-        Self {
-            counters: Counters::default(),
-            block_barriers: 0,
-            warp_barriers: 0,
-        }
+        Self { counters: Counters::default(), block_barriers: 0, warp_barriers: 0 }
     }
 
     fn global(&mut self, request: &Request<'_>) {

@@ -10,14 +10,8 @@ use crate::ir::{Expr, Kernel, Special, Step, Stmt, Ty};
 /// For each variable, whether it may differ between threads.
 pub(super) fn varying(kernel: &Kernel) -> Vec<bool> {
     let floats = kernel.vars.iter();
-    let varying: Vec<bool> = floats
-        .map(|v| matches!(v.ty, Ty::F32 | Ty::F32x4))
-        .collect();
-    let mut pass = Pass {
-        depth: vec![0; varying.len()],
-        varying,
-        changed: true,
-    };
+    let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32x4)).collect();
+    let mut pass = Pass { depth: vec![0; varying.len()], varying, changed: true };
     // Optimistic: each round finds variables that depend on those found before.
     while pass.changed {
         pass.changed = false;
@@ -82,11 +76,7 @@ impl Pass {
                     let deeper = self.depth.get(var.id).is_none_or(|&d| depth > d);
                     self.mark(var.id, deeper || self.differs(value));
                 }
-                Stmt::If {
-                    cond,
-                    then,
-                    otherwise,
-                } => {
+                Stmt::If { cond, then, otherwise } => {
                     let inner = depth + u32::from(self.differs(cond));
                     self.block(then, inner);
                     self.block(otherwise, inner);
@@ -103,6 +93,8 @@ impl Pass {
                 | Stmt::Store { .. }
                 | Stmt::Barrier(_)
                 | Stmt::CopyAsync { .. }
+                | Stmt::Point { .. }
+                | Stmt::Advance { .. }
                 | Stmt::CopyCommit
                 | Stmt::CopyWait { .. }
                 | Stmt::Comment(_) => {}

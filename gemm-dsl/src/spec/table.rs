@@ -111,7 +111,7 @@ pub(crate) struct Key<S> {
 pub(crate) trait Family: Spec + Default {
     /// Every key, in the order in which they are printed.
     const KEYS: &'static [Key<Self>];
-    /// Whether the spec has a plan.
+    /// Whether the spec has a plan, and its name, if one is given, is free in the text.
     fn check(&self) -> Result<(), SpecErrors>;
 }
 
@@ -257,7 +257,13 @@ macro_rules! spec {
             const MACRO: &'static str = $macro;
 
             fn program(&self) -> Result<$crate::ir::Program, $crate::error::SpecErrors> {
-                Ok($lower(&self.plan()?)?)
+                $lower(&self.plan()?).map_err(|broken| match &self.name {
+                    // What holds under the derived name is broken by the user's.
+                    Some(name) if (Self { name: None, ..self.clone() }).program().is_ok() => {
+                        $crate::error::name::used(name).into()
+                    }
+                    _ => broken.into(),
+                })
             }
         }
 
@@ -268,7 +274,10 @@ macro_rules! spec {
             ];
 
             fn check(&self) -> Result<(), $crate::error::SpecErrors> {
-                self.plan().map(drop)
+                match self.name {
+                    None => self.plan().map(drop),
+                    Some(_) => $crate::spec::Spec::program(self).map(drop),
+                }
             }
         }
 

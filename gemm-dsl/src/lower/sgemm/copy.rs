@@ -3,14 +3,13 @@
 //! registers first, or by asynchronous copies.
 
 use super::Matrix;
-use super::schedule::Origin;
 use super::tile::{SharedTile, Tiled};
-use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
+use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::{Pipeline, TiledPlan};
 
 /// Adjacent k of a row that eight lanes bring in when an asynchronous copy transposes A: with
 /// shared rows of BM + 4 elements, the 8 x 4 elements of a warp then lie on 32 distinct banks.
-const GROUP: u32 = 8;
+pub(super) const GROUP: u32 = 8;
 
 /// The most accesses that are unrolled into one another.
 const UNROLLED: u32 = 16;
@@ -34,24 +33,22 @@ pub(super) enum Side {
 /// A thread's share in copying one operand's tile.
 #[derive(Clone, Debug)]
 pub(super) struct TileCopy {
-    side: Side,
+    pub side: Side,
     /// Elements of one access to global memory: 4 or 1.
-    width: u32,
+    pub width: u32,
     /// Whether one access to shared memory stores as much.
     stores_vector: bool,
-    /// The first row of A, or column of B, of the block.
-    origin: Var,
     /// Accesses of a thread.
-    count: Const,
+    pub count: Const,
     number: u32,
-    walk: Walk,
+    pub walk: Walk,
     /// Its only access, where a thread makes just one: the places are named once and for all.
     only: Option<Place>,
 }
 
 /// How the accesses of a thread walk over the tile. Consecutive threads always lie along a row.
 #[derive(Clone, Debug)]
-enum Walk {
+pub(super) enum Walk {
     /// The block covers `step` whole rows at a time.
     Rows { row: Var, col: Var, step: Const },
     /// Eight threads cover a group of columns; the block covers `step` rows of it at a time, all
@@ -61,14 +58,12 @@ enum Walk {
     Linear { tid: Var, threads: Const, per_row: Expr, total: Const, exact: bool },
 }
 
-/// One access of a thread: its number, its place in the tile, and the row of A or column of B that
-/// it reads.
+/// One access of a thread: its number and its place in the tile.
 #[derive(Clone, Debug)]
-struct Place {
-    i: Expr,
-    row: Expr,
-    col: Expr,
-    outside: Expr,
+pub(super) struct Place {
+    pub i: Expr,
+    pub row: Expr,
+    pub col: Expr,
     /// Whether the access exists, where that is not certain.
     exists: Option<Expr>,
 }
@@ -88,7 +83,6 @@ impl Copies {
         t: &TiledPlan,
         tid: Var,
         threads: Const,
-        origin: Origin,
         (bm, bn, bk): (Const, Const, Const),
     ) -> Self {
         let asynchronous = matches!(t.pipeline(), Pipeline::Async { .. });
@@ -96,10 +90,8 @@ impl Copies {
             let d = Declare { t, tid, threads, side, rows, cols, width };
             let grouped = side == Side::A && asynchronous && t.transpose() && d.can_group();
             let (walk, count) = if grouped { d.groups(k) } else { d.rows_or_linear(k) };
-            let origin = if side == Side::A { origin.row } else { origin.col };
             let (count, number) = count;
-            let mut copy =
-                TileCopy { side, width, stores_vector, origin, count, number, walk, only: None };
+            let mut copy = TileCopy { side, width, stores_vector, count, number, walk, only: None };
             if number == 1 {
                 copy.only = Some(copy.place(k, 0.into()));
             }
@@ -258,43 +250,8 @@ impl TileCopy {
         });
     }
 
-    /// Global to shared memory by asynchronous copies. Rows and columns of C that do not exist are
-    /// replaced by the last ones that do: what they contribute to is never stored, and the main
-    /// loop needs no guard.
-    pub fn start(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        share: &Share,
-        slot: &Expr,
-        k0: &Expr,
-        limit: Option<&Expr>,
-    ) {
-        self.each(k, share, |k, place| {
-            let (row, col) = self.clamped(k, tiled, &place, k0);
-            let shared = self.shared(tiled);
-            let ragged_vector = self.width == 4 && self.side == Side::A && tiled.plan.pitched();
-            let widths = match limit {
-                // A row of A may end inside the vector: its elements are guarded one by one.
-                Some(_) if ragged_vector => vec![(0, 1), (1, 1), (2, 1), (3, 1)],
-                _ => vec![(0, self.width)],
-            };
-            for (lane, width) in widths {
-                let wide = |access: Access| if width == 4 { access.vector() } else { access };
-                let target = shared.at(slot, place.row.clone(), place.col.clone() + lane);
-                let source = self.matrix(tiled).at(row.clone(), col.clone() + lane);
-                let index = match self.side {
-                    Side::A => place.col.clone() + lane,
-                    Side::B => place.row.clone(),
-                };
-                let guard = limit.map(|limit| index.lt(limit.clone()));
-                let (target, source) = (wide(target), wide(source));
-                k.push(Stmt::CopyAsync { target, source, guard });
-            }
-        });
-    }
-
-    fn each(
+    /// Runs the body for each of the accesses in the share.
+    pub(super) fn each(
         &self,
         k: &mut KernelBuilder,
         share: &Share,
@@ -354,18 +311,14 @@ impl TileCopy {
                 (row, k.let_(c, index % per_row.clone() * self.width as i32).into())
             }
         };
-        let outside = match self.side {
-            Side::A => k.let_("a_from", self.origin + row.clone()),
-            Side::B => k.let_("b_from", self.origin + col.clone()),
-        };
-        Place { i, row, col, outside: outside.into(), exists }
+        Place { i, row, col, exists }
     }
 
-    fn shared(&self, tiled: &Tiled<'_>) -> SharedTile {
+    pub fn shared(&self, tiled: &Tiled<'_>) -> SharedTile {
         if self.side == Side::A { tiled.a } else { tiled.b }
     }
 
-    fn matrix(&self, tiled: &Tiled<'_>) -> Matrix {
+    pub fn matrix(&self, tiled: &Tiled<'_>) -> Matrix {
         if self.side == Side::A { tiled.problem.a } else { tiled.problem.b }
     }
 
@@ -389,11 +342,11 @@ impl TileCopy {
         let p = tiled.problem;
         let (row, col, outside, along_k, extent) = match self.side {
             Side::A => {
-                let row = place.outside.clone();
+                let row = Expr::from(k.let_("a_from", tiled.origin.row + place.row.clone()));
                 (row.clone(), k0.clone() + place.col.clone(), row, place.col.clone(), p.m)
             }
             Side::B => {
-                let col = place.outside.clone();
+                let col = Expr::from(k.let_("b_from", tiled.origin.col + place.col.clone()));
                 (k0.clone() + place.row.clone(), col.clone(), col, place.row.clone(), p.n)
             }
         };
@@ -445,35 +398,6 @@ impl TileCopy {
             for j in 0..4u8 {
                 let col = place.col.clone() + i32::from(j);
                 k.store(shared.at(slot, place.row.clone(), col), Expr::from(v).lane(j));
-            }
-        }
-    }
-
-    /// Global coordinates, with those outside C moved to its edge.
-    fn clamped(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        place: &Place,
-        k0: &Expr,
-    ) -> (Expr, Expr) {
-        let p = tiled.problem;
-        let clamp = |k: &mut KernelBuilder, name: &str, at: Expr, last: Expr| -> Expr {
-            if !tiled.plan.guarded() {
-                return at;
-            }
-            let inside = at.clone().lt(last.clone());
-            k.let_(name, inside.select(at, last)).into()
-        };
-        match self.side {
-            Side::A => {
-                let row = clamp(k, "row", place.outside.clone(), p.m - 1);
-                (row, k0.clone() + place.col.clone())
-            }
-            Side::B => {
-                let last = if self.width == 4 { p.b.stride - 4 } else { p.n - 1 };
-                let col = clamp(k, "col", place.outside.clone(), last);
-                (k0.clone() + place.row.clone(), col)
             }
         }
     }

@@ -4,15 +4,15 @@
 //! no multiple of BK it is the first tile that is ragged and filled up with zeros, so that the loop
 //! itself needs no guard along K. A round of the loop multiplies one tile and brings in the next.
 
-use super::copy::Share;
-use super::fragment::{Accumulators, FragmentPair, multiply};
+use super::fragment::{Accumulators, multiply};
+use super::ring;
 use super::tile::Tiled;
-use crate::ir::{BufferId, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
+use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::Pipeline;
 
 /// Where the ragged tile of K is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ragged {
+pub(super) enum Ragged {
     /// There is none: K is a multiple of BK.
     Nowhere,
     /// The first tile.
@@ -22,7 +22,7 @@ enum Ragged {
 }
 
 impl Ragged {
-    fn of(tiled: &Tiled<'_>) -> Self {
+    pub fn of(tiled: &Tiled<'_>) -> Self {
         match (tiled.plan.guarded(), tiled.plan.pitched() && tiled.t.a_global_vector()) {
             (false, _) => Ragged::Nowhere,
             (true, false) => Ragged::First,
@@ -32,7 +32,7 @@ impl Ragged {
 }
 
 /// The k at which the second tile starts.
-fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
+pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
     if ragged != Ragged::First {
         return tiled.bk.into();
     }
@@ -69,7 +69,7 @@ pub(super) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulator
         Pipeline::Single => synchronous(k, tiled, Next::Direct),
         Pipeline::Prefetch => synchronous(k, tiled, Next::Registers),
         Pipeline::DoubleBuffer => synchronous(k, tiled, Next::OtherBuffer),
-        Pipeline::Async { stages, spread } => asynchronous(k, tiled, stages as i32, spread as i32),
+        Pipeline::Async { stages, spread } => ring::asynchronous(k, tiled, stages, spread),
     }
 }
 
@@ -167,108 +167,4 @@ fn hand_over(
     tiled.copies.a.from_registers(k, tiled, a, &slot);
     tiled.copies.b.from_registers(k, tiled, b, &slot);
     k.barrier();
-}
-
-/// A ring of shared buffers that asynchronous copies fill; fragments are double-buffered in
-/// registers. One barrier a tile, in its last k step: it publishes the next tile and tells that the
-/// buffer to be filled next has been read.
-fn asynchronous(
-    k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
-    stages: i32,
-    spread: i32,
-) -> Accumulators {
-    let ragged = Ragged::of(tiled);
-    let (depth, bk, zero) = (tiled.problem.k, tiled.bk, Expr::I32(0));
-    let ring = k.constant("STAGES", stages, "tiles in shared memory, in use or on their way");
-    let spread_name = k.constant("SPREAD", spread, "k steps over which a tile's copies are issued");
-    let acc = Accumulators::declare(k, tiled);
-    let pair = FragmentPair::declare(k, tiled);
-    let first = width_of_first(k, tiled, ragged);
-    let start =
-        |k: &mut KernelBuilder, share: &Share, slot: &Expr, k0: &Expr, limit: Option<&Expr>| {
-            tiled.copies.a.start(k, tiled, share, slot, k0, limit);
-            tiled.copies.b.start(k, tiled, share, slot, k0, limit);
-        };
-
-    k.comment("Fill all buffers but one.");
-    bring_in(k, tiled, ragged, &zero, Some(&first), |k, limit| {
-        start(k, &Share::All, &zero, &zero, limit);
-    });
-    k.push(Stmt::CopyCommit);
-    if stages > 2 {
-        let step = Step::Add(1.into());
-        let end = ring - 1;
-        k.loop_(
-            "s",
-            1,
-            |s| Expr::from(s).lt(end),
-            step,
-            Unroll::Full,
-            |k, s| {
-                let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
-                k.if_(k0.clone().lt(depth), |k| {
-                    bring_in(k, tiled, ragged, &k0, None, |k, limit| {
-                        start(k, &Share::All, &s.into(), &k0, limit);
-                    });
-                });
-                k.push(Stmt::CopyCommit);
-            },
-        );
-    }
-    let pending = stages as u32 - 2;
-    k.push(Stmt::CopyWait { pending });
-    k.barrier();
-    pair.load(k, tiled, 0.into(), &zero, &zero);
-
-    k.comment("Each k step multiplies one pair of fragments while the next one is read; the first");
-    k.comment("SPREAD steps issue the copies of the tile that comes STAGES - 1 tiles later.");
-    let read = k.mut_("read", 0);
-    let write = k.mut_("write", ring - 1);
-    let advance = |k: &mut KernelBuilder, slot: Var| {
-        let next = slot + 1;
-        k.assign(slot, next.clone().equals(ring).select(0, next));
-    };
-    let from = first + (ring - 2) * bk;
-    let end = depth + (ring - 1) * bk;
-    k.loop_(
-        "k0",
-        from,
-        |k0| Expr::from(k0).lt(end),
-        Step::Add(bk.into()),
-        Unroll::By(1),
-        |k, k0| {
-            k.unrolled("k", bk, |k, i| {
-                let next = |k: &mut KernelBuilder, at: Expr| {
-                    pair.load(k, tiled, (i + 1) % 2, &read.into(), &at);
-                };
-                // The last step turns to the next tile, if there is one.
-                let more = Expr::from(k0).lt(depth + (ring - 2) * bk);
-                k.if_else(
-                    Expr::from(i).lt(bk - 1),
-                    |k| next(k, i + 1),
-                    |k| {
-                        k.push(Stmt::CopyWait { pending });
-                        k.barrier();
-                        advance(k, read);
-                        k.if_(more, |k| next(k, 0.into()));
-                    },
-                );
-                k.if_(Expr::from(i).lt(spread_name).and(Expr::from(k0).lt(depth)), |k| {
-                    bring_in(k, tiled, ragged, &k0.into(), None, |k, limit| {
-                        let share = if spread == 1 {
-                            Share::All
-                        } else {
-                            Share::Part { k: i, parts: spread_name }
-                        };
-                        start(k, &share, &write.into(), &k0.into(), limit);
-                    });
-                });
-                k.if_(Expr::from(i).equals(spread_name - 1), |k| k.push(Stmt::CopyCommit));
-                pair.multiply(k, tiled, &acc, i % 2);
-            });
-            advance(k, write);
-        },
-    );
-    acc
 }

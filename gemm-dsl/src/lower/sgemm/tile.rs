@@ -93,7 +93,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TiledPlan, probl
     let tid = k.let_("tid", Special::ThreadX);
     let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
     let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
-    let copies = Copies::declare(k, t, tid, threads, origin, (bm, bn, bk));
+    let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));
     let tiled = Tiled { plan, t, problem, bk, tm, tn, origin, rows, cols, a, b, copies };
     let acc = pipeline::main_loop(k, &tiled);
     epilogue::store(k, &tiled, &acc);

@@ -1,157 +1,16 @@
 //! Lowering of expressions, with folding and with the count of what they cost.
 
-use super::super::code::{
-    Choice, Index, Lane, Memory, Pred, Scalar, THREAD_X, THREAD_Y, Vector, Wide,
-};
+use super::super::code::{Choice, Lane, Pred, Scalar, THREAD_X, THREAD_Y, Vector, Wide};
 use super::super::counters::Class;
-use super::super::lanes::{compare_scalar, int_scalar, wide_scalar};
 use super::super::uniform;
 use super::Lowering;
 use crate::intrinsic::{Semantics, canonical};
-use crate::ir::{Access, BinaryOp, Expr, Intrinsic, Space, Special, Ty, UnaryOp};
+use crate::ir::{BinaryOp, Expr, Intrinsic, Space, Special, Ty};
 
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.
-    fn is_uniform(&self, expr: &Expr) -> bool {
+    pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
         !uniform::differs(expr, &self.varying)
-    }
-
-    /// An integer or truth value that all threads share.
-    pub(super) fn scalar(&mut self, expr: &Expr) -> Scalar {
-        match expr {
-            Expr::I32(v) => Scalar::Static((*v).into()),
-            Expr::U64(v) => Scalar::Static(*v as i64),
-            Expr::Const(c) => {
-                let kernel = self.launch.kernel;
-                let value = kernel.eval_const(expr).ok().and_then(|v| match c.ty {
-                    Ty::I32 => i32::try_from(v).ok().map(i64::from),
-                    Ty::U64 => u64::try_from(v).ok().map(|v| v as i64),
-                    _ => i64::try_from(v).ok(),
-                });
-                match (value, kernel.consts.get(c.id)) {
-                    (Some(value), _) => Scalar::Static(value),
-                    // Its value wraps or overflows in its own type, which the exact one does not.
-                    (None, Some(decl)) => self.scalar(&decl.value),
-                    (None, None) => Scalar::Static(0),
-                }
-            }
-            Expr::Param(p) => Scalar::Known(self.launch.scalars[p.param] as i64),
-            Expr::Var(v) => match self.statics[v.id] {
-                Some(value) => Scalar::Static(value),
-                None => Scalar::Slot(self.places[v.id]),
-            },
-            Expr::Special(Special::BlockX) => Scalar::BlockX,
-            Expr::Special(_) => Scalar::BlockY,
-            Expr::Unary(op, e) => {
-                let e = self.scalar(e);
-                let neg = *op == UnaryOp::Neg;
-                let node = |e| {
-                    if neg {
-                        Scalar::Neg(Box::new(e))
-                    } else {
-                        Scalar::Not(Box::new(e))
-                    }
-                };
-                self.fold(
-                    [e],
-                    |[v]| match neg {
-                        true => (v as i32).checked_neg().map(i64::from),
-                        false => Some((v == 0).into()),
-                    },
-                    |[e]| node(e),
-                )
-            }
-            Expr::Cast(ty, e) => {
-                let from = e.ty();
-                let e = self.scalar(e);
-                let fits = |v: i64| match ty {
-                    Ty::I32 => i32::try_from(v as u64).ok().map(i64::from),
-                    _ => (v >= 0).then_some(v),
-                };
-                match (&e, *ty) {
-                    (_, ty) if ty == from => e,
-                    (Scalar::Static(v), _) if fits(*v).is_some() => e,
-                    (Scalar::Known(v), _) if fits(*v).is_some() => e,
-                    (_, Ty::I32) => Scalar::Narrow(Box::new(e)),
-                    _ => Scalar::Widen(Box::new(e)),
-                }
-            }
-            Expr::Select(cond, yes, no) => match self.scalar(cond) {
-                Scalar::Static(holds) => self.scalar(if holds != 0 { yes } else { no }),
-                cond => {
-                    self.cost.add(Class::Select);
-                    let yes = self.lazily(|s| s.scalar(yes));
-                    let no = self.lazily(|s| s.scalar(no));
-                    Scalar::Select(Box::new((cond, yes, no)))
-                }
-            },
-            Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
-                let and = *op == BinaryOp::And;
-                match self.scalar(a) {
-                    Scalar::Static(v) if (v != 0) == and => self.scalar(b),
-                    Scalar::Static(v) => Scalar::Static(v),
-                    a => {
-                        self.cost.add(Class::Integer);
-                        let b = self.lazily(|s| s.scalar(b));
-                        let pair = Box::new((a, b));
-                        if and {
-                            Scalar::And(pair)
-                        } else {
-                            Scalar::Or(pair)
-                        }
-                    }
-                }
-            }
-            Expr::Binary(op, a, b) => {
-                let (op, wide) = (*op, a.ty() == Ty::U64);
-                let operands = [self.scalar(a), self.scalar(b)];
-                let compute = |[a, b]: [i64; 2]| match (op.is_predicate(), wide) {
-                    (true, false) => Some(compare_scalar(op, a, b).into()),
-                    (true, true) => Some(compare_scalar(op, a as u64, b as u64).into()),
-                    (false, false) => int_scalar(op, a as i32, b as i32).ok().map(i64::from),
-                    (false, true) => wide_scalar(op, a as u64, b as u64).ok().map(|v| v as i64),
-                };
-                self.fold(operands, compute, |operands| {
-                    let operands = Box::new(operands);
-                    match wide {
-                        true => Scalar::U64(op, operands),
-                        false => Scalar::I32(op, operands),
-                    }
-                })
-            }
-            // These differ between threads or are no integers.
-            Expr::F32(_) | Expr::Load(_) | Expr::Call(..) | Expr::Pack(_) | Expr::Lane(..) => {
-                Scalar::Static(0)
-            }
-        }
-    }
-
-    /// An operation on scalars, computed now where its operands are known. It costs one integer
-    /// instruction unless they are static.
-    fn fold<const N: usize>(
-        &mut self,
-        operands: [Scalar; N],
-        compute: impl FnOnce([i64; N]) -> Option<i64>,
-        node: impl FnOnce([Scalar; N]) -> Scalar,
-    ) -> Scalar {
-        let mut values = [0; N];
-        let (mut all_static, mut known) = (true, true);
-        for (value, operand) in values.iter_mut().zip(&operands) {
-            match operand {
-                Scalar::Static(v) => *value = *v,
-                Scalar::Known(v) => {
-                    *value = *v;
-                    all_static = false;
-                }
-                _ => known = false,
-            }
-        }
-        let value = known.then(|| compute(values)).flatten();
-        match value {
-            Some(value) if all_static => return Scalar::Static(value),
-            _ => self.cost.add(Class::Integer),
-        }
-        value.map_or_else(|| node(operands), Scalar::Known)
     }
 
     /// An `I32` or `F32`.
@@ -189,14 +48,9 @@ impl Lowering<'_, '_> {
                 if let (true, [Lane::Float(a), Lane::Float(b)]) = (float, &operands) {
                     return Lane::Float(folded(*op, f32::from_bits(*a), f32::from_bits(*b)));
                 }
-                self.cost
-                    .add(if float { Class::Float } else { Class::Integer });
+                self.cost.add(if float { Class::Float } else { Class::Integer });
                 let operands = Box::new(operands);
-                if float {
-                    Lane::F32(*op, operands)
-                } else {
-                    Lane::I32(*op, operands)
-                }
+                if float { Lane::F32(*op, operands) } else { Lane::I32(*op, operands) }
             }
             Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::lane) {
                 Ok(choice) => Lane::Select(Box::new(choice)),
@@ -231,11 +85,7 @@ impl Lowering<'_, '_> {
             Semantics::ShuffleDown => {
                 self.cost.add(Class::Shuffle);
                 let mut next = || {
-                    if lanes.is_empty() {
-                        Lane::Float(0)
-                    } else {
-                        lanes.remove(0)
-                    }
+                    if lanes.is_empty() { Lane::Float(0) } else { lanes.remove(0) }
                 };
                 let operands = [next(), next()];
                 Lane::ShuffleDown(row.cuda, Box::new(operands))
@@ -311,13 +161,8 @@ impl Lowering<'_, '_> {
                 ty => {
                     let float = ty == Ty::F32;
                     let operands = Box::new([self.lane(a), self.lane(b)]);
-                    self.cost
-                        .add(if float { Class::Float } else { Class::Integer });
-                    if float {
-                        Pred::F32(*op, operands)
-                    } else {
-                        Pred::I32(*op, operands)
-                    }
+                    self.cost.add(if float { Class::Float } else { Class::Integer });
+                    if float { Pred::F32(*op, operands) } else { Pred::I32(*op, operands) }
                 }
             },
             Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::pred) {
@@ -367,59 +212,6 @@ impl Lowering<'_, '_> {
         let yes = self.lazily(|s| arm(s, yes));
         let no = self.lazily(|s| arm(s, no));
         Ok(Choice { cond, yes, no })
-    }
-
-    fn load(&mut self, access: &Access) -> Memory {
-        let memory = self.memory(access);
-        match memory.space {
-            Space::Global => self.cost.add(Class::GlobalLoad),
-            Space::Shared => self.cost.add(Class::SharedLoad),
-            Space::Register => {}
-        }
-        self.code.loaded[access.buffer.0] = true;
-        memory
-    }
-
-    /// A place.
-    pub(super) fn memory(&mut self, access: &Access) -> Memory {
-        let index = access.index.iter().map(|e| match e.ty() {
-            _ if self.is_uniform(e) => Index::Scalar(self.scalar(e)),
-            Ty::U64 => Index::U64(self.wide(e)),
-            _ => Index::I32(self.lane(e)),
-        });
-        Memory {
-            index: index.collect(),
-            region: access.buffer.0 as u32,
-            space: self.launch.regions[access.buffer.0].space,
-            vector: access.lanes == 4,
-        }
-    }
-
-    /// The lane slot of an element of a register array, or of the first of four, if the index is
-    /// static and right.
-    pub(super) fn element(&self, place: &Memory) -> Option<u32> {
-        let region = &self.launch.regions[place.region as usize];
-        if place.space != Space::Register {
-            return None;
-        }
-        let mut offset = 0;
-        for (d, index) in place.index.iter().enumerate() {
-            let Index::Scalar(Scalar::Static(index)) = index else {
-                return None;
-            };
-            let index = u64::try_from(*index).ok()?;
-            let reach = if place.vector && d == region.contiguous {
-                3
-            } else {
-                0
-            };
-            if index.checked_add(reach)? >= region.dims[d] {
-                return None;
-            }
-            offset += index * region.strides[d];
-        }
-        let right = !place.vector || (offset.is_multiple_of(4) && !place.index.is_empty());
-        right.then(|| region.base + offset as u32)
     }
 }
 

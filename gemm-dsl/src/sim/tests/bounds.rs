@@ -36,10 +36,7 @@ fn negative_indices_are_out_of_bounds() {
 fn out_of_bounds_of_shared_memory() {
     let kernel = |column: i32| {
         let mut b = bench(32, 1, [1, 1]);
-        let layout = Layout::Array {
-            order: vec![0, 1],
-            pad: Expr::from(1),
-        };
+        let layout = Layout::Array { order: vec![0, 1], pad: Expr::from(1) };
         let x = b.k.shared("x", [2.into(), 32.into()], layout, "");
         b.k.store(Access::new(x, [0.into(), tid() + column]), 1.0);
         b
@@ -82,10 +79,8 @@ fn a_vector_may_not_reach_over_the_end() {
     let (out, _) = kernel(32).run().expect("the kernel is right");
     assert!((0..32).all(|i| out[i] == i as f32));
     let kind = kernel(31).kind();
-    assert!(
-        matches!(kind, FaultKind::OutOfBounds { place, vector: true, .. }
-        if place.index == [28])
-    );
+    assert!(matches!(kind, FaultKind::OutOfBounds { place, vector: true, .. }
+        if place.index == [28]));
 }
 
 #[test]
@@ -99,14 +94,7 @@ fn extents_beyond_the_allocation() {
         panic!("a fault was expected");
     };
     assert_eq!(fault.thread, (10, 0));
-    assert!(matches!(
-        fault.kind,
-        FaultKind::BeyondAllocation {
-            offset: 10,
-            len: 10,
-            ..
-        }
-    ));
+    assert!(matches!(fault.kind, FaultKind::BeyondAllocation { offset: 10, len: 10, .. }));
 }
 
 #[test]
@@ -185,21 +173,12 @@ fn a_fault_names_everything() {
     let value = b.read(tid() + Expr::from(Special::BlockX) * 4 - 4);
     b.k.if_(tid().lt(4).and(Expr::from(Special::BlockX).gt(0)), |_| ());
     let output = b.output;
-    b.k.if_(
-        Expr::from(Special::BlockX).equals(2).and(tid().gt(5)),
-        |k| {
-            k.store(at(output, tid()), value);
-        },
-    );
+    b.k.if_(Expr::from(Special::BlockX).equals(2).and(tid().gt(5)), |k| {
+        k.store(at(output, tid()), value);
+    });
     let fault = b.fault();
-    assert_eq!(
-        (fault.kernel.as_str(), fault.block, fault.thread),
-        ("kernel", (2, 0), (6, 0))
-    );
+    assert_eq!((fault.kernel.as_str(), fault.block, fault.thread), ("kernel", (2, 0), (6, 0)));
     let text = fault.to_string();
-    assert!(
-        text.contains("in[10]") && text.contains("block (2, 0), thread (6, 0)"),
-        "{text}"
-    );
+    assert!(text.contains("in[10]") && text.contains("block (2, 0), thread (6, 0)"), "{text}");
     assert!(!fault.statement.is_empty());
 }

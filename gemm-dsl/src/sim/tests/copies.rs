@@ -1,7 +1,7 @@
 //! Asynchronous copies: an agent of its own from issue to wait.
 
 use super::*;
-use crate::ir::Stmt;
+use crate::ir::{Guard, Stmt};
 
 /// Which part of the protocol is planted out.
 #[derive(Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ fn staged(threads: u32, plant: Plant, guard: Option<i32>) -> Bench {
     b.k.push(Stmt::CopyAsync {
         target: at(x, tid()),
         source,
-        guard: guard.map(|below| tid().lt(below)),
+        guard: guard.map(|below| Guard { cond: tid().lt(below), or_zero: true }),
     });
     if plant != Plant::Commit {
         b.k.push(Stmt::CopyCommit);
@@ -39,9 +39,7 @@ fn staged(threads: u32, plant: Plant, guard: Option<i32>) -> Bench {
 #[test]
 fn a_copy_is_seen_after_wait_and_barrier() {
     for threads in [32, 64, 50] {
-        let (out, _) = staged(threads, Plant::Nothing, None)
-            .run()
-            .expect("ordered");
+        let (out, _) = staged(threads, Plant::Nothing, None).run().expect("ordered");
         assert!((0..threads as usize).all(|t| out[t] == (threads as usize - 1 - t) as f32));
     }
 }
@@ -56,10 +54,7 @@ fn a_copy_read_before_its_wait() {
         assert_eq!((place.index.as_slice(), fault.thread), (&[63][..], (0, 0)));
         assert!(earlier.by_copy && earlier.wrote && earlier.thread == (63, 0));
         let text = fault.to_string();
-        assert!(
-            text.contains("asynchronous copy consumed before its wait"),
-            "{text}"
-        );
+        assert!(text.contains("asynchronous copy consumed before its wait"), "{text}");
     }
 }
 
@@ -75,11 +70,7 @@ fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
         let mut b = bench(32, 1, [32, 32]);
         let x = b.shared(32);
         let source = at(b.input, tid());
-        b.k.push(Stmt::CopyAsync {
-            target: at(x, tid()),
-            source,
-            guard: None,
-        });
+        b.k.push(Stmt::CopyAsync { target: at(x, tid()), source, guard: None });
         b.k.push(Stmt::CopyCommit);
         if wait {
             b.k.push(Stmt::CopyWait { pending: 0 });
@@ -88,10 +79,7 @@ fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
         b
     };
     assert!(own(true).run().is_ok());
-    assert!(matches!(
-        own(false).kind(),
-        FaultKind::CopyNotAwaited { .. }
-    ));
+    assert!(matches!(own(false).kind(), FaultKind::CopyNotAwaited { .. }));
 }
 
 #[test]
@@ -103,10 +91,7 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     let (out, counters) = b.run().expect("the guard protects the source");
     let expected = |t: usize| if t > 24 { (31 - t) as f32 } else { 0.0 };
     assert!((0..32).all(|t| out[t] == expected(t)), "{out:?}");
-    assert_eq!(
-        (counters.global_load_bytes, counters.shared_store_bytes),
-        (28, 128)
-    );
+    assert_eq!((counters.global_load_bytes, counters.shared_store_bytes), (28, 128));
 }
 
 /// A pipeline of `stages` buffers over 6 tiles: wait, barrier, refill the buffer read in the round
@@ -114,8 +99,7 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
 fn pipeline(stages: i32, pending: u32, barrier: bool) -> Bench {
     let (tiles, n) = (6, 64);
     let mut b = bench(n as u32, 1, [(tiles * n) as usize, n as usize]);
-    let x =
-        b.k.shared("x", [stages.into(), n.into()], Layout::row_major(2), "");
+    let x = b.k.shared("x", [stages.into(), n.into()], Layout::row_major(2), "");
     let (input, output) = (b.input, b.output);
     let sum = b.k.mut_("sum", 0.0);
     let fetch = |k: &mut KernelBuilder, tile: Expr| {
@@ -151,10 +135,7 @@ fn a_pipeline_waits_for_the_right_group() {
     assert!((0..64).all(|t| out[t as usize] == expected(t)), "{out:?}");
     assert!(pipeline(3, 0, true).run().is_ok());
     assert!(pipeline(4, 2, true).run().is_ok());
-    assert!(matches!(
-        pipeline(3, 2, true).kind(),
-        FaultKind::CopyNotAwaited { .. }
-    ));
+    assert!(matches!(pipeline(3, 2, true).kind(), FaultKind::CopyNotAwaited { .. }));
     assert!(pipeline(3, 1, false).run().is_err());
 }
 
@@ -167,18 +148,12 @@ fn a_copy_may_not_overwrite_what_is_still_read() {
         b.k.store(at(x, tid()), 1.0);
         b.k.barrier();
         let (input, output) = (b.input, b.output);
-        b.k.if_(tid().lt(32), |k| {
-            k.store(at(output, tid()), load(x, tid() + 32))
-        });
+        b.k.if_(tid().lt(32), |k| k.store(at(output, tid()), load(x, tid() + 32)));
         if barrier {
             b.k.barrier();
         }
         b.k.if_(tid().ge(32), |k| {
-            k.push(Stmt::CopyAsync {
-                target: at(x, tid()),
-                source: at(input, tid()),
-                guard: None,
-            });
+            k.push(Stmt::CopyAsync { target: at(x, tid()), source: at(input, tid()), guard: None });
         });
         b
     };

@@ -13,11 +13,7 @@ fn shared_read(len: i32, index: Expr, vector: bool, active: i32) -> Counters {
         b.k.barrier();
         let (output, index) = (b.output, index.clone());
         b.k.if_(tid().lt(active), |k| {
-            let place = if vector {
-                at(x, index).vector()
-            } else {
-                at(x, index)
-            };
+            let place = if vector { at(x, index).vector() } else { at(x, index) };
             if reads {
                 let value = k.let_("value", place.load());
                 if !vector {
@@ -56,10 +52,7 @@ fn lanes_that_read_one_word_share_it() {
     assert_eq!(wavefronts(&shared_read(64, 5.into(), false, 32)), (1, 0));
     assert_eq!(wavefronts(&shared_read(64, tid() / 2, false, 32)), (1, 0));
     // Two words of one bank, each by half the lanes.
-    assert_eq!(
-        wavefronts(&shared_read(64, tid() % 2 * 32, false, 32)),
-        (2, 1)
-    );
+    assert_eq!(wavefronts(&shared_read(64, tid() % 2 * 32, false, 32)), (2, 1));
     // Only the active lanes count.
     let c = shared_read(1024, tid() * 32, false, 3);
     assert_eq!((wavefronts(&c), c.shared_load_bytes), ((3, 2), 12));
@@ -86,18 +79,8 @@ fn shared_stores_and_bytes() {
     b.k.store(at(x, tid() * 2), 1.0);
     let c = b.counters();
     // A full warp conflicts twofold; sixteen lanes at stride two fit.
-    assert_eq!(
-        (
-            c.shared_requests,
-            c.shared_wavefronts,
-            c.shared_bank_conflicts
-        ),
-        (2, 3, 1)
-    );
-    assert_eq!(
-        (c.shared_stores, c.shared_store_bytes, c.shared_load_bytes),
-        (2, 192, 0)
-    );
+    assert_eq!((c.shared_requests, c.shared_wavefronts, c.shared_bank_conflicts), (2, 3, 1));
+    assert_eq!((c.shared_stores, c.shared_store_bytes, c.shared_load_bytes), (2, 192, 0));
     assert_eq!(c.shared_bytes(), 192);
 }
 
@@ -157,10 +140,7 @@ fn divergent_branches() {
     assert_eq!(count(40, &|k| k.if_(tid().lt(40), nothing)), 0);
     assert_eq!(count(40, &|k| k.if_(tid().lt(39), nothing)), 1);
     // Inside an `if`, only its own lanes have a say.
-    assert_eq!(
-        count(32, &|k| k.if_(tid().lt(8), |k| k.if_(tid().lt(9), nothing))),
-        1
-    );
+    assert_eq!(count(32, &|k| k.if_(tid().lt(8), |k| k.if_(tid().lt(9), nothing))), 1);
     // Trips 0, 1, 2, 3 by lane: the first three tests split the lanes, the last has one outcome.
     let trips = |k: &mut KernelBuilder| {
         let test = |i| Expr::from(i).lt(tid() % 4);
@@ -194,8 +174,7 @@ fn instructions_by_class() {
     let n = b.k.constant("n", 4, "");
     let (input, output) = (b.input, b.output);
     // Multiply and add, a load; the product of constants is folded.
-    let v =
-        b.k.let_("v", load(input, (tid() * 3 + (Expr::from(n) * 2)) / 4));
+    let v = b.k.let_("v", load(input, (tid() * 3 + (Expr::from(n) * 2)) / 4));
     let acc = b.k.mut_("acc", 0.0);
     // Completely unrolled: no control, 4 multiply-adds, and the comparison is folded.
     b.k.unrolled("i", n, |k, i| {
@@ -228,9 +207,7 @@ fn instructions_by_class() {
 fn instructions_count_whatever_lanes_are_active() {
     let mut b = bench(32, 1, [32, 32]);
     let (input, output) = (b.input, b.output);
-    b.k.if_(tid().lt(4), |k| {
-        k.store(at(output, tid()), load(input, tid()))
-    });
+    b.k.if_(tid().lt(4), |k| k.store(at(output, tid()), load(input, tid())));
     let c = b.counters();
     assert_eq!((c.instructions, c.thread_instructions), (4, 2 * 32 + 2 * 4));
     // Arms of a select count where some lane takes them.
@@ -246,11 +223,7 @@ fn shuffles_and_copies() {
     let mut b = bench(32, 1, [128, 32]);
     let x = b.shared(128);
     let source = at(b.input, tid() * 4).vector();
-    b.k.push(Stmt::CopyAsync {
-        target: at(x, tid() * 4).vector(),
-        source,
-        guard: None,
-    });
+    b.k.push(Stmt::CopyAsync { target: at(x, tid() * 4).vector(), source, guard: None });
     b.k.push(Stmt::CopyCommit);
     b.k.push(Stmt::CopyWait { pending: 0 });
     let shuffled = vec![load(x, tid() * 4), 1.into()];
@@ -258,14 +231,7 @@ fn shuffles_and_copies() {
     let c = b.counters();
     assert_eq!((c.copies, c.shuffle, c.sync, c.shared_stores), (1, 1, 2, 0));
     assert_eq!((c.global_requests, c.global_sectors), (2, 16 + 4));
-    assert_eq!(
-        (
-            c.global_load_bytes,
-            c.shared_store_bytes,
-            c.shared_load_bytes
-        ),
-        (512, 512, 128)
-    );
+    assert_eq!((c.global_load_bytes, c.shared_store_bytes, c.shared_load_bytes), (512, 512, 128));
     // The copy's write takes four phases; the read has stride four.
     assert_eq!((c.shared_wavefronts, c.shared_bank_conflicts), (4 + 4, 3));
     // A shuffle is no barrier.

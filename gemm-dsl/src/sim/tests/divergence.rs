@@ -53,17 +53,12 @@ fn a_barrier_in_a_divergent_loop() {
     let kernel = |trips: Expr| {
         let mut b = bench(32, 1, [1, 1]);
         let test = |i| Expr::from(i).lt(trips);
-        b.k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| {
-            k.barrier()
-        });
+        b.k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| k.barrier());
         b
     };
     assert!(kernel(tid() - tid() + 3).run().is_ok());
     let kind = kernel(tid() % 4 + 1).kind();
-    assert!(
-        matches!(kind, FaultKind::DivergentBarrier { absent: 8, .. }),
-        "{kind:?}"
-    );
+    assert!(matches!(kind, FaultKind::DivergentBarrier { absent: 8, .. }), "{kind:?}");
 }
 
 #[test]
@@ -73,10 +68,7 @@ fn a_shuffle_under_divergence() {
         let (input, output) = (b.input, b.output);
         b.k.if_(tid().lt(below), |k| {
             let shuffled = vec![load(input, tid()), 1.into()];
-            k.store(
-                at(output, tid()),
-                Expr::Call(Intrinsic::ShuffleDown, shuffled),
-            );
+            k.store(at(output, tid()), Expr::Call(Intrinsic::ShuffleDown, shuffled));
         });
         b
     };
@@ -84,13 +76,7 @@ fn a_shuffle_under_divergence() {
     assert!(kernel(32).run().is_ok());
     let fault = kernel(33).fault();
     let intrinsic = "__shfl_down_sync";
-    assert_eq!(
-        fault.kind,
-        FaultKind::DivergentIntrinsic {
-            intrinsic,
-            absent: 31
-        }
-    );
+    assert_eq!(fault.kind, FaultKind::DivergentIntrinsic { intrinsic, absent: 31 });
     assert_eq!(fault.thread, (32, 0));
 }
 

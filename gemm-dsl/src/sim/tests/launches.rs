@@ -19,18 +19,13 @@ fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
     });
     let index = Expr::from(Special::BlockX) * 64 + Expr::from(Special::ThreadY) * 32 + tid();
     let i = k.let_("i", index);
-    k.if_(Expr::from(i).lt(n), |k| {
-        k.store(at(output, i), load(input, i))
-    });
+    k.if_(Expr::from(i).lt(n), |k| k.store(at(output, i), load(input, i)));
     requires.iter().for_each(|r| k.require(r.clone()));
     k.finish().expect("valid")
 }
 
 fn scalar_n() -> crate::ir::Scalar {
-    crate::ir::Scalar {
-        param: 2,
-        ty: Ty::I32,
-    }
+    crate::ir::Scalar { param: 2, ty: Ty::I32 }
 }
 
 #[test]
@@ -53,24 +48,10 @@ fn wrong_arguments() {
     let run = |buffers: &[Buffer], scalars: &[u64]| launch(&kernel, buffers, scalars);
     assert!(matches!(
         run(&two()[..1], &[4]),
-        Err(SimError::BufferCount {
-            expected: 2,
-            given: 1,
-            ..
-        })
+        Err(SimError::BufferCount { expected: 2, given: 1, .. })
     ));
-    assert!(matches!(
-        run(&two(), &[]),
-        Err(SimError::ScalarCount {
-            expected: 1,
-            given: 0,
-            ..
-        })
-    ));
-    assert!(matches!(
-        run(&two(), &[1 << 31]),
-        Err(SimError::ScalarRange { ty: Ty::I32, .. })
-    ));
+    assert!(matches!(run(&two(), &[]), Err(SimError::ScalarCount { expected: 1, given: 0, .. })));
+    assert!(matches!(run(&two(), &[1 << 31]), Err(SimError::ScalarRange { ty: Ty::I32, .. })));
     let memory = Buffer::zeros(8);
     let overlapping = |offset| [memory.clone(), memory.view(offset, 4).expect("inside")];
     let part = |offset| {
@@ -92,38 +73,20 @@ fn wrong_grids() {
     let zero = with_grid([Expr::U64(0), Expr::U64(7)]);
     assert_eq!(zero, Ok(Counters::default()));
     let large = with_grid([Expr::U64(1), Expr::U64(65536)]);
-    assert!(matches!(
-        large,
-        Err(SimError::ExtentRange { limit: 65535, .. })
-    ));
+    assert!(matches!(large, Err(SimError::ExtentRange { limit: 65535, .. })));
     let many = with_grid([Expr::U64(i32::MAX as u64), Expr::U64(65535)]);
     assert!(matches!(many, Err(SimError::ExtentRange { .. })));
     let by_zero = with_grid([Expr::U64(1) / Expr::from(scalar_n()), Expr::U64(1)]);
-    assert!(matches!(
-        by_zero,
-        Err(SimError::Extent {
-            reason: HostError::Overflow,
-            ..
-        })
-    ));
+    assert!(matches!(by_zero, Err(SimError::Extent { reason: HostError::Overflow, .. })));
     let negative = with_grid([Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1)]);
-    assert!(matches!(
-        negative,
-        Err(SimError::ExtentRange { value: -1, .. })
-    ));
+    assert!(matches!(negative, Err(SimError::ExtentRange { value: -1, .. })));
 }
 
 #[test]
 fn requirements() {
     let kernel = copy_kernel(&[
-        Requirement::Aligned {
-            operand: Operand::Input(0),
-            bytes: 16,
-        },
-        Requirement::Multiple {
-            scalar: scalar_n(),
-            of: 4,
-        },
+        Requirement::Aligned { operand: Operand::Input(0), bytes: 16 },
+        Requirement::Multiple { scalar: scalar_n(), of: 4 },
     ]);
     let memory = Buffer::zeros(64);
     let run = |offset, n: usize| {
@@ -132,31 +95,14 @@ fn requirements() {
     };
     assert!(run(0, 8).is_ok());
     assert!(run(4, 8).is_ok());
-    assert!(matches!(
-        run(1, 8),
-        Err(SimError::BaseAlignment {
-            offset: 4,
-            bytes: 16,
-            ..
-        })
-    ));
-    assert!(matches!(
-        run(0, 6),
-        Err(SimError::NotMultiple {
-            value: 6,
-            of: 4,
-            ..
-        })
-    ));
+    assert!(matches!(run(1, 8), Err(SimError::BaseAlignment { offset: 4, bytes: 16, .. })));
+    assert!(matches!(run(0, 6), Err(SimError::NotMultiple { value: 6, of: 4, .. })));
 }
 
 #[test]
 fn views() {
     let memory = Buffer::from_f32(&[1.0, 2.0, 3.0, 4.0]);
-    let view = memory
-        .view(1, 3)
-        .and_then(|v| v.view(1, 2))
-        .expect("inside");
+    let view = memory.view(1, 3).and_then(|v| v.view(1, 2)).expect("inside");
     assert_eq!(view.to_vec(), [3.0, 4.0]);
     assert!(memory.view(2, 3).is_none() && memory.view(usize::MAX, 2).is_none());
     assert!(view.copy_from(&[7.0]) && !view.copy_from(&[0.0; 3]));

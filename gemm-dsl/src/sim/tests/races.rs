@@ -14,8 +14,7 @@ fn last_warp(planted: Option<(i32, usize)>) -> Bench {
     }
     b.k.barrier();
     for s in [32, 16, 8, 4, 2, 1] {
-        let sum =
-            b.k.let_(&format!("sum{s}"), load(x, tid()) + load(x, tid() + s));
+        let sum = b.k.let_(&format!("sum{s}"), load(x, tid()) + load(x, tid() + s));
         if planted != Some((s, 0)) {
             b.k.warp_barrier();
         }
@@ -36,10 +35,7 @@ fn the_unrolled_last_warp_needs_both_of_its_warp_barriers() {
     assert_eq!((counters.block_barriers, counters.warp_barriers), (1, 12));
     for s in [16, 8, 4, 2, 1] {
         let after_read = last_warp(Some((s, 0))).kind();
-        assert!(
-            matches!(after_read, FaultKind::Race { writes: true, .. }),
-            "{s}: {after_read:?}"
-        );
+        assert!(matches!(after_read, FaultKind::Race { writes: true, .. }), "{s}: {after_read:?}");
         // After the last write, lane 0 reads what it has written itself.
         if s > 1 {
             let after_write = last_warp(Some((s, 1))).kind();
@@ -74,22 +70,11 @@ fn threads_of_two_warps_need_a_block_barrier() {
     assert!((0..64).all(|t| out[t] == 63.0 - t as f32));
     for barrier in [None, Some(Scope::Warp)] {
         let fault = exchange(64, barrier).fault();
-        let FaultKind::Race {
-            place,
-            writes,
-            earlier,
-        } = fault.kind
-        else {
+        let FaultKind::Race { place, writes, earlier } = fault.kind else {
             panic!("{:?}", fault.kind);
         };
-        assert_eq!(
-            (place.index, writes, fault.thread),
-            (vec![63], false, (0, 0))
-        );
-        assert_eq!(
-            (earlier.thread, earlier.wrote, earlier.by_copy),
-            ((63, 0), true, false)
-        );
+        assert_eq!((place.index, writes, fault.thread), (vec![63], false, (0, 0)));
+        assert_eq!((earlier.thread, earlier.wrote, earlier.by_copy), ((63, 0), true, false));
     }
 }
 
@@ -97,10 +82,7 @@ fn threads_of_two_warps_need_a_block_barrier() {
 fn lanes_of_one_warp_need_a_warp_barrier() {
     assert!(exchange(32, Some(Scope::Warp)).run().is_ok());
     assert!(exchange(32, Some(Scope::Block)).run().is_ok());
-    assert!(matches!(
-        exchange(32, None).kind(),
-        FaultKind::Race { writes: false, .. }
-    ));
+    assert!(matches!(exchange(32, None).kind(), FaultKind::Race { writes: false, .. }));
     // A partial warp, too.
     assert!(exchange(20, Some(Scope::Warp)).run().is_ok());
     assert!(matches!(exchange(20, None).kind(), FaultKind::Race { .. }));
@@ -126,12 +108,7 @@ fn overwriting_what_another_warp_still_reads() {
     };
     assert!(kernel(true).run().is_ok());
     let kind = kernel(false).kind();
-    let FaultKind::Race {
-        writes: true,
-        earlier,
-        ..
-    } = &kind
-    else {
+    let FaultKind::Race { writes: true, earlier, .. } = &kind else {
         panic!("{kind:?}");
     };
     assert!(!earlier.wrote && earlier.thread.0 < 32, "{earlier:?}");
@@ -148,10 +125,8 @@ fn two_lanes_may_not_write_one_word_in_one_statement() {
     assert!(kernel(1).run().is_ok());
     let fault = kernel(2).fault();
     assert_eq!(fault.thread, (1, 0));
-    assert!(
-        matches!(fault.kind, FaultKind::Race { writes: true, earlier, .. }
-        if earlier.thread == (0, 0) && earlier.wrote)
-    );
+    assert!(matches!(fault.kind, FaultKind::Race { writes: true, earlier, .. }
+        if earlier.thread == (0, 0) && earlier.wrote));
 }
 
 #[test]
@@ -167,10 +142,7 @@ fn two_warps_may_not_write_one_word() {
         b
     };
     assert!(kernel(true).run().is_ok());
-    assert!(matches!(
-        kernel(false).kind(),
-        FaultKind::Race { writes: true, .. }
-    ));
+    assert!(matches!(kernel(false).kind(), FaultKind::Race { writes: true, .. }));
 }
 
 /// A read in an earlier epoch by a lane that has not read since still counts.
@@ -194,10 +166,7 @@ fn older_reads_are_not_forgotten() {
         b
     };
     assert!(kernel(true).run().is_ok());
-    assert!(matches!(
-        kernel(false).kind(),
-        FaultKind::Race { writes: false, .. }
-    ));
+    assert!(matches!(kernel(false).kind(), FaultKind::Race { writes: false, .. }));
 }
 
 /// Threads of a block exchange through global memory.
@@ -211,10 +180,7 @@ fn races_in_global_memory_within_a_block() {
         if barrier {
             k.warp_barrier();
         }
-        k.store(
-            at(scratch, tid() + 32),
-            load(scratch, Expr::from(31) - tid()),
-        );
+        k.store(at(scratch, tid() + 32), load(scratch, Expr::from(31) - tid()));
         let kernel = k.finish().expect("valid");
         launch(&kernel, &[Buffer::zeros(64)], &[])
     };
@@ -239,19 +205,11 @@ fn blocks_may_not_write_one_word() {
     for _ in 0..20 {
         let fault = kernel(31).fault();
         assert_eq!((fault.block, fault.thread), ((1, 0), (0, 0)));
-        let FaultKind::Race {
-            place,
-            writes,
-            earlier,
-        } = fault.kind
-        else {
+        let FaultKind::Race { place, writes, earlier } = fault.kind else {
             panic!("{:?}", fault.kind);
         };
         assert_eq!((place.index, writes), (vec![31], true));
-        assert_eq!(
-            (earlier.block, earlier.thread, earlier.wrote),
-            ((0, 0), (31, 0), true)
-        );
+        assert_eq!((earlier.block, earlier.thread, earlier.wrote), ((0, 0), (31, 0), true));
     }
 }
 
@@ -283,10 +241,8 @@ fn blocks_may_not_read_what_another_writes() {
         };
         // Word 0 is written by block 0 and read by block 5.
         assert_eq!(fault.block, (5, 0));
-        assert!(
-            matches!(fault.kind, FaultKind::Race { place, writes: false, earlier }
-            if place.index == [0] && earlier.block == (0, 0) && earlier.wrote)
-        );
+        assert!(matches!(fault.kind, FaultKind::Race { place, writes: false, earlier }
+            if place.index == [0] && earlier.block == (0, 0) && earlier.wrote));
     }
 }
 
@@ -308,10 +264,7 @@ fn the_lowest_block_is_reported() {
 #[test]
 fn a_race_is_reported_by_its_logical_index() {
     let mut b = bench(32, 1, [1, 1]);
-    let layout = Layout::Array {
-        order: vec![1, 0],
-        pad: Expr::from(3),
-    };
+    let layout = Layout::Array { order: vec![1, 0], pad: Expr::from(3) };
     let x = b.k.shared("x", [8.into(), 32.into()], layout, "");
     b.k.store(Access::new(x, [5.into(), tid()]), 1.0);
     b.k.store(Access::new(x, [5.into(), Expr::from(31) - tid()]), 1.0);

@@ -9,10 +9,7 @@ fn compute(input: [u32; 3], value: impl Fn([Expr; 3]) -> Expr) -> u32 {
     let mut b = bench(1, 1, [3, 1]);
     let value = value([0, 1, 2].map(|i| b.read(i)));
     b.write(0, value);
-    let buffers = [
-        Buffer::from_f32(&input.map(f32::from_bits)),
-        Buffer::zeros(1),
-    ];
+    let buffers = [Buffer::from_f32(&input.map(f32::from_bits)), Buffer::zeros(1)];
     launch(&b.finish(), &buffers, &[]).expect("the kernel is right");
     buffers[1].to_vec()[0].to_bits()
 }
@@ -135,10 +132,7 @@ fn assignments_under_divergence_stay_in_their_lanes() {
     b.k.store(at(output, tid()), load(input, varied));
     b.k.store(at(output, tid() + 32), load(input, switched));
     let (out, _) = b.run().expect("the kernel is right");
-    assert!(
-        (0..32).all(|t| out[t] == if t < 7 { 4.0 } else { 1.0 }),
-        "{out:?}"
-    );
+    assert!((0..32).all(|t| out[t] == if t < 7 { 4.0 } else { 1.0 }), "{out:?}");
     assert!(out[32..].iter().all(|&v| v == 1.0), "{out:?}");
 }
 
@@ -146,10 +140,7 @@ fn assignments_under_divergence_stay_in_their_lanes() {
 fn operands_are_evaluated_where_they_are_needed() {
     let mut b = bench(32, 1, [8, 32]);
     let inside = tid().lt(8);
-    let value = inside
-        .clone()
-        .and(b.read(tid()).gt(2.0))
-        .or(tid().equals(31));
+    let value = inside.clone().and(b.read(tid()).gt(2.0)).or(tid().equals(31));
     let guarded = inside.select(b.read(tid()), 0.5);
     b.write(tid(), value.select(guarded, -1.0));
     let (out, _) = b.run().expect("the guard protects the loads");
@@ -179,10 +170,7 @@ fn register_arrays_take_indices_that_differ() {
         },
     );
     b.k.store(place(tid() % 4, 0), 5.0);
-    b.write(
-        tid(),
-        place(1.into(), 0).load() + place((tid() + 1) % 4, 1).load(),
-    );
+    b.write(tid(), place(1.into(), 0).load() + place((tid() + 1) % 4, 1).load());
     let (out, _) = b.run().expect("the kernel is right");
     let expected = |t| if t % 4 == 1 { 6.0 } else { 1.0 };
     assert!((0..32).all(|t| out[t] == expected(t)), "{out:?}");
@@ -197,24 +185,12 @@ fn integers_that_do_not_fit_are_faults() {
         b.kind()
     };
     let big = tid() + i32::MAX - 3;
-    assert!(matches!(
-        fault(big),
-        FaultKind::Overflow {
-            op: BinaryOp::Add,
-            ..
-        }
-    ));
+    assert!(matches!(fault(big), FaultKind::Overflow { op: BinaryOp::Add, .. }));
     assert!(matches!(fault(tid() / tid()), FaultKind::DivisionByZero));
     let uniform = Expr::from(Special::BlockX);
-    assert!(matches!(
-        fault(uniform.clone() % uniform),
-        FaultKind::DivisionByZero
-    ));
+    assert!(matches!(fault(uniform.clone() % uniform), FaultKind::DivisionByZero));
     let negative = Expr::Cast(Ty::U64, Box::new(tid() - 1));
-    assert!(matches!(
-        fault(negative),
-        FaultKind::Conversion { value: -1, .. }
-    ));
+    assert!(matches!(fault(negative), FaultKind::Conversion { value: -1, .. }));
     let large = Expr::Cast(Ty::I32, Box::new(tid().wide() + Expr::U64(1 << 40)));
     assert!(matches!(fault(large), FaultKind::Conversion { .. }));
 }
@@ -227,10 +203,7 @@ fn inactive_lanes_do_not_fault() {
     let output = b.output;
     b.k.if_(tid().lt(4), |k| {
         let scaled = k.let_("scaled", tid() * (1 << 28));
-        k.store(
-            at(output, tid()),
-            load(input, Expr::from(scaled) / (1 << 28)),
-        );
+        k.store(at(output, tid()), load(input, Expr::from(scaled) / (1 << 28)));
     });
     let (out, _) = b.run().expect("only lanes 0 to 3 multiply");
     assert_eq!(out[..5], [0.0, 1.0, 2.0, 3.0, 0.0]);

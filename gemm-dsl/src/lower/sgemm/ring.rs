@@ -1,0 +1,184 @@
+//! The asynchronous pipeline: a ring of shared buffers that `cp.async` fills, with fragments
+//! double-buffered in registers. One barrier a tile, in its last k step: it publishes the next tile
+//! and tells that the buffer to be filled next has been read.
+
+use super::copy::Share;
+use super::fragment::{Accumulators, FragmentPair};
+use super::pipeline::{Ragged, width_of_first};
+use super::stream::{Stream, When};
+use super::tile::Tiled;
+use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
+
+struct Ring<'t> {
+    tiled: &'t Tiled<'t>,
+    ragged: Ragged,
+    /// Buffers of the ring.
+    stages: Const,
+    /// Groups of copies that may be in flight when a tile is needed.
+    pending: u32,
+    a: Stream<'t>,
+    b: Stream<'t>,
+}
+
+pub(super) fn asynchronous(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    stages: u32,
+    spread: u32,
+) -> Accumulators {
+    let ragged = Ragged::of(tiled);
+    let ring =
+        k.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way");
+    let acc = Accumulators::declare(k, tiled);
+    let pair = FragmentPair::declare(k, tiled);
+    let first = width_of_first(k, tiled, ragged);
+    k.comment(
+        "What lies outside C is replaced by its last row or column: nothing of it is stored.",
+    );
+    let a = Stream::declare(k, tiled, &tiled.copies.a);
+    let b = Stream::declare(k, tiled, &tiled.copies.b);
+    let ring = Ring { tiled, ragged, stages: ring, pending: stages - 2, a, b };
+    ring.fill(k, stages, &first);
+    k.push(Stmt::CopyWait { pending: ring.pending });
+    k.barrier();
+    pair.load(k, tiled, 0.into(), &0.into(), &0.into());
+    ring.main_loop(k, &acc, &pair, first, spread);
+    acc
+}
+
+impl Ring<'_> {
+    fn start(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+        self.a.start(k, share, slot, when);
+        self.b.start(k, share, slot, when);
+    }
+
+    fn advance(&self, k: &mut KernelBuilder, width: &Expr) {
+        self.a.advance(k, width);
+        self.b.advance(k, width);
+    }
+
+    /// Starts the copies of the tile at `k0`, which exists; it may be the last and ragged.
+    fn start_existing(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, k0: &Expr) {
+        if self.ragged != Ragged::Last {
+            return self.start(k, share, slot, When::Always);
+        }
+        let depth = self.tiled.problem.k;
+        let whole = (k0.clone() + self.tiled.bk).le(depth);
+        k.if_else(
+            whole,
+            |k| self.start(k, share, slot, When::Always),
+            |k| self.start(k, share, slot, When::Below(&(Expr::from(depth) - k0.clone()))),
+        );
+    }
+
+    /// Starts the copies of the first tiles, to all buffers but one.
+    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr) {
+        k.comment("Fill all buffers but one.");
+        match self.ragged {
+            Ragged::First => self.start(k, &Share::All, &0.into(), When::Below(first)),
+            Ragged::Nowhere | Ragged::Last => {
+                self.start_existing(k, &Share::All, &0.into(), &0.into());
+            }
+        }
+        k.push(Stmt::CopyCommit);
+        self.advance(k, first);
+        if stages == 2 {
+            return;
+        }
+        let (end, bk) = (self.stages - 1, self.tiled.bk);
+        let step = Step::Add(1.into());
+        k.loop_(
+            "s",
+            1,
+            |s| Expr::from(s).lt(end),
+            step,
+            Unroll::Full,
+            |k, s| {
+                let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
+                k.if_(k0.clone().lt(self.tiled.problem.k), |k| {
+                    self.start_existing(k, &Share::All, &s.into(), &k0);
+                    self.advance(k, &bk.into());
+                });
+                k.push(Stmt::CopyCommit);
+            },
+        );
+    }
+
+    fn main_loop(
+        &self,
+        k: &mut KernelBuilder,
+        acc: &Accumulators,
+        pair: &FragmentPair,
+        first: Expr,
+        spread: u32,
+    ) {
+        let (tiled, ring) = (self.tiled, self.stages);
+        let (depth, bk) = (tiled.problem.k, tiled.bk);
+        let spread_name = (spread > 1).then(|| {
+            k.constant("SPREAD", spread as i32, "k steps over which a tile's copies are issued")
+        });
+        k.comment("Each k step multiplies one pair of fragments while the next one is read.");
+        let read = k.mut_("read", 0);
+        let write = k.mut_("write", ring - 1);
+        let from = first + (ring - 2) * bk;
+        let end = depth + (ring - 1) * bk;
+        let test = |k0: Var| Expr::from(k0).lt(end);
+        k.loop_("k0", from, test, Step::Add(bk.into()), Unroll::By(1), |k, k0| {
+            k.comment(
+                "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
+            );
+            let more = k.let_("more", Expr::from(k0).lt(depth));
+            k.unrolled("k", bk, |k, i| {
+                k.if_(Expr::from(i).equals(bk - 1), |k| {
+                    k.push(Stmt::CopyWait { pending: self.pending });
+                    k.barrier();
+                    // After the last tile there is nothing to turn to: its own is read once more.
+                    let another = Expr::from(k0).lt(depth + (ring - 2) * bk);
+                    k.assign(read, another.select(self.after(read), read));
+                });
+                pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % bk));
+                self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
+                pair.multiply(k, tiled, acc, i % 2);
+            });
+            self.advance(k, &bk.into());
+            k.assign(write, self.after(write));
+        });
+    }
+
+    /// The share of step `i` in the copies of the tile at `k0`.
+    fn copies(
+        &self,
+        k: &mut KernelBuilder,
+        (k0, more): (Expr, Expr),
+        i: Var,
+        spread: Option<Const>,
+        write: &Expr,
+    ) {
+        let (share, mine, last) = match spread {
+            None => (Share::All, Expr::from(i).equals(0), Expr::from(i).equals(0)),
+            Some(parts) => {
+                let share = Share::Part { k: i, parts };
+                (share, Expr::from(i).lt(parts), Expr::from(i).equals(parts - 1))
+            }
+        };
+        k.if_(mine, |k| {
+            if self.ragged == Ragged::Last {
+                k.if_(more, |k| self.start_existing(k, &share, write, &k0));
+            } else {
+                self.start(k, &share, write, When::If(&more));
+            }
+            if spread.is_none() {
+                k.push(Stmt::CopyCommit);
+            }
+        });
+        if spread.is_some() {
+            k.if_(last, |k| k.push(Stmt::CopyCommit));
+        }
+    }
+
+    /// The buffer after `slot` in the ring.
+    fn after(&self, slot: Var) -> Expr {
+        let next = slot + 1;
+        next.clone().equals(self.stages).select(0, next)
+    }
+}

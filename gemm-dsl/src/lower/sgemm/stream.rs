@@ -1,0 +1,151 @@
+//! Asynchronous copies of one operand's tiles, in the order of K. The thread keeps pointers to what
+//! it copies next and moves them a tile ahead at a time, so that the main loop computes no addresses.
+//!
+//! Rows and columns of C that do not exist are replaced by the last ones that do: what they
+//! contribute to is never stored, and the main loop needs no guard for them.
+
+use super::copy::{GROUP, Place, Share, Side, TileCopy, Walk};
+use super::tile::Tiled;
+use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt};
+
+/// The pointers of one operand.
+pub(super) struct Stream<'t> {
+    tiled: &'t Tiled<'t>,
+    copy: &'t TileCopy,
+    pointers: BufferId,
+    /// How many pointers there are; one if absent.
+    count: Option<Const>,
+}
+
+/// Under which condition a copy is made.
+#[derive(Clone, Copy)]
+pub(super) enum When<'e> {
+    Always,
+    /// Where the expression holds; else nothing happens.
+    If(&'e Expr),
+    /// Where k lies below the expression; else zeros are written.
+    Below(&'e Expr),
+}
+
+impl<'t> Stream<'t> {
+    /// Declares the pointers, at the first tile.
+    pub fn declare(k: &mut KernelBuilder, tiled: &'t Tiled<'t>, copy: &'t TileCopy) -> Self {
+        let count = match (&copy.walk, copy.side) {
+            // The rows of B that a thread copies lie a fixed number of rows apart.
+            (Walk::Rows { .. }, Side::B) => None,
+            (Walk::Groups { passes, .. }, _) => Some(*passes),
+            (Walk::Rows { .. } | Walk::Linear { .. }, _) => Some(copy.count),
+        };
+        let (name, what) = match copy.side {
+            Side::A => ("a_src", "what this thread copies next of A"),
+            Side::B => ("b_src", "what this thread copies next of B"),
+        };
+        let matrix = copy.matrix(tiled);
+        let pointers = k.pointers(name, matrix.buffer, count.map(Expr::from), what);
+        let stream = Self { tiled, copy, pointers, count };
+        match (&copy.walk, count) {
+            (Walk::Rows { row, col, .. }, None) => {
+                let (row, col) = stream.clamped((*row).into(), (*col).into());
+                let pointer = stream.pointer(&Expr::I32(0));
+                k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+            }
+            (Walk::Groups { row, col, step, passes }, _) => {
+                k.unrolled("i", *passes, |k, i| {
+                    let (row, col) = stream.clamped(*row + i * *step, (*col).into());
+                    let pointer = stream.pointer(&i.into());
+                    k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+                });
+            }
+            _ => copy.each(k, &Share::All, |k, place| {
+                let (row, col) = stream.clamped(place.row, place.col);
+                let pointer = stream.pointer(&place.i);
+                k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+            }),
+        }
+        stream
+    }
+
+    /// Starts the copies of a share of the tile that the pointers stand at, to buffer `slot`.
+    pub fn start(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+        self.copy.each(k, share, |k, place| {
+            let ragged = matches!(when, When::Below(_));
+            let split = self.copy.width == 4
+                && self.copy.side == Side::A
+                && ragged
+                && self.tiled.plan.pitched();
+            // A pitched row of A may end inside a vector: its elements are guarded one by one.
+            let (parts, width) = if split { (4, 1) } else { (1, self.copy.width) };
+            for lane in 0..parts {
+                let shared = self.copy.shared(self.tiled);
+                let target = shared.at(slot, place.row.clone(), place.col.clone() + lane);
+                let source = self.source(&place, lane);
+                let index = match self.copy.side {
+                    Side::A => place.col.clone() + lane,
+                    Side::B => place.row.clone(),
+                };
+                let guard = match when {
+                    When::Always => None,
+                    When::If(cond) => Some(Guard { cond: cond.clone(), or_zero: false }),
+                    When::Below(end) => Some(Guard { cond: index.lt(end.clone()), or_zero: true }),
+                };
+                let wide = |a: Access| if width == 4 { a.vector() } else { a };
+                let (target, source) = (wide(target), wide(source));
+                k.push(Stmt::CopyAsync { target, source, guard });
+            }
+        });
+    }
+
+    /// Moves the pointers by `width` terms of the sums.
+    pub fn advance(&self, k: &mut KernelBuilder, width: &Expr) {
+        let by = match self.copy.side {
+            Side::A => width.clone(),
+            Side::B => width.clone().wide() * self.copy.matrix(self.tiled).stride,
+        };
+        match self.count {
+            None => k.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
+            Some(count) => k.unrolled("i", count, |k, i| {
+                k.push(Stmt::Advance { pointer: self.pointer(&i.into()), by });
+            }),
+        }
+    }
+
+    fn pointer(&self, i: &Expr) -> PointerRef {
+        let index = self.count.map(|_| i.clone()).into_iter().collect();
+        PointerRef { buffer: self.pointers, index }
+    }
+
+    /// What access `place` copies, from element `lane` of it on.
+    fn source(&self, place: &Place, lane: i32) -> Access {
+        let (pointer, offset) = match &self.copy.walk {
+            Walk::Rows { step, .. } if self.count.is_none() => {
+                let stride = self.copy.matrix(self.tiled).stride;
+                (None, (place.i.clone() * *step).wide() * stride + lane)
+            }
+            Walk::Groups { passes, .. } => {
+                let group = place.i.clone() / *passes * GROUP as i32;
+                (Some(place.i.clone() % *passes), group + lane)
+            }
+            _ => (Some(place.i.clone()), lane.into()),
+        };
+        Access::new(self.pointers, pointer.into_iter().chain([offset]))
+    }
+
+    /// The place in global memory of a place in the first tile, moved to the edge of C if outside.
+    fn clamped(&self, row: Expr, col: Expr) -> (Expr, Expr) {
+        let (p, origin) = (self.tiled.problem, &self.tiled.origin);
+        let clamp = |at: Expr, last: Expr| {
+            if self.tiled.plan.guarded() {
+                at.clone().lt(last.clone()).select(at, last)
+            } else {
+                at
+            }
+        };
+        match self.copy.side {
+            Side::A => (clamp(origin.row + row, p.m - 1), col),
+            Side::B => {
+                let last = if self.copy.width == 4 { p.b.stride - 4 } else { p.n - 1 };
+                (row, clamp(origin.col + col, last))
+            }
+        }
+    }
+}

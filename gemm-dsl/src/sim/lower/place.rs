@@ -1,0 +1,87 @@
+//! Lowering of places in memory.
+
+use super::super::code::{Index, Memory, Pointer, Scalar};
+use super::super::counters::Class;
+use super::Lowering;
+use crate::ir::{Access, BufferId, Expr, Space, Ty};
+
+impl Lowering<'_, '_> {
+    /// A place that is read.
+    pub(super) fn load(&mut self, access: &Access) -> Memory {
+        let memory = self.memory(access);
+        match memory.space {
+            Space::Global => self.cost.add(Class::GlobalLoad),
+            Space::Shared => self.cost.add(Class::SharedLoad),
+            Space::Register => {}
+        }
+        self.code.loaded[memory.region as usize] = true;
+        memory
+    }
+
+    /// An index along one dimension.
+    pub(super) fn index(&mut self, e: &Expr) -> Index {
+        match e.ty() {
+            _ if self.is_uniform(e) => Index::Scalar(self.scalar(e)),
+            Ty::U64 => Index::U64(self.wide(e)),
+            _ => Index::I32(self.lane(e)),
+        }
+    }
+
+    /// A pointer and the buffer it points into, if the buffer stands for pointers.
+    pub(super) fn pointer(
+        &mut self,
+        buffer: BufferId,
+        index: &[Expr],
+    ) -> Option<(Pointer, BufferId)> {
+        let (first, count, into) = self.pointers.get(buffer.0).copied().flatten()?;
+        let index = index.first().map(|e| self.index(e));
+        let pointer = Pointer { first, count, index };
+        Some((pointer, into))
+    }
+
+    /// A place.
+    pub(super) fn memory(&mut self, access: &Access) -> Memory {
+        if let Some((last, index)) = access.index.split_last()
+            && let Some((pointer, into)) = self.pointer(access.buffer, index)
+        {
+            return Memory {
+                index: vec![self.index(last)],
+                pointer: Some(Box::new(pointer)),
+                region: into.0 as u32,
+                space: Space::Global,
+                vector: access.lanes == 4,
+            };
+        }
+        let index = access.index.iter().map(|e| self.index(e));
+        Memory {
+            index: index.collect(),
+            pointer: None,
+            region: access.buffer.0 as u32,
+            space: self.launch.regions[access.buffer.0].space,
+            vector: access.lanes == 4,
+        }
+    }
+
+    /// The lane slot of an element of a register array, or of the first of four, if the index is
+    /// static and right.
+    pub(super) fn element(&self, place: &Memory) -> Option<u32> {
+        let region = &self.launch.regions[place.region as usize];
+        if place.space != Space::Register {
+            return None;
+        }
+        let mut offset = 0;
+        for (d, index) in place.index.iter().enumerate() {
+            let Index::Scalar(Scalar::Static(index)) = index else {
+                return None;
+            };
+            let index = u64::try_from(*index).ok()?;
+            let reach = if place.vector && d == region.contiguous { 3 } else { 0 };
+            if index.checked_add(reach)? >= region.dims[d] {
+                return None;
+            }
+            offset += index * region.strides[d];
+        }
+        let right = !place.vector || (offset.is_multiple_of(4) && !place.index.is_empty());
+        right.then(|| region.base + offset as u32)
+    }
+}
