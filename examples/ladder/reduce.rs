@@ -1,26 +1,24 @@
 //! The ladder of reductions.
 
+mod table;
+
 use crate::options::{ReduceInput, ReduceJob};
 use crate::output::Output;
-use crate::stage::{ROUNDS, Ran, mark, speed_up};
+use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
-use gemm_examples::change::{Quantity, describe, number};
 use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::gpu::{Gpu, Timer, read_rate};
-use gemm_examples::plot::{self, Bars};
+use gemm_examples::plot;
 use gemm_examples::reduction::{Truth, Verdict};
 use gemm_examples::report::{CounterRow, Row};
-use gemm_examples::{data, npy, progress, show};
+use gemm_examples::{data, npy, progress};
 use gemm_runtime::spec::ReduceSpec;
 use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
 
 /// Lengths that take well under a minute.
 const SIMULATOR_LENGTH: usize = 1 << 20;
 const GPU_LENGTH: usize = 1 << 28;
-
-/// Changes that a row names.
-const CHANGES: usize = 3;
 
 /// The catalogue with the job's operator and block.
 pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
@@ -31,6 +29,9 @@ pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     }
     stages
 }
+
+/// The stages with what came of them.
+type Rows = [(Stage<ReduceSpec>, Ran<Reduced>)];
 
 /// The result of a stage.
 struct Reduced {
@@ -94,14 +95,14 @@ pub fn run(
     }
     bar.finish_and_clear();
     match &bench {
-        None => output.table(&counter_table(&rows))?,
+        None => output.table(&table::counters(&rows))?,
         Some(bench) => {
-            output.table(&time_table(&rows, n, bench))?;
+            output.table(&table::times(&rows, n, bench))?;
             output.say(&format!("reading alone: {:.0} GB/s", bench.read_rate))?;
         }
     }
     if let Some(path) = &job.plot {
-        plot::save(&picture(&rows, n, &name, bench.as_ref()), path)?;
+        plot::save(&table::picture(&rows, n, &name, bench.as_ref()), path)?;
     }
     let right = rows.iter().all(|(_, ran)| ran.ok(|done| done.verdict.ok) != Some(false));
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
@@ -183,108 +184,5 @@ fn row(
         gb_s: rate(time_ms, n),
         counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
         product: None,
-    }
-}
-
-type Rows = [(Stage<ReduceSpec>, Ran<Reduced>)];
-
-fn quantities(counters: &Counters) -> Vec<Quantity> {
-    [
-        ("divergent branches", counters.divergent_branches),
-        ("conflicts", counters.shared_bank_conflicts),
-        ("block barriers", counters.block_barriers),
-        ("wavefronts", counters.shared_wavefronts),
-        ("instructions", counters.instructions),
-        ("sectors", counters.global_sectors),
-    ]
-    .map(|(name, value)| Quantity { name, value: value as f64 })
-    .to_vec()
-}
-
-fn counter_table(rows: &Rows) -> comfy_table::Table {
-    let mut table = show::table(&[
-        "",
-        ">#",
-        "stage",
-        ">result",
-        ">error",
-        ">block barriers",
-        ">warp barriers",
-        ">divergent",
-        ">conflicts",
-        ">wavefronts",
-        ">sectors",
-        ">instructions",
-        "since the stage before",
-    ]);
-    let mut before: Option<Vec<Quantity>> = None;
-    for (stage, ran) in rows {
-        let mut cells = first_cells(stage, ran);
-        if let Some(counters) = ran.done().and_then(|done| done.counters.as_ref()) {
-            let counts = [
-                counters.block_barriers,
-                counters.warp_barriers,
-                counters.divergent_branches,
-                counters.shared_bank_conflicts,
-                counters.shared_wavefronts,
-                counters.global_sectors,
-                counters.instructions,
-            ];
-            cells.extend(counts.map(|count| number(count as f64)));
-            let now = quantities(counters);
-            cells.push(before.map(|old| describe(&old, &now, CHANGES)).unwrap_or_default());
-            before = Some(now);
-        }
-        table.add_row(cells);
-    }
-    table
-}
-
-fn time_table(rows: &Rows, n: usize, bench: &Bench<'_>) -> comfy_table::Table {
-    let header =
-        ["", ">#", "stage", ">result", ">error", ">time", ">GB/s", ">of reading", ">faster by"];
-    let mut table = show::table(&header);
-    let mut before = None;
-    for (stage, ran) in rows {
-        let mut cells = first_cells(stage, ran);
-        let time = ran.done().and_then(|done| done.time_ms);
-        if let (Some(ms), Some(rate)) = (time, rate(time, n)) {
-            cells.push(show::time(ms));
-            cells.push(format!("{rate:.0}"));
-            cells.push(show::percent(rate / bench.read_rate));
-            cells.push(speed_up(before, time));
-            before = time;
-        }
-        table.add_row(cells);
-    }
-    table
-}
-
-fn first_cells(stage: &Stage<ReduceSpec>, ran: &Ran<Reduced>) -> Vec<String> {
-    let done = ran.done();
-    vec![
-        mark(ran.ok(|done| done.verdict.ok)).to_owned(),
-        stage.index.to_string(),
-        stage.name.to_owned(),
-        done.map_or_else(|| "–".to_owned(), |done| done.value.to_string()),
-        show::error(done.map(|done| done.verdict.error)),
-    ]
-}
-
-/// Bandwidth on a GPU, instructions on the simulator.
-fn picture(rows: &Rows, n: usize, device: &str, bench: Option<&Bench<'_>>) -> Bars {
-    let value = |done: &Reduced| match bench {
-        Some(_) => rate(done.time_ms, n),
-        None => done.counters.map(|c| c.instructions as f64 / n.max(1) as f64),
-    };
-    let bar = |(stage, ran): &(Stage<ReduceSpec>, Ran<Reduced>)| {
-        Some((format!("{} {}", stage.index, stage.name), value(ran.done()?)?))
-    };
-    let x_label = if bench.is_some() { "GB/s" } else { "warp instructions per element" };
-    Bars {
-        title: format!("Reductions of {n} values on {device}"),
-        x_label: x_label.to_owned(),
-        bars: rows.iter().filter_map(bar).collect(),
-        ceiling: bench.map(|bench| ("reading alone".to_owned(), bench.read_rate)),
     }
 }
