@@ -120,12 +120,24 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         out.line(one_line);
         return;
     }
-    let (buffers, scalars): (Vec<_>, Vec<_>) =
-        params.into_iter().partition(|p| p.contains("__restrict__"));
     out.line(format!("{}(", k.name));
     out.indented(|out| {
-        out.line(format!("{},", buffers.join(", ")));
-        out.line(format!("{})", scalars.join(", ")));
+        // In their own order, which is that of the launch; pointers and numbers on separate lines.
+        let mut line = String::new();
+        for (i, param) in params.iter().enumerate() {
+            let last = i + 1 == params.len();
+            line.push_str(param);
+            line.push_str(if last { ")" } else { "," });
+            let pointer = |p: &String| p.contains("__restrict__");
+            let next = params.get(i + 1);
+            let turns = next.is_some_and(|next| pointer(next) != pointer(param));
+            let full = next.is_some_and(|next| line.len() + next.len() + 6 > WIDTH);
+            if last || turns || full {
+                out.line(std::mem::take(&mut line));
+            } else {
+                line.push(' ');
+            }
+        }
     });
 }
 

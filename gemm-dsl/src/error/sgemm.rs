@@ -167,7 +167,31 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
 pub(crate) fn spread_beyond_tile(spread: u32, k: u32) -> SpecError {
     SpecError::at_value(
         &["spread", "tile"],
-        format!("`spread: {spread}` is more than the {k} k steps of a tile; use {k} or less"),
+        format!(
+            "`spread: {spread}` does not fit in the {k} k steps of a tile, the last of which waits for \
+             the next tile; use {} or less",
+            k - 1
+        ),
+    )
+}
+
+pub(crate) fn stages_on_odd_tile(k: u32) -> SpecError {
+    SpecError::at_value(
+        &["tile", "stages"],
+        format!(
+            "`stages` alternates between two fragments from one k step to the next, and a tile with \
+             K = {k} has an odd number of steps; use K = {}",
+            k + 1
+        ),
+    )
+}
+
+pub(crate) fn unroll_with_stages() -> SpecError {
+    SpecError::at_key(
+        &["unroll", "stages"],
+        "`unroll` has nothing to act on: `stages` unrolls the k steps of a tile, which alternate \
+         between two fragments; leave it out"
+            .to_owned(),
     )
 }
 

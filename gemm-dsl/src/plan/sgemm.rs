@@ -13,7 +13,7 @@
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
 //!   is 32 thread tiles. `map: split` needs thread tiles in multiples of 4. `partials` divides
-//!   the tile's K and `unroll`. `spread` is at most the tile's K.
+//!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
 //!   to be 16 bytes wide is 4 bytes wide: see the methods of [`TiledPlan`].

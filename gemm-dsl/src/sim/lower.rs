@@ -76,7 +76,8 @@ struct Lowering<'l, 'k> {
     varying: Vec<bool>,
     /// The slot of each variable.
     places: Vec<u32>,
-    /// The values of the variables of the loops being unrolled.
+    /// The values of variables that are static where the lowering is: those of the loops being
+    /// unrolled, and immutable ones computed from them and from constants.
     statics: Vec<Option<i64>>,
     /// The numbers of the statements met so far.
     numbers: HashMap<*const Stmt, u32>,
@@ -143,7 +144,15 @@ impl<'k> Lowering<'_, 'k> {
 
     fn stmt(&mut self, stmt: &'k Stmt) {
         match stmt {
-            Stmt::Let { var, value } | Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
+            Stmt::Let { var, value } => {
+                // One whose value is static is as good as a constant.
+                let fixed = if var.ty.is_integer() { self.fixed(value) } else { None };
+                self.statics[var.id] = fixed;
+                if fixed.is_none() {
+                    self.set(*var, value);
+                }
+            }
+            Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
                 self.set(*var, value);
             }
             Stmt::Registers { buffer, zeroed } => {
@@ -304,9 +313,7 @@ impl<'k> Lowering<'_, 'k> {
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
         let before = (self.code.instrs.len(), self.code.costs.len());
-        let rounds = self.rounds(l);
-        self.code.costs.truncate(before.1);
-        let Some(rounds) = rounds else { return false };
+        let Some(rounds) = self.rounds(l) else { return false };
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
             self.block(&l.body);
@@ -326,7 +333,6 @@ impl<'k> Lowering<'_, 'k> {
 
     /// The values of the loop variable, if they are all static.
     fn rounds(&mut self, l: &Loop) -> Option<Vec<i64>> {
-        let cost = self.cost;
         let mut rounds = Vec::new();
         let mut value = self.fixed(&l.from);
         let next = stepped(l);
@@ -343,16 +349,19 @@ impl<'k> Lowering<'_, 'k> {
             value = self.fixed(&next);
         }
         self.statics[l.var.id] = None;
-        self.cost = cost;
         value.map(|_| rounds)
     }
 
-    /// The value of an expression that is static.
+    /// The value of an expression that is static. It costs nothing to ask.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
         if uniform::differs(expr, &self.varying) {
             return None;
         }
-        match self.scalar(expr) {
+        let (cost, sites) = (self.cost, self.code.costs.len());
+        let value = self.scalar(expr);
+        self.code.costs.truncate(sites);
+        self.cost = cost;
+        match value {
             Scalar::Static(value) => Some(value),
             _ => None,
         }

@@ -185,13 +185,13 @@ impl Place<'_> {
     }
 
     fn ordered_after_reads(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
+        let common = self.clocks.common(self.warp);
         let mut rows = shadow.words[self.at].readers;
         while rows != 0 {
             let row = rows.trailing_zeros() as usize;
             rows &= rows - 1;
             let (newest, older) = shadow.reads_of(self.at, row);
             for reads in std::iter::once(&newest).chain(older) {
-                let common = self.clocks.common(self.warp);
                 if common.is_some_and(|(seen, _)| seen.covers_row(row, reads.epoch)) {
                     continue;
                 }

@@ -142,6 +142,9 @@ impl Shadow {
     pub(super) fn reads_of(&mut self, word: usize, row: usize) -> (Reads, &[Reads]) {
         let at = self.reads_at(word, row);
         let newest = self.reads[at];
+        if self.older.is_empty() {
+            return (newest, &[]);
+        }
         let older = self.older.get(&(word as u32, row as u32));
         (newest, older.map_or(&[], Vec::as_slice))
     }

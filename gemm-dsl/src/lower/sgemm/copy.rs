@@ -296,7 +296,9 @@ impl TileCopy {
         };
         let mut exists = None;
         let (row, col): (Expr, Expr) = match &self.walk {
-            Walk::Rows { row, col, .. } if only => ((*row).into(), (*col).into()),
+            Walk::Rows { row, col, .. } | Walk::Groups { row, col, .. } if only => {
+                ((*row).into(), (*col).into())
+            }
             Walk::Rows { row, col, step } => {
                 (k.let_(r, *row + i.clone() * *step).into(), (*col).into())
             }

@@ -10,6 +10,8 @@ pub(super) struct Accumulators {
     tall: bool,
     wide: bool,
     partials: u32,
+    /// The number of partial sums by name, if there are several.
+    count: Option<Const>,
 }
 
 enum Sums {
@@ -33,7 +35,7 @@ impl Accumulators {
         } else {
             Sums::Many(k.zeroed_registers("acc", dims, ""))
         };
-        Self { place, tall, wide, partials }
+        Self { place, tall, wide, partials, count }
     }
 
     fn access(&self, buffer: BufferId, p: Expr, m: Expr, n: Expr) -> Access {
@@ -190,18 +192,14 @@ impl FragmentPair {
         }
     }
 
-    /// Multiplies the fragments of turn `turn`.
-    pub fn multiply(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        acc: &Accumulators,
-        turn: Expr,
-    ) {
+    /// Multiplies the fragments of step `at`.
+    pub fn multiply(&self, k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, at: Var) {
+        let turn = at % 2;
+        let partial = acc.count.map_or(Expr::I32(0), |partials| at % partials);
         let (t, many) = (tiled.t, |count: u32| count > 1);
         let a = Fragment::Pair { array: self.a, many: many(t.tm()), turn: turn.clone() };
         let b = Fragment::Pair { array: self.b, many: many(t.tn()), turn };
-        outer_product(k, tiled, acc, &Fragments { a, b }, 0.into());
+        outer_product(k, tiled, acc, &Fragments { a, b }, partial);
     }
 }
 

@@ -138,7 +138,7 @@ impl Ring<'_> {
                 });
                 pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % bk));
                 self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
-                pair.multiply(k, tiled, acc, i % 2);
+                pair.multiply(k, tiled, acc, i);
             });
             self.advance(k, &bk.into());
             k.assign(write, self.after(write));

@@ -231,7 +231,10 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "tile: 32x32x8, stages: 2, spread: 9",
-        &[("9", "`spread: 9` is more than the 8 k steps of a tile; use 8 or less")],
+        &[(
+            "9",
+            "`spread: 9` does not fit in the 8 k steps of a tile, the last of which waits for the next tile; use 7 or less",
+        )],
     ),
     (
         "tile: 32x32x8, partials: 3",

@@ -171,8 +171,16 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         if faults.sound(&["spread"]) {
             faults.require(spec.spread == 1, error::spread_without_stages);
         }
-    } else if faults.sound(&["spread", "tile"]) {
-        faults.require(spec.spread <= tile.k, || error::spread_beyond_tile(spec.spread, tile.k));
+    } else {
+        if faults.sound(&["unroll"]) {
+            faults.require(spec.unroll.is_none(), error::unroll_with_stages);
+        }
+        if faults.sound(&["stages", "tile"]) {
+            faults.require(tile.k.is_multiple_of(2), || error::stages_on_odd_tile(tile.k));
+        }
+        if faults.sound(&["spread", "tile"]) && tile.k > 1 {
+            faults.require(spec.spread < tile.k, || error::spread_beyond_tile(spec.spread, tile.k));
+        }
     }
     if faults.sound(&["partials", "tile"]) {
         faults.require(tile.k.is_multiple_of(spec.partials), || {

@@ -178,7 +178,8 @@ fn instructions_by_class() {
     let acc = b.k.mut_("acc", 0.0);
     // Completely unrolled: no control, 4 multiply-adds, and the comparison is folded.
     b.k.unrolled("i", n, |k, i| {
-        k.if_(Expr::from(i).lt(3), |k| {
+        let last = k.let_("last", i + 1);
+        k.if_(Expr::from(last).lt(4), |k| {
             let operands = vec![v.into(), v.into(), acc.into()];
             k.assign(acc, Expr::Call(Intrinsic::Fma, operands));
         });
