@@ -1,22 +1,20 @@
 //! The ladder of matrix products.
 
-mod bench;
-mod operands;
 mod table;
 mod variants;
 
 use crate::options::{SgemmInput, SgemmJob};
 use crate::output::Output;
-use crate::stage::Ran;
-use bench::{Bench, Times};
+use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::stages::Stage;
+use gemm_examples::bench::{Bench, Times};
 use gemm_examples::cli::{Failure, Outcome, device_label};
+use gemm_examples::operands::Operands;
 use gemm_examples::product::{Size, Verdict};
 use gemm_examples::report::{CounterRow, ProductRow, Row};
 use gemm_examples::{data, npy, progress};
 use gemm_runtime::{Counters, Device, Error, SgemmKernel, SgemmSpec};
 use indicatif::ProgressBar;
-use operands::Operands;
 
 /// Sizes that take well under a minute.
 const SIMULATOR_SIZES: [usize; 1] = [256];
@@ -173,7 +171,9 @@ fn multiply(
     let times = match bench {
         None => None,
         Some(_) if size.flops() == 0.0 => None,
-        Some(bench) => Some(bench.times(&kernel, &mut launchable, slices.as_mut(), size)?),
+        Some(bench) => {
+            Some(bench.times(&kernel, &mut launchable, slices.as_mut(), size, ROUNDS)?)
+        },
     };
     drop(launchable);
     operands.slices = slices;
@@ -200,14 +200,14 @@ fn row(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, device: &Device, size: S
         reference: verdict.map(|verdict| verdict.reference),
         rel_err: max_err,
         ok: ran.ok(|done| done.verdict.ok),
-        time_ms: times.map(|times| times.stage),
-        gb_s: times.map(|times| size.bytes() / times.stage / 1e6),
+        time_ms: times.map(|times| times.kernel),
+        gb_s: times.map(|times| size.bytes() / times.kernel / 1e6),
         counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
         product: Some(ProductRow {
             m: size.m,
             k: size.k,
-            gflops: times.map(|times| gflops(times.stage, size)),
-            vs_cublas: times.and_then(|times| Some(times.blas? / times.stage)),
+            gflops: times.map(|times| gflops(times.kernel, size)),
+            vs_cublas: times.and_then(|times| times.vs_blas()),
             max_err,
         }),
     }

@@ -76,14 +76,13 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> comfy_table::Table {
     for (stage, ran) in &rung.rows {
         let mut cells = first_cells(stage, ran, rung);
         if let Some(times) = ran.done().and_then(|done| done.times) {
-            let rate = gflops(times.stage, rung.size);
-            cells.push(show::time(times.stage));
+            let rate = gflops(times.kernel, rung.size);
+            cells.push(show::time(times.kernel));
             cells.push(format!("{rate:.0}"));
-            let share = |blas: f64| show::percent(blas / times.stage);
-            cells.push(times.blas.map_or_else(|| "–".to_owned(), share));
+            cells.push(times.vs_blas().map_or_else(|| "–".to_owned(), show::percent));
             cells.push(show::percent(rate / fma_rate));
-            cells.push(speed_up(before, Some(times.stage)));
-            before = Some(times.stage);
+            cells.push(speed_up(before, Some(times.kernel)));
+            before = Some(times.kernel);
         }
         table.add_row(cells);
     }
@@ -130,7 +129,7 @@ fn blas_rate(rung: &Rung) -> Option<f64> {
 fn value(ran: &Ran<Multiplied>, rung: &Rung, timed: bool) -> Option<f64> {
     let done = ran.done()?;
     if timed {
-        return Some(gflops(done.times?.stage, rung.size));
+        return Some(gflops(done.times?.kernel, rung.size));
     }
     let counters = done.counters?;
     Some(100.0 * counters.fma as f64 / counters.instructions.max(1) as f64)

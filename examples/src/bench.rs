@@ -1,10 +1,9 @@
 //! What the times of products are taken with and compared with.
 
-use super::operands::{Launchable, Slices};
-use crate::stage::ROUNDS;
-use gemm_examples::cli::Failure;
-use gemm_examples::gpu::{Blas, Gpu, Timer, fma_rate};
-use gemm_examples::product::{Size, Truth, Verdict};
+use crate::cli::Failure;
+use crate::gpu::{Blas, Gpu, Timer, failed, fma_rate};
+use crate::operands::{Launchable, Slices};
+use crate::product::{Size, Truth, Verdict};
 use gemm_runtime::{Device, Error, SgemmKernel};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.
@@ -16,11 +15,20 @@ pub struct Bench<'d> {
     pub fma_rate: f64,
 }
 
-/// The times of a stage and of cuBLAS beside it, in milliseconds.
+/// The times of a kernel and of cuBLAS beside it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    pub stage: f64,
+    /// The kernel's.
+    pub kernel: f64,
+    /// That of cuBLAS, where it is installed.
     pub blas: Option<f64>,
+}
+
+impl Times {
+    /// The time of cuBLAS over that of the kernel.
+    pub fn vs_blas(&self) -> Option<f64> {
+        Some(self.blas? / self.kernel)
+    }
 }
 
 impl<'d> Bench<'d> {
@@ -38,7 +46,7 @@ impl<'d> Bench<'d> {
         Ok(Some(Self { gpu, timer, blas, fma_rate }))
     }
 
-    /// Times a stage, interleaved with cuBLAS.
+    /// Times a kernel over some rounds, interleaved with cuBLAS.
     ///
     /// # Errors
     /// Those of either.
@@ -48,16 +56,17 @@ impl<'d> Bench<'d> {
         operands: &mut Launchable<'_>,
         slices: Option<&mut Slices>,
         size: Size,
+        rounds: usize,
     ) -> Result<Times, Error> {
-        let mut stage = || operands.launch(kernel, self.gpu.device, size).map(drop);
+        let mut launch = || operands.launch(kernel, self.gpu.device, size).map(drop);
         let (Some(blas), Some(slices)) = (&self.blas, slices) else {
-            let times = self.timer.medians(ROUNDS, &mut [&mut stage])?;
-            return Ok(Times { stage: times.first().copied().unwrap_or(f64::NAN), blas: None });
+            let times = self.timer.medians(rounds, &mut [&mut launch])?;
+            return Ok(Times { kernel: times.first().copied().unwrap_or(f64::NAN), blas: None });
         };
         let mut beside = || blas.product(&slices.a, &slices.b, &mut slices.c, size);
-        let times = self.timer.medians(ROUNDS, &mut [&mut beside, &mut stage])?;
+        let times = self.timer.medians(rounds, &mut [&mut beside, &mut launch])?;
         let time = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
-        Ok(Times { stage: time(1), blas: Some(time(0)) })
+        Ok(Times { kernel: time(1), blas: Some(time(0)) })
     }
 
     /// What cuBLAS computed last, judged.
@@ -74,7 +83,7 @@ impl<'d> Bench<'d> {
             return Ok(None);
         }
         let c = self.gpu.stream.clone_dtoh(&slices.c);
-        let c = c.map_err(gemm_examples::gpu::failed("copying the result of cuBLAS"))?;
+        let c = c.map_err(failed("copying the result of cuBLAS"))?;
         Ok(Some(truth.judge(&c)))
     }
 }

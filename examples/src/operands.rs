@@ -1,8 +1,8 @@
-//! The matrices of one size, on the device in the forms that stages and cuBLAS take.
+//! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
 use cudarc::driver::CudaSlice;
-use gemm_examples::gpu::{self, Gpu, failed};
-use gemm_examples::product::{Size, Truth};
+use crate::gpu::{self, Gpu, failed};
+use crate::product::{Size, Truth};
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
 
 /// A and B, and what their product ought to be.
@@ -10,21 +10,42 @@ pub struct Operands<'h> {
     size: Size,
     host: (&'h [f32], &'h [f32]),
     packed: (Buffer, Buffer),
+    /// A·B in `f64`.
     pub truth: Truth,
+    /// The operands as cuBLAS takes them; none on the simulator.
     pub slices: Option<Slices>,
 }
 
 /// The operands as cuBLAS takes them, and room for its result.
 pub struct Slices {
+    /// A, packed.
     pub a: CudaSlice<f32>,
+    /// B, packed.
     pub b: CudaSlice<f32>,
+    /// C, packed.
     pub c: CudaSlice<f32>,
 }
 
 /// A, B and C in the form that one kernel takes.
 pub enum Launchable<'o> {
-    Packed { a: &'o Buffer, b: &'o Buffer, c: Buffer },
-    Pitched { a: Matrix, b: Matrix, c: Matrix },
+    /// Rows one after the other.
+    Packed {
+        /// A.
+        a: &'o Buffer,
+        /// B.
+        b: &'o Buffer,
+        /// C.
+        c: Buffer,
+    },
+    /// Rows padded to 16 bytes.
+    Pitched {
+        /// A.
+        a: Matrix,
+        /// B.
+        b: Matrix,
+        /// C.
+        c: Matrix,
+    },
 }
 
 impl<'h> Operands<'h> {
