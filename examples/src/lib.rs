@@ -1,1 +1,17 @@
-//! Shared helpers.
+//! What the example programs share: command lines, input, references in `f64`, measurements on a
+//! GPU, and how results are shown.
+
+pub mod bench;
+pub mod change;
+pub mod cli;
+pub mod data;
+pub mod gpu;
+pub mod npy;
+pub mod occupancy;
+pub mod operands;
+pub mod plot;
+pub mod product;
+pub mod progress;
+pub mod reduction;
+pub mod report;
+pub mod show;

@@ -92,7 +92,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.map(Map::Split));
-    let buffered = ladder.step(&split, 17, "double_buffer", |s| s.double_buffer(true));
+    // The registers in which the next tile waits would leave room for one block where there were
+    // two: the second is asked for, as every step before had it without asking.
+    let buffered =
+        ladder.step(&split, 17, "double_buffer", |s| s.double_buffer(true).blocks_per_sm(2));
     ladder.step(&buffered, 18, "guarded_scalar", |s| s.float4(false));
     ladder.step(&buffered, 19, "pitched", |s| s.pitched(true));
     ladder.step(&buffered, 20, "warp_tile", |s| s.warp(Rect::new(64, 32)));

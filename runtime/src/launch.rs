@@ -8,6 +8,7 @@ mod tests;
 
 pub(crate) use bind::{Argument, Bound, Extents, Grid};
 
+use crate::compile::Resources;
 use crate::device::cuda::Workspace;
 use crate::device::{Backend, Device, simulator};
 use crate::error::{Error, Result};
@@ -40,6 +41,13 @@ impl Launched {
     /// there was nothing to compute.
     pub fn passes(&self) -> usize {
         self.passes
+    }
+
+    /// Registers of a thread, its stack and the static shared memory of a block, as the driver
+    /// reports them of the machine code of the variant that ran. Spilled registers lie on the
+    /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
+    pub fn resources(&self) -> Option<Resources> {
+        self.program.variants.get(self.variant)?.resources()
     }
 
     /// What the simulator counted in the first pass; none on a GPU.

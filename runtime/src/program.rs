@@ -1,7 +1,9 @@
 //! Programs that a device has launched, with what it made of them.
 
+use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
+use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::ir::{ParamKind, Program, Source, VerifiedKernel};
 use gemm_dsl::spec::Spec;
 use std::collections::HashMap;
@@ -80,6 +82,21 @@ impl Variant {
             matches!(kind, ParamKind::Scalar { source: Source::RowStride(_), .. })
         };
         self.kernel.params.iter().any(|param| is_stride(&param.kind))
+    }
+
+    /// What the driver says of the machine code, once it has been loaded.
+    pub(crate) fn resources(&self) -> Option<Resources> {
+        let function = self.function.get()?;
+        let read = |attribute| {
+            let value = function.get_attribute(attribute).ok()?;
+            u32::try_from(value).ok()
+        };
+        Some(Resources {
+            registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            stack: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            ..Resources::default()
+        })
     }
 
     /// The machine code. Of threads that ask at the same time, one loads it and the others wait;

@@ -10,6 +10,7 @@
 mod copy;
 mod epilogue;
 mod fragment;
+mod load;
 mod naive;
 mod pipeline;
 mod ring;

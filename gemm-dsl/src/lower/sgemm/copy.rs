@@ -1,10 +1,10 @@
 //! The copies that bring a tile of A or B from global to shared memory. A [`TileCopy`] knows which
-//! elements a thread copies; where they go is the pipeline's choice: straight to shared memory, to
-//! registers first, or by asynchronous copies.
+//! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
+//! shared memory or through registers, `stream` by asynchronous copies.
 
 use super::Matrix;
 use super::tile::{SharedTile, Tiled};
-use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Step, Unroll, Var};
+use crate::ir::{Const, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::{Pipeline, TiledPlan};
 
 /// Adjacent k of a row that eight lanes bring in when an asynchronous copy transposes A: with
@@ -37,13 +37,13 @@ pub(super) struct TileCopy {
     /// Elements of one access to global memory: 4 or 1.
     pub width: u32,
     /// Whether one access to shared memory stores as much.
-    stores_vector: bool,
+    pub stores_vector: bool,
     /// Accesses of a thread.
     pub count: Const,
     number: u32,
     pub walk: Walk,
     /// Its only access, where a thread makes just one: the places are named once and for all.
-    only: Option<Place>,
+    pub only: Option<Place>,
 }
 
 /// How the accesses of a thread walk over the tile. Consecutive threads always lie along a row.
@@ -188,70 +188,8 @@ impl Declare<'_> {
 }
 
 impl TileCopy {
-    /// A register array for this thread's share of a tile.
-    pub fn registers(&self, k: &mut KernelBuilder) -> BufferId {
-        let (name, what) = match self.side {
-            Side::A => ("a_next", "share of the next tile of A"),
-            Side::B => ("b_next", "share of the next tile of B"),
-        };
-        let lanes = (self.width == 4).then_some(Expr::I32(4));
-        k.registers(name, [self.count.into()].into_iter().chain(lanes), what)
-    }
-
-    /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
-    pub fn to_shared(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        slot: &Expr,
-        k0: &Expr,
-        limit: Option<&Expr>,
-    ) {
-        self.each(k, &Share::All, |k, place| {
-            let value = self.load(k, tiled, &place, k0, limit);
-            self.store(k, tiled, slot, place, value);
-        });
-    }
-
-    /// Global memory to registers.
-    pub fn to_registers(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        registers: BufferId,
-        k0: &Expr,
-        limit: Option<&Expr>,
-    ) {
-        self.each(k, &Share::All, |k, place| {
-            let value = self.load(k, tiled, &place, k0, limit);
-            k.store(self.register(registers, place.i), value);
-        });
-    }
-
-    /// Registers to shared memory.
-    pub fn from_registers(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        registers: BufferId,
-        slot: &Expr,
-    ) {
-        self.each(k, &Share::All, |k, place| {
-            if self.width == 4 && !self.stores_vector {
-                let lane = |j: i32| Access::new(registers, [place.i.clone(), j.into()]).load();
-                for j in 0..4 {
-                    let at = (place.row.clone(), place.col.clone() + j);
-                    k.store(self.shared(tiled).at(slot, at.0, at.1), lane(j));
-                }
-            } else {
-                let value = self.register(registers, place.i.clone()).load();
-                self.store(k, tiled, slot, place, value);
-            }
-        });
-    }
-
     /// Runs the body for each of the accesses in the share.
-    pub(super) fn each(
+    pub fn each(
         &self,
         k: &mut KernelBuilder,
         share: &Share,
@@ -324,82 +262,18 @@ impl TileCopy {
         if self.side == Side::A { tiled.problem.a } else { tiled.problem.b }
     }
 
-    fn register(&self, registers: BufferId, i: Expr) -> Access {
-        if self.width == 4 {
-            Access::new(registers, [i, 0.into()]).vector()
-        } else {
-            Access::new(registers, [i])
-        }
-    }
-
-    /// The value at a place of the tile; zero where the operand has none.
-    fn load(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        place: &Place,
-        k0: &Expr,
-        limit: Option<&Expr>,
-    ) -> Expr {
-        let p = tiled.problem;
-        let (row, col, outside, along_k, extent) = match self.side {
-            Side::A => {
-                let row = Expr::from(k.let_("a_from", tiled.origin.row + place.row.clone()));
-                (row.clone(), k0.clone() + place.col.clone(), row, place.col.clone(), p.m)
-            }
+    /// Where in global memory a place of the tile lies, given the k of the tile. Rows and columns
+    /// outside C are replaced by the last ones inside: what they contribute to is never stored.
+    pub fn clamped(&self, tiled: &Tiled<'_>, row: Expr, col: Expr) -> (Expr, Expr) {
+        let (p, origin) = (tiled.problem, &tiled.origin);
+        let clamp = |at: Expr, last: Expr| {
+            if tiled.plan.guarded() { at.clone().lt(last.clone()).select(at, last) } else { at }
+        };
+        match self.side {
+            Side::A => (clamp(origin.row + row, p.m - 1), col),
             Side::B => {
-                let col = Expr::from(k.let_("b_from", tiled.origin.col + place.col.clone()));
-                (k0.clone() + place.row.clone(), col.clone(), col, place.row.clone(), p.n)
-            }
-        };
-        let access = self.matrix(tiled).at(row, col);
-        let (value, zero) = if self.width == 4 {
-            let zero = Expr::Pack(Box::new([0.0, 0.0, 0.0, 0.0].map(Expr::F32)));
-            (access.vector().load(), zero)
-        } else {
-            (access.load(), Expr::F32(0.0))
-        };
-        let mut guards = Vec::new();
-        if tiled.plan.guarded() {
-            guards.push(outside.lt(extent));
-        }
-        guards.extend(limit.map(|limit| along_k.clone().lt(limit.clone())));
-        let guarded = match guards.into_iter().reduce(Expr::and) {
-            Some(guard) => guard.select(value, zero),
-            None => value,
-        };
-        match limit {
-            // The padding of a pitched row of A is not zero: what lies past K is cut off.
-            Some(limit) if self.width == 4 && self.side == Side::A && tiled.plan.pitched() => {
-                let v = k.let_("padded", guarded);
-                let lane = |j: u8| {
-                    let inside = (along_k.clone() + i32::from(j)).lt(limit.clone());
-                    inside.select(Expr::from(v).lane(j), 0.0)
-                };
-                Expr::Pack(Box::new([lane(0), lane(1), lane(2), lane(3)]))
-            }
-            _ => guarded,
-        }
-    }
-
-    fn store(
-        &self,
-        k: &mut KernelBuilder,
-        tiled: &Tiled<'_>,
-        slot: &Expr,
-        place: Place,
-        value: Expr,
-    ) {
-        let shared = self.shared(tiled);
-        if self.width == 1 {
-            k.store(shared.at(slot, place.row, place.col), value);
-        } else if self.stores_vector {
-            k.store(shared.at(slot, place.row, place.col).vector(), value);
-        } else {
-            let v = k.let_(if self.side == Side::A { "a_vector" } else { "b_vector" }, value);
-            for j in 0..4u8 {
-                let col = place.col.clone() + i32::from(j);
-                k.store(shared.at(slot, place.row.clone(), col), Expr::from(v).lane(j));
+                let last = if self.width == 4 { p.b.stride - 4 } else { p.n - 1 };
+                (row, clamp(origin.col + col, last))
             }
         }
     }

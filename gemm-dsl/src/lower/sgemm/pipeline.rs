@@ -5,6 +5,7 @@
 //! itself needs no guard along K. A round of the loop multiplies one tile and brings in the next.
 
 use super::fragment::{Accumulators, multiply};
+use super::load::Loads;
 use super::ring;
 use super::tile::Tiled;
 use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
@@ -73,6 +74,13 @@ pub(super) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulator
     }
 }
 
+/// Says what the copies do at the edge of C.
+pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
+    if tiled.plan.guarded() {
+        k.comment("Past the edge of C its last row or column is read: nothing of it is stored.");
+    }
+}
+
 /// How a synchronous pipeline brings in the next tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
@@ -88,11 +96,14 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
     let ragged = Ragged::of(tiled);
     let acc = Accumulators::declare(k, tiled);
     let first = width_of_first(k, tiled, ragged);
-    let copies = &tiled.copies;
+    edge_comment(k, tiled);
+    let loads =
+        (Loads::declare(k, tiled, &tiled.copies.a), Loads::declare(k, tiled, &tiled.copies.b));
+    let (a, b) = (&loads.0, &loads.1);
     let zero = Expr::I32(0);
     bring_in(k, tiled, ragged, &zero, Some(&first), |k, limit| {
-        copies.a.to_shared(k, tiled, &zero, &zero, limit);
-        copies.b.to_shared(k, tiled, &zero, &zero, limit);
+        a.to_shared(k, &zero, &zero, limit);
+        b.to_shared(k, &zero, &zero, limit);
     });
     k.barrier();
 
@@ -126,22 +137,22 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
                 k.if_(more, |k| {
                     k.barrier();
                     bring_in(k, tiled, ragged, &k0, None, |k, limit| {
-                        copies.a.to_shared(k, tiled, &slot, &k0, limit);
-                        copies.b.to_shared(k, tiled, &slot, &k0, limit);
+                        a.to_shared(k, &slot, &k0, limit);
+                        b.to_shared(k, &slot, &k0, limit);
                     });
                     k.barrier();
                 });
                 return;
             }
-            let (a, b) = (copies.a.registers(k), copies.b.registers(k));
+            let held = (a.registers(k), b.registers(k));
             k.if_(more.clone(), |k| {
                 bring_in(k, tiled, ragged, &k0, None, |k, limit| {
-                    copies.a.to_registers(k, tiled, a, &k0, limit);
-                    copies.b.to_registers(k, tiled, b, &k0, limit);
+                    a.to_registers(k, held.0, &k0, limit);
+                    b.to_registers(k, held.1, &k0, limit);
                 });
             });
             multiply(k, tiled, &acc, &slot);
-            k.if_(more, |k| hand_over(k, tiled, (a, b), buffer));
+            k.if_(more, |k| hand_over(k, (a, b), held, buffer));
         },
     );
     acc
@@ -150,8 +161,8 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
 /// The next tile from registers to shared memory.
 fn hand_over(
     k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
-    (a, b): (BufferId, BufferId),
+    (a, b): (&Loads<'_>, &Loads<'_>),
+    held: (BufferId, BufferId),
     buffer: Option<Var>,
 ) {
     let slot = match buffer {
@@ -164,7 +175,7 @@ fn hand_over(
             buffer.into()
         }
     };
-    tiled.copies.a.from_registers(k, tiled, a, &slot);
-    tiled.copies.b.from_registers(k, tiled, b, &slot);
+    a.registers_to_shared(k, held.0, &slot);
+    b.registers_to_shared(k, held.1, &slot);
     k.barrier();
 }

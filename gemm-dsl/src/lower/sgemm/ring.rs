@@ -4,7 +4,7 @@
 
 use super::copy::Share;
 use super::fragment::{Accumulators, FragmentPair};
-use super::pipeline::{Ragged, width_of_first};
+use super::pipeline::{Ragged, edge_comment, width_of_first};
 use super::stream::{Stream, When};
 use super::tile::Tiled;
 use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
@@ -32,9 +32,7 @@ pub(super) fn asynchronous(
     let acc = Accumulators::declare(k, tiled);
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled, ragged);
-    k.comment(
-        "What lies outside C is replaced by its last row or column: nothing of it is stored.",
-    );
+    edge_comment(k, tiled);
     let a = Stream::declare(k, tiled, &tiled.copies.a);
     let b = Stream::declare(k, tiled, &tiled.copies.b);
     let ring = Ring { tiled, ragged, stages: ring, pending: stages - 2, a, b };

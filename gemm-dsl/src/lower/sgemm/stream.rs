@@ -45,19 +45,19 @@ impl<'t> Stream<'t> {
         let stream = Self { tiled, copy, pointers, count };
         match (&copy.walk, count) {
             (Walk::Rows { row, col, .. }, None) => {
-                let (row, col) = stream.clamped((*row).into(), (*col).into());
+                let (row, col) = copy.clamped(tiled, (*row).into(), (*col).into());
                 let pointer = stream.pointer(&Expr::I32(0));
                 k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
             }
             (Walk::Groups { row, col, step, passes }, _) => {
                 k.unrolled("i", *passes, |k, i| {
-                    let (row, col) = stream.clamped(*row + i * *step, (*col).into());
+                    let (row, col) = copy.clamped(tiled, *row + i * *step, (*col).into());
                     let pointer = stream.pointer(&i.into());
                     k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
                 });
             }
             _ => copy.each(k, &Share::All, |k, place| {
-                let (row, col) = stream.clamped(place.row, place.col);
+                let (row, col) = copy.clamped(tiled, place.row, place.col);
                 let pointer = stream.pointer(&place.i);
                 k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
             }),
@@ -128,24 +128,5 @@ impl<'t> Stream<'t> {
             _ => (Some(place.i.clone()), lane.into()),
         };
         Access::new(self.pointers, pointer.into_iter().chain([offset]))
-    }
-
-    /// The place in global memory of a place in the first tile, moved to the edge of C if outside.
-    fn clamped(&self, row: Expr, col: Expr) -> (Expr, Expr) {
-        let (p, origin) = (self.tiled.problem, &self.tiled.origin);
-        let clamp = |at: Expr, last: Expr| {
-            if self.tiled.plan.guarded() {
-                at.clone().lt(last.clone()).select(at, last)
-            } else {
-                at
-            }
-        };
-        match self.copy.side {
-            Side::A => (clamp(origin.row + row, p.m - 1), col),
-            Side::B => {
-                let last = if self.copy.width == 4 { p.b.stride - 4 } else { p.n - 1 };
-                (row, clamp(origin.col + col, last))
-            }
-        }
     }
 }

@@ -1,0 +1,290 @@
+//! The command line, and what it asks of each ladder.
+
+use clap::{Parser, ValueEnum};
+use gemm_examples::cli::{DeviceChoice, Failure};
+use gemm_examples::plot;
+use gemm_examples::product::Size;
+use gemm_runtime::spec::Op;
+use std::path::{Path, PathBuf};
+
+/// Climb the ladders of reductions and matrix products.
+#[derive(Debug, Parser)]
+#[command(name = "ladder")]
+pub struct Options {
+    /// The ladder; both without it, and then --n, --block and --op are the reductions'
+    pub ladder: Option<LadderChoice>,
+    /// Where the kernels run
+    #[arg(long, value_enum, default_value_t)]
+    pub device: DeviceChoice,
+    /// The length of the reduced array, or the columns of B and C; 2^20+7 is understood
+    #[arg(long, value_parser = count)]
+    pub n: Option<usize>,
+    /// The rows of A and C
+    #[arg(long, value_parser = count)]
+    pub m: Option<usize>,
+    /// The columns of A, the rows of B
+    #[arg(long, value_parser = count)]
+    pub k: Option<usize>,
+    /// Square products of these sizes
+    #[arg(long, value_delimiter = ',', value_parser = count, conflicts_with_all = ["m", "k"])]
+    pub size: Vec<usize>,
+    /// Threads of a reduction's block; or, of products, the block widths (16,32) of the stages
+    /// that have both
+    #[arg(long, value_delimiter = ',')]
+    pub block: Vec<u32>,
+    /// The operator of the reductions: sum, prod, max or min
+    #[arg(long)]
+    pub op: Option<Op>,
+    /// The array to reduce, or the two matrices to multiply, as float32 .npy files
+    #[arg(long, num_args = 1..=2, value_name = "NPY")]
+    pub input: Vec<PathBuf>,
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Print the CUDA C of a stage, by number or name, and run nothing
+    #[arg(long, value_name = "STAGE")]
+    pub source: Option<String>,
+    /// Draw the result into an .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// The seed of the random operands; a new one without it
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// A ladder, as said on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LadderChoice {
+    /// Reductions of an array to one value.
+    Reduce,
+    /// Matrix products.
+    Sgemm,
+}
+
+/// What is asked of the ladders; at least one of them is there.
+#[derive(Debug)]
+pub struct Jobs {
+    pub reduce: Option<ReduceJob>,
+    pub sgemm: Option<SgemmJob>,
+}
+
+/// What is asked of the reductions.
+#[derive(Debug, Default)]
+pub struct ReduceJob {
+    pub op: Op,
+    /// The catalogue's where it is `None`.
+    pub block: Option<u32>,
+    pub input: ReduceInput,
+    pub plot: Option<PathBuf>,
+}
+
+/// The array to reduce.
+#[derive(Debug, Default)]
+pub enum ReduceInput {
+    /// Random, of a length that suits the device.
+    #[default]
+    Default,
+    /// Random.
+    Random(usize),
+    /// A file.
+    File(PathBuf),
+}
+
+/// What is asked of the products.
+#[derive(Debug, Default)]
+pub struct SgemmJob {
+    /// Widths for the stages that have several; empty for the catalogue's.
+    pub blocks: Vec<u32>,
+    pub input: SgemmInput,
+    pub plot: Option<PathBuf>,
+}
+
+/// The matrices to multiply.
+#[derive(Debug, Default)]
+pub enum SgemmInput {
+    /// Random, of sizes that suit the device.
+    #[default]
+    Default,
+    /// Random.
+    Random(Vec<Size>),
+    /// Two files.
+    Files(PathBuf, PathBuf),
+}
+
+impl Options {
+    /// Sorts the options by ladder.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that do not go together.
+    pub fn jobs(&self) -> Result<Jobs, Failure> {
+        if let Some(path) = &self.plot {
+            plot::check_path(path)?;
+        }
+        // Without a ladder named, `--n` is a product's where its other extents are given.
+        let product_extents = self.m.is_some() || self.k.is_some();
+        let reduce = match self.ladder {
+            Some(LadderChoice::Sgemm) => None,
+            named => {
+                if named.is_some() {
+                    refuse(product_extents, "--m and --k", "sgemm")?;
+                    refuse(!self.size.is_empty(), "--size", "sgemm")?;
+                    refuse(self.input.len() > 1, "a second --input", "sgemm")?;
+                }
+                let n = self.n.filter(|_| named.is_some() || !product_extents);
+                Some(self.reduce_job(n)?)
+            }
+        };
+        let sgemm = match self.ladder {
+            Some(LadderChoice::Reduce) => None,
+            named => {
+                if named.is_some() {
+                    refuse(self.op.is_some(), "--op", "reduce")?;
+                }
+                Some(self.sgemm_job(named.is_some())?)
+            }
+        };
+        let both = self.ladder.is_none();
+        let plot = |name| self.plot.as_deref().map(|p| if both { suffixed(p, name) } else { p.into() });
+        Ok(Jobs {
+            reduce: reduce.map(|job| ReduceJob { plot: plot("reduce"), ..job }),
+            sgemm: sgemm.map(|job| SgemmJob { plot: plot("sgemm"), ..job }),
+        })
+    }
+
+    fn reduce_job(&self, n: Option<usize>) -> Result<ReduceJob, Failure> {
+        let block = match self.block[..] {
+            [] => None,
+            [block] => Some(block),
+            _ => return usage("the reductions take one --block"),
+        };
+        let input = match (&self.input[..], n) {
+            ([path], None) => ReduceInput::File(path.clone()),
+            ([_], Some(_)) => return usage("--n and --input: the file says how long it is"),
+            (_, Some(n)) => ReduceInput::Random(n),
+            (_, None) => ReduceInput::Default,
+        };
+        Ok(ReduceJob { op: self.op.unwrap_or_default(), block, input, plot: None })
+    }
+
+    fn sgemm_job(&self, named: bool) -> Result<SgemmJob, Failure> {
+        let extents = [self.m, self.n, self.k];
+        let any = if named { extents.iter().any(Option::is_some) } else { extents[0].or(extents[2]).is_some() };
+        let sizes = match extents {
+            _ if !self.size.is_empty() && named && any => {
+                return usage("--size and --n: give one of them");
+            }
+            _ if !self.size.is_empty() => self.size.iter().map(|&n| Size::square(n)).collect(),
+            [Some(m), Some(n), Some(k)] => vec![Size { m, n, k }],
+            _ if any => return usage("a product needs all of --m, --n and --k, or --size"),
+            _ => Vec::new(),
+        };
+        let input = match &self.input[..] {
+            [_] if named => return usage("a product needs two files: --input a.npy b.npy"),
+            [_, _] if !sizes.is_empty() => {
+                return usage("--input and a size: the files say how large they are");
+            }
+            [a, b] => SgemmInput::Files(a.clone(), b.clone()),
+            _ if sizes.is_empty() => SgemmInput::Default,
+            _ => SgemmInput::Random(sizes),
+        };
+        let blocks = if named { self.block.clone() } else { Vec::new() };
+        Ok(SgemmJob { blocks, input, plot: None })
+    }
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(message.into()))
+}
+
+fn refuse(given: bool, what: &str, ladder: &str) -> Result<(), Failure> {
+    if given { usage(format!("{what}: an option of `ladder {ladder}`")) } else { Ok(()) }
+}
+
+/// `plot.svg` as `plot-reduce.svg`.
+fn suffixed(path: &Path, name: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{name}.{extension}"))
+}
+
+/// A number, also as a power of two with or without a summand: `1000`, `2^20`, `2^24+7`.
+fn count(text: &str) -> Result<usize, String> {
+    let (power, rest) = match text.split_once('^') {
+        Some((base, exponent)) => {
+            let (exponent, rest) = exponent.split_once('+').unwrap_or((exponent, "0"));
+            let base: usize = base.parse().map_err(|_| format!("`{base}` is no number"))?;
+            let exponent = exponent.parse().map_err(|_| format!("`{exponent}` is no number"))?;
+            (base.checked_pow(exponent), rest)
+        }
+        None => (Some(0), text),
+    };
+    let rest: usize = rest.parse().map_err(|_| format!("`{rest}` is no number"))?;
+    power.and_then(|power| power.checked_add(rest)).ok_or_else(|| format!("`{text}` is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(line: &str) -> Result<Jobs, String> {
+        let words = std::iter::once("ladder").chain(line.split_whitespace());
+        let options = Options::try_parse_from(words).map_err(|e| e.to_string())?;
+        options.jobs().map_err(|e| e.to_string())
+    }
+
+    fn error(line: &str) -> String {
+        jobs(line).expect_err(line)
+    }
+
+    #[test]
+    fn numbers_may_be_powers() {
+        assert_eq!(count("1000"), Ok(1000));
+        assert_eq!(count("2^24+7"), Ok((1 << 24) + 7));
+        assert!(count("2^99").is_err() && count("-1").is_err() && count("1e6").is_err());
+    }
+
+    #[test]
+    fn without_a_ladder_both_run() {
+        let jobs = jobs("").expect("both");
+        assert!(matches!(jobs.reduce, Some(ReduceJob { input: ReduceInput::Default, .. })));
+        assert!(matches!(jobs.sgemm, Some(SgemmJob { input: SgemmInput::Default, .. })));
+    }
+
+    #[test]
+    fn without_a_ladder_n_goes_with_its_companions() {
+        let reductions = jobs("--n 100 --block 64 --op max --plot a/p.svg").expect("sound");
+        let job = reductions.reduce.expect("a reduction");
+        assert!(matches!(job.input, ReduceInput::Random(100)));
+        assert_eq!((job.block, job.op), (Some(64), Op::Max));
+        assert_eq!(job.plot.as_deref(), Some(Path::new("a/p-reduce.svg")));
+        assert!(matches!(reductions.sgemm.map(|j| j.input), Some(SgemmInput::Default)));
+
+        let products = jobs("--m 1 --n 2 --k 3").expect("sound");
+        assert!(matches!(products.reduce.map(|j| j.input), Some(ReduceInput::Default)));
+        let Some(SgemmInput::Random(sizes)) = products.sgemm.map(|job| job.input) else {
+            panic!("random matrices");
+        };
+        assert_eq!(sizes, [Size { m: 1, n: 2, k: 3 }]);
+    }
+
+    #[test]
+    fn products_take_sizes_and_blocks() {
+        let job = jobs("sgemm --size 16,32 --block 16,32").expect("sound").sgemm.expect("a job");
+        let SgemmInput::Random(sizes) = job.input else { panic!("random matrices") };
+        assert_eq!(sizes, [Size::square(16), Size::square(32)]);
+        assert_eq!(job.blocks, [16, 32]);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        assert!(error("reduce --m 3").contains("ladder sgemm"));
+        assert!(error("sgemm --op max").contains("ladder reduce"));
+        assert!(error("sgemm --m 3").contains("all of"));
+        assert!(error("sgemm --input a.npy").contains("two files"));
+        assert!(error("sgemm --size 8 --input a.npy b.npy").contains("how large"));
+        assert!(error("reduce --n 8 --input a.npy").contains("how long"));
+        assert!(error("reduce --block 64,128").contains("one --block"));
+        assert!(error("reduce --plot p.pdf").contains(".svg or .png"));
+        assert!(error("reduce --op mean").contains("`mean`"));
+    }
+}

@@ -1,0 +1,214 @@
+//! The ladder of matrix products.
+
+mod table;
+mod variants;
+
+use crate::options::{SgemmInput, SgemmJob};
+use crate::output::Output;
+use crate::stage::{ROUNDS, Ran};
+use gemm_dsl::stages::Stage;
+use gemm_examples::bench::{Bench, Times};
+use gemm_examples::cli::{Failure, Outcome, device_label};
+use gemm_examples::operands::Operands;
+use gemm_examples::product::{Size, Verdict};
+use gemm_examples::report::{CounterRow, ProductRow, Row};
+use gemm_examples::{data, npy, progress};
+use gemm_runtime::{Counters, Device, Error, SgemmKernel, SgemmSpec};
+use indicatif::ProgressBar;
+
+/// Sizes that take well under a minute.
+const SIMULATOR_SIZES: [usize; 1] = [256];
+const GPU_SIZES: [usize; 4] = [512, 1024, 2048, 4096];
+
+/// The stages that the job asks for.
+pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
+    variants::stages(&job.blocks)
+}
+
+/// A stage with what came of it.
+type Rows = Vec<(Stage<SgemmSpec>, Ran<Multiplied>)>;
+
+/// All stages at one size.
+struct Rung {
+    size: Size,
+    rows: Rows,
+}
+
+/// The result of a stage.
+struct Multiplied {
+    verdict: Verdict,
+    counters: Option<Counters>,
+    times: Option<Times>,
+}
+
+/// Two matrices on the host.
+struct Problem {
+    a: Vec<f32>,
+    b: Vec<f32>,
+    size: Size,
+    origin: String,
+}
+
+/// Runs every stage at every size.
+///
+/// # Errors
+/// What keeps all stages from running.
+pub fn run(
+    job: &SgemmJob,
+    device: &Device,
+    seed: u64,
+    output: &mut Output,
+) -> Result<Outcome, Failure> {
+    let stages = stages(job);
+    for stage in &stages {
+        stage.spec.plan()?;
+    }
+    let bench = Bench::new(device)?;
+    let name = device_label(device);
+    let mut rungs = Vec::new();
+    for problem in problems(job, device, seed) {
+        let problem = problem?;
+        output.say(&format!("product of {} on {name} ({})", problem.size, problem.origin))?;
+        let bar = progress::bar(stages.len());
+        let rung = rung(&stages, &problem, device, bench.as_ref(), output, &bar);
+        bar.finish_and_clear();
+        let rung = rung?;
+        match &bench {
+            None => output.table(&table::counters(&rung))?,
+            Some(bench) => output.table(&table::times(&rung, bench.fma_rate))?,
+        }
+        rungs.push(rung);
+    }
+    if let Some(bench) = &bench {
+        output.say(&format!("multiply-adds alone: {:.0} GFLOP/s", bench.fma_rate))?;
+    }
+    if let Some(path) = &job.plot {
+        table::save_picture(&rungs, &name, bench.is_some(), path)?;
+    }
+    let mut all = rungs.iter().flat_map(|rung| &rung.rows);
+    let right = all.all(|(_, ran)| ran.ok(|done| done.verdict.ok) != Some(false));
+    Ok(if right { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// The problems, each made when it is its turn.
+fn problems<'j>(
+    job: &'j SgemmJob,
+    device: &Device,
+    seed: u64,
+) -> Box<dyn Iterator<Item = Result<Problem, Failure>> + 'j> {
+    let random = move |size: Size| {
+        let a = data::uniform(seed, size.m * size.k, -1.0, 1.0);
+        let b = data::uniform(seed.wrapping_add(1), size.k * size.n, -1.0, 1.0);
+        Ok(Problem { a, b, size, origin: format!("seed {seed}") })
+    };
+    let defaults = if device.is_simulator() { &SIMULATOR_SIZES[..] } else { &GPU_SIZES };
+    match &job.input {
+        SgemmInput::Default => Box::new(defaults.iter().map(|&n| Size::square(n)).map(random)),
+        SgemmInput::Random(sizes) => Box::new(sizes.iter().copied().map(random)),
+        SgemmInput::Files(a, b) => Box::new(std::iter::once_with(move || {
+            let origin = format!("{}, {}", a.display(), b.display());
+            let (left, right) = (npy::read_matrix(a)?, npy::read_matrix(b)?);
+            if left.cols != right.rows {
+                return Err(Failure::Usage(format!(
+                    "{} is {}x{} and {} is {}x{}: the columns of the first must be as many as \
+                     the rows of the second",
+                    a.display(),
+                    left.rows,
+                    left.cols,
+                    b.display(),
+                    right.rows,
+                    right.cols
+                )));
+            }
+            let size = Size { m: left.rows, n: right.cols, k: left.cols };
+            Ok(Problem { a: left.elements, b: right.elements, size, origin })
+        })),
+    }
+}
+
+/// Runs every stage at one size.
+fn rung(
+    stages: &[Stage<SgemmSpec>],
+    problem: &Problem,
+    device: &Device,
+    bench: Option<&Bench<'_>>,
+    output: &mut Output,
+    bar: &ProgressBar,
+) -> Result<Rung, Failure> {
+    let size = problem.size;
+    let mut operands = Operands::new(device, &problem.a, &problem.b, size)?;
+    let mut rows = Vec::new();
+    for stage in stages {
+        bar.set_message(stage.name);
+        let ran = Ran::from(multiply(stage, device, &mut operands, bench, size))?;
+        bar.inc(1);
+        if let Some(message) = ran.message() {
+            bar.suspend(|| eprintln!("{}: {message}", stage.name));
+        }
+        output.row(&row(stage, &ran, device, size))?;
+        rows.push((stage.clone(), ran));
+    }
+    if let (Some(bench), Some(slices)) = (bench, &operands.slices)
+        && let Some(verdict) = bench.judge_blas(slices, &operands.truth, size)?
+    {
+        output.say(&format!("cuBLAS has an error of {:.1e} at {size}", verdict.error))?;
+    }
+    Ok(Rung { size, rows })
+}
+
+fn multiply(
+    stage: &Stage<SgemmSpec>,
+    device: &Device,
+    operands: &mut Operands<'_>,
+    bench: Option<&Bench<'_>>,
+    size: Size,
+) -> Result<Multiplied, Error> {
+    let kernel = SgemmKernel::new(stage.spec.clone())?;
+    let mut slices = operands.slices.take();
+    let mut launchable = operands.launchable(device, stage.spec.pitched)?;
+    let launched = launchable.launch(&kernel, device, size)?;
+    let verdict = operands.truth.judge(&launchable.result(device)?);
+    let times = match bench {
+        None => None,
+        Some(_) if size.flops() == 0.0 => None,
+        Some(bench) => {
+            Some(bench.times(&kernel, &mut launchable, slices.as_mut(), size, ROUNDS)?)
+        },
+    };
+    drop(launchable);
+    operands.slices = slices;
+    Ok(Multiplied { verdict, counters: launched.counters().copied(), times })
+}
+
+fn gflops(time_ms: f64, size: Size) -> f64 {
+    size.flops() / time_ms / 1e6
+}
+
+fn row(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, device: &Device, size: Size) -> Row {
+    let done = ran.done();
+    let verdict = done.map(|done| done.verdict);
+    let times = done.and_then(|done| done.times);
+    let max_err = verdict.map(|verdict| verdict.error);
+    Row {
+        ladder: "sgemm",
+        index: stage.index,
+        stage: stage.name,
+        spec: stage.spec.to_string(),
+        device: device_label(device),
+        n: size.n,
+        result: verdict.map(|verdict| verdict.result),
+        reference: verdict.map(|verdict| verdict.reference),
+        rel_err: max_err,
+        ok: ran.ok(|done| done.verdict.ok),
+        time_ms: times.map(|times| times.kernel),
+        gb_s: times.map(|times| size.bytes() / times.kernel / 1e6),
+        counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
+        product: Some(ProductRow {
+            m: size.m,
+            k: size.k,
+            gflops: times.map(|times| gflops(times.kernel, size)),
+            vs_cublas: times.and_then(|times| times.vs_blas()),
+            max_err,
+        }),
+    }
+}

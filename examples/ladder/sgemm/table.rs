@@ -1,0 +1,179 @@
+//! The ladder of products, shown.
+
+use super::{Multiplied, Rung, gflops};
+use crate::stage::{Ran, mark, speed_up};
+use gemm_dsl::stages::Stage;
+use gemm_examples::change::{Quantity, describe, number};
+use gemm_examples::cli::Failure;
+use gemm_examples::plot::{self, Bars, Lines, Series};
+use gemm_examples::show;
+use gemm_runtime::{Counters, SgemmSpec};
+use std::path::Path;
+
+/// Changes that a row names.
+const CHANGES: usize = 2;
+
+/// What explains a stage: ratios that say what limits it, then totals.
+fn quantities(counters: &Counters, flops: f64) -> [Quantity; 7] {
+    let ratio = |a: u64, b: u64| a as f64 / b as f64;
+    [
+        ("FMA/sector", ratio(counters.fmas, counters.global_sectors)),
+        ("FMA/shared load", ratio(counters.fma, counters.shared_loads)),
+        ("FLOP/byte", flops / counters.global_bytes() as f64),
+        ("conflicts", counters.shared_bank_conflicts as f64),
+        ("wavefronts", counters.shared_wavefronts as f64),
+        ("barriers", counters.block_barriers as f64),
+        ("FMA share", 100.0 * ratio(counters.fma, counters.instructions)),
+    ]
+    .map(|(name, value)| Quantity { name, value })
+}
+
+/// The counters of each stage, and what changed.
+pub(super) fn counters(rung: &Rung) -> comfy_table::Table {
+    let mut table = show::table(&[
+        "",
+        ">#",
+        "stage",
+        ">error",
+        ">FMA per\nsector",
+        ">FMA per\nshared load",
+        ">FLOP per\nglobal byte",
+        ">bank\nconflicts",
+        ">shared\nwavefronts",
+        ">block\nbarriers",
+        ">FMA %\nof instr.",
+        "since the stage before",
+    ]);
+    let mut before: Option<[Quantity; 7]> = None;
+    for (stage, ran) in &rung.rows {
+        let mut cells = first_cells(stage, ran, rung);
+        if let Some(counters) = ran.done().and_then(|done| done.counters.as_ref()) {
+            let now = quantities(counters, rung.size.flops());
+            cells.extend(now.map(|quantity| number(quantity.value)));
+            cells.push(before.map(|old| describe(&old, &now, CHANGES)).unwrap_or_default());
+            before = Some(now);
+        }
+        table.add_row(cells);
+    }
+    table
+}
+
+/// The time of each stage, beside cuBLAS and under the ceiling of the device.
+pub(super) fn times(rung: &Rung, fma_rate: f64) -> comfy_table::Table {
+    let header = [
+        "",
+        ">#",
+        "stage",
+        ">error",
+        ">time",
+        ">GFLOP/s",
+        ">of cuBLAS",
+        ">of FMA ceiling",
+        ">faster by",
+    ];
+    let mut table = show::table(&header);
+    let mut before = None;
+    for (stage, ran) in &rung.rows {
+        let mut cells = first_cells(stage, ran, rung);
+        if let Some(times) = ran.done().and_then(|done| done.times) {
+            let rate = gflops(times.kernel, rung.size);
+            cells.push(show::time(times.kernel));
+            cells.push(format!("{rate:.0}"));
+            cells.push(times.vs_blas().map_or_else(|| "–".to_owned(), show::percent));
+            cells.push(show::percent(rate / fma_rate));
+            cells.push(speed_up(before, Some(times.kernel)));
+            before = Some(times.kernel);
+        }
+        table.add_row(cells);
+    }
+    if let Some(rate) = blas_rate(rung) {
+        let time = rung.size.flops() / rate / 1e6;
+        table.add_row(["", "", "cuBLAS", ""].map(str::to_owned).into_iter().chain([
+            show::time(time),
+            format!("{rate:.0}"),
+            show::percent(1.0),
+            show::percent(rate / fma_rate),
+        ]));
+    }
+    table
+}
+
+fn first_cells(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, rung: &Rung) -> Vec<String> {
+    vec![
+        mark(ran.ok(|done| done.verdict.ok)).to_owned(),
+        stage.index.to_string(),
+        label(stage, rung),
+        show::error(ran.done().map(|done| done.verdict.error)),
+    ]
+}
+
+/// The stage's name, with its width where the ladder has it more than once.
+fn label(stage: &Stage<SgemmSpec>, rung: &Rung) -> String {
+    let same = rung.rows.iter().filter(|(other, _)| other.index == stage.index).count();
+    let size = stage.spec.tile.map(|tile| tile.to_string());
+    match size.or_else(|| stage.spec.block.map(|block| block.to_string())) {
+        Some(size) if same > 1 => format!("{} {size}", stage.name),
+        _ => stage.name.to_owned(),
+    }
+}
+
+/// The median of what cuBLAS reached beside the stages, in GFLOP/s.
+fn blas_rate(rung: &Rung) -> Option<f64> {
+    let times = rung.rows.iter().filter_map(|(_, ran)| ran.done()?.times?.blas);
+    let mut times: Vec<f64> = times.collect();
+    let time = gemm_examples::gpu::median(&mut times);
+    (!times.is_empty()).then(|| gflops(time, rung.size))
+}
+
+/// GFLOP/s on a GPU, the share of multiply-adds among the instructions on the simulator.
+fn value(ran: &Ran<Multiplied>, rung: &Rung, timed: bool) -> Option<f64> {
+    let done = ran.done()?;
+    if timed {
+        return Some(gflops(done.times?.kernel, rung.size));
+    }
+    let counters = done.counters?;
+    Some(100.0 * counters.fma as f64 / counters.instructions.max(1) as f64)
+}
+
+/// Draws the stages over the sizes, or as bars where there is one size.
+pub(super) fn save_picture(
+    rungs: &[Rung],
+    device: &str,
+    timed: bool,
+    path: &Path,
+) -> Result<(), Failure> {
+    let Some(first) = rungs.first() else {
+        return Ok(());
+    };
+    let unit = if timed { "GFLOP/s" } else { "FMAs, % of the instructions" };
+    let name = |stage: &Stage<SgemmSpec>| format!("{} {}", stage.index, label(stage, first));
+    if rungs.len() == 1 {
+        let bars = first.rows.iter();
+        let bars = bars.filter_map(|(s, ran)| Some((name(s), value(ran, first, timed)?)));
+        let picture = Bars {
+            title: format!("SGEMM of {} on {device}", first.size),
+            x_label: unit.to_owned(),
+            bars: bars.collect(),
+            ceiling: blas_rate(first).map(|rate| ("cuBLAS".to_owned(), rate)),
+        };
+        return Ok(plot::save(&picture, path)?);
+    }
+    let stages = first.rows.iter().enumerate().map(|(i, (stage, _))| Series {
+        name: name(stage),
+        values: rungs.iter().map(|r| value(&r.rows.get(i)?.1, r, timed)).collect(),
+        emphasis: false,
+    });
+    let mut series: Vec<Series> = stages.collect();
+    let blas: Vec<_> = rungs.iter().map(blas_rate).collect();
+    if blas.iter().any(Option::is_some) {
+        series.push(Series { name: "cuBLAS".to_owned(), values: blas, emphasis: true });
+    }
+    let picture = Lines {
+        title: format!("SGEMM, f32, on {device}"),
+        x_label: "m = n = k".to_owned(),
+        y_label: unit.to_owned(),
+        x: rungs.iter().map(|rung| rung.size.to_string()).collect(),
+        series,
+    };
+    Ok(plot::save(&picture, path)?)
+}

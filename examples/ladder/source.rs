@@ -1,0 +1,49 @@
+//! The CUDA C of a stage.
+
+use crate::options::Jobs;
+use crate::{reduce, sgemm};
+use gemm_dsl::stages::Stage;
+use gemm_examples::cli::{Failure, Outcome};
+use gemm_runtime::{ReduceKernel, SgemmKernel};
+use std::io::Write;
+
+/// Prints the source of the stage of that number or name.
+pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
+    let reductions = jobs.reduce.as_ref().map(reduce::stages).unwrap_or_default();
+    let products = jobs.sgemm.as_ref().map(sgemm::stages).unwrap_or_default();
+    let mut sources = Vec::new();
+    for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
+        let kernel = ReduceKernel::new(stage.spec.clone())?;
+        sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
+    }
+    for stage in products.iter().filter(|stage| is(stage, wanted)) {
+        let kernel = SgemmKernel::new(stage.spec.clone())?;
+        sources.push((format!("sgemm {} {}", stage.index, stage.name), kernel.source().to_owned()));
+    }
+    let ladders: Vec<&str> = sources.iter().filter_map(|(name, _)| name.split(' ').next()).collect();
+    if sources.is_empty() {
+        let names = |stage: (u32, &str)| format!("{} {}", stage.0, stage.1);
+        let all = reductions.iter().map(|s| (s.index, s.name)).map(names);
+        let all: Vec<String> =
+            all.chain(products.iter().map(|s| (s.index, s.name)).map(names)).collect();
+        return Err(Failure::Usage(format!(
+            "--source {wanted}: no stage is called so. There are: {}",
+            all.join(", ")
+        )));
+    }
+    if ladders.contains(&"reduce") && ladders.contains(&"sgemm") {
+        return Err(Failure::Usage(format!(
+            "--source {wanted}: both ladders have such a stage. Say which: `ladder reduce` or \
+             `ladder sgemm`"
+        )));
+    }
+    let mut out = std::io::stdout().lock();
+    for (_, source) in sources {
+        write!(out, "{source}")?;
+    }
+    Ok(Outcome::Right)
+}
+
+fn is<S>(stage: &Stage<S>, wanted: &str) -> bool {
+    stage.name == wanted || wanted.parse() == Ok(stage.index)
+}

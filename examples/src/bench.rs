@@ -1,0 +1,89 @@
+//! What the times of products are taken with and compared with.
+
+use crate::cli::Failure;
+use crate::gpu::{Blas, Gpu, Timer, failed, fma_rate};
+use crate::operands::{Launchable, Slices};
+use crate::product::{Size, Truth, Verdict};
+use gemm_runtime::{Device, Error, SgemmKernel};
+
+/// A GPU with its ceiling, and cuBLAS where it is installed.
+pub struct Bench<'d> {
+    gpu: Gpu<'d>,
+    timer: Timer<'d>,
+    blas: Option<Blas>,
+    /// Multiply-adds, in 10^9 floating-point operations a second.
+    pub fma_rate: f64,
+}
+
+/// The times of a kernel and of cuBLAS beside it, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The kernel's.
+    pub kernel: f64,
+    /// That of cuBLAS, where it is installed.
+    pub blas: Option<f64>,
+}
+
+impl Times {
+    /// The time of cuBLAS over that of the kernel.
+    pub fn vs_blas(&self) -> Option<f64> {
+        Some(self.blas? / self.kernel)
+    }
+}
+
+impl<'d> Bench<'d> {
+    /// The bench of a GPU; none for the simulator. Says what is missing.
+    ///
+    /// # Errors
+    /// Those of the driver and of NVRTC.
+    pub fn new(device: &'d Device) -> Result<Option<Self>, Failure> {
+        let Some(gpu) = Gpu::of(device) else {
+            return Ok(None);
+        };
+        let timer = Timer::new(gpu)?;
+        let fma_rate = fma_rate(gpu, &timer)?;
+        let blas = Blas::new(gpu).map_err(|missing| eprintln!("note: {missing}")).ok();
+        Ok(Some(Self { gpu, timer, blas, fma_rate }))
+    }
+
+    /// Times a kernel over some rounds, interleaved with cuBLAS.
+    ///
+    /// # Errors
+    /// Those of either.
+    pub fn times(
+        &self,
+        kernel: &SgemmKernel,
+        operands: &mut Launchable<'_>,
+        slices: Option<&mut Slices>,
+        size: Size,
+        rounds: usize,
+    ) -> Result<Times, Error> {
+        let mut launch = || operands.launch(kernel, self.gpu.device, size).map(drop);
+        let (Some(blas), Some(slices)) = (&self.blas, slices) else {
+            let times = self.timer.medians(rounds, &mut [&mut launch])?;
+            return Ok(Times { kernel: times.first().copied().unwrap_or(f64::NAN), blas: None });
+        };
+        let mut beside = || blas.product(&slices.a, &slices.b, &mut slices.c, size);
+        let times = self.timer.medians(rounds, &mut [&mut beside, &mut launch])?;
+        let time = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
+        Ok(Times { kernel: time(1), blas: Some(time(0)) })
+    }
+
+    /// What cuBLAS computed last, judged.
+    ///
+    /// # Errors
+    /// Those of a download.
+    pub fn judge_blas(
+        &self,
+        slices: &Slices,
+        truth: &Truth,
+        size: Size,
+    ) -> Result<Option<Verdict>, Error> {
+        if self.blas.is_none() || size.m * size.n == 0 {
+            return Ok(None);
+        }
+        let c = self.gpu.stream.clone_dtoh(&slices.c);
+        let c = c.map_err(failed("copying the result of cuBLAS"))?;
+        Ok(Some(truth.judge(&c)))
+    }
+}

@@ -1,0 +1,91 @@
+//! cuBLAS, which products are measured against.
+
+use super::{Gpu, library};
+use crate::cli::Failure;
+use crate::product::Size;
+use cudarc::cublas::result::CublasError;
+use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
+use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
+use cudarc::driver::CudaSlice;
+use gemm_runtime::Error;
+
+/// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.
+#[derive(Debug)]
+pub struct Blas(CudaBlas);
+
+impl Blas {
+    /// cuBLAS on a GPU.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`] where the library is not installed or refuses.
+    #[allow(unsafe_code, reason = "the library's settings have no safe functions")]
+    pub fn new(gpu: Gpu<'_>) -> Result<Self, Failure> {
+        if !library::is_usable() {
+            return Err(Failure::Missing(
+                "cuBLAS, which products are compared with, was not found. Install it with `pip \
+                 install nvidia-cublas` or with the CUDA toolkit"
+                    .to_owned(),
+            ));
+        }
+        let blas = CudaBlas::new(gpu.stream.clone()).map_err(failed("starting"))?;
+        // SAFETY: the handle is live. The default mode computes f32 products in f32.
+        let mode = unsafe { cublasSetMathMode(*blas.handle(), cublasMath_t::CUBLAS_DEFAULT_MATH) };
+        mode.result().map_err(failed("setting its mathematics"))?;
+        Ok(Self(blas))
+    }
+
+    /// Puts C = A·B on the stream, all row-major and packed.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`] where a slice is too short, [`Error::TooLarge`] for an extent beyond
+    /// 2^31 − 1, and [`Error::Driver`] for what cuBLAS fails with.
+    #[allow(unsafe_code, reason = "the library checks no lengths")]
+    pub fn product(
+        &self,
+        a: &CudaSlice<f32>,
+        b: &CudaSlice<f32>,
+        c: &mut CudaSlice<f32>,
+        size: Size,
+    ) -> Result<(), Error> {
+        let Size { m, n, k } = size;
+        for (argument, has, need) in
+            [("a", a.len(), m * k), ("b", b.len(), k * n), ("c", c.len(), m * n)]
+        {
+            if has < need {
+                let need = format!("{size} needs {need}");
+                return Err(Error::WrongExtent { argument, has: has as u64, need });
+            }
+        }
+        let extents = [m, n, k].map(|extent| i32::try_from(extent).ok());
+        let [Some(m), Some(n), Some(k)] = extents else {
+            return Err(Error::TooLarge {
+                what: format!("a product of {size} for cuBLAS"),
+                limit: i32::MAX.unsigned_abs().into(),
+                remedy: "Use a smaller one",
+            });
+        };
+        // In column-major order the same memory holds the transposes: Cᵀ = Bᵀ·Aᵀ.
+        let config = GemmConfig {
+            transa: cublasOperation_t::CUBLAS_OP_N,
+            transb: cublasOperation_t::CUBLAS_OP_N,
+            m: n,
+            n: m,
+            k,
+            alpha: 1.0,
+            lda: n.max(1),
+            ldb: k.max(1),
+            beta: 0.0,
+            ldc: n.max(1),
+        };
+        // SAFETY: the slices hold the matrices, as was checked above.
+        unsafe { self.0.gemm(config, b, a, c) }.map_err(|error| Error::Driver {
+            doing: "multiplying with cuBLAS".to_owned(),
+            code: format!("{error:?}"),
+            text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
+        })
+    }
+}
+
+fn failed(doing: &'static str) -> impl FnOnce(CublasError) -> Failure {
+    move |error| Failure::Missing(format!("cuBLAS failed while {doing}: {error:?}"))
+}

@@ -1,0 +1,126 @@
+//! Times of launches, by events.
+
+use super::{Gpu, failed};
+use cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
+use cudarc::driver::{CudaEvent, CudaFunction, LaunchConfig, PushKernelArg};
+use gemm_runtime::Error;
+
+/// Keeps the GPU busy while the host puts timed work on the stream: otherwise a gap between two
+/// calls of the host would count as time of a short kernel.
+const DELAY: &str = r#"
+extern "C" __global__ void delay(unsigned long long nanoseconds) {
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - start < nanoseconds);
+}
+"#;
+
+/// How long the GPU waits for the host, in nanoseconds.
+const HEAD_START: u64 = 1_000_000;
+
+/// Rounds that are put on the stream behind one delay.
+const BATCH: usize = 8;
+
+/// Rounds before the first that is timed.
+const WARM_UP: usize = 2;
+
+/// Something that puts work on the stream of a GPU.
+pub type Work<'w> = dyn FnMut() -> Result<(), Error> + 'w;
+
+/// Times work on the stream of a GPU.
+#[derive(Debug)]
+pub struct Timer<'d> {
+    gpu: Gpu<'d>,
+    delay: CudaFunction,
+}
+
+impl<'d> Timer<'d> {
+    /// A timer for a GPU.
+    ///
+    /// # Errors
+    /// Those of [`Gpu::load`].
+    pub fn new(gpu: Gpu<'d>) -> Result<Self, Error> {
+        Ok(Self { gpu, delay: gpu.load("delay", DELAY)? })
+    }
+
+    /// The median time of each piece of work in milliseconds, over `rounds` rounds in which each is
+    /// done once, after warm-up. Whatever disturbs the GPU so disturbs all of them.
+    ///
+    /// # Errors
+    /// The work's own, and [`Error::Driver`].
+    pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+        for _ in 0..WARM_UP {
+            work.iter_mut().try_for_each(|work| work())?;
+        }
+        self.gpu.device.synchronize()?;
+        let batch = rounds.min(BATCH);
+        let mut events = Vec::with_capacity(2 * batch * work.len());
+        for _ in 0..2 * batch * work.len() {
+            let event = self.gpu.context.new_event(Some(CU_EVENT_DEFAULT));
+            events.push(event.map_err(failed("creating an event"))?);
+        }
+        let mut times = vec![Vec::with_capacity(rounds); work.len()];
+        let mut left = rounds;
+        while left > 0 {
+            let now = left.min(batch);
+            left -= now;
+            self.wait_for_host()?;
+            let mut pairs = events.chunks_exact(2);
+            for _ in 0..now {
+                for (work, pair) in work.iter_mut().zip(&mut pairs) {
+                    self.record(&pair[0])?;
+                    work()?;
+                    self.record(&pair[1])?;
+                }
+            }
+            let mut pairs = events.chunks_exact(2);
+            for _ in 0..now {
+                for (times, pair) in times.iter_mut().zip(&mut pairs) {
+                    let time = pair[0].elapsed_ms(&pair[1]);
+                    times.push(f64::from(time.map_err(failed("reading the time of a launch"))?));
+                }
+            }
+        }
+        Ok(times.iter_mut().map(|times| median(times)).collect())
+    }
+
+    #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
+    fn wait_for_host(&self) -> Result<(), Error> {
+        let config =
+            LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+        let mut launch = self.gpu.stream.launch_builder(&self.delay);
+        launch.arg(&HEAD_START);
+        // SAFETY: the kernel's one parameter is a 64-bit number, and it accesses no memory.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(failed("launching the delay"))
+    }
+
+    fn record(&self, event: &CudaEvent) -> Result<(), Error> {
+        event.record(self.gpu.stream).map_err(failed("recording an event"))
+    }
+}
+
+/// The median; NaN of nothing.
+pub fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    match times.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => times[middle],
+        _ => (times[middle - 1] + times[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&mut []).is_nan());
+    }
+}

@@ -1,0 +1,187 @@
+//! Pictures of measurements, as SVG or PNG.
+
+mod bars;
+mod lines;
+
+pub use bars::Bars;
+pub use lines::{Lines, Series};
+
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::style::{Color, FontStyle, RGBColor, ShapeStyle, WHITE, register_font};
+use std::path::Path;
+use thiserror::Error;
+
+/// Why a picture could not be drawn.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlotError {
+    /// The file's name does not say in which format.
+    #[error("--plot {path}: the name must end in .svg or .png")]
+    Format {
+        /// The name.
+        path: String,
+    },
+    /// Drawing or writing failed.
+    #[error("cannot draw {path}: {reason}")]
+    Draw {
+        /// The file.
+        path: String,
+        /// The backend's reason.
+        reason: String,
+    },
+}
+
+/// The size of a picture in pixels.
+const SIZE: (u32, u32) = (960, 600);
+const FONT: &str = "sans-serif";
+const INK: RGBColor = RGBColor(40, 40, 40);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+
+/// Whatever a backend fails with.
+type Drawn = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Something that can be drawn on any backend.
+pub trait Picture {
+    /// Draws it.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
+    where
+        B::ErrorType: 'static;
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Svg,
+    Png,
+}
+
+fn format(path: &Path) -> Result<Format, PlotError> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some(e) if e.eq_ignore_ascii_case("svg") => Ok(Format::Svg),
+        Some(e) if e.eq_ignore_ascii_case("png") => Ok(Format::Png),
+        _ => Err(PlotError::Format { path: path.display().to_string() }),
+    }
+}
+
+/// Whether [`save`] knows the format that the file's name asks for.
+///
+/// # Errors
+/// [`PlotError::Format`].
+pub fn check_path(path: &Path) -> Result<(), PlotError> {
+    format(path).map(drop)
+}
+
+/// Draws a picture into a file, in the format of its name.
+///
+/// # Errors
+/// All of [`PlotError`].
+pub fn save(picture: &impl Picture, path: &Path) -> Result<(), PlotError> {
+    let failed = |reason: String| PlotError::Draw { path: path.display().to_string(), reason };
+    // The font comes with the program: widths of texts are the same on every machine.
+    let font = epaint_default_fonts::UBUNTU_LIGHT;
+    register_font(FONT, FontStyle::Normal, font)
+        .map_err(|_| failed("its font cannot be read".to_owned()))?;
+    let drawn = match format(path)? {
+        Format::Svg => {
+            let mut text = String::new();
+            draw_on(picture, SVGBackend::with_string(&mut text, SIZE))
+                .and_then(|()| Ok(std::fs::write(path, text)?))
+        }
+        Format::Png => draw_on(picture, BitMapBackend::new(path, SIZE)),
+    };
+    drawn.map_err(|error| failed(error.to_string()))
+}
+
+fn draw_on<B: DrawingBackend>(picture: &impl Picture, backend: B) -> Drawn
+where
+    B::ErrorType: 'static,
+{
+    let area = backend.into_drawing_area();
+    area.fill(&WHITE)?;
+    picture.draw(&area)?;
+    area.present()?;
+    Ok(())
+}
+
+/// The colour of item `i` of `n`: from a light blue to a deep red, the last ones standing out.
+fn shade(i: usize, n: usize) -> RGBColor {
+    const STOPS: [(f64, f64, f64); 4] =
+        [(158.0, 188.0, 218.0), (65.0, 120.0, 175.0), (230.0, 140.0, 40.0), (190.0, 25.0, 40.0)];
+    let at = i as f64 / n.saturating_sub(1).max(1) as f64 * (STOPS.len() - 1) as f64;
+    let low = (at as usize).min(STOPS.len() - 2);
+    let (from, to, t) = (STOPS[low], STOPS[low + 1], at - low as f64);
+    let mix = |a: f64, b: f64| (a + (b - a) * t) as u8;
+    RGBColor(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}
+
+fn stroke(color: RGBColor, width: u32) -> ShapeStyle {
+    color.stroke_width(width)
+}
+
+/// A round number above a value, for the end of an axis.
+fn axis_end(value: f64) -> f64 {
+    if !(value.is_finite() && value > 0.0) {
+        return 1.0;
+    }
+    let unit = 10_f64.powf(value.log10().floor()) / 2.0;
+    (value * 1.05 / unit).ceil() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_the_format() {
+        assert!(check_path(Path::new("a/b.svg")).is_ok());
+        assert!(check_path(Path::new("b.PNG")).is_ok());
+        for path in ["plot.pdf", "plot", ""] {
+            let error = check_path(Path::new(path)).expect_err("no known format");
+            assert!(error.to_string().contains(".svg or .png"));
+        }
+    }
+
+    #[test]
+    fn an_axis_ends_above_its_values() {
+        for value in [0.003, 1.0, 9.9, 47.0, 51_234.0] {
+            let end = axis_end(value);
+            assert!(end > value && end < 2.0 * value, "{value}: {end}");
+        }
+        assert_eq!(axis_end(0.0), 1.0);
+    }
+
+    #[test]
+    fn pictures_are_drawn_in_both_formats() {
+        let lines = Lines {
+            title: "Products".to_owned(),
+            x_label: "m = n = k".to_owned(),
+            y_label: "GFLOP/s".to_owned(),
+            x: vec!["512".to_owned(), "1024".to_owned()],
+            series: vec![
+                Series { name: "naive".to_owned(), values: vec![Some(1.0), None], emphasis: false },
+                Series { name: "cuBLAS".to_owned(), values: vec![Some(8.0); 2], emphasis: true },
+            ],
+        };
+        let bars = Bars {
+            title: "Reductions".to_owned(),
+            x_label: "GB/s".to_owned(),
+            bars: vec![("items".to_owned(), 3.0), ("shuffle".to_owned(), 4.0)],
+            ceiling: Some(("read bandwidth".to_owned(), 4.5)),
+        };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let read = |path: &Path| std::fs::read(path).expect("a picture");
+        for (name, start) in [("plot.svg", &b"<svg"[..]), ("plot.png", &b"\x89PNG"[..])] {
+            let path = dir.path().join(name);
+            save(&lines, &path).expect("a picture of lines");
+            assert!(read(&path).starts_with(start));
+            save(&bars, &path).expect("a picture of bars");
+            assert!(read(&path).starts_with(start));
+        }
+        let text = String::from_utf8(read(&dir.path().join("plot.svg"))).expect("SVG is text");
+        assert!(text.contains("shuffle") && text.contains("read bandwidth"));
+    }
+}

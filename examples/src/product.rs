@@ -1,0 +1,151 @@
+//! Matrix products in `f64`, and how far a result may be off.
+
+use rayon::prelude::*;
+
+/// The extents of a product: A is m×k, B is k×n, C is m×n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+}
+
+impl Size {
+    /// All extents the same.
+    pub fn square(n: usize) -> Self {
+        Self { m: n, n, k: n }
+    }
+
+    /// As the runtime takes it.
+    pub fn extents(self) -> (usize, usize, usize) {
+        (self.m, self.n, self.k)
+    }
+
+    /// Floating-point operations: a multiplication and an addition for each term.
+    pub fn flops(self) -> f64 {
+        2.0 * self.m as f64 * self.n as f64 * self.k as f64
+    }
+
+    /// The bytes of A, B and C, each once.
+    pub fn bytes(self) -> f64 {
+        let (m, n, k) = (self.m as f64, self.n as f64, self.k as f64);
+        size_of::<f32>() as f64 * (m * k + k * n + m * n)
+    }
+}
+
+/// `1024` for a square, else `m x n x k`.
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.m == self.n && self.n == self.k {
+            write!(f, "{}", self.n)
+        } else {
+            write!(f, "{}x{}x{}", self.m, self.n, self.k)
+        }
+    }
+}
+
+/// What a product ought to give: A·B and |A|·|B|, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    /// The depth of the sums.
+    pub k: usize,
+    /// A·B.
+    pub values: Vec<f64>,
+    /// |A|·|B|, what errors are relative to.
+    pub magnitudes: Vec<f64>,
+}
+
+/// The element of a result that is furthest off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Its error over (|A|·|B|) of the element; infinite for a NaN.
+    pub error: f64,
+    /// The element.
+    pub result: f64,
+    /// What it ought to be.
+    pub reference: f64,
+    /// Whether every error is at most 2·k·2^-24.
+    pub ok: bool,
+}
+
+impl Truth {
+    /// Multiplies on the host.
+    pub fn on_host(a: &[f32], b: &[f32], size: Size) -> Self {
+        let Size { m, n, k } = size;
+        let (mut values, mut magnitudes) = (vec![0.0; m * n], vec![0.0; m * n]);
+        if n > 0 {
+            let rows = values.par_chunks_mut(n).zip(magnitudes.par_chunks_mut(n)).enumerate();
+            rows.for_each(|(row, (values, magnitudes))| {
+                for (&x, b) in a[row * k..(row + 1) * k].iter().zip(b.chunks_exact(n)) {
+                    let x = f64::from(x);
+                    for ((value, magnitude), &y) in values.iter_mut().zip(&mut *magnitudes).zip(b) {
+                        // The product of two f32 is exact in f64.
+                        let term = x * f64::from(y);
+                        *value += term;
+                        *magnitude += term.abs();
+                    }
+                }
+            });
+        }
+        Self { k, values, magnitudes }
+    }
+
+    /// Judges a result of the same extents.
+    pub fn judge(&self, c: &[f32]) -> Verdict {
+        let error = |(i, &x): (usize, &f32)| {
+            let difference = (f64::from(x) - self.values[i]).abs();
+            let error = if difference == 0.0 { 0.0 } else { difference / self.magnitudes[i] };
+            (if error.is_nan() { f64::INFINITY } else { error }, i)
+        };
+        let worst = c.par_iter().enumerate().map(error).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((error, i)) = worst else {
+            return Verdict { error: 0.0, result: 0.0, reference: 0.0, ok: self.values.is_empty() };
+        };
+        let allowed = 2.0 * self.k as f64 / (1 << 24) as f64;
+        let ok = c.len() == self.values.len() && error <= allowed;
+        Verdict { error, result: f64::from(c[i]), reference: self.values[i], ok }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size { m: 2, n: 3, k: 2 };
+    const A: [f32; 4] = [1.0, -2.0, 3.0, 4.0];
+    const B: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    const C: [f32; 6] = [-7.0, -8.0, -9.0, 19.0, 26.0, 33.0];
+
+    #[test]
+    fn multiplies() {
+        let truth = Truth::on_host(&A, &B, SIZE);
+        assert_eq!(truth.values, C.map(f64::from));
+        assert_eq!(truth.magnitudes, [9.0, 12.0, 15.0, 19.0, 26.0, 33.0]);
+        let verdict = truth.judge(&C);
+        assert!(verdict.ok && verdict.error == 0.0);
+    }
+
+    #[test]
+    fn finds_the_worst_element() {
+        let mut c = C;
+        c[1] = -8.5;
+        c[4] = 26.5;
+        let verdict = Truth::on_host(&A, &B, SIZE).judge(&c);
+        assert_eq!((verdict.result, verdict.reference), (-8.5, -8.0));
+        assert!(!verdict.ok);
+        c[5] = f32::NAN;
+        let verdict = Truth::on_host(&A, &B, SIZE).judge(&c);
+        assert!(verdict.result.is_nan() && verdict.error.is_infinite() && !verdict.ok);
+    }
+
+    #[test]
+    fn without_depth_the_result_is_zero() {
+        let truth = Truth::on_host(&[], &[], Size { m: 2, n: 1, k: 0 });
+        assert!(truth.judge(&[0.0, 0.0]).ok);
+        assert!(!truth.judge(&[0.0, 1e-30]).ok);
+        assert!(Truth::on_host(&[], &[], Size { m: 0, n: 1, k: 5 }).judge(&[]).ok);
+    }
+}

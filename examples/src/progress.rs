@@ -1,0 +1,14 @@
+//! A progress bar on the standard error, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar of `steps` steps. It draws nothing where nobody watches.
+pub fn bar(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    // A template that cannot be read leaves the default style.
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}]") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
+}
