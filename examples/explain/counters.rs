@@ -18,11 +18,12 @@ const DEPTH: usize = 8;
 /// The terms of each sum where there is no tile.
 const NAIVE_DEPTH: usize = 64;
 
-/// What an architecture since sm_86 does in a cycle of a multiprocessor: warp instructions issued,
-/// wavefronts of shared memory, and sectors from the L2 cache.
+/// What a large GPU does in a cycle of one of its multiprocessors: warp instructions issued,
+/// wavefronts of shared memory, sectors from the L2 cache, and bytes from memory.
 const ISSUED: f64 = 4.0;
 const WAVEFRONTS: f64 = 1.0;
 const SECTORS: f64 = 2.0;
+const MEMORY_BYTES: f64 = 16.0;
 
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
@@ -49,7 +50,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<Counted, Failure> {
     let kernel = ReduceKernel::new(plan.spec().clone())?;
     let launched = kernel.launch(&device, &input, &mut output)?;
     let shape = format!("{n} elements (first pass)");
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), 0.0))
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), 0.0, n))
 }
 
 /// Simulates a product of a few tiles.
@@ -75,10 +76,11 @@ pub fn product(plan: &SgemmPlan) -> Result<Counted, Failure> {
     };
     let flops = 2.0 * m as f64 * n as f64 * k as f64;
     let shape = format!("m = {m}, n = {n}, k = {k}");
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops))
+    let elements = m * k + k * n + m * n;
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops, elements))
 }
 
-fn count(shape: String, c: Counters, flops: f64) -> Counted {
+fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Counted {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
@@ -98,19 +100,21 @@ fn count(shape: String, c: Counters, flops: f64) -> Counted {
         let intensity = number(flops / c.global_bytes() as f64);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Counted { shape, lines, limits: limits(&c) }
+    Counted { shape, lines, limits: limits(&c, elements) }
 }
 
 fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// The busiest unit, then what is wasted.
-fn limits(c: &Counters) -> Vec<String> {
+/// The busiest unit, then what is wasted. Each of the elements comes from memory at least once.
+fn limits(c: &Counters, elements: usize) -> Vec<String> {
+    let bytes = (elements * size_of::<f32>()) as f64;
     let mut cycles = [
         (c.instructions as f64 / ISSUED, "issuing instructions"),
         (c.shared_wavefronts as f64 / WAVEFRONTS, "shared memory"),
-        (c.global_sectors as f64 / SECTORS, "bytes from the L2 cache"),
+        (c.global_sectors as f64 / SECTORS, "reading from the L2 cache"),
+        (bytes / MEMORY_BYTES, "reading from memory"),
     ];
     cycles.sort_by(|a, b| b.0.total_cmp(&a.0));
     let most = cycles[0].0;

@@ -110,5 +110,5 @@ fn pipeline(plan: &TiledPlan) -> String {
 }
 
 fn threads(threads: u32) -> String {
-    format!("{threads}: {} warps", threads.div_ceil(32))
+    format!("{threads} ({} warps)", threads.div_ceil(32))
 }

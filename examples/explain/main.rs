@@ -66,7 +66,7 @@ enum Parsed {
 }
 
 /// Reads a spec. Where the family is not said and the spec is faulty in both, its faults are those
-/// of the family in which it has fewer.
+/// of the family in which it has fewer; a product is known by its tile.
 fn parse(text: &str, family: Option<Family>) -> Result<Parsed, SpecErrors> {
     let reduce = || text.parse().map(Parsed::Reduce);
     let sgemm = || text.parse().map(Parsed::Sgemm);
@@ -75,7 +75,8 @@ fn parse(text: &str, family: Option<Family>) -> Result<Parsed, SpecErrors> {
         Some(Family::Sgemm) => sgemm(),
         None => sgemm().or_else(|of_sgemm| {
             reduce().map_err(|of_reduce| {
-                if of_reduce.iter().count() < of_sgemm.iter().count() {
+                let (reduce, sgemm) = (of_reduce.iter().count(), of_sgemm.iter().count());
+                if reduce < sgemm || (reduce == sgemm && !text.contains("tile")) {
                     of_reduce
                 } else {
                     of_sgemm

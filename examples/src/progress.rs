@@ -12,3 +12,13 @@ pub fn bar(steps: usize) -> ProgressBar {
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     bar
 }
+
+/// A spinner with a message, for work of unknown length. It draws nothing where nobody watches.
+pub fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed}] {msg}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(std::time::Duration::from_millis(200));
+    spinner
+}

@@ -1,2 +1,60 @@
-//! x
-fn main() {}
+//! Searches the space of specs for the fastest, on a GPU.
+//!
+//! ```text
+//! cargo run --release --example tune -- --preset large --size 4096,8192 --seconds 300
+//! cargo run --release --example tune -- --size 1024 --space \
+//!     "tile: 64x64x8 | 64x64x16, thread: 4x4, float4, transpose, double_buffer | stages: 3 | 4"
+//! ```
+//!
+//! The space is a line of the DSL with alternatives, see [`space`]. Random specs are compiled (in
+//! parallel), checked and timed beside cuBLAS in a few launches; then the neighbours of the best
+//! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
+//! lines of the DSL. Reductions are compared with reading alone.
+
+mod options;
+mod rank;
+mod reduce;
+mod search;
+mod sgemm;
+mod space;
+mod target;
+
+use clap::Parser;
+use gemm_examples::cli::{Failure, Outcome, exit, seed_or_new};
+use gemm_runtime::Device;
+use options::{Family, Options};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    exit(run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<Outcome, Failure> {
+    let space = options.space()?;
+    let device = Device::cuda(0).map_err(|error| {
+        Failure::Missing(format!(
+            "{error}\nA search needs a GPU: what is fastest on one is a matter of measurement"
+        ))
+    })?;
+    let seed = seed_or_new(options.seed);
+    eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
+    let limits = search::Limits {
+        start: Instant::now(),
+        time: Duration::from_secs(options.seconds),
+        seed,
+        finalists: options.finalists,
+    };
+    match options.family {
+        Family::Sgemm => {
+            let problems = sgemm::Problems::new(&options.sizes(), seed);
+            let mut target = sgemm::Sgemm::new(&device, &problems)?;
+            search::run(&mut target, &space, &limits, options.json)
+        }
+        Family::Reduce => {
+            let data = reduce::data(&options.sizes(), seed);
+            let mut target = reduce::Reduce::new(&device, &data)?;
+            search::run(&mut target, &space, &limits, options.json)
+        }
+    }
+}

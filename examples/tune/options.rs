@@ -1,0 +1,137 @@
+//! The command line, and the spaces that are known by name.
+
+use crate::space::Space;
+use clap::{Parser, ValueEnum};
+use gemm_examples::cli::Failure;
+
+/// Search the space of specs for the fastest.
+#[derive(Debug, Parser)]
+#[command(name = "tune")]
+pub struct Options {
+    /// What is searched
+    #[arg(long, value_enum, default_value_t = Family::Sgemm)]
+    pub family: Family,
+    /// A space that is known by name
+    #[arg(long, value_enum, default_value_t = Preset::Large, conflicts_with = "space")]
+    preset: Preset,
+    /// A space: a line of the DSL with alternatives, as in "stages: 3 | 4, raster: none | 8"
+    #[arg(long)]
+    space: Vec<String>,
+    /// Sizes m = n = k of products, or lengths of arrays
+    #[arg(long, value_delimiter = ',')]
+    size: Vec<usize>,
+    /// How long the search may take, in seconds
+    #[arg(long, default_value_t = 300)]
+    pub seconds: u64,
+    /// How many specs are timed at leisure, for each size
+    #[arg(long, default_value_t = 10)]
+    pub finalists: usize,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// The seed of operands and order
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Family {
+    /// Matrix products.
+    Sgemm,
+    /// Sums of arrays.
+    Reduce,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// Products from 2048 on, arrays beyond the cache.
+    Large,
+    /// Products up to 2048, of which a large tile would leave multiprocessors idle.
+    Small,
+}
+
+/// Around the best kernels known for large products.
+const LARGE: &[&str] = &[
+    "tile: 128x256x16 | 128x256x8 | 128x256x32 | 256x128x16 | 256x128x8 | 128x128x16 | 128x128x8,
+     thread: 8x16 | 16x8 | 8x8, warp: 64x64 | 32x128 | 128x32 | 64x32 | 32x64,
+     float4, map: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
+     spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16,
+     raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
+     blocks_per_sm: 1 | 2",
+];
+
+/// Small tiles: more blocks than multiprocessors.
+const SMALL: &[&str] = &[
+    "tile: 64x64x8 | 64x64x16 | 64x64x32 | 128x64x8 | 128x64x16 | 64x128x8 | 64x128x16 | 128x64x32
+         | 64x128x32 | 64x32x32 | 32x64x32 | 128x128x8 | 128x128x16 | 96x64x16 | 64x96x16,
+     thread: 4x4 | 8x4 | 4x8 | 8x8 | 16x4 | 8x16,
+     warp: none | 32x32 | 64x32 | 32x64 | 16x32 | 32x16 | 64x16 | 16x64 | 64x64,
+     float4, map: split, transpose, pad_a: none | 4 | 8,
+     double_buffer | stages: 2 | 3 | 4 | 5 | 6, spread: none | 2 | 4 | 6 | 8 | 12 | 16,
+     raster: none | 8, order: row | column_serpentine | row_serpentine | column,
+     blocks_per_sm: 1 | 2 | 3 | 4",
+];
+
+const REDUCTIONS: &[&str] = &[
+    "block: 64 | 128 | 256 | 512 | 1024, items: 1 | 2 | 3 | 4 | 6 | 8 | 12 | 16 | 24 | 32 | 64,
+     float4 | none, shuffle | unroll_last_warp | none",
+];
+
+impl Options {
+    /// The space to search.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a line that is none.
+    pub fn space(&self) -> Result<Space, Failure> {
+        let preset = match (self.family, self.preset) {
+            (Family::Reduce, _) => REDUCTIONS,
+            (Family::Sgemm, Preset::Large) => LARGE,
+            (Family::Sgemm, Preset::Small) => SMALL,
+        };
+        let lines: Vec<&str> = match &self.space[..] {
+            [] => preset.to_vec(),
+            given => given.iter().map(String::as_str).collect(),
+        };
+        Space::parse(&lines).map_err(Failure::Usage)
+    }
+
+    /// The sizes to search at.
+    pub fn sizes(&self) -> Vec<usize> {
+        match (&self.size[..], self.family, self.preset) {
+            ([], Family::Reduce, _) => vec![1 << 28],
+            ([], Family::Sgemm, Preset::Large) => vec![4096],
+            ([], Family::Sgemm, Preset::Small) => vec![1024, 1111, 2048],
+            (given, ..) => given.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gemm_runtime::{ReduceSpec, SgemmSpec};
+
+    #[test]
+    fn every_preset_has_sound_specs() {
+        for lines in [LARGE, SMALL] {
+            let space = Space::parse(lines).expect("a space");
+            let point = space.random(&mut fastrand::Rng::with_seed(1));
+            assert_eq!(space.neighbours(&point).iter().filter(|p| **p == point).count(), 0);
+            let mut random = fastrand::Rng::with_seed(2);
+            let sound = (0..400)
+                .filter(|_| space.line(&space.random(&mut random)).parse::<SgemmSpec>().is_ok());
+            assert!(sound.count() > 10);
+        }
+        let space = Space::parse(REDUCTIONS).expect("a space");
+        let mut random = fastrand::Rng::with_seed(3);
+        let line = space.line(&space.random(&mut random));
+        assert!(line.parse::<ReduceSpec>().is_ok(), "{line}");
+    }
+
+    #[test]
+    fn the_catalogues_fastest_is_in_the_space_of_large_products() {
+        let fastest = gemm_dsl::stages::sgemm().pop().expect("a stage").spec;
+        let space = Space::parse(LARGE).expect("a space");
+        assert!(space.all().any(|point| space.line(&point).parse() == Ok(fastest.clone())));
+    }
+}

@@ -1,0 +1,69 @@
+//! Which specs are best at which size.
+
+use crate::space::Point;
+use crate::target::Timed;
+use gemm_runtime::compile::Resources;
+
+/// A spec that was compiled, found right and timed.
+#[derive(Clone, Debug)]
+pub struct Found<S> {
+    pub spec: S,
+    pub point: Point,
+    pub resources: Resources,
+    pub error: f64,
+    /// The quick times, one for each size.
+    pub quick: Vec<Timed>,
+}
+
+/// All that was found.
+#[derive(Debug)]
+pub struct Ranking<S>(Vec<Found<S>>);
+
+impl<S> Default for Ranking<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Ranking<S> {
+    pub fn push(&mut self, found: Found<S>) {
+        self.0.push(found);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The best at a size, best first.
+    pub fn best(&self, size: usize, most: usize) -> Vec<&Found<S>> {
+        let rate = |found: &Found<S>| found.quick.get(size).map_or(0.0, |timed| timed.rate);
+        let mut all: Vec<&Found<S>> = self.0.iter().collect();
+        all.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        all.truncate(most);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+
+    #[test]
+    fn each_size_has_its_own_best() {
+        let space = Space::parse(&["stages: 2 | 3"]).expect("a space");
+        let mut ranking = Ranking::default();
+        for (point, rates) in space.all().zip([[1.0, 9.0], [2.0, 8.0]]) {
+            ranking.push(Found {
+                spec: space.line(&point),
+                point,
+                resources: Resources::default(),
+                error: 0.0,
+                quick: rates.map(|rate| Timed { rate, ratio: f64::NAN }).to_vec(),
+            });
+        }
+        assert_eq!(ranking.best(0, 1)[0].spec, "stages: 3");
+        assert_eq!(ranking.best(1, 5)[0].spec, "stages: 2");
+        assert_eq!(ranking.len(), 2);
+    }
+}

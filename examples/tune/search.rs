@@ -1,0 +1,306 @@
+//! The search: at random, then around the best, then the best again at leisure.
+
+use crate::rank::{Found, Ranking};
+use crate::space::{Point, Space};
+use crate::target::Target;
+use gemm_examples::cli::{Failure, Outcome};
+use gemm_examples::gpu::median;
+use gemm_examples::report::write_line;
+use gemm_examples::{progress, show};
+use gemm_runtime::Error;
+use gemm_runtime::compile::Resources;
+use indicatif::ProgressBar;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// How far a search may go.
+pub struct Limits {
+    pub start: Instant,
+    pub time: Duration,
+    pub seed: u64,
+    /// Specs that are timed at leisure, for each size.
+    pub finalists: usize,
+}
+
+impl Limits {
+    /// Whether a share of the time has passed.
+    fn passed(&self, share: f64) -> bool {
+        self.start.elapsed() > self.time.mul_f64(share)
+    }
+}
+
+/// Shares of the time after which the random part, and the search as a whole, end.
+const RANDOM_SHARE: f64 = 0.4;
+const SEARCH_SHARE: f64 = 0.8;
+
+/// Rounds of a quick time, rounds at leisure, and how often these are repeated.
+const QUICK_ROUNDS: usize = 5;
+const ROUNDS: usize = 25;
+const REPEATS: usize = 3;
+
+/// The best, at each size, whose neighbours are tried.
+const PARENTS: usize = 4;
+
+/// Points drawn for one that is new and sound, before the space counts as exhausted.
+const DRAWS: usize = 20_000;
+
+/// What became of the specs that were not ranked.
+#[derive(Default)]
+struct Dropped {
+    spilled: usize,
+    refused: usize,
+    wrong: Vec<String>,
+}
+
+/// Searches a space and prints the best specs at each size. The outcome is wrong where some spec
+/// computed a wrong result: a fault of the generator.
+///
+/// # Errors
+/// What keeps all specs from being compiled or timed, and an output that cannot be written.
+pub fn run<T: Target>(
+    target: &mut T,
+    space: &Space,
+    limits: &Limits,
+    json: bool,
+) -> Result<Outcome, Failure>
+where
+    T::Spec: Send + Sync,
+{
+    let mut ranking = Ranking::default();
+    let mut dropped = Dropped::default();
+    let mut draws = Draws::new(limits.seed);
+    let bar = progress::spinner();
+    let batch = 2 * rayon::current_num_threads();
+    while !limits.passed(SEARCH_SHARE) {
+        let around = limits.passed(RANDOM_SHARE);
+        let sizes = target.sizes().len();
+        let specs = draws.batch::<T::Spec>(space, &ranking, sizes, batch, around);
+        if specs.is_empty() {
+            break;
+        }
+        let compile = target.compiler();
+        let compiled: Vec<_> =
+            specs.into_par_iter().map(|(point, spec)| (compile(&spec), point, spec)).collect();
+        drop(compile);
+        for (resources, point, spec) in compiled {
+            rank(target, resources, point, spec, &mut ranking, &mut dropped)?;
+            note(&bar, &ranking, &dropped);
+            if limits.passed(SEARCH_SHARE) {
+                break;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    eprintln!(
+        "{} specs timed, {} spilled registers, {} were refused, {} were wrong, in {:.0} s",
+        ranking.len(),
+        dropped.spilled,
+        dropped.refused,
+        dropped.wrong.len(),
+        limits.start.elapsed().as_secs_f64()
+    );
+    for line in &dropped.wrong {
+        eprintln!("wrong: {line}");
+    }
+    for size in 0..target.sizes().len() {
+        finals(target, size, &ranking, limits, json)?;
+    }
+    Ok(if dropped.wrong.is_empty() { Outcome::Right } else { Outcome::Wrong })
+}
+
+fn note<S>(bar: &ProgressBar, ranking: &Ranking<S>, dropped: &Dropped) {
+    let best = ranking.best(0, 1);
+    let best = best.first().and_then(|found| found.quick.first());
+    let best = best.map_or(String::new(), |t| format!(", best {:.0} ({:.3})", t.rate, t.ratio));
+    let gone = dropped.spilled + dropped.refused;
+    bar.set_message(format!("{} timed, {gone} dropped{best}", ranking.len()));
+}
+
+/// Checks and times a compiled spec.
+fn rank<T: Target>(
+    target: &mut T,
+    resources: Result<Resources, Error>,
+    point: Point,
+    spec: T::Spec,
+    ranking: &mut Ranking<T::Spec>,
+    dropped: &mut Dropped,
+) -> Result<(), Failure> {
+    let resources = match resources {
+        Ok(resources) if resources.stack > 0 => {
+            dropped.spilled += 1;
+            return Ok(());
+        }
+        Ok(resources) => resources,
+        Err(error @ (Error::NvrtcMissing { .. } | Error::OutOfMemory { .. })) => {
+            return Err(error.into());
+        }
+        Err(_) => {
+            dropped.refused += 1;
+            return Ok(());
+        }
+    };
+    let mut quick = Vec::new();
+    let mut worst: f64 = 0.0;
+    for size in 0..target.sizes().len() {
+        let (error, ok) = target.check(size, &spec).inspect_err(|_| {
+            // A fault may have taken the whole context with it.
+            eprintln!("the launch of this spec failed: {spec}");
+        })?;
+        if !ok {
+            dropped.wrong.push(spec.to_string());
+            return Ok(());
+        }
+        worst = worst.max(error);
+        quick.push(target.time(size, &spec, QUICK_ROUNDS)?);
+    }
+    ranking.push(Found { spec, point, resources, error: worst, quick });
+    Ok(())
+}
+
+/// What to try next.
+struct Draws {
+    random: fastrand::Rng,
+    points: HashSet<Point>,
+    /// Different points may be the same spec.
+    lines: HashSet<String>,
+}
+
+impl Draws {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            points: HashSet::new(),
+            lines: HashSet::new(),
+        }
+    }
+
+    /// New sound specs, at most `most`: neighbours of the best if that is asked for and there are
+    /// any, else random ones.
+    fn batch<S: gemm_runtime::spec::Spec>(
+        &mut self,
+        space: &Space,
+        ranking: &Ranking<S>,
+        sizes: usize,
+        most: usize,
+        around: bool,
+    ) -> Vec<(Point, S)> {
+        let mut found = Vec::new();
+        if around {
+            let parents = (0..sizes).flat_map(|size| ranking.best(size, PARENTS));
+            let neighbours: Vec<Point> =
+                parents.flat_map(|parent| space.neighbours(&parent.point)).collect();
+            for point in neighbours {
+                if found.len() < most {
+                    found.extend(self.take(space, point));
+                }
+            }
+        }
+        for _ in 0..DRAWS {
+            if found.len() >= most {
+                break;
+            }
+            let point = space.random(&mut self.random);
+            found.extend(self.take(space, point));
+        }
+        found
+    }
+
+    /// The spec of a point, if it is new and sound.
+    fn take<S: gemm_runtime::spec::Spec>(
+        &mut self,
+        space: &Space,
+        point: Point,
+    ) -> Option<(Point, S)> {
+        if !self.points.insert(point.clone()) {
+            return None;
+        }
+        let spec: S = space.line(&point).parse().ok()?;
+        self.lines.insert(spec.to_string()).then_some((point, spec))
+    }
+}
+
+/// A spec timed at leisure.
+#[derive(Serialize)]
+struct Final {
+    size: String,
+    rank: usize,
+    spec: String,
+    /// The median over the repeats, in the target's unit.
+    rate: f64,
+    unit: &'static str,
+    baseline: &'static str,
+    /// The ratio to the baseline: the median over the repeats, the least and the most.
+    ratio: f64,
+    ratio_min: f64,
+    ratio_max: f64,
+    registers: u32,
+    max_err: f64,
+}
+
+/// Times the best of a size again and prints them.
+fn finals<T: Target>(
+    target: &mut T,
+    size: usize,
+    ranking: &Ranking<T::Spec>,
+    limits: &Limits,
+    json: bool,
+) -> Result<(), Failure> {
+    let finalists = ranking.best(size, limits.finalists);
+    let mut times = vec![Vec::new(); finalists.len()];
+    for repeat in 0..REPEATS {
+        for (found, times) in finalists.iter().zip(&mut times) {
+            // Every finalist is timed once, however late it is.
+            if repeat == 0 || !limits.passed(1.0) {
+                times.push(target.time(size, &found.spec, ROUNDS)?);
+            }
+        }
+    }
+    let name = target.sizes().into_iter().nth(size).unwrap_or_default();
+    let mut all: Vec<Final> = Vec::new();
+    for (found, times) in finalists.iter().zip(&times) {
+        let of = |value: fn(&crate::target::Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
+        let ratios = of(|timed| timed.ratio);
+        all.push(Final {
+            size: name.clone(),
+            rank: 0,
+            spec: found.spec.to_string(),
+            rate: median(&mut of(|timed| timed.rate)),
+            unit: T::UNIT,
+            baseline: T::BASELINE,
+            ratio: median(&mut ratios.clone()),
+            ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+            ratio_max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            registers: found.resources.registers,
+            max_err: found.error,
+        });
+    }
+    all.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+    all.iter_mut().enumerate().for_each(|(i, row)| row.rank = i + 1);
+    print::<T>(&name, &all, json)
+}
+
+fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        all.iter().try_for_each(|row| write_line(&mut out, row))?;
+        return Ok(());
+    }
+    let baseline = format!(">of {}", T::BASELINE);
+    let unit = format!(">{}", T::UNIT);
+    let mut table = show::table(&[">", &unit, &baseline, ">from … to", ">registers", "spec"]);
+    for row in all {
+        table.add_row([
+            row.rank.to_string(),
+            format!("{:.0}", row.rate),
+            format!("{:.3}", row.ratio),
+            format!("{:.3} … {:.3}", row.ratio_min, row.ratio_max),
+            row.registers.to_string(),
+            row.spec.clone(),
+        ]);
+    }
+    writeln!(out, "\nThe best at {size}\n\n{}", table.trim_fmt())?;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Matrix products, beside cuBLAS.
+
+use crate::target::{Target, Timed};
+use gemm_examples::bench::Bench;
+use gemm_examples::cli::Failure;
+use gemm_examples::data;
+use gemm_examples::operands::Operands;
+use gemm_examples::product::Size;
+use gemm_runtime::compile::Resources;
+use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
+
+/// The matrices on the host.
+pub struct Problems(Vec<(Size, Vec<f32>, Vec<f32>)>);
+
+impl Problems {
+    /// Random square matrices.
+    pub fn new(sizes: &[usize], seed: u64) -> Self {
+        let problem = |&n: &usize| {
+            let uniform = |seed: u64| data::uniform(seed, n * n, -1.0, 1.0);
+            (Size::square(n), uniform(seed), uniform(seed.wrapping_add(1)))
+        };
+        Self(sizes.iter().map(problem).collect())
+    }
+}
+
+/// The products at all sizes, ready to be timed.
+pub struct Sgemm<'p> {
+    device: Device,
+    bench: Bench<'p>,
+    problems: Vec<(Size, Operands<'p>)>,
+}
+
+impl<'p> Sgemm<'p> {
+    /// Uploads the operands.
+    ///
+    /// # Errors
+    /// Those of the driver, and [`Failure::Missing`] without a GPU.
+    pub fn new(device: &'p Device, problems: &'p Problems) -> Result<Self, Failure> {
+        let bench = Bench::new(device)?;
+        let bench = bench.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
+        let uploaded = problems.0.iter().map(|(size, a, b)| {
+            Ok::<_, Error>((*size, Operands::new(device, a, b, *size)?))
+        });
+        let problems: Result<_, Error> = uploaded.collect();
+        Ok(Self { device: device.clone(), bench, problems: problems? })
+    }
+}
+
+impl Target for Sgemm<'_> {
+    type Spec = SgemmSpec;
+
+    const UNIT: &'static str = "GFLOP/s";
+    const BASELINE: &'static str = "cuBLAS";
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn sizes(&self) -> Vec<String> {
+        self.problems.iter().map(|(size, _)| size.to_string()).collect()
+    }
+
+    fn compiler(&self) -> impl Fn(&SgemmSpec) -> Result<Resources, Error> + Sync {
+        let device = self.device.clone();
+        // Rows of a width that is no multiple of four are accessed by the scalar variant.
+        let any = |aligned: bool| {
+            self.problems.iter().any(|(size, _)| size.n.is_multiple_of(4) == aligned)
+        };
+        let (vector, scalar) = (any(true), any(false));
+        move |spec| {
+            let mut worst = Resources::default();
+            for odd in [vector.then_some(0), scalar.then_some(1)].into_iter().flatten() {
+                let found = first_launch(&device, spec, odd)?;
+                worst.registers = worst.registers.max(found.registers);
+                worst.stack = worst.stack.max(found.stack);
+            }
+            Ok(worst)
+        }
+    }
+
+    fn check(&mut self, size: usize, spec: &SgemmSpec) -> Result<(f64, bool), Error> {
+        let (size, operands) = &self.problems[size];
+        let kernel = SgemmKernel::new(spec.clone())?;
+        let mut launchable = operands.launchable(&self.device, spec.pitched)?;
+        launchable.launch(&kernel, &self.device, *size)?;
+        let verdict = operands.truth.judge(&launchable.result(&self.device)?);
+        Ok((verdict.error, verdict.ok))
+    }
+
+    fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {
+        let (size, operands) = &mut self.problems[size];
+        let kernel = SgemmKernel::new(spec.clone())?;
+        let mut slices = operands.slices.take();
+        let mut launchable = operands.launchable(&self.device, spec.pitched)?;
+        let times = self.bench.times(&kernel, &mut launchable, slices.as_mut(), *size, rounds);
+        drop(launchable);
+        operands.slices = slices;
+        let times = times?;
+        let rate = size.flops() / times.kernel / 1e6;
+        Ok(Timed { rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
+    }
+}
+
+/// Multiplies one tile, or a little more than one.
+fn first_launch(device: &Device, spec: &SgemmSpec, odd: usize) -> Result<Resources, Error> {
+    let plan = spec.plan()?;
+    let (rows, cols) = plan.block_tile();
+    let depth = spec.tile.map_or(4, |tile| tile.k);
+    let (m, n, k) = (rows as usize, cols as usize + odd, depth as usize + odd);
+    let kernel = SgemmKernel::new(spec.clone())?;
+    let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
+    let launched = if plan.pitched() {
+        let (a, b) = (device.upload_matrix(&a, m, k)?, device.upload_matrix(&b, k, n)?);
+        kernel.launch(device, &a, &b, &mut device.alloc_matrix(m, n)?, (m, n, k))?
+    } else {
+        let (a, b) = (device.upload(&a)?, device.upload(&b)?);
+        kernel.launch(device, &a, &b, &mut device.alloc(m * n)?, (m, n, k))?
+    };
+    let missing = || Error::Internal("loaded machine code has no resources".to_owned());
+    launched.resources().ok_or_else(missing)
+}

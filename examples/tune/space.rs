@@ -1,0 +1,159 @@
+//! Spaces of specs.
+//!
+//! A space is written as a line of the DSL in which an entry may have alternatives, separated by
+//! `|`: `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value
+//! without a key belongs to the key before it in its entry; `none` leaves the entry out.
+
+/// A union of lines with alternatives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space(Vec<Vec<Entry>>);
+
+/// The alternatives of an entry; an empty text leaves it out.
+type Entry = Vec<String>;
+
+/// A spec of a space: the line, and which alternative of each of its entries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    line: usize,
+    choices: Vec<usize>,
+}
+
+const NONE: &str = "none";
+
+impl Space {
+    /// Reads lines with alternatives.
+    ///
+    /// # Errors
+    /// Says what is wrong with a line.
+    pub fn parse(lines: &[&str]) -> Result<Self, String> {
+        let lines: Result<Vec<_>, _> = lines.iter().map(|line| entries(line)).collect();
+        let lines = lines?;
+        if lines.is_empty() { Err("a space needs a line".to_owned()) } else { Ok(Self(lines)) }
+    }
+
+    /// How many points there are, sound or not.
+    pub fn len(&self) -> usize {
+        let points = |line: &Vec<Entry>| line.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        self.0.iter().map(points).fold(0, usize::saturating_add)
+    }
+
+    /// The space in a few words.
+    pub fn describe(&self) -> String {
+        format!("{} combinations", self.len())
+    }
+
+    /// The DSL line of a point.
+    pub fn line(&self, point: &Point) -> String {
+        let entries = self.0.get(point.line).into_iter().flatten();
+        let chosen = entries.zip(&point.choices).filter_map(|(entry, &choice)| entry.get(choice));
+        let chosen: Vec<&str> = chosen.map(String::as_str).filter(|text| !text.is_empty()).collect();
+        chosen.join(", ")
+    }
+
+    /// Any point.
+    pub fn random(&self, random: &mut fastrand::Rng) -> Point {
+        let line = random.usize(..self.0.len());
+        let choices = self.0[line].iter().map(|entry| random.usize(..entry.len()));
+        Point { line, choices: choices.collect() }
+    }
+
+    /// The points that differ in one entry.
+    pub fn neighbours(&self, point: &Point) -> Vec<Point> {
+        let mut found = Vec::new();
+        for (entry, alternatives) in self.0.get(point.line).into_iter().flatten().enumerate() {
+            for choice in 0..alternatives.len() {
+                let mut neighbour = point.clone();
+                if neighbour.choices[entry] != choice {
+                    neighbour.choices[entry] = choice;
+                    found.push(neighbour);
+                }
+            }
+        }
+        found
+    }
+
+    /// All points, in order.
+    #[cfg(test)]
+    pub fn all(&self) -> impl Iterator<Item = Point> {
+        self.0.iter().enumerate().flat_map(|(line, entries)| {
+            let count = entries.iter().map(Vec::len).product();
+            (0..count).map(move |mut number: usize| {
+                let digit = |entry: &Entry| {
+                    let choice = number % entry.len();
+                    number /= entry.len();
+                    choice
+                };
+                Point { line, choices: entries.iter().map(digit).collect() }
+            })
+        })
+    }
+}
+
+fn entries(line: &str) -> Result<Vec<Entry>, String> {
+    let entries = line.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    entries.map(alternatives).collect()
+}
+
+fn alternatives(entry: &str) -> Result<Entry, String> {
+    let mut key = None;
+    let mut found = Vec::new();
+    for alternative in entry.split('|').map(str::trim) {
+        let text = match (alternative.split_once(':'), key) {
+            _ if alternative.is_empty() => return Err(format!("`{entry}` has an empty alternative")),
+            (Some((name, value)), _) => {
+                key = Some(name.trim());
+                if value.trim() == NONE { String::new() } else { alternative.to_owned() }
+            }
+            (None, _) if alternative == NONE => String::new(),
+            (None, Some(key)) => format!("{key}: {alternative}"),
+            (None, None) => alternative.to_owned(),
+        };
+        found.push(text);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(space: &Space) -> Vec<String> {
+        space.all().map(|point| space.line(&point)).collect()
+    }
+
+    #[test]
+    fn alternatives_multiply() {
+        let space = Space::parse(&["tile: 8x8x8 | 16x16x8, float4 | none"]).expect("a space");
+        assert_eq!(space.len(), 4);
+        assert_eq!(
+            lines(&space),
+            ["tile: 8x8x8, float4", "tile: 16x16x8, float4", "tile: 8x8x8", "tile: 16x16x8"]
+        );
+    }
+
+    #[test]
+    fn a_value_belongs_to_the_key_before_it() {
+        let space = Space::parse(&["double_buffer | stages: 3 | 4 | none"]).expect("a space");
+        assert_eq!(lines(&space), ["double_buffer", "stages: 3", "stages: 4", ""]);
+        let space = Space::parse(&["raster: none | 8"]).expect("a space");
+        assert_eq!(lines(&space), ["", "raster: 8"]);
+    }
+
+    #[test]
+    fn neighbours_differ_in_one_entry() {
+        let space = Space::parse(&["stages: 2 | 3 | 4, raster: 4 | 8"]).expect("a space");
+        let point = space.all().next().expect("a point");
+        let found = space.neighbours(&point);
+        let found: Vec<String> = found.iter().map(|p| space.line(p)).collect();
+        assert_eq!(
+            found,
+            ["stages: 3, raster: 4", "stages: 4, raster: 4", "stages: 2, raster: 8"]
+        );
+    }
+
+    #[test]
+    fn an_empty_alternative_is_a_slip() {
+        assert!(Space::parse(&["stages: 3 | "]).is_err());
+        assert!(Space::parse(&[]).is_err());
+    }
+}
