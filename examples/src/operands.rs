@@ -1,8 +1,8 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
-use cudarc::driver::CudaSlice;
 use crate::gpu::{self, Gpu, failed};
 use crate::product::{Size, Truth};
+use cudarc::driver::CudaSlice;
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
 
 /// A and B, and what their product ought to be.
@@ -53,12 +53,7 @@ impl<'h> Operands<'h> {
     ///
     /// # Errors
     /// Those of uploads, and of the reference.
-    pub fn new(
-        device: &Device,
-        a: &'h [f32],
-        b: &'h [f32],
-        size: Size,
-    ) -> Result<Self, Error> {
+    pub fn new(device: &Device, a: &'h [f32], b: &'h [f32], size: Size) -> Result<Self, Error> {
         let packed = (device.upload(a)?, device.upload(b)?);
         let (truth, slices) = match Gpu::of(device) {
             None => (Truth::on_host(a, b, size), None),

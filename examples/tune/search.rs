@@ -261,7 +261,8 @@ fn finals<T: Target>(
     let name = target.sizes().into_iter().nth(size).unwrap_or_default();
     let mut all: Vec<Final> = Vec::new();
     for (found, times) in finalists.iter().zip(&times) {
-        let of = |value: fn(&crate::target::Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
+        let of =
+            |value: fn(&crate::target::Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
         let ratios = of(|timed| timed.ratio);
         all.push(Final {
             size: name.clone(),
