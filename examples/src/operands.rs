@@ -37,15 +37,8 @@ pub enum Launchable<'o> {
         /// C.
         c: Buffer,
     },
-    /// Rows padded to 16 bytes.
-    Pitched {
-        /// A.
-        a: Matrix,
-        /// B.
-        b: Matrix,
-        /// C.
-        c: Matrix,
-    },
+    /// A, B and C, rows padded to 16 bytes.
+    Pitched(Box<[Matrix; 3]>),
 }
 
 impl<'h> Operands<'h> {
@@ -89,7 +82,7 @@ impl<'h> Operands<'h> {
         let a = device.upload_matrix(self.host.0, m, k)?;
         let b = device.upload_matrix(self.host.1, k, n)?;
         let c = device.upload_matrix(&vec![f32::NAN; m * n], m, n)?;
-        Ok(Launchable::Pitched { a, b, c })
+        Ok(Launchable::Pitched(Box::new([a, b, c])))
     }
 }
 
@@ -106,7 +99,10 @@ impl Launchable<'_> {
     ) -> Result<Launched, Error> {
         match self {
             Self::Packed { a, b, c } => kernel.launch(device, *a, *b, c, size.extents()),
-            Self::Pitched { a, b, c } => kernel.launch(device, a, b, c, size.extents()),
+            Self::Pitched(matrices) => {
+                let [a, b, c] = &mut **matrices;
+                kernel.launch(device, a, b, c, size.extents())
+            }
         }
     }
 
@@ -117,7 +113,7 @@ impl Launchable<'_> {
     pub fn result(&self, device: &Device) -> Result<Vec<f32>, Error> {
         match self {
             Self::Packed { c, .. } => device.download(c),
-            Self::Pitched { c, .. } => device.download_matrix(c),
+            Self::Pitched(matrices) => device.download_matrix(&matrices[2]),
         }
     }
 }
