@@ -11,6 +11,7 @@
 //! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
 //! lines of the DSL. Reductions are compared with reading alone.
 
+mod finals;
 mod options;
 mod rank;
 mod reduce;
