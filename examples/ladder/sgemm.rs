@@ -166,8 +166,7 @@ fn multiply(
     let kernel = SgemmKernel::new(stage.spec.clone())?;
     let mut slices = operands.slices.take();
     let mut launchable = operands.launchable(device, stage.spec.pitched)?;
-    let launched = launchable.launch(&kernel, device, size)?;
-    let verdict = operands.truth.judge(&launchable.result(device)?);
+    let (verdict, launched) = operands.check(&mut launchable, &kernel, device)?;
     let times = match bench {
         None => None,
         Some(_) if size.flops() == 0.0 => None,

@@ -1,7 +1,7 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
 use crate::gpu::{self, Gpu, failed};
-use crate::product::{Size, Truth};
+use crate::product::{Size, Truth, Verdict};
 use cudarc::driver::CudaSlice;
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
 
@@ -69,24 +69,49 @@ impl<'h> Operands<'h> {
         Ok(Self { size, host: (a, b), packed, truth, slices })
     }
 
-    /// The operands for a kernel, with a result that is all NaN.
+    /// The operands for a kernel.
     ///
     /// # Errors
-    /// Those of uploads.
+    /// Those of allocations.
     pub fn launchable(&self, device: &Device, pitched: bool) -> Result<Launchable<'_>, Error> {
         let Size { m, n, k } = self.size;
         if !pitched {
-            let c = device.upload(&vec![f32::NAN; m * n])?;
+            let c = device.alloc(m * n)?;
             return Ok(Launchable::Packed { a: &self.packed.0, b: &self.packed.1, c });
         }
         let a = device.upload_matrix(self.host.0, m, k)?;
         let b = device.upload_matrix(self.host.1, k, n)?;
-        let c = device.upload_matrix(&vec![f32::NAN; m * n], m, n)?;
+        let c = device.alloc_matrix(m, n)?;
         Ok(Launchable::Pitched(Box::new([a, b, c])))
+    }
+
+    /// Launches a kernel on a result that was all NaN, and judges what it wrote.
+    ///
+    /// # Errors
+    /// Those of the launch and of copies.
+    pub fn check(
+        &self,
+        launchable: &mut Launchable<'_>,
+        kernel: &SgemmKernel,
+        device: &Device,
+    ) -> Result<(Verdict, Launched), Error> {
+        launchable.poison(device, self.size)?;
+        let launched = launchable.launch(kernel, device, self.size)?;
+        Ok((self.truth.judge(&launchable.result(device)?), launched))
     }
 }
 
 impl Launchable<'_> {
+    /// Makes every element of the result a NaN: what is not written stays one.
+    fn poison(&mut self, device: &Device, size: Size) -> Result<(), Error> {
+        let nan = vec![f32::NAN; size.m * size.n];
+        match self {
+            Self::Packed { c, .. } => *c = device.upload(&nan)?,
+            Self::Pitched(matrices) => matrices[2] = device.upload_matrix(&nan, size.m, size.n)?,
+        }
+        Ok(())
+    }
+
     /// Launches a kernel on them.
     ///
     /// # Errors
@@ -106,11 +131,7 @@ impl Launchable<'_> {
         }
     }
 
-    /// The result.
-    ///
-    /// # Errors
-    /// Those of downloads.
-    pub fn result(&self, device: &Device) -> Result<Vec<f32>, Error> {
+    fn result(&self, device: &Device) -> Result<Vec<f32>, Error> {
         match self {
             Self::Packed { c, .. } => device.download(c),
             Self::Pitched(matrices) => device.download_matrix(&matrices[2]),

@@ -18,6 +18,8 @@ pub struct Truth {
     len: usize,
     /// The result in `f64`.
     pub value: f64,
+    /// Whether any order of operations gives the value without rounding.
+    exact: bool,
     /// What errors are relative to: Σ|x| of a sum, the magnitude of the value otherwise.
     scale: f64,
 }
@@ -45,7 +47,14 @@ impl Truth {
     /// [`OutOfRange`] where the sum of the magnitudes, or the product, overflows or underflows.
     pub fn of(op: Op, data: &[f32]) -> Result<Self, OutOfRange> {
         let chunks = data.par_chunks(CHUNK);
-        let truth = |value: f64, scale| Self { op, len: data.len(), value, scale };
+        let truth = |value: f64, scale| {
+            let exact = match op {
+                Op::Sum => false,
+                Op::Prod => data.par_iter().all(is_power_of_two),
+                Op::Max | Op::Min => true,
+            };
+            Self { op, len: data.len(), value, exact, scale }
+        };
         let in_range = |value: f64| {
             let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
             if range.contains(&value.abs()) { Ok(()) } else { Err(OutOfRange { op }) }
@@ -87,20 +96,20 @@ impl Truth {
 
     /// Judges the result of a kernel.
     ///
-    /// A maximum or minimum must be exact, the sign of a zero included. A sum of n terms that pass
-    /// through at most d additions has an error of at most d·2^-24·Σ|x| to first order; twice that
-    /// is allowed. Of a product the rounding errors of n factors are taken as independent: √n of
-    /// them may add up, with a factor of 16.
+    /// A maximum or minimum must be exact, the sign of a zero included, and so must a product of
+    /// powers of two. A sum whose terms pass through at most d additions has an error of at most
+    /// d·2^-24·Σ|x| to first order, a product of n factors a relative one of (n − 1)·2^-24; twice
+    /// that is allowed.
     pub fn judge(&self, plan: &ReducePlan, result: f32) -> Verdict {
-        let allowed = match self.op {
-            Op::Sum => 2.0 * additions(plan, self.len) * UNIT,
-            Op::Prod => 16.0 * (self.len as f64).sqrt() * UNIT,
-            Op::Max | Op::Min => {
-                let exact = f64::from(result).to_bits() == self.value.to_bits();
-                let error = if exact { 0.0 } else { self.error(result) };
-                return Verdict { error, ok: exact };
-            }
+        if self.exact {
+            let ok = f64::from(result).to_bits() == self.value.to_bits();
+            return Verdict { error: if ok { 0.0 } else { self.error(result) }, ok };
+        }
+        let roundings = match self.op {
+            Op::Sum => additions(plan, self.len),
+            Op::Prod | Op::Max | Op::Min => self.len as f64,
         };
+        let allowed = 2.0 * roundings * UNIT;
         let error = self.error(result);
         Verdict { error, ok: error <= allowed }
     }
@@ -115,6 +124,10 @@ impl Truth {
             difference / self.scale
         }
     }
+}
+
+fn is_power_of_two(x: &f32) -> bool {
+    x.is_normal() && x.to_bits() & 0x007f_ffff == 0
 }
 
 /// The additions between an element and the result, at most.
@@ -159,6 +172,14 @@ mod tests {
         assert!(judge(Op::Sum, &data, 1000.0001).ok);
         assert!(!judge(Op::Sum, &data, 1000.1).ok);
         assert!(!judge(Op::Sum, &data, f32::NAN).ok);
+    }
+
+    #[test]
+    fn a_product_of_powers_of_two_is_exact() {
+        let data = [2.0, -0.5, 4.0];
+        assert!(judge(Op::Prod, &data, -4.0).ok);
+        assert!(!judge(Op::Prod, &data, -4.000001).ok);
+        assert!(judge(Op::Prod, &[1.1, 1.1], 1.21).ok);
     }
 
     #[test]

@@ -32,7 +32,8 @@ struct Final {
     max_err: f64,
 }
 
-/// Times the best of a size again and prints them.
+/// Checks the best of a size at that size, times them again and prints them. Returns the lines of
+/// those that were wrong, which are not printed.
 ///
 /// # Errors
 /// Those of the launches and of the standard output.
@@ -42,11 +43,18 @@ pub fn finals<T: Target>(
     ranking: &Ranking<T::Spec>,
     limits: &Limits,
     json: bool,
-) -> Result<(), Failure> {
-    let finalists = ranking.best(size, limits.finalists);
+) -> Result<Vec<String>, Failure> {
+    let mut finalists = Vec::new();
+    let mut wrong = Vec::new();
+    for found in ranking.best(size, limits.finalists) {
+        match target.check(Some(size), &found.spec)? {
+            (error, true) => finalists.push((found, error)),
+            (_, false) => wrong.push(found.spec.to_string()),
+        }
+    }
     let mut times = vec![Vec::new(); finalists.len()];
     for repeat in 0..REPEATS {
-        for (found, times) in finalists.iter().zip(&mut times) {
+        for ((found, _), times) in finalists.iter().zip(&mut times) {
             // Every finalist is timed once, however late it is.
             if repeat == 0 || !limits.passed(1.0) {
                 times.push(target.time(size, &found.spec, ROUNDS)?);
@@ -55,7 +63,7 @@ pub fn finals<T: Target>(
     }
     let name = target.sizes().into_iter().nth(size).unwrap_or_default();
     let mut all: Vec<Final> = Vec::new();
-    for (found, times) in finalists.iter().zip(&times) {
+    for ((found, error), times) in finalists.iter().zip(&times) {
         let of = |value: fn(&Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
         let ratios = of(|timed| timed.ratio);
         all.push(Final {
@@ -69,12 +77,13 @@ pub fn finals<T: Target>(
             ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
             ratio_max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             registers: found.resources.registers,
-            max_err: found.error,
+            max_err: *error,
         });
     }
     all.sort_by(|a, b| b.rate.total_cmp(&a.rate));
     all.iter_mut().enumerate().for_each(|(i, row)| row.rank = i + 1);
-    print::<T>(&name, &all, json)
+    print::<T>(&name, &all, json)?;
+    Ok(wrong)
 }
 
 fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure> {

@@ -10,7 +10,6 @@ pub struct Found<S> {
     pub spec: S,
     pub point: Point,
     pub resources: Resources,
-    pub error: f64,
     /// The quick times, one for each size.
     pub quick: Vec<Timed>,
 }
@@ -58,7 +57,6 @@ mod tests {
                 spec: space.line(&point),
                 point,
                 resources: Resources::default(),
-                error: 0.0,
                 quick: rates.map(|rate| Timed { rate, ratio: f64::NAN }).to_vec(),
             });
         }

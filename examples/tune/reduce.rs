@@ -64,8 +64,9 @@ impl Target for Reduce<'_> {
         }
     }
 
-    fn check(&mut self, size: usize, spec: &ReduceSpec) -> Result<(f64, bool), Error> {
-        let (input, truth) = &self.arrays[size];
+    fn check(&mut self, size: Option<usize>, spec: &ReduceSpec) -> Result<(f64, bool), Error> {
+        // A check copies one value: the first array is as good as a small one.
+        let (input, truth) = &self.arrays[size.unwrap_or(0)];
         let mut output = self.device.upload(&[f32::NAN])?;
         ReduceKernel::new(spec.clone())?.launch(self.device, input, &mut output)?;
         let value = self.device.download(&output)?.first().copied().unwrap_or(f32::NAN);

@@ -3,7 +3,7 @@
 use crate::finals::finals;
 use crate::rank::{Found, Ranking};
 use crate::space::{Point, Space};
-use crate::target::Target;
+use crate::target::{Target, Timed};
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::progress;
 use gemm_runtime::Error;
@@ -97,11 +97,11 @@ where
         dropped.wrong.len(),
         limits.start.elapsed().as_secs_f64()
     );
+    for size in 0..target.sizes().len() {
+        dropped.wrong.extend(finals(target, size, &ranking, limits, json)?);
+    }
     for line in &dropped.wrong {
         eprintln!("wrong: {line}");
-    }
-    for size in 0..target.sizes().len() {
-        finals(target, size, &ranking, limits, json)?;
     }
     Ok(if dropped.wrong.is_empty() { Outcome::Right } else { Outcome::Wrong })
 }
@@ -137,22 +137,29 @@ fn rank<T: Target>(
             return Ok(());
         }
     };
-    let mut quick = Vec::new();
-    let mut worst: f64 = 0.0;
-    for size in 0..target.sizes().len() {
-        let (error, ok) = target.check(size, &spec).inspect_err(|_| {
+    match measure(target, &spec) {
+        Ok(Some(quick)) => ranking.push(Found { spec, point, resources, quick }),
+        Ok(None) => dropped.wrong.push(spec.to_string()),
+        // An aligned kernel whose tile does not divide a size.
+        Err(Failure::Runtime(Error::Unmet { .. })) => dropped.refused += 1,
+        Err(failure) => {
             // A fault may have taken the whole context with it.
-            eprintln!("the launch of this spec failed: {spec}");
-        })?;
-        if !ok {
-            dropped.wrong.push(spec.to_string());
-            return Ok(());
+            eprintln!("this spec failed: {spec}");
+            return Err(failure);
         }
-        worst = worst.max(error);
-        quick.push(target.time(size, &spec, QUICK_ROUNDS)?);
     }
-    ranking.push(Found { spec, point, resources, error: worst, quick });
     Ok(())
+}
+
+/// The quick times of a spec, if its result is right.
+fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<Timed>>, Failure> {
+    let (_, ok) = target.check(None, spec)?;
+    if !ok {
+        return Ok(None);
+    }
+    let sizes = 0..target.sizes().len();
+    let times: Result<_, _> = sizes.map(|size| target.time(size, spec, QUICK_ROUNDS)).collect();
+    times.map(Some)
 }
 
 /// What to try next.

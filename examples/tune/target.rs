@@ -31,11 +31,12 @@ pub trait Target {
     /// machine code occupies. Several threads may do so at once.
     fn compiler(&self) -> impl Fn(&Self::Spec) -> Result<Resources, Error> + Sync;
 
-    /// The error of a spec's result at a size, and whether it is within rounding.
+    /// The error of a spec's result on a small problem, or at a size, and whether it is within
+    /// rounding.
     ///
     /// # Errors
     /// Those of the launch.
-    fn check(&mut self, size: usize, spec: &Self::Spec) -> Result<(f64, bool), Error>;
+    fn check(&mut self, size: Option<usize>, spec: &Self::Spec) -> Result<(f64, bool), Error>;
 
     /// The time of a spec at a size, over some rounds.
     ///
