@@ -60,12 +60,14 @@ pub fn run(
 ) -> Result<Outcome, Failure> {
     let stages = planned(job, output)?;
     let default = if device.is_simulator() { SIMULATOR_LENGTH } else { GPU_LENGTH };
+    let random = |n| {
+        let n = data::elements(1, n)?;
+        Ok::<_, Failure>((data::for_reduction(seed, n, job.op), format!("seed {seed}")))
+    };
     let (elements, origin) = match &job.input {
         ReduceInput::File(path) => (npy::read_vector(path)?, path.display().to_string()),
-        ReduceInput::Random(n) => (data::for_reduction(seed, *n, job.op), format!("seed {seed}")),
-        ReduceInput::Default => {
-            (data::for_reduction(seed, default, job.op), format!("seed {seed}"))
-        }
+        ReduceInput::Random(n) => random(*n)?,
+        ReduceInput::Default => random(default)?,
     };
     let truth = Truth::of(job.op, &elements).map_err(|e| Failure::Usage(e.to_string()))?;
     let n = elements.len();

@@ -97,8 +97,9 @@ fn problems<'j>(
     seed: u64,
 ) -> Box<dyn Iterator<Item = Result<Problem, Failure>> + 'j> {
     let random = move |size: Size| {
-        let a = data::uniform(seed, size.m * size.k, -1.0, 1.0);
-        let b = data::uniform(seed.wrapping_add(1), size.k * size.n, -1.0, 1.0);
+        data::elements(size.m, size.n)?;
+        let a = data::uniform(seed, data::elements(size.m, size.k)?, -1.0, 1.0);
+        let b = data::uniform(seed.wrapping_add(1), data::elements(size.k, size.n)?, -1.0, 1.0);
         Ok(Problem { a, b, size, origin: format!("seed {seed}") })
     };
     let defaults = if device.is_simulator() { &SIMULATOR_SIZES[..] } else { &GPU_SIZES };

@@ -1,10 +1,22 @@
 //! Random operands, the same for a seed whatever the number of threads.
 
+use crate::cli::Failure;
 use gemm_runtime::spec::Op;
 use rayon::prelude::*;
 
 /// Elements that are drawn from one generator.
 const CHUNK: usize = 1 << 16;
+
+/// The number of elements of a matrix, or of an array of one row, if this machine can hold them.
+///
+/// # Errors
+/// [`Failure::Usage`] where it cannot.
+pub fn elements(rows: usize, cols: usize) -> Result<usize, Failure> {
+    let fits = |len: &usize| Vec::<f64>::new().try_reserve_exact(*len).is_ok();
+    rows.checked_mul(cols).filter(fits).ok_or_else(|| {
+        Failure::Usage(format!("{rows} x {cols} elements do not fit into this machine's memory"))
+    })
+}
 
 /// `len` values, uniform in `low..high`.
 pub fn uniform(seed: u64, len: usize, low: f32, high: f32) -> Vec<f32> {
@@ -61,6 +73,13 @@ mod tests {
         assert_ne!(values, uniform(8, CHUNK + 5, -1.0, 1.0));
         assert_ne!(values[0], values[CHUNK]);
         assert!(values.iter().all(|x| (-1.0..=1.0).contains(x)));
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_refused() {
+        assert_eq!(elements(3, 4).ok(), Some(12));
+        assert_eq!(elements(0, usize::MAX).ok(), Some(0));
+        assert!(elements(usize::MAX, 2).is_err() && elements(1, usize::MAX / 16).is_err());
     }
 
     #[test]

@@ -195,6 +195,8 @@ fn bad_usage_is_refused() {
     assert!(refusal("sgemm --op max").contains("ladder reduce"));
     assert!(refusal("reduce --plot picture.pdf").contains(".svg or .png"));
     assert!(refusal("reduce --source nothing").contains("no stage is called so"));
+    assert!(refusal("reduce --n 2^60").contains("memory"));
+    assert!(refusal("sgemm --size 2^40").contains("memory"));
     assert_eq!(run("ladder", "--no-such-option").status.code(), Some(2));
 }
 
