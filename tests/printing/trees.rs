@@ -105,7 +105,7 @@ impl Trees {
                 // Widened by the builder where the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
-                let swap = random.bits() % 2 == 0 && !matches!(op, Shl | Shr);
+                let swap = random.bits().is_multiple_of(2) && !matches!(op, Shl | Shr);
                 if swap { Expr::binary(op, b, a) } else { Expr::binary(op, a, b) }
             }
         }
