@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
-use gemm_examples::cli::{Failure, Outcome, exit};
+use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
 use gemm_examples::show;
 use gemm_runtime::compile::{self, Options as CompileOptions};
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    let device = Device::cuda(0)?;
+    let device = open_gpu()?;
     let first = first_launch(&device)?;
     if options.first_launch {
         println!("{first}");

@@ -118,7 +118,8 @@ fn limits(c: &Counters, elements: usize) -> Vec<String> {
     ];
     cycles.sort_by(|a, b| b.0.total_cmp(&a.0));
     let most = cycles[0].0;
-    let all: Vec<String> = cycles.iter().map(|(n, unit)| format!("{unit} {}", number(*n))).collect();
+    let all: Vec<String> =
+        cycles.iter().map(|(n, unit)| format!("{unit} {}", number(*n))).collect();
     let mut limits = vec![
         format!("{} keeps a multiprocessor busy longest", cycles[0].1),
         format!("  (cycles at least: {})", all.join(", ")),

@@ -61,7 +61,13 @@ fn of_tiled(plan: &TiledPlan) -> Lines {
         ("block tile", format!("{} x {} x {}", plan.bm(), plan.bn(), plan.bk())),
         (
             "thread tile",
-            format!("{} x {}, {} threads x {}", plan.tm(), plan.tn(), plan.threads_m(), plan.threads_n()),
+            format!(
+                "{} x {}, {} threads x {}",
+                plan.tm(),
+                plan.tn(),
+                plan.threads_m(),
+                plan.threads_n()
+            ),
         ),
     ];
     if plan.tm() * plan.tn() > 1 {

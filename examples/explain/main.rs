@@ -103,7 +103,8 @@ fn explain<S: Spec>(
     let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
     if let Some(fallback) = &program.fallback {
-        let variants = format!("{}, or {} where rows are not aligned", kernel.variant, fallback.variant);
+        let variants =
+            format!("{}, or {} where rows are not aligned", kernel.variant, fallback.variant);
         writeln!(out, "  {:22}{variants}", "accesses")?;
     }
 

@@ -44,8 +44,7 @@ fn row(
     found: Resources,
 ) -> Vec<String> {
     let threads = kernel.geometry.threads();
-    let block =
-        Block { threads, registers: found.registers, shared_bytes: kernel.shared_bytes() };
+    let block = Block { threads, registers: found.registers, shared_bytes: kernel.shared_bytes() };
     let occupancy = sm.occupancy(block);
     vec![
         name,

@@ -144,7 +144,8 @@ impl Options {
             }
         };
         let both = self.ladder.is_none();
-        let plot = |name| self.plot.as_deref().map(|p| if both { suffixed(p, name) } else { p.into() });
+        let plot =
+            |name| self.plot.as_deref().map(|p| if both { suffixed(p, name) } else { p.into() });
         Ok(Jobs {
             reduce: reduce.map(|job| ReduceJob { plot: plot("reduce"), ..job }),
             sgemm: sgemm.map(|job| SgemmJob { plot: plot("sgemm"), ..job }),
@@ -168,7 +169,11 @@ impl Options {
 
     fn sgemm_job(&self, named: bool) -> Result<SgemmJob, Failure> {
         let extents = [self.m, self.n, self.k];
-        let any = if named { extents.iter().any(Option::is_some) } else { extents[0].or(extents[2]).is_some() };
+        let any = if named {
+            extents.iter().any(Option::is_some)
+        } else {
+            extents[0].or(extents[2]).is_some()
+        };
         let sizes = match extents {
             _ if !self.size.is_empty() && named && any => {
                 return usage("--size and --n: give one of them");

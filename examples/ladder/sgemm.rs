@@ -173,7 +173,7 @@ fn multiply(
         Some(_) if size.flops() == 0.0 => None,
         Some(bench) => {
             Some(bench.times(&kernel, &mut launchable, slices.as_mut(), size, ROUNDS)?)
-        },
+        }
     };
     drop(launchable);
     operands.slices = slices;

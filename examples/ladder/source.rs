@@ -14,13 +14,15 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let mut sources = Vec::new();
     for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
         let kernel = ReduceKernel::new(stage.spec.clone())?;
-        sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
+        sources
+            .push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
     }
     for stage in products.iter().filter(|stage| is(stage, wanted)) {
         let kernel = SgemmKernel::new(stage.spec.clone())?;
         sources.push((format!("sgemm {} {}", stage.index, stage.name), kernel.source().to_owned()));
     }
-    let ladders: Vec<&str> = sources.iter().filter_map(|(name, _)| name.split(' ').next()).collect();
+    let ladders: Vec<&str> =
+        sources.iter().filter_map(|(name, _)| name.split(' ').next()).collect();
     if sources.is_empty() {
         let names = |stage: (u32, &str)| format!("{} {}", stage.0, stage.1);
         let all = reductions.iter().map(|s| (s.index, s.name)).map(names);

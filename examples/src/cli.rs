@@ -33,6 +33,15 @@ impl DeviceChoice {
     }
 }
 
+/// The first GPU, for a program that only measures.
+///
+/// # Errors
+/// [`Failure::Missing`] where there is none that can be used.
+pub fn open_gpu() -> Result<Device, Failure> {
+    Device::cuda(0)
+        .map_err(|error| Failure::Missing(format!("this measurement needs a GPU: {error}")))
+}
+
 /// The device as reports name it: `simulator`, or the GPU's name.
 pub fn device_label(device: &Device) -> String {
     if device.is_simulator() { "simulator".to_owned() } else { device.name().to_owned() }

@@ -1,8 +1,8 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
-use cudarc::driver::CudaSlice;
 use crate::gpu::{self, Gpu, failed};
 use crate::product::{Size, Truth};
+use cudarc::driver::CudaSlice;
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
 
 /// A and B, and what their product ought to be.
@@ -37,15 +37,8 @@ pub enum Launchable<'o> {
         /// C.
         c: Buffer,
     },
-    /// Rows padded to 16 bytes.
-    Pitched {
-        /// A.
-        a: Matrix,
-        /// B.
-        b: Matrix,
-        /// C.
-        c: Matrix,
-    },
+    /// A, B and C, rows padded to 16 bytes.
+    Pitched(Box<[Matrix; 3]>),
 }
 
 impl<'h> Operands<'h> {
@@ -53,12 +46,7 @@ impl<'h> Operands<'h> {
     ///
     /// # Errors
     /// Those of uploads, and of the reference.
-    pub fn new(
-        device: &Device,
-        a: &'h [f32],
-        b: &'h [f32],
-        size: Size,
-    ) -> Result<Self, Error> {
+    pub fn new(device: &Device, a: &'h [f32], b: &'h [f32], size: Size) -> Result<Self, Error> {
         let packed = (device.upload(a)?, device.upload(b)?);
         let (truth, slices) = match Gpu::of(device) {
             None => (Truth::on_host(a, b, size), None),
@@ -94,7 +82,7 @@ impl<'h> Operands<'h> {
         let a = device.upload_matrix(self.host.0, m, k)?;
         let b = device.upload_matrix(self.host.1, k, n)?;
         let c = device.upload_matrix(&vec![f32::NAN; m * n], m, n)?;
-        Ok(Launchable::Pitched { a, b, c })
+        Ok(Launchable::Pitched(Box::new([a, b, c])))
     }
 }
 
@@ -111,7 +99,10 @@ impl Launchable<'_> {
     ) -> Result<Launched, Error> {
         match self {
             Self::Packed { a, b, c } => kernel.launch(device, *a, *b, c, size.extents()),
-            Self::Pitched { a, b, c } => kernel.launch(device, a, b, c, size.extents()),
+            Self::Pitched(matrices) => {
+                let [a, b, c] = &mut **matrices;
+                kernel.launch(device, a, b, c, size.extents())
+            }
         }
     }
 
@@ -122,7 +113,7 @@ impl Launchable<'_> {
     pub fn result(&self, device: &Device) -> Result<Vec<f32>, Error> {
         match self {
             Self::Packed { c, .. } => device.download(c),
-            Self::Pitched { c, .. } => device.download_matrix(c),
+            Self::Pitched(matrices) => device.download_matrix(&matrices[2]),
         }
     }
 }

@@ -65,8 +65,7 @@ impl Truth {
                 Ok(truth(value, scale))
             }
             Op::Prod => {
-                let product =
-                    |chunk: &[f32]| chunk.iter().fold(1.0, |p, &x| p * f64::from(x));
+                let product = |chunk: &[f32]| chunk.iter().fold(1.0, |p, &x| p * f64::from(x));
                 let value: f64 = chunks.map(product).product();
                 if !data.contains(&0.0) {
                     in_range(value)?;

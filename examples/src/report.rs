@@ -133,7 +133,9 @@ mod tests {
     #[test]
     fn a_reduction_is_one_object_in_one_line() {
         let line = line(&row());
-        assert!(line.starts_with(r#"{"ladder":"reduce","index":3,"stage":"items","spec":"items: 2""#));
+        assert!(
+            line.starts_with(r#"{"ladder":"reduce","index":3,"stage":"items","spec":"items: 2""#)
+        );
         assert!(line.contains(r#""result":0.10000000149011612,"reference":0.1,"rel_err":null"#));
         assert!(line.contains(r#""time_ms":null"#) && line.contains(r#""block_barriers":0"#));
         assert_eq!(line.matches('\n').count(), 1);

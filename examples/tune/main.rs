@@ -11,6 +11,7 @@
 //! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
 //! lines of the DSL. Reductions are compared with reading alone.
 
+mod finals;
 mod options;
 mod rank;
 mod reduce;
@@ -20,8 +21,7 @@ mod space;
 mod target;
 
 use clap::Parser;
-use gemm_examples::cli::{Failure, Outcome, exit, seed_or_new};
-use gemm_runtime::Device;
+use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
 use options::{Family, Options};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,11 +32,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
     let space = options.space()?;
-    let device = Device::cuda(0).map_err(|error| {
-        Failure::Missing(format!(
-            "{error}\nA search needs a GPU: what is fastest on one is a matter of measurement"
-        ))
-    })?;
+    let device = open_gpu()?;
     let seed = seed_or_new(options.seed);
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
     let limits = search::Limits {

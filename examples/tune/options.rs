@@ -72,10 +72,9 @@ const SMALL: &[&str] = &[
      blocks_per_sm: 1 | 2 | 3 | 4",
 ];
 
-const REDUCTIONS: &[&str] = &[
-    "block: 64 | 128 | 256 | 512 | 1024, items: 1 | 2 | 3 | 4 | 6 | 8 | 12 | 16 | 24 | 32 | 64,
-     float4 | none, shuffle | unroll_last_warp | none",
-];
+const REDUCTIONS: &[&str] =
+    &["block: 64 | 128 | 256 | 512 | 1024, items: 1 | 2 | 3 | 4 | 6 | 8 | 12 | 16 | 24 | 32 | 64,
+     float4 | none, shuffle | unroll_last_warp | none"];
 
 impl Options {
     /// The space to search.

@@ -49,10 +49,6 @@ impl Target for Reduce<'_> {
     const UNIT: &'static str = "GB/s";
     const BASELINE: &'static str = "reading";
 
-    fn device(&self) -> &Device {
-        self.device
-    }
-
     fn sizes(&self) -> Vec<String> {
         self.arrays.iter().map(|(array, _)| array.len().to_string()).collect()
     }

@@ -1,19 +1,16 @@
 //! The search: at random, then around the best, then the best again at leisure.
 
+use crate::finals::finals;
 use crate::rank::{Found, Ranking};
 use crate::space::{Point, Space};
 use crate::target::Target;
 use gemm_examples::cli::{Failure, Outcome};
-use gemm_examples::gpu::median;
-use gemm_examples::report::write_line;
-use gemm_examples::{progress, show};
+use gemm_examples::progress;
 use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
-use serde::Serialize;
 use std::collections::HashSet;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How far a search may go.
@@ -27,7 +24,7 @@ pub struct Limits {
 
 impl Limits {
     /// Whether a share of the time has passed.
-    fn passed(&self, share: f64) -> bool {
+    pub fn passed(&self, share: f64) -> bool {
         self.start.elapsed() > self.time.mul_f64(share)
     }
 }
@@ -36,10 +33,8 @@ impl Limits {
 const RANDOM_SHARE: f64 = 0.4;
 const SEARCH_SHARE: f64 = 0.8;
 
-/// Rounds of a quick time, rounds at leisure, and how often these are repeated.
+/// Rounds of a quick time.
 const QUICK_ROUNDS: usize = 5;
-const ROUNDS: usize = 25;
-const REPEATS: usize = 3;
 
 /// The best, at each size, whose neighbours are tried.
 const PARENTS: usize = 4;
@@ -220,87 +215,4 @@ impl Draws {
         let spec: S = space.line(&point).parse().ok()?;
         self.lines.insert(spec.to_string()).then_some((point, spec))
     }
-}
-
-/// A spec timed at leisure.
-#[derive(Serialize)]
-struct Final {
-    size: String,
-    rank: usize,
-    spec: String,
-    /// The median over the repeats, in the target's unit.
-    rate: f64,
-    unit: &'static str,
-    baseline: &'static str,
-    /// The ratio to the baseline: the median over the repeats, the least and the most.
-    ratio: f64,
-    ratio_min: f64,
-    ratio_max: f64,
-    registers: u32,
-    max_err: f64,
-}
-
-/// Times the best of a size again and prints them.
-fn finals<T: Target>(
-    target: &mut T,
-    size: usize,
-    ranking: &Ranking<T::Spec>,
-    limits: &Limits,
-    json: bool,
-) -> Result<(), Failure> {
-    let finalists = ranking.best(size, limits.finalists);
-    let mut times = vec![Vec::new(); finalists.len()];
-    for repeat in 0..REPEATS {
-        for (found, times) in finalists.iter().zip(&mut times) {
-            // Every finalist is timed once, however late it is.
-            if repeat == 0 || !limits.passed(1.0) {
-                times.push(target.time(size, &found.spec, ROUNDS)?);
-            }
-        }
-    }
-    let name = target.sizes().into_iter().nth(size).unwrap_or_default();
-    let mut all: Vec<Final> = Vec::new();
-    for (found, times) in finalists.iter().zip(&times) {
-        let of = |value: fn(&crate::target::Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
-        let ratios = of(|timed| timed.ratio);
-        all.push(Final {
-            size: name.clone(),
-            rank: 0,
-            spec: found.spec.to_string(),
-            rate: median(&mut of(|timed| timed.rate)),
-            unit: T::UNIT,
-            baseline: T::BASELINE,
-            ratio: median(&mut ratios.clone()),
-            ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-            ratio_max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            registers: found.resources.registers,
-            max_err: found.error,
-        });
-    }
-    all.sort_by(|a, b| b.rate.total_cmp(&a.rate));
-    all.iter_mut().enumerate().for_each(|(i, row)| row.rank = i + 1);
-    print::<T>(&name, &all, json)
-}
-
-fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    if json {
-        all.iter().try_for_each(|row| write_line(&mut out, row))?;
-        return Ok(());
-    }
-    let baseline = format!(">of {}", T::BASELINE);
-    let unit = format!(">{}", T::UNIT);
-    let mut table = show::table(&[">", &unit, &baseline, ">from … to", ">registers", "spec"]);
-    for row in all {
-        table.add_row([
-            row.rank.to_string(),
-            format!("{:.0}", row.rate),
-            format!("{:.3}", row.ratio),
-            format!("{:.3} … {:.3}", row.ratio_min, row.ratio_max),
-            row.registers.to_string(),
-            row.spec.clone(),
-        ]);
-    }
-    writeln!(out, "\nThe best at {size}\n\n{}", table.trim_fmt())?;
-    Ok(())
 }

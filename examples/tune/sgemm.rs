@@ -38,9 +38,10 @@ impl<'p> Sgemm<'p> {
     pub fn new(device: &'p Device, problems: &'p Problems) -> Result<Self, Failure> {
         let bench = Bench::new(device)?;
         let bench = bench.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
-        let uploaded = problems.0.iter().map(|(size, a, b)| {
-            Ok::<_, Error>((*size, Operands::new(device, a, b, *size)?))
-        });
+        let uploaded = problems
+            .0
+            .iter()
+            .map(|(size, a, b)| Ok::<_, Error>((*size, Operands::new(device, a, b, *size)?)));
         let problems: Result<_, Error> = uploaded.collect();
         Ok(Self { device: device.clone(), bench, problems: problems? })
     }
@@ -51,10 +52,6 @@ impl Target for Sgemm<'_> {
 
     const UNIT: &'static str = "GFLOP/s";
     const BASELINE: &'static str = "cuBLAS";
-
-    fn device(&self) -> &Device {
-        &self.device
-    }
 
     fn sizes(&self) -> Vec<String> {
         self.problems.iter().map(|(size, _)| size.to_string()).collect()

@@ -46,7 +46,8 @@ impl Space {
     pub fn line(&self, point: &Point) -> String {
         let entries = self.0.get(point.line).into_iter().flatten();
         let chosen = entries.zip(&point.choices).filter_map(|(entry, &choice)| entry.get(choice));
-        let chosen: Vec<&str> = chosen.map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let chosen: Vec<&str> =
+            chosen.map(String::as_str).filter(|text| !text.is_empty()).collect();
         chosen.join(", ")
     }
 
@@ -99,7 +100,9 @@ fn alternatives(entry: &str) -> Result<Entry, String> {
     let mut found = Vec::new();
     for alternative in entry.split('|').map(str::trim) {
         let text = match (alternative.split_once(':'), key) {
-            _ if alternative.is_empty() => return Err(format!("`{entry}` has an empty alternative")),
+            _ if alternative.is_empty() => {
+                return Err(format!("`{entry}` has an empty alternative"));
+            }
             (Some((name, value)), _) => {
                 key = Some(name.trim());
                 if value.trim() == NONE { String::new() } else { alternative.to_owned() }
@@ -145,10 +148,7 @@ mod tests {
         let point = space.all().next().expect("a point");
         let found = space.neighbours(&point);
         let found: Vec<String> = found.iter().map(|p| space.line(p)).collect();
-        assert_eq!(
-            found,
-            ["stages: 3, raster: 4", "stages: 4, raster: 4", "stages: 2, raster: 8"]
-        );
+        assert_eq!(found, ["stages: 3, raster: 4", "stages: 4, raster: 4", "stages: 2, raster: 8"]);
     }
 
     #[test]

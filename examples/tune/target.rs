@@ -1,9 +1,9 @@
 //! What a search is about: how specs of a family are compiled, checked and timed.
 
 use gemm_examples::cli::Failure;
+use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Spec;
-use gemm_runtime::{Device, Error};
 
 /// The time of a spec at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,9 +23,6 @@ pub trait Target {
     const UNIT: &'static str;
     /// What ratios are to.
     const BASELINE: &'static str;
-
-    /// The device.
-    fn device(&self) -> &Device;
 
     /// The sizes, in words.
     fn sizes(&self) -> Vec<String>;

@@ -120,7 +120,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .transpose(true)
             .pad_a(4)
             .stages(4)
-            .spread(8)
+            .spread(10)
             .raster(8)
             .order(Order::ColumnSerpentine)
     });
@@ -225,7 +225,7 @@ mod tests {
         assert!(tiled.b_global_vector() && tiled.b_shared_store_vector());
         assert!(tiled.a_frag_vector() && tiled.b_frag_vector() && tiled.c_vector());
         assert_eq!((tiled.a_accesses(), tiled.b_accesses()), (8, 4));
-        assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 4, spread: 8 });
+        assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 4, spread: 10 });
         let warp = tiled.warp().map(|w| (w.lanes_m(), w.lanes_n(), w.warps_m(), w.warps_n()));
         assert_eq!(warp, Some((8, 4, 2, 4)));
 

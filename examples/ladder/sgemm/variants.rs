@@ -39,11 +39,11 @@ fn sized(stage: &Stage<SgemmSpec>, width: u32) -> Option<Stage<SgemmSpec>> {
 
 #[cfg(test)]
 mod tests {
-    use super::stages;
+    use super::*;
 
     #[test]
     fn without_widths_it_is_the_catalogue() {
-        assert_eq!(stages(&[]), gemm_dsl::stages::sgemm());
+        assert_eq!(stages(&[]), stages::sgemm());
     }
 
     #[test]

@@ -1,0 +1,258 @@
+//! The programs as a user runs them: what they print, and their exit codes.
+
+use ndarray::{Array1, Array2, array};
+use ndarray_npy::write_npy;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The program of that name, which `cargo test` builds beside the tests.
+fn program(name: &str) -> Command {
+    let mut path: PathBuf = std::env::current_exe().expect("the test has a path");
+    path.pop();
+    path.pop();
+    path.extend(["examples", name]);
+    path.set_extension(std::env::consts::EXE_EXTENSION);
+    assert!(path.exists(), "{} is not built: cargo build --examples", path.display());
+    let mut command = Command::new(path);
+    // No network, no GPU: the same everywhere.
+    command.env("CUDA_VISIBLE_DEVICES", "");
+    command
+}
+
+fn run(name: &str, line: &str) -> Output {
+    let words = line.split_whitespace();
+    program(name).args(words).output().expect("a program that can be started")
+}
+
+fn ladder(line: &str) -> Output {
+    run("ladder", &format!("{line} --device simulator"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The objects of a successful run.
+fn rows(line: &str) -> Vec<Value> {
+    let output = ladder(&format!("{line} --json"));
+    assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    let parse = |line: &str| serde_json::from_str(line).expect(line);
+    text(&output.stdout).lines().map(parse).collect()
+}
+
+/// The message of a run that could not do its work.
+fn refusal(line: &str) -> String {
+    let output = ladder(line);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+    assert!(output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
+    message
+}
+
+fn column<'r>(rows: &'r [Value], counter: &str) -> Vec<&'r Value> {
+    rows.iter().map(|row| &row["counters"][counter]).collect()
+}
+
+fn npy(dir: &Path, name: &str, write: impl FnOnce(&Path)) -> String {
+    let path = dir.join(name);
+    write(&path);
+    path.display().to_string()
+}
+
+#[test]
+fn the_reductions_are_six_objects_with_all_keys() {
+    let rows = rows("reduce --n 1000 --seed 3");
+    assert_eq!(rows.len(), 6);
+    let keys = [
+        "ladder",
+        "index",
+        "stage",
+        "spec",
+        "device",
+        "n",
+        "result",
+        "reference",
+        "rel_err",
+        "ok",
+        "time_ms",
+        "gb_s",
+        "counters",
+    ];
+    for (index, row) in rows.iter().enumerate() {
+        let object = row.as_object().expect("an object");
+        assert!(keys.iter().all(|key| object.contains_key(*key)), "{row}");
+        assert_eq!((&row["ladder"], &row["index"]), (&Value::from("reduce"), &Value::from(index)));
+        assert_eq!((&row["device"], &row["n"]), (&Value::from("simulator"), &Value::from(1000)));
+        assert_eq!((&row["ok"], &row["time_ms"]), (&Value::from(true), &Value::Null));
+        assert!(row["counters"]["instructions"].as_u64() > Some(0));
+    }
+}
+
+#[test]
+fn the_counters_of_the_reductions_are_those_of_the_catalogue() {
+    let rows = rows("reduce --n 12800 --block 128");
+    assert_eq!(column(&rows, "block_barriers"), [8, 8, 8, 8, 2, 1]);
+    let conflicts = column(&rows, "shared_bank_conflicts");
+    assert!(conflicts[1].as_u64() > Some(0));
+    assert!(conflicts[2..].iter().all(|count| **count == 0), "{conflicts:?}");
+}
+
+#[test]
+fn every_operator_and_an_empty_array_are_right() {
+    for op in ["sum", "prod", "max", "min"] {
+        assert_eq!(rows(&format!("reduce --n 4097 --op {op}")).len(), 6);
+    }
+    for row in rows("reduce --n 0") {
+        assert_eq!((&row["result"], &row["ok"]), (&Value::from(0.0), &Value::from(true)));
+    }
+}
+
+#[test]
+fn the_products_are_twenty_two_objects_with_their_extents() {
+    let rows = rows("sgemm --m 33 --n 20 --k 17 --seed 3");
+    assert_eq!(rows.len(), 22);
+    for row in &rows {
+        let extent = |key: &str| row[key].as_u64();
+        assert_eq!([extent("m"), extent("n"), extent("k")], [Some(33), Some(20), Some(17)]);
+        assert_eq!(row["ok"], true);
+        assert_eq!(row["rel_err"], row["max_err"]);
+        let object = row.as_object().expect("an object");
+        assert!(object.contains_key("gflops") && object.contains_key("vs_cublas"));
+    }
+}
+
+#[test]
+fn a_degenerate_product_is_right_too() {
+    assert_eq!(rows("sgemm --m 5 --n 4 --k 0").len(), 22);
+    assert_eq!(rows("sgemm --m 0 --n 4 --k 3").len(), 22);
+}
+
+#[test]
+fn stages_with_two_widths_run_at_both() {
+    let rows = rows("sgemm --size 16 --block 16,32");
+    let naive = rows.iter().filter(|row| row["stage"] == "naive");
+    let specs: Vec<&Value> = naive.map(|row| &row["spec"]).collect();
+    assert_eq!(specs.len(), 2);
+    assert_eq!(rows.len(), 28);
+}
+
+#[test]
+fn real_input_is_reduced_and_multiplied() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let x = npy(dir.path(), "x.npy", |path| {
+        write_npy(path, &array![1.5_f32, -2.0, 4.0]).expect("written");
+    });
+    for row in rows(&format!("reduce --input {x}")) {
+        assert_eq!((&row["result"], &row["reference"]), (&Value::from(3.5), &Value::from(3.5)));
+    }
+    let a = npy(dir.path(), "a.npy", |path| {
+        write_npy(path, &Array2::<f32>::ones((3, 5))).expect("written");
+    });
+    let b = npy(dir.path(), "b.npy", |path| {
+        write_npy(path, &Array2::<f32>::ones((5, 2))).expect("written");
+    });
+    for row in rows(&format!("sgemm --input {a} {b}")) {
+        assert_eq!((&row["m"], &row["n"]), (&Value::from(3), &Value::from(2)));
+        assert_eq!(row["result"], 5.0);
+    }
+    let message = refusal(&format!("sgemm --input {a} {a}"));
+    assert!(message.contains("3x5"), "{message}");
+}
+
+#[test]
+fn faulty_input_is_refused_with_its_reason() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let wide = npy(dir.path(), "wide.npy", |path| {
+        write_npy(path, &Array1::<f64>::ones(3)).expect("written");
+    });
+    let nan = npy(dir.path(), "nan.npy", |path| {
+        write_npy(path, &array![1.0_f32, f32::NAN]).expect("written");
+    });
+    let square = npy(dir.path(), "square.npy", |path| {
+        write_npy(path, &Array2::<f32>::ones((2, 2))).expect("written");
+    });
+    let cut = npy(dir.path(), "cut.npy", |path| {
+        write_npy(path, &Array1::<f32>::ones(100)).expect("written");
+        let bytes = std::fs::read(path).expect("the file");
+        std::fs::write(path, &bytes[..bytes.len() - 10]).expect("written");
+    });
+    for (path, reason) in [
+        (wide.as_str(), "float64"),
+        (nan.as_str(), "NaN at index 1"),
+        (square.as_str(), "2 dimensions"),
+        (cut.as_str(), "truncated"),
+        ("no-such.npy", "no-such.npy"),
+    ] {
+        let message = refusal(&format!("reduce --input {path}"));
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[test]
+fn bad_usage_is_refused() {
+    assert!(refusal("reduce --block 100").contains("block: 100"));
+    assert!(refusal("sgemm --op max").contains("ladder reduce"));
+    assert!(refusal("reduce --plot picture.pdf").contains(".svg or .png"));
+    assert!(refusal("reduce --source nothing").contains("no stage is called so"));
+    assert_eq!(run("ladder", "--no-such-option").status.code(), Some(2));
+}
+
+#[test]
+fn a_table_shows_every_stage_and_what_it_gained() {
+    let output = ladder("reduce --n 10000 --block 128 --seed 1");
+    let table = text(&output.stdout);
+    assert_eq!(table.matches('✓').count(), 6, "{table}");
+    assert!(table.contains("block barriers 8 → 2") && table.contains("seed 1"), "{table}");
+}
+
+#[test]
+fn sources_and_pictures() {
+    let source = text(&ladder("sgemm --source double_buffer").stdout);
+    assert!(source.contains("__global__") && source.contains("double_buffer"));
+    assert_eq!(source, text(&ladder("sgemm --source 17").stdout));
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for name in ["plot.svg", "plot.png"] {
+        let path = dir.path().join(name);
+        let output = ladder(&format!("sgemm --size 16,32 --plot {}", path.display()));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(path.metadata().expect("a picture").len() > 1000);
+    }
+}
+
+#[test]
+fn a_spec_is_explained() {
+    let explain = |words: &[&str]| program("explain").args(words).output().expect("started");
+    let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "90"]);
+    let shown = text(&product.stdout);
+    assert!(product.status.success(), "{}", text(&product.stderr));
+    for part in ["64 (2 warps)", "4096 bytes", "What limits it", "__global__"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let reduction = text(&explain(&["block: 64, shuffle", "--no-source"]).stdout);
+    assert!(reduction.contains("reduce_kernel!") && !reduction.contains("__global__"));
+
+    let faulty = explain(&["tile: 32x32x8, thread: 5x4, warp: 7x7"]);
+    assert_eq!(faulty.status.code(), Some(2));
+    let faults = "tile: 32x32x8, thread: 5x4, warp: 7x7".parse::<gemm_runtime::SgemmSpec>();
+    for fault in faults.expect_err("a faulty spec").iter() {
+        assert!(text(&faulty.stderr).contains(fault.message()), "{}", text(&faulty.stderr));
+    }
+}
+
+#[test]
+fn the_quickstart_runs() {
+    let output = run("quickstart", "");
+    // Where there is a driver but no visible GPU, it runs on the simulator just the same.
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("every element of C is 32"));
+}
+
+#[test]
+fn measurements_without_a_gpu_say_what_they_need() {
+    for name in ["tune", "launch_overhead"] {
+        let output = run(name, "");
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(text(&output.stderr).contains("GPU"), "{name}: {}", text(&output.stderr));
+    }
+}

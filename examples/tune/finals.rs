@@ -1,0 +1,101 @@
+//! The best specs, timed again at leisure and printed.
+
+use crate::rank::Ranking;
+use crate::search::Limits;
+use crate::target::{Target, Timed};
+use gemm_examples::cli::Failure;
+use gemm_examples::gpu::median;
+use gemm_examples::report::write_line;
+use gemm_examples::show;
+use serde::Serialize;
+use std::io::Write;
+
+/// Rounds of a time, and how often it is taken.
+const ROUNDS: usize = 25;
+const REPEATS: usize = 3;
+
+/// A spec timed at leisure.
+#[derive(Serialize)]
+struct Final {
+    size: String,
+    rank: usize,
+    spec: String,
+    /// The median over the repeats, in the target's unit.
+    rate: f64,
+    unit: &'static str,
+    baseline: &'static str,
+    /// The ratio to the baseline: the median over the repeats, the least and the most.
+    ratio: f64,
+    ratio_min: f64,
+    ratio_max: f64,
+    registers: u32,
+    max_err: f64,
+}
+
+/// Times the best of a size again and prints them.
+///
+/// # Errors
+/// Those of the launches and of the standard output.
+pub fn finals<T: Target>(
+    target: &mut T,
+    size: usize,
+    ranking: &Ranking<T::Spec>,
+    limits: &Limits,
+    json: bool,
+) -> Result<(), Failure> {
+    let finalists = ranking.best(size, limits.finalists);
+    let mut times = vec![Vec::new(); finalists.len()];
+    for repeat in 0..REPEATS {
+        for (found, times) in finalists.iter().zip(&mut times) {
+            // Every finalist is timed once, however late it is.
+            if repeat == 0 || !limits.passed(1.0) {
+                times.push(target.time(size, &found.spec, ROUNDS)?);
+            }
+        }
+    }
+    let name = target.sizes().into_iter().nth(size).unwrap_or_default();
+    let mut all: Vec<Final> = Vec::new();
+    for (found, times) in finalists.iter().zip(&times) {
+        let of = |value: fn(&Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
+        let ratios = of(|timed| timed.ratio);
+        all.push(Final {
+            size: name.clone(),
+            rank: 0,
+            spec: found.spec.to_string(),
+            rate: median(&mut of(|timed| timed.rate)),
+            unit: T::UNIT,
+            baseline: T::BASELINE,
+            ratio: median(&mut ratios.clone()),
+            ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+            ratio_max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            registers: found.resources.registers,
+            max_err: found.error,
+        });
+    }
+    all.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+    all.iter_mut().enumerate().for_each(|(i, row)| row.rank = i + 1);
+    print::<T>(&name, &all, json)
+}
+
+fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        all.iter().try_for_each(|row| write_line(&mut out, row))?;
+        return Ok(());
+    }
+    let baseline = format!(">of {}", T::BASELINE);
+    let unit = format!(">{}", T::UNIT);
+    let mut table = show::table(&[">", &unit, &baseline, ">from … to", ">registers", "spec"]);
+    for row in all {
+        table.add_row([
+            row.rank.to_string(),
+            format!("{:.0}", row.rate),
+            format!("{:.3}", row.ratio),
+            format!("{:.3} … {:.3}", row.ratio_min, row.ratio_max),
+            row.registers.to_string(),
+            row.spec.clone(),
+        ]);
+    }
+    writeln!(out, "\nThe best at {size}\n\n{}", table.trim_fmt())?;
+    Ok(())
+}
