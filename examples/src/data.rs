@@ -29,7 +29,7 @@ pub fn uniform(seed: u64, len: usize, low: f32, high: f32) -> Vec<f32> {
     values
 }
 
-/// The input of a reduction: uniform in −1..1; for a product powers of two, see [`powers`].
+/// The input of a reduction: uniform in −1..1; for a product powers of two.
 pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     match op {
         Op::Prod => powers(seed, len),
