@@ -13,6 +13,8 @@ pub(super) struct Tiled<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
     pub problem: &'p Problem,
+    pub bm: Const,
+    pub bn: Const,
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
@@ -94,7 +96,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TiledPlan, probl
     let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
     let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
     let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));
-    let tiled = Tiled { plan, t, problem, bk, tm, tn, origin, rows, cols, a, b, copies };
+    let tiled = Tiled { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b, copies };
     let acc = pipeline::main_loop(k, &tiled);
     epilogue::store(k, &tiled, &acc);
 }
