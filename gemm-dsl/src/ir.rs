@@ -39,18 +39,18 @@ mod build;
 mod expr;
 mod host;
 mod layout;
+mod names;
 mod program;
 mod verify;
+mod visit;
 
 pub use build::KernelBuilder;
 pub use expr::{Access, BinaryOp, Expr, Special, UnaryOp};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space};
+pub use names::{is_identifier, is_reserved};
 pub use program::{Fill, Passes, Program, Scratch};
-pub use verify::{
-    IrError, MAX_SHARED_BYTES, MAX_THREADS, STATIC_SHARED_BYTES, VerifiedKernel, is_identifier,
-    is_reserved,
-};
+pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, STATIC_SHARED_BYTES, VerifiedKernel};
 
 pub use crate::intrinsic::Intrinsic;
 

@@ -3,7 +3,7 @@
 use super::expr::{LOAD4_DEFINITION, STORE4_DEFINITION, text, ty};
 use super::stmt::{By, accesses, declaration, extents};
 use super::{Printer, WIDTH};
-use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, Stmt};
+use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space};
 
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
@@ -73,15 +73,7 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
             }
         });
     };
-    let mut open: Vec<&Stmt> = k.body.iter().collect();
-    while let Some(stmt) = open.pop() {
-        stmt.visit_exprs(&mut |e| note(e, &mut read));
-        match stmt {
-            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
-            Stmt::For(l) => open.extend(&l.body),
-            _ => {}
-        }
-    }
+    k.visit(&mut |stmt| stmt.visit_exprs(&mut |e| note(e, &mut read)));
     for buffer in &k.buffers {
         buffer.dims.iter().for_each(|dim| note(dim, &mut read));
         if let Layout::Array { pad, .. } = &buffer.layout {

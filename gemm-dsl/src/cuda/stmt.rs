@@ -197,8 +197,7 @@ pub(super) enum By {
 
 /// Visits every access of the body.
 pub(super) fn accesses(k: &Kernel, f: &mut impl FnMut(&Access, By)) {
-    let mut open: Vec<&Stmt> = k.body.iter().collect();
-    while let Some(stmt) = open.pop() {
+    k.visit(&mut |stmt| {
         stmt.visit_exprs(&mut |e| {
             if let Expr::Load(access) = e {
                 f(access, By::Load);
@@ -210,9 +209,7 @@ pub(super) fn accesses(k: &Kernel, f: &mut impl FnMut(&Access, By)) {
                 f(target, By::Copy);
                 f(source, By::Copy);
             }
-            Stmt::If { then, otherwise, .. } => open.extend(then.iter().chain(otherwise)),
-            Stmt::For(l) => open.extend(&l.body),
             _ => {}
         }
-    }
+    });
 }

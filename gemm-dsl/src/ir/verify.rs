@@ -1,10 +1,7 @@
 //! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
 
-use super::{
-    Access, BinaryOp, BufferId, Expr, Guard, Kernel, Layout, ParamKind, PointerRef, Space, Step,
-    Stmt, Ty, UnaryOp, Var,
-};
-use crate::intrinsic::Semantics;
+use super::names::is_identifier;
+use super::{Access, Buffer, BufferId, Expr, Kernel, Layout, Space, Step, Stmt, Ty, Var};
 use std::collections::HashSet;
 use std::ops::Deref;
 use thiserror::Error;
@@ -77,6 +74,8 @@ impl VerifiedKernel {
         self.0.intrinsics().into_iter().map(|i| i.row().min_arch).max().unwrap_or(75)
     }
 }
+
+mod types;
 
 type Checked<T = ()> = Result<T, String>;
 
@@ -164,7 +163,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn buffer(&self, buffer: &super::Buffer) -> Checked {
+    fn buffer(&self, buffer: &Buffer) -> Checked {
         let name = &buffer.name;
         for dim in &buffer.dims {
             require(self.ty(dim)?.is_integer(), || format!("an extent of {name} is no integer"))?;
@@ -183,7 +182,7 @@ impl Check<'_> {
                 constant(self.k, pad, name).map(drop)
             }
             Layout::Pointer { into } => {
-                let global = |b: &super::Buffer| matches!(b.layout, Layout::Strided { .. });
+                let global = |b: &Buffer| matches!(b.layout, Layout::Strided { .. });
                 require(self.k.buffers.get(into.0).is_some_and(global), || {
                     format!("{name} points into no global buffer")
                 })?;
@@ -304,333 +303,6 @@ impl Check<'_> {
             Stmt::Barrier(_) | Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => {
                 Ok(())
             }
-        }
-    }
-
-    /// The buffer that a pointer in scope points into.
-    fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
-        let buffer = self.k.buffers.get(pointer.buffer.0).ok_or("an unknown pointer")?;
-        let name = &buffer.name;
-        let Layout::Pointer { into } = buffer.layout else {
-            return Err(format!("{name} is no pointer"));
-        };
-        require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
-        require(pointer.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
-        for index in &pointer.index {
-            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
-        }
-        Ok(into)
-    }
-
-    fn writable(&self, access: &Access) -> Checked {
-        let input = self.k.params.iter().any(|p| {
-            matches!(p.kind, ParamKind::Buffer { buffer, operand: super::Operand::Input(_) }
-                if buffer == access.buffer)
-        });
-        let pointer = self.k.buffers.get(access.buffer.0);
-        let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
-        require(!input && !pointer, || {
-            format!("{} is read-only", self.k.buffers[access.buffer.0].name)
-        })
-    }
-
-    fn access(&self, access: &Access) -> Checked<Ty> {
-        let buffer = self.k.buffers.get(access.buffer.0).ok_or("an unknown buffer")?;
-        let name = &buffer.name;
-        let pointer = matches!(buffer.layout, Layout::Pointer { .. });
-        if buffer.space == Space::Register || pointer {
-            require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
-        }
-        let rank = buffer.dims.len() + usize::from(pointer);
-        require(access.index.len() == rank, || format!("the rank of {name}"))?;
-        for index in &access.index {
-            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
-        }
-        require(matches!(access.lanes, 1 | 4), || format!("an access of {} lanes", access.lanes))?;
-        if let (4, Some(dims)) = (access.lanes, buffer.physical_dims()) {
-            let last = dims.last().map_or(Ok(0), |d| constant(self.k, d, name))?;
-            require(last.is_multiple_of(4), || format!("rows of {name} hold {last} elements"))?;
-        }
-        Ok(access.ty())
-    }
-
-    /// The type of an expression whose parts fit together.
-    fn ty(&self, expr: &Expr) -> Checked<Ty> {
-        match expr {
-            Expr::I32(_) | Expr::U64(_) | Expr::F32(_) | Expr::Special(_) => {}
-            Expr::Const(c) => {
-                let known = self.k.consts.get(c.id).is_some_and(|d| d.ty == c.ty);
-                require(known, || "an unknown constant".into())?;
-            }
-            Expr::Param(p) => {
-                let known =
-                    self.k.params.get(p.param).is_some_and(
-                        |d| matches!(d.kind, ParamKind::Scalar { ty, .. } if ty == p.ty),
-                    );
-                require(known, || "an unknown parameter".into())?;
-            }
-            Expr::Var(v) => require(self.visible.contains(v), || {
-                let name = self.k.vars.get(v.id).map_or("?", |d| &d.name);
-                format!("variable {name} is out of scope")
-            })?,
-            Expr::Unary(op, e) => {
-                let ty = self.ty(e)?;
-                let fits = match op {
-                    UnaryOp::Not => ty == Ty::Bool,
-                    UnaryOp::Neg => matches!(ty, Ty::I32 | Ty::F32),
-                };
-                require(fits, || format!("{op:?} of {ty:?}"))?;
-            }
-            Expr::Binary(op, a, b) => {
-                use BinaryOp::{Add, And, BitAnd, Div, Mul, Or, Rem, Shl, Shr, Sub, Xor};
-                let (a, b) = (self.ty(a)?, self.ty(b)?);
-                let fits = match op {
-                    And | Or => a == Ty::Bool,
-                    Rem | Xor | BitAnd | Shl | Shr => a.is_integer(),
-                    Add | Sub | Mul | Div => a.is_integer() || a == Ty::F32,
-                    _ => a.is_integer() || a == Ty::F32,
-                };
-                require(fits && a == b, || format!("{op:?} of {a:?} and {b:?}"))?;
-            }
-            Expr::Select(c, a, b) => {
-                let (c, a, b) = (self.ty(c)?, self.ty(a)?, self.ty(b)?);
-                require(c == Ty::Bool && a == b, || format!("select of {a:?} and {b:?}"))?;
-            }
-            Expr::Cast(ty, e) => {
-                let from = self.ty(e)?;
-                require(from.is_integer() && ty.is_integer(), || format!("cast {from:?} {ty:?}"))?;
-            }
-            Expr::Load(access) => return self.access(access),
-            Expr::Call(f, args) => {
-                let row = f.row();
-                let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
-                let callable = !matches!(row.semantics, Semantics::Copy);
-                require(callable && tys == row.operands, || format!("{} of {tys:?}", row.cuda))?;
-            }
-            Expr::Pack(parts) => {
-                for part in parts.iter() {
-                    require(self.ty(part)? == Ty::F32, || "a part of a vector".into())?;
-                }
-            }
-            Expr::Lane(e, lane) => {
-                require(self.ty(e)? == Ty::F32x4 && *lane < 4, || "a lane of a vector".into())?;
-            }
-        }
-        Ok(expr.ty())
-    }
-}
-
-/// Whether a name can stand for a kernel, a parameter or a variable in CUDA C.
-pub fn is_identifier(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') && !is_reserved(name)
-}
-
-/// Whether CUDA C++ gives the name a meaning of its own.
-pub fn is_reserved(name: &str) -> bool {
-    const KEYWORDS: &[&str] = &[
-        "alignas",
-        "alignof",
-        "and",
-        "and_eq",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "char8_t",
-        "class",
-        "co_await",
-        "co_return",
-        "co_yield",
-        "compl",
-        "concept",
-        "const",
-        "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "not_eq",
-        "nullptr",
-        "operator",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "requires",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "xor_eq",
-        // CUDA's own names, and functions that the text calls.
-        "blockDim",
-        "blockIdx",
-        "gridDim",
-        "threadIdx",
-        "warpSize",
-        "size_t",
-        "float2",
-        "float3",
-        "float4",
-        "dim3",
-        "main",
-        "fmaf",
-        "fmaxf",
-        "fminf",
-        "make_float4",
-        "load4",
-        "store4",
-        "min",
-        "shared_memory",
-        "maximum",
-        "minimum",
-        "copy_async_4",
-        "copy_async_16",
-        "copy_async_4_or_zero",
-        "copy_async_16_or_zero",
-        "copy_async_4_if",
-        "copy_async_16_if",
-        "copy_commit",
-        "copy_wait",
-    ];
-    KEYWORDS.contains(&name) || name.starts_with("__")
-}
-
-impl Kernel {
-    /// The intrinsics that the kernel uses, sorted.
-    pub fn intrinsics(&self) -> Vec<super::Intrinsic> {
-        use super::Intrinsic as I;
-        let mut found = std::collections::BTreeSet::new();
-        let mut stmts: Vec<&Stmt> = self.body.iter().collect();
-        while let Some(stmt) = stmts.pop() {
-            stmt.visit_exprs(&mut |e| {
-                if let Expr::Call(f, _) = e {
-                    found.insert(*f);
-                }
-            });
-            match stmt {
-                Stmt::If { then, otherwise, .. } => stmts.extend(then.iter().chain(otherwise)),
-                Stmt::For(l) => stmts.extend(&l.body),
-                Stmt::CopyAsync { target, guard, .. } => {
-                    _ = found.insert(match (target.lanes, guard) {
-                        (4, None) => I::CopyAsync16,
-                        (4, Some(Guard { or_zero: true, .. })) => I::CopyAsync16Guarded,
-                        (4, Some(_)) => I::CopyAsync16If,
-                        (_, None) => I::CopyAsync4,
-                        (_, Some(Guard { or_zero: true, .. })) => I::CopyAsync4Guarded,
-                        (_, Some(_)) => I::CopyAsync4If,
-                    })
-                }
-                Stmt::CopyCommit => _ = found.insert(I::CopyCommit),
-                Stmt::CopyWait { .. } => _ = found.insert(I::CopyWait),
-                _ => {}
-            }
-        }
-        found.into_iter().collect()
-    }
-}
-
-impl Stmt {
-    /// Visits the expressions of this statement itself, not those of the blocks inside it.
-    pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
-        let index = |a: &'a Access, f: &mut dyn FnMut(&'a Expr)| {
-            a.index.iter().for_each(|e| e.visit(&mut |e| f(e)));
-        };
-        match self {
-            Stmt::Let { value, .. } | Stmt::Mut { value, .. } | Stmt::Assign { value, .. } => {
-                value.visit(f);
-            }
-            Stmt::Store { target, value } => {
-                index(target, f);
-                value.visit(f);
-            }
-            Stmt::If { cond, .. } => cond.visit(f),
-            Stmt::For(l) => {
-                l.from.visit(f);
-                l.test.visit(f);
-                let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
-                by.visit(f);
-            }
-            Stmt::CopyAsync { target, source, guard } => {
-                index(target, f);
-                index(source, f);
-                if let Some(guard) = guard {
-                    guard.cond.visit(f);
-                }
-            }
-            Stmt::Point { pointer, at } => {
-                pointer.index.iter().for_each(|e| e.visit(f));
-                index(at, f);
-            }
-            Stmt::Advance { pointer, by } => {
-                pointer.index.iter().for_each(|e| e.visit(f));
-                by.visit(f);
-            }
-            Stmt::Registers { .. }
-            | Stmt::Barrier(_)
-            | Stmt::CopyCommit
-            | Stmt::CopyWait { .. }
-            | Stmt::Comment(_) => {}
         }
     }
 }
