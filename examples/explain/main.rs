@@ -66,7 +66,7 @@ enum Parsed {
 }
 
 /// Reads a spec. Where the family is not said and the spec is faulty in both, its faults are those
-/// of the family in which it has fewer; a product is known by its tile.
+/// of the family that knows more of its keys; of a product if both know as many.
 fn parse(text: &str, family: Option<Family>) -> Result<Parsed, SpecErrors> {
     let reduce = || text.parse().map(Parsed::Reduce);
     let sgemm = || text.parse().map(Parsed::Sgemm);
@@ -75,15 +75,18 @@ fn parse(text: &str, family: Option<Family>) -> Result<Parsed, SpecErrors> {
         Some(Family::Sgemm) => sgemm(),
         None => sgemm().or_else(|of_sgemm| {
             reduce().map_err(|of_reduce| {
-                let (reduce, sgemm) = (of_reduce.iter().count(), of_sgemm.iter().count());
-                if reduce < sgemm || (reduce == sgemm && !text.contains("tile")) {
-                    of_reduce
-                } else {
-                    of_sgemm
-                }
+                let (reduce, sgemm) = (ReduceSpec::keys(), SgemmSpec::keys());
+                if known(text, &reduce) > known(text, &sgemm) { of_reduce } else { of_sgemm }
             })
         }),
     }
+}
+
+/// How many entries of a line have one of these keys.
+fn known(line: &str, keys: &[&str]) -> usize {
+    let entries = line.trim().trim_start_matches('<').trim_end_matches('>').split(',');
+    let key = |entry: &str| entry.split(':').next().unwrap_or("").trim().to_owned();
+    entries.filter(|entry| keys.contains(&key(entry).as_str())).count()
 }
 
 fn explain<S: Spec>(

@@ -7,7 +7,7 @@ use gemm_examples::cli::{Failure, Outcome};
 use gemm_runtime::{ReduceKernel, SgemmKernel};
 use std::io::Write;
 
-/// Prints the source of the stage of that number or name.
+/// Prints the source of the stage of that number or name, or of that snapshot.
 pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let reductions = jobs.reduce.as_ref().map(reduce::stages).unwrap_or_default();
     let products = jobs.sgemm.as_ref().map(sgemm::stages).unwrap_or_default();
@@ -47,5 +47,6 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
 }
 
 fn is<S>(stage: &Stage<S>, wanted: &str) -> bool {
-    stage.name == wanted || wanted.parse() == Ok(stage.index)
+    let of_snapshot = format!("{:02}_{}", stage.index, stage.name);
+    stage.name == wanted || of_snapshot == wanted || wanted.parse() == Ok(stage.index)
 }

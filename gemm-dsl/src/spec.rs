@@ -36,6 +36,9 @@ pub trait Spec:
     /// The name of the macro that takes the spec, without the `!`.
     const MACRO: &'static str;
 
+    /// The keys of the grammar, in the order in which they are printed.
+    fn keys() -> Vec<&'static str>;
+
     /// The kernels and launches that compute it.
     ///
     /// # Errors

@@ -18,7 +18,8 @@ pub fn stages(widths: &[u32]) -> Vec<Stage<SgemmSpec>> {
     all
 }
 
-/// A stage at another block width; `None` where its width is not what it shows.
+/// A stage at another block width; `None` where its width is not what it shows, or where it does not
+/// exist at this one.
 fn sized(stage: &Stage<SgemmSpec>, width: u32) -> Option<Stage<SgemmSpec>> {
     let spec = stage.spec.clone();
     let spec = match stage.name {
@@ -32,6 +33,7 @@ fn sized(stage: &Stage<SgemmSpec>, width: u32) -> Option<Stage<SgemmSpec>> {
         }
         _ => return None,
     };
+    spec.plan().ok()?;
     let mut stage = stage.clone();
     stage.spec = spec;
     Some(stage)

@@ -256,6 +256,10 @@ macro_rules! spec {
         impl $crate::spec::Spec for $spec {
             const MACRO: &'static str = $macro;
 
+            fn keys() -> Vec<&'static str> {
+                <Self as $crate::spec::table::Family>::KEYS.iter().map(|key| key.name).collect()
+            }
+
             fn program(&self) -> Result<$crate::ir::Program, $crate::error::SpecErrors> {
                 $lower(&self.plan()?).map_err(|broken| match &self.name {
                     // What holds under the derived name is broken by the user's.

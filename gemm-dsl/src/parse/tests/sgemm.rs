@@ -300,6 +300,19 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 512x512x64, thread: 8x8",
+        &[
+            (
+                "512x512x64",
+                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 = 131072 for A, 64·512 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            ),
+            (
+                "8x8",
+                "`tile: 512x512x64` with `thread: 8x8` is (512/8) · (512/8) = 64 · 64 = 4096 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+            ),
+        ],
+    ),
+    (
         "tile: 256x256x256, thread: 8x16",
         &[(
             "256x256x256",
@@ -322,10 +335,16 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "tile: 4294967295x4294967295x4294967295",
-        &[(
-            "4294967295x4294967295x4294967295",
-            "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468112 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
-        )],
+        &[
+            (
+                "4294967295x4294967295x4294967295",
+                "`tile: 4294967295x4294967295x4294967295` with `thread: 1x1` is (4294967295/1) · (4294967295/1) = 4294967295 · 4294967295 = 18446744065119617025 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+            ),
+            (
+                "4294967295x4294967295x4294967295",
+                "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468112 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            ),
+        ],
     ),
     (
         "tile: 128x128x64, thread: 8x8, blocks_per_sm: 4",

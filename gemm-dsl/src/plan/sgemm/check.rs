@@ -16,6 +16,8 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     dimensions(spec, faults);
     numbers(spec, faults);
     one_pipeline(spec, faults);
+    // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
+    let mut too_much_shared = None;
     match spec.tile {
         Some(tile) => {
             belongs_to_naive(spec, faults);
@@ -23,12 +25,13 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
             thread_divides(spec, tile, faults);
             warp_divides(spec, tile, faults);
             steps_of_tile(spec, tile, faults);
-            resources::shared_memory(spec, tile, faults);
+            too_much_shared = resources::shared_memory(spec, tile, faults);
         }
         None => belongs_to_tile(spec, faults),
     }
     partials_and_unroll(spec, faults);
-    resources::threads(spec, faults);
+    resources::threads(spec, too_much_shared.is_none(), faults);
+    faults.0.extend(too_much_shared);
     resources::extents(spec, faults);
     if let Some(tile) = spec.tile {
         resources::vectors(spec, tile, faults);

@@ -1,6 +1,7 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
 use super::super::TiledPlan;
+use crate::error::SpecError;
 use crate::error::resources::{self as error, Registers, SharedSum};
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS};
 use crate::plan::Faults;
@@ -39,11 +40,11 @@ fn buffers(spec: &SgemmSpec) -> u32 {
 }
 
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
-pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
     let fits = |sum: &SharedSum| sum.total() <= MAX_SHARED_BYTES.into();
     let sum = shared_sum(spec, tile, buffers(spec));
     if fits(&sum) || !faults.sound(&SHARED_KEYS) {
-        return;
+        return None;
     }
     let bare = spec.clone().pad_a(0).pad_b(0);
     let single = shared_sum(spec, tile, 1);
@@ -64,7 +65,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     };
     let mut keys = vec![guilty];
     keys.extend(SHARED_KEYS.into_iter().filter(|key| *key != guilty));
-    faults.0.push(error::shared_memory(&keys, &sum, &remedy));
+    Some(error::shared_memory(&keys, &sum, &remedy))
 }
 
 /// The resolved geometry, if everything it rests on is sound.
@@ -106,7 +107,8 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
     }
 }
 
-pub(super) fn threads(spec: &SgemmSpec, faults: &mut Faults) {
+/// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
+pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) {
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= SM_BLOCKS, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
@@ -130,6 +132,7 @@ pub(super) fn threads(spec: &SgemmSpec, faults: &mut Faults) {
         });
     }
     if let Some(tile) = spec.tile
+        && shared_fits
         && faults.sound(&["blocks_per_sm"])
         && faults.sound(&SHARED_KEYS)
     {
@@ -137,7 +140,8 @@ pub(super) fn threads(spec: &SgemmSpec, faults: &mut Faults) {
         let most = SM_SHARED_BYTES / (bytes + RESERVED_SHARED_BYTES);
         faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
     }
-    if faults.sound(&["blocks_per_sm", "partials", "thread"]) {
+    // What waits in registers is a share of the tile: of one that is too large anyway, no word.
+    if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
         registers(spec, threads, faults);
     }
 }
