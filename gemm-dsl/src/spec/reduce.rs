@@ -5,7 +5,7 @@ use super::table::{derived_name, spec, words};
 words! {
     /// The operator of a reduction. Its identity stands for a missing element.
     Op {
-        /// `a + b`, identity 0.
+        /// `a + b`, identity −0: the only value that changes no other, −0 included.
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
