@@ -67,17 +67,7 @@ impl KernelBuilder {
         value: impl Into<Expr>,
         meaning: impl Into<String>,
     ) -> Const {
-        self.constant_of(Ty::I32, name, value, meaning)
-    }
-
-    /// Declares a named constant of any type.
-    pub fn constant_of(
-        &mut self,
-        ty: Ty,
-        name: &str,
-        value: impl Into<Expr>,
-        meaning: impl Into<String>,
-    ) -> Const {
+        let ty = Ty::I32;
         let (name, value, meaning) = (name.to_owned(), value.into(), meaning.into());
         let decl = ConstDecl { name, ty, value, meaning };
         // Two builders may name the same constant.
@@ -230,11 +220,6 @@ impl KernelBuilder {
         let var = self.var(name, value.ty());
         self.push(Stmt::Let { var, value });
         var
-    }
-
-    /// Declares an immutable variable of a given type, widening the value to it.
-    pub fn let_wide(&mut self, name: &str, value: impl Into<Expr>) -> Var {
-        self.let_(name, value.into().wide())
     }
 
     /// Declares a mutable variable.

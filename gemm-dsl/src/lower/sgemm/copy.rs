@@ -30,6 +30,16 @@ pub(super) enum Side {
     B,
 }
 
+impl Side {
+    /// The name of the operand.
+    fn letter(self) -> &'static str {
+        match self {
+            Side::A => "A",
+            Side::B => "B",
+        }
+    }
+}
+
 /// A thread's share in copying one operand's tile.
 #[derive(Clone, Debug)]
 pub(super) struct TileCopy {
@@ -117,12 +127,12 @@ struct Declare<'p> {
 
 impl Declare<'_> {
     fn name(&self, suffix: &str) -> String {
-        let side = if self.side == Side::A { "A" } else { "B" };
+        let side = self.side.letter();
         format!("{side}_{suffix}")
     }
 
     fn units(&self) -> String {
-        let operand = if self.side == Side::A { "A" } else { "B" };
+        let operand = self.side.letter();
         let unit = if self.width == 4 { "vectors" } else { "elements" };
         format!("{unit} of a tile of {operand}")
     }
@@ -157,7 +167,7 @@ impl Declare<'_> {
         let whole_rows =
             threads.is_multiple_of(per_row) && self.rows.1.is_multiple_of(threads / per_row);
         if whole_rows {
-            let operand = if self.side == Side::A { "A" } else { "B" };
+            let operand = self.side.letter();
             let what = format!("rows of a tile of {operand} that the block copies at once");
             let step = k.constant(&self.name("STEP"), self.threads / per_row_text.clone(), what);
             let count = k.constant(&self.name("COPIES"), self.rows.0 / step, meaning);

@@ -1,5 +1,6 @@
 //! The innermost loops: fragments from shared memory to registers, and their outer product.
 
+use super::copy::Side;
 use super::tile::{Axis, Tiled};
 use crate::ir::{Access, BufferId, Const, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
 use crate::spec::Order;
@@ -107,13 +108,6 @@ impl Fragment {
             }
         }
     }
-}
-
-/// Which operand a fragment comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    A,
-    B,
 }
 
 /// Multiplies the tile in buffer `slot` into the sums.

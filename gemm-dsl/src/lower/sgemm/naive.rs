@@ -1,7 +1,9 @@
 //! Kernels that stage nothing: every thread reads its operands from global memory.
 
 use super::{Problem, schedule};
-use crate::ir::{Access, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var};
+use crate::ir::{
+    Access, Const, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
+};
 use crate::plan::{NaivePlan, SgemmPlan};
 use crate::spec::Lanes;
 
@@ -98,17 +100,7 @@ fn dot_product(
     if partials == 1 {
         let acc = k.mut_("acc", 0.0);
         let add = |k: &mut KernelBuilder, at: Expr| k.assign(acc, product(at, acc.into()));
-        let step = Step::Add(unroll.into());
-        k.loop_(
-            "k",
-            0,
-            |i| Expr::from(i).lt(whole),
-            step,
-            Unroll::Auto,
-            |k, i| {
-                k.unrolled("u", unroll, |k, u| add(k, i + u));
-            },
-        );
+        in_groups(k, whole.into(), unroll, |k, at, _| add(k, at));
         k.comment("What is left of K.");
         let step = Step::Add(1.into());
         k.loop_(
@@ -127,20 +119,10 @@ fn dot_product(
     let count = k.constant("PARTIALS", partials, "independent partial sums of an output");
     let acc = k.zeroed_registers("acc", [count.into()], "");
     let at = |p: Expr| Access::new(acc, [p]);
-    let step = Step::Add(unroll.into());
-    k.loop_(
-        "k",
-        0,
-        |i| Expr::from(i).lt(whole),
-        step,
-        Unroll::Auto,
-        |k, i| {
-            k.unrolled("u", unroll, |k, u| {
-                let p = u % count;
-                k.store(at(p.clone()), product(i + u, at(p).load()));
-            });
-        },
-    );
+    in_groups(k, whole.into(), unroll, |k, i, u| {
+        let p = u % count;
+        k.store(at(p.clone()), product(i, at(p).load()));
+    });
     k.comment("What is left of K.");
     k.unrolled("u", unroll, |k, u| {
         let p = u % count;
@@ -149,4 +131,18 @@ fn dot_product(
         });
     });
     (1..partials).fold(at(0.into()).load(), |sum, p| sum + at(p.into()).load())
+}
+
+/// The steps below `whole`, a group of `unroll` at a time; the body gets the k and its place in the
+/// group.
+fn in_groups(
+    k: &mut KernelBuilder,
+    whole: Expr,
+    unroll: Const,
+    body: impl FnOnce(&mut KernelBuilder, Expr, Var),
+) {
+    let test = |i: Var| Expr::from(i).lt(whole);
+    k.loop_("k", 0, test, Step::Add(unroll.into()), Unroll::Auto, |k, i| {
+        k.unrolled("u", unroll, |k, u| body(k, i + u, u));
+    });
 }
