@@ -44,9 +44,9 @@ pub struct Options {
     /// Print the CUDA C of a stage, by number or name, and run nothing
     #[arg(long, value_name = "STAGE")]
     pub source: Option<String>,
-    /// Draw the result into an .svg or .png file
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    /// Draw the result into .svg or .png files: `--plot a.svg,a.png`
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub plot: Vec<PathBuf>,
     /// The seed of the random operands; a new one without it
     #[arg(long)]
     pub seed: Option<u64>,
@@ -75,7 +75,7 @@ pub struct ReduceJob {
     /// The catalogue's where it is `None`.
     pub block: Option<u32>,
     pub input: ReduceInput,
-    pub plot: Option<PathBuf>,
+    pub plots: Vec<PathBuf>,
 }
 
 /// The array to reduce.
@@ -96,7 +96,7 @@ pub struct SgemmJob {
     /// Widths for the stages that have several; empty for the catalogue's.
     pub blocks: Vec<u32>,
     pub input: SgemmInput,
-    pub plot: Option<PathBuf>,
+    pub plots: Vec<PathBuf>,
 }
 
 /// The matrices to multiply.
@@ -117,7 +117,7 @@ impl Options {
     /// # Errors
     /// [`Failure::Usage`] for options that do not go together.
     pub fn jobs(&self) -> Result<Jobs, Failure> {
-        if let Some(path) = &self.plot {
+        for path in &self.plot {
             plot::check_path(path)?;
         }
         // Without a ladder named, `--n` is a product's where its other extents are given.
@@ -144,11 +144,13 @@ impl Options {
             }
         };
         let both = self.ladder.is_none();
-        let plot =
-            |name| self.plot.as_deref().map(|p| if both { suffixed(p, name) } else { p.into() });
+        let plots = |name| {
+            let own = |path: &PathBuf| if both { suffixed(path, name) } else { path.clone() };
+            self.plot.iter().map(own).collect()
+        };
         Ok(Jobs {
-            reduce: reduce.map(|job| ReduceJob { plot: plot("reduce"), ..job }),
-            sgemm: sgemm.map(|job| SgemmJob { plot: plot("sgemm"), ..job }),
+            reduce: reduce.map(|job| ReduceJob { plots: plots("reduce"), ..job }),
+            sgemm: sgemm.map(|job| SgemmJob { plots: plots("sgemm"), ..job }),
         })
     }
 
@@ -164,7 +166,7 @@ impl Options {
             (_, Some(n)) => ReduceInput::Random(n),
             (_, None) => ReduceInput::Default,
         };
-        Ok(ReduceJob { op: self.op.unwrap_or_default(), block, input, plot: None })
+        Ok(ReduceJob { op: self.op.unwrap_or_default(), block, input, plots: Vec::new() })
     }
 
     fn sgemm_job(&self, named: bool) -> Result<SgemmJob, Failure> {
@@ -174,6 +176,9 @@ impl Options {
         } else {
             extents[0].or(extents[2]).is_some()
         };
+        if named && !self.input.is_empty() && (any || !self.size.is_empty()) {
+            return usage("--input and a size: the files say how large they are");
+        }
         let sizes = match extents {
             _ if !self.size.is_empty() && named && any => {
                 return usage("--size and --n: give one of them");
@@ -193,7 +198,7 @@ impl Options {
             _ => SgemmInput::Random(sizes),
         };
         let blocks = if named { self.block.clone() } else { Vec::new() };
-        Ok(SgemmJob { blocks, input, plot: None })
+        Ok(SgemmJob { blocks, input, plots: Vec::new() })
     }
 }
 
@@ -257,11 +262,11 @@ mod tests {
 
     #[test]
     fn without_a_ladder_n_goes_with_its_companions() {
-        let reductions = jobs("--n 100 --block 64 --op max --plot a/p.svg").expect("sound");
+        let reductions = jobs("--n 100 --block 64 --op max --plot p.svg,p.png").expect("sound");
         let job = reductions.reduce.expect("a reduction");
         assert!(matches!(job.input, ReduceInput::Random(100)));
         assert_eq!((job.block, job.op), (Some(64), Op::Max));
-        assert_eq!(job.plot.as_deref(), Some(Path::new("a/p-reduce.svg")));
+        assert_eq!(job.plots, [Path::new("p-reduce.svg"), Path::new("p-reduce.png")]);
         assert!(matches!(reductions.sgemm.map(|j| j.input), Some(SgemmInput::Default)));
 
         let products = jobs("--m 1 --n 2 --k 3").expect("sound");
@@ -287,9 +292,12 @@ mod tests {
         assert!(error("sgemm --m 3").contains("all of"));
         assert!(error("sgemm --input a.npy").contains("two files"));
         assert!(error("sgemm --size 8 --input a.npy b.npy").contains("how large"));
+        assert!(error("sgemm --m 3 --input a.npy b.npy").contains("how large"));
+        assert!(error("--m 1 --n 2 --k 3 --input a.npy b.npy").contains("how large"));
         assert!(error("reduce --n 8 --input a.npy").contains("how long"));
         assert!(error("reduce --block 64,128").contains("one --block"));
-        assert!(error("reduce --plot p.pdf").contains(".svg or .png"));
+        assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
+        assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
         assert!(error("reduce --op mean").contains("`mean`"));
     }
 }

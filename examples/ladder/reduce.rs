@@ -103,7 +103,7 @@ pub fn run(
             output.say(&format!("reading alone: {:.0} GB/s", bench.read_rate))?;
         }
     }
-    if let Some(path) = &job.plot {
+    for path in &job.plots {
         plot::save(&table::picture(&rows, n, &name, bench.as_ref()), path)?;
     }
     let right = rows.iter().all(|(_, ran)| ran.ok(|done| done.verdict.ok) != Some(false));

@@ -82,7 +82,7 @@ pub fn run(
     if let Some(bench) = &bench {
         output.say(&format!("multiply-adds alone: {:.0} GFLOP/s", bench.fma_rate))?;
     }
-    if let Some(path) = &job.plot {
+    for path in &job.plots {
         table::save_picture(&rungs, &name, bench.is_some(), path)?;
     }
     let mut all = rungs.iter().flat_map(|rung| &rung.rows);

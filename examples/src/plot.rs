@@ -23,6 +23,14 @@ pub enum PlotError {
         /// The name.
         path: String,
     },
+    /// There is no directory to write the file into.
+    #[error("--plot {path}: there is no directory {directory}")]
+    Directory {
+        /// The file.
+        path: String,
+        /// Where it should lie.
+        directory: String,
+    },
     /// Drawing or writing failed.
     #[error("cannot draw {path}: {reason}")]
     Draw {
@@ -67,12 +75,22 @@ fn format(path: &Path) -> Result<Format, PlotError> {
     }
 }
 
-/// Whether [`save`] knows the format that the file's name asks for.
+/// Whether [`save`] knows the format that the file's name asks for and finds its directory: to be
+/// asked before the measurement that a failure would lose.
 ///
 /// # Errors
-/// [`PlotError::Format`].
+/// [`PlotError::Format`] and [`PlotError::Directory`].
 pub fn check_path(path: &Path) -> Result<(), PlotError> {
-    format(path).map(drop)
+    format(path)?;
+    match path.parent() {
+        Some(directory) if directory != Path::new("") && !directory.is_dir() => {
+            Err(PlotError::Directory {
+                path: path.display().to_string(),
+                directory: directory.display().to_string(),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Draws a picture into a file, in the format of its name.
@@ -137,7 +155,11 @@ mod tests {
 
     #[test]
     fn the_name_says_the_format() {
-        assert!(check_path(Path::new("a/b.svg")).is_ok());
+        assert!(check_path(Path::new("b.svg")).is_ok());
+        let directory = tempfile::tempdir().expect("a directory");
+        assert!(check_path(&directory.path().join("b.svg")).is_ok());
+        let lost = check_path(&directory.path().join("a/b.svg")).expect_err("no directory");
+        assert!(lost.to_string().contains("there is no directory"));
         assert!(check_path(Path::new("b.PNG")).is_ok());
         for path in ["plot.pdf", "plot", ""] {
             let error = check_path(Path::new(path)).expect_err("no known format");

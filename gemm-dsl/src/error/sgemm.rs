@@ -121,32 +121,39 @@ fn remainders(axes: [(&str, u32, u32); 2]) -> String {
     parts.join(", ")
 }
 
-pub(crate) fn warp_lanes(warp: Rect, thread: Rect) -> SpecError {
+pub(crate) fn warp_lanes(warp: Rect, thread: Rect, tile: Option<Tile>) -> SpecError {
     let (m, n) = (warp.m / thread.m, warp.n / thread.n);
     let lanes = u64::from(m) * u64::from(n);
+    let remedy = match warp_tile(thread, tile) {
+        Some((m, n)) => format!("make the warp tile 32 thread tiles, such as `warp: {m}x{n}`"),
+        None => "no 32 such thread tiles make up a divisor of the block tile; leave the warp tile \
+                 out, or change `thread`"
+            .to_owned(),
+    };
     SpecError::at_value(
         &["warp", "thread"],
         format!(
             "`warp: {warp}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {m} · {n} = {lanes} \
-             lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: {}`",
-            warp.m,
-            thread.m,
-            warp.n,
-            thread.n,
-            Product(thread.m, 8, thread.n, 4),
+             lanes, and a warp has 32; {remedy}",
+            warp.m, thread.m, warp.n, thread.n,
         ),
     )
 }
 
-/// `a·b x c·d`, without overflow.
-struct Product(u32, u32, u32, u32);
-
-impl std::fmt::Display for Product {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(a, b, c, d) = self.to_owned();
-        let (m, n) = (u64::from(*a) * u64::from(*b), u64::from(*c) * u64::from(*d));
-        write!(f, "{m}x{n}")
-    }
+/// The warp tile nearest to a square of 32 thread tiles, if one divides the block tile.
+fn warp_tile(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
+    let size = |rows: u32, cols: u32| {
+        (u64::from(thread.m) * u64::from(rows), u64::from(thread.n) * u64::from(cols))
+    };
+    let divides = |&(m, n): &(u64, u64)| {
+        tile.is_none_or(|tile| {
+            u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
+        })
+    };
+    [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32)]
+        .map(|(rows, cols)| size(rows, cols))
+        .into_iter()
+        .find(divides)
 }
 
 pub(crate) fn split_thread(thread: Rect) -> SpecError {

@@ -202,6 +202,20 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 16x64x8, thread: 4x4, warp: 16x16",
+        &[(
+            "16x16",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 16x32`",
+        )],
+    ),
+    (
+        "tile: 48x48x8, thread: 4x4, warp: 16x16",
+        &[(
+            "16x16",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; no 32 such thread tiles make up a divisor of the block tile; leave the warp tile out, or change `thread`",
+        )],
+    ),
+    (
         "tile: 32x32x6, float4",
         &[(
             "32x32x6",

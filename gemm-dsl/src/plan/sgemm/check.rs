@@ -154,12 +154,13 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !faults.sound(&["warp"]) {
         return;
     }
+    let sound_tile = faults.sound(&["tile"]).then_some(tile);
     if thread.area() > 0 && faults.sound(&["thread"]) {
         if !warp.m.is_multiple_of(thread.m) || !warp.n.is_multiple_of(thread.n) {
             faults.0.push(error::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
-            faults.require(lanes == 32, || error::warp_lanes(warp, thread));
+            faults.require(lanes == 32, || error::warp_lanes(warp, thread, sound_tile));
         }
     }
     if faults.sound(&["tile", "warp"]) {
