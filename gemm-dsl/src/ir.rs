@@ -271,6 +271,9 @@ pub enum Stmt {
         /// The number of groups that may still be in flight.
         pending: u32,
     },
+    /// A promise to the compiler that the condition holds, without memory accesses in it. It changes
+    /// no result and counts as no instruction; where it does not hold, the kernel is at fault.
+    Assume(Expr),
     /// A line of commentary, without the comment marks.
     Comment(String),
 }

@@ -93,14 +93,14 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.map(Map::Split));
     // The registers in which the next tile waits would leave room for one block where there were
-    // two: the second is asked for, as every step before had it without asking.
-    let buffered =
-        ladder.step(&split, 17, "double_buffer", |s| s.double_buffer(true).blocks_per_sm(2));
-    // Two blocks leave a thread 128 registers; in this order these three fit in them everywhere.
-    let column = |s: SgemmSpec| s.order(Order::Column);
-    ladder.step(&buffered, 18, "guarded_scalar", |s| column(s.float4(false)));
-    ladder.step(&buffered, 19, "pitched", |s| column(s.pitched(true)));
-    ladder.step(&buffered, 20, "warp_tile", |s| column(s.warp(Rect::new(64, 32))));
+    // two: the second is asked for, as every step before had it without asking. Two blocks leave a
+    // thread 128 registers; in this order this stage and those built on it fit in them everywhere.
+    let buffered = ladder.step(&split, 17, "double_buffer", |s| {
+        s.double_buffer(true).blocks_per_sm(2).order(Order::Column)
+    });
+    ladder.step(&buffered, 18, "guarded_scalar", |s| s.float4(false));
+    ladder.step(&buffered, 19, "pitched", |s| s.pitched(true));
+    ladder.step(&buffered, 20, "warp_tile", |s| s.warp(Rect::new(64, 32)));
 
     ladder.start(21, "async_pipeline", |s| {
         s.tile(Tile::new(128, 128, 16))

@@ -40,7 +40,8 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::Point { .. }
         | Stmt::Advance { .. }
         | Stmt::CopyCommit
-        | Stmt::CopyWait { .. } => {
+        | Stmt::CopyWait { .. }
+        | Stmt::Assume(_) => {
             let line = simple(k, stmt);
             out.line(line);
         }
@@ -83,6 +84,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
         Stmt::CopyCommit => "copy_commit();".into(),
         Stmt::CopyWait { pending } => format!("copy_wait<{pending}>();"),
+        Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
         Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => String::new(),
     }
 }

@@ -300,6 +300,12 @@ impl Check<'_> {
                     None => Ok(()),
                 }
             }
+            Stmt::Assume(cond) => {
+                require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
+                let mut reads = false;
+                cond.visit(&mut |e| reads |= matches!(e, Expr::Load(_)));
+                require(!reads, || "an assumption about memory".into())
+            }
             Stmt::Barrier(_) | Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => {
                 Ok(())
             }

@@ -67,7 +67,7 @@ impl Stmt {
                 index(target, f);
                 value.visit(f);
             }
-            Stmt::If { cond, .. } => cond.visit(f),
+            Stmt::If { cond, .. } | Stmt::Assume(cond) => cond.visit(f),
             Stmt::For(l) => {
                 l.from.visit(f);
                 l.test.visit(f);

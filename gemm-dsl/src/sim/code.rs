@@ -212,6 +212,8 @@ pub(super) enum Op {
     Copy(Box<Copy>),
     Commit,
     Wait(u32),
+    /// Faults where the condition does not hold.
+    Assume(Pred),
 }
 
 /// An instruction with what it is charged and where it comes from.

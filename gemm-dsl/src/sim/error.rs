@@ -274,6 +274,9 @@ pub enum FaultKind {
         /// The operands.
         operands: [i128; 2],
     },
+    /// What the compiler was told does not hold.
+    #[error("the assumption does not hold")]
+    BrokenAssumption,
     /// An integer is divided by zero.
     #[error("division by zero")]
     DivisionByZero,

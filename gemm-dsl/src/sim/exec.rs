@@ -154,6 +154,12 @@ impl Warp {
                         self.mask = frame.after;
                     }
                 }
+                Op::Assume(cond) => {
+                    let broken = mask & !machine.pred(cond, regs, mask)?;
+                    if broken != 0 {
+                        return Err(stop(broken.trailing_zeros(), FaultKind::BrokenAssumption));
+                    }
+                }
                 Op::Barrier(scope) => {
                     let absent = (machine.existing & !mask).count_ones();
                     if absent > 0 {

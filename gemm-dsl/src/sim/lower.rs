@@ -226,6 +226,10 @@ impl<'k> Lowering<'_, 'k> {
                 self.cost.add(Class::Sync);
                 self.emit(Op::Wait(*pending));
             }
+            Stmt::Assume(cond) => {
+                let cond = self.lazily(|l| l.pred(cond)).value;
+                self.emit(Op::Assume(cond));
+            }
             Stmt::Comment(_) => {}
         }
     }

@@ -97,6 +97,7 @@ impl Pass {
                 | Stmt::Advance { .. }
                 | Stmt::CopyCommit
                 | Stmt::CopyWait { .. }
+                | Stmt::Assume(_)
                 | Stmt::Comment(_) => {}
             }
         }

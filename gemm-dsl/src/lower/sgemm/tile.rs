@@ -4,7 +4,9 @@
 use super::copy::Copies;
 use super::schedule::{self, Origin};
 use super::{Problem, epilogue, pipeline};
-use crate::ir::{Access, BufferId, Const, Expr, Geometry, KernelBuilder, Layout, Special, Var};
+use crate::ir::{
+    Access, BufferId, Const, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
+};
 use crate::plan::{Pipeline, SgemmPlan, TiledPlan};
 use crate::spec::Map;
 
@@ -93,6 +95,11 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TiledPlan, probl
     let blocks_per_sm = plan.blocks_per_sm();
     k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
     let tid = k.let_("tid", Special::ThreadX);
+    if t.buffers() > 1 {
+        // It saves the registers that tip some of these kernels over into spilling.
+        k.comment("The compiler cannot tell from an int; quotients are shorter without a sign.");
+        k.push(Stmt::Assume(Expr::from(tid).ge(0)));
+    }
     let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
     let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
     let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::intrinsic::CANONICAL_NAN;
-use crate::ir::{BinaryOp, Extent, Intrinsic, Step, Ty, UnaryOp, Unroll};
+use crate::ir::{BinaryOp, Extent, Intrinsic, Step, Stmt, Ty, UnaryOp, Unroll};
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
 fn compute(input: [u32; 3], value: impl Fn([Expr; 3]) -> Expr) -> u32 {
@@ -33,6 +33,20 @@ fn arithmetic_makes_the_canonical_nan() {
     assert_eq!(compute(nan, neg), CANONICAL_NAN);
     let zero = [0; 3];
     assert_eq!(compute(zero, |[a, b, _]| a / b), CANONICAL_NAN);
+}
+
+#[test]
+fn an_assumption_is_checked_and_costs_nothing() {
+    let assuming = |least: i32| {
+        let mut b = bench(64, 1, [1, 1]);
+        b.k.push(Stmt::Assume(tid().ge(least)));
+        b
+    };
+    let (bare, assumed) = (bench(64, 1, [1, 1]).run(), assuming(0).run());
+    assert_eq!(bare.expect("an empty kernel"), assumed.expect("it holds"));
+    let fault = assuming(40).fault();
+    assert_eq!((fault.kind, fault.thread), (FaultKind::BrokenAssumption, (0, 0)));
+    assert_eq!(fault.statement, "__builtin_assume((int)threadIdx.x >= 40);");
 }
 
 #[test]
