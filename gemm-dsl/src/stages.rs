@@ -116,12 +116,12 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     ladder.start(22, "fastest", |s| {
         s.tile(Tile::new(128, 256, 16))
             .thread(Rect::new(8, 16))
-            .warp(Rect::new(64, 64))
+            .warp(Rect::new(32, 128))
             .float4(true)
             .map(Map::Split)
             .transpose(true)
             .pad_a(4)
-            .stages(4)
+            .stages(5)
             .spread(10)
             .raster(8)
             .order(Order::ColumnSerpentine)
@@ -208,7 +208,7 @@ mod tests {
             (256, 16 * kib),
             (256, 16 * kib),
             (256, 4 * 4 * 16 * (132 + 128)),
-            (256, 4 * 4 * 16 * (132 + 256)),
+            (256, 4 * 5 * 16 * (132 + 256)),
         ];
         assert_eq!(geometry, expected);
     }
@@ -227,9 +227,9 @@ mod tests {
         assert!(tiled.b_global_vector() && tiled.b_shared_store_vector());
         assert!(tiled.a_frag_vector() && tiled.b_frag_vector() && tiled.c_vector());
         assert_eq!((tiled.a_accesses(), tiled.b_accesses()), (8, 4));
-        assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 4, spread: 10 });
+        assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 5, spread: 10 });
         let warp = tiled.warp().map(|w| (w.lanes_m(), w.lanes_n(), w.warps_m(), w.warps_n()));
-        assert_eq!(warp, Some((8, 4, 2, 4)));
+        assert_eq!(warp, Some((4, 8, 4, 2)));
 
         let scalar = plan.scalar_variant().map(|plan| *plan.shape());
         let Some(Shape::Tiled(scalar)) = scalar else {

@@ -76,7 +76,9 @@ pub struct Counters {
 
     /// Accesses of a warp to shared memory: loads, stores and the writes of copies.
     pub shared_requests: u64,
-    /// Wavefronts of those: for each phase the most distinct words on one bank.
+    /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access has
+    /// one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where all lanes
+    /// read what their neighbour reads, or all what the lane two away in their group of four reads.
     pub shared_wavefronts: u64,
     /// Wavefronts beyond one for each phase.
     pub shared_bank_conflicts: u64,

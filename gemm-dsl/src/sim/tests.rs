@@ -9,6 +9,7 @@ mod launches;
 mod pointers;
 mod races;
 mod values;
+mod wavefronts;
 
 use super::{Buffer, Counters, Fault, FaultKind, SimError, launch};
 use crate::ir::{

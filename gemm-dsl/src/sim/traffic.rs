@@ -9,14 +9,28 @@ use crate::ir::{Scope, Space};
 const SECTOR: u32 = 8;
 /// Banks of shared memory, each a word wide.
 const BANKS: usize = 32;
-/// Lanes of a phase of a 16-byte access, and groups of four banks that it can hit.
-const PHASE: usize = 8;
+/// Groups of four banks, one of which a lane of a 16-byte access reads or writes.
+const QUADS: usize = BANKS / 4;
 
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
     pub(super) counters: Counters,
     block_barriers: u64,
     warp_barriers: u64,
+}
+
+/// The lanes of the phases of a 16-byte access, and of a load whose phases merge in pairs.
+const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
+const HALVES: [u32; 2] = [0xffff, 0xffff_0000];
+
+/// Whether the phases of a 16-byte load merge in pairs: all active lanes read what their neighbour
+/// reads, or all read what the lane two away in their group of four reads. Fitted to the profiler's
+/// counts on an H200, see `tests/wavefronts.txt`; stores never merge.
+fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
+    let alike =
+        |swap: fn(u32) -> u32| groups.iter().all(|&(_, lanes)| swap(lanes) & active & !lanes == 0);
+    alike(|lanes| (lanes & 0x5555_5555) << 1 | lanes >> 1 & 0x5555_5555)
+        || alike(|lanes| (lanes & 0x3333_3333) << 2 | lanes >> 2 & 0x3333_3333)
 }
 
 impl Traffic {
@@ -63,14 +77,15 @@ impl Traffic {
             wavefronts = u64::from(banks.iter().copied().fold(0, u8::max));
             phases = 1;
         } else {
-            let mut banks = [[0u8; PHASE]; WARP / PHASE];
-            for &(word, lanes) in request.groups.as_slice() {
-                let quad = (base + word) as usize / 4 % PHASE;
-                for (phase, banks) in banks.iter_mut().enumerate() {
-                    banks[quad] += u8::from(lanes >> (PHASE * phase) & 0xff != 0);
+            let groups = request.groups.as_slice();
+            let halves = !request.kind.writes() && in_pairs(groups, request.mask);
+            let lanes_of_phases: &[u32] = if halves { &HALVES } else { &QUARTERS };
+            for lanes in lanes_of_phases {
+                let mut banks = [0u8; QUADS];
+                for &(word, of) in groups {
+                    let quad = (base + word) as usize / 4 % QUADS;
+                    banks[quad] += u8::from(of & lanes != 0);
                 }
-            }
-            for banks in banks {
                 let most = banks.iter().copied().fold(0, u8::max);
                 wavefronts += u64::from(most);
                 phases += u64::from(most > 0);

@@ -62,7 +62,10 @@ fn lanes_that_read_one_word_share_it() {
 fn sixteen_byte_reads_take_four_phases() {
     let read = |index, active| wavefronts(&shared_read(1024, index, true, active));
     assert_eq!(read(tid() * 4, 32), (4, 0));
-    assert_eq!(read(0.into(), 32), (4, 0));
+    // What neighbours share, two phases read at once.
+    assert_eq!(read(0.into(), 32), (2, 0));
+    assert_eq!(read(tid() / 2 * 4, 32), (2, 0));
+    assert_eq!(read(tid() % 4 * 4, 32), (4, 0));
     // The eight lanes of a phase on two bank groups, four words each.
     assert_eq!(read(tid() * 16, 32), (16, 12));
     assert_eq!(read(tid() * 8, 32), (8, 4));
