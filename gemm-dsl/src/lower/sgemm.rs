@@ -8,6 +8,7 @@
 //! that all kernels without `partials` give the same bits.
 
 mod copy;
+mod edge;
 mod epilogue;
 mod fragment;
 mod load;
@@ -23,6 +24,7 @@ use crate::ir::{
     Scalar, Source, Ty, VerifiedKernel,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
+use tile::Tiled;
 
 /// The program of a matrix product: one launch.
 ///
@@ -50,7 +52,11 @@ fn kernel(plan: &SgemmPlan, variant: &str) -> Result<VerifiedKernel, IrError> {
     let problem = Problem::declare(&mut k, plan);
     match plan.shape() {
         Shape::Naive(shape) => naive::body(&mut k, plan, shape, &problem),
-        Shape::Tiled(shape) => tile::body(&mut k, plan, shape, &problem),
+        Shape::Tiled(shape) => {
+            let tiled = Tiled::declare(&mut k, plan, shape, &problem);
+            let acc = pipeline::main_loop(&mut k, &tiled);
+            epilogue::store(&mut k, &tiled, &acc);
+        }
     }
     k.finish()
 }

@@ -2,8 +2,6 @@
 //! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
 //! shared memory or through registers, `stream` by asynchronous copies.
 
-use super::Matrix;
-use super::tile::{SharedTile, Tiled};
 use crate::ir::{Const, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::{Pipeline, TiledPlan};
 
@@ -262,29 +260,5 @@ impl TileCopy {
             }
         };
         Place { i, row, col, exists }
-    }
-
-    pub fn shared(&self, tiled: &Tiled<'_>) -> SharedTile {
-        if self.side == Side::A { tiled.a } else { tiled.b }
-    }
-
-    pub fn matrix(&self, tiled: &Tiled<'_>) -> Matrix {
-        if self.side == Side::A { tiled.problem.a } else { tiled.problem.b }
-    }
-
-    /// Where in global memory a place of the tile lies, given the k of the tile. Rows and columns
-    /// outside C are replaced by the last ones inside: what they contribute to is never stored.
-    pub fn clamped(&self, tiled: &Tiled<'_>, row: Expr, col: Expr) -> (Expr, Expr) {
-        let (p, origin) = (tiled.problem, &tiled.origin);
-        let clamp = |at: Expr, last: Expr| {
-            if tiled.plan.guarded() { at.clone().lt(last.clone()).select(at, last) } else { at }
-        };
-        match self.side {
-            Side::A => (clamp(origin.row + row, p.m - 1), col),
-            Side::B => {
-                let last = if self.width == 4 { p.b.stride - 4 } else { p.n - 1 };
-                (row, clamp(origin.col + col, last))
-            }
-        }
     }
 }

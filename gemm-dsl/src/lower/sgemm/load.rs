@@ -2,6 +2,7 @@
 //! first.
 
 use super::copy::{Place, Share, Side, TileCopy};
+use super::edge::clamped;
 use super::tile::Tiled;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder};
 
@@ -65,7 +66,7 @@ impl<'t> Loads<'t> {
             for j in 0..4 {
                 let value = Access::new(registers, [place.i.clone(), j.into()]).load();
                 let col = place.col.clone() + j;
-                k.store(self.copy.shared(self.tiled).at(slot, place.row.clone(), col), value);
+                k.store(self.tiled.shared(self.copy.side).at(slot, place.row.clone(), col), value);
             }
         });
     }
@@ -80,7 +81,7 @@ impl<'t> Loads<'t> {
 
     /// Names the row of A, or the column of B, that a place reads.
     fn name_edge(&self, k: &mut KernelBuilder, place: &Place) -> Expr {
-        let (row, col) = self.copy.clamped(self.tiled, place.row.clone(), place.col.clone());
+        let (row, col) = clamped(self.tiled, self.copy, place.row.clone(), place.col.clone());
         match self.copy.side {
             Side::A => k.let_("a_from", row).into(),
             Side::B => k.let_("b_from", col).into(),
@@ -97,7 +98,7 @@ impl<'t> Loads<'t> {
             Side::A => (edge, k0.clone() + place.col.clone(), place.col.clone()),
             Side::B => (k0.clone() + place.row.clone(), edge, place.row.clone()),
         };
-        let access = self.copy.matrix(self.tiled).at(row, col);
+        let access = self.tiled.matrix(self.copy.side).at(row, col);
         let wide = self.copy.width == 4;
         let value = if wide { access.vector().load() } else { access.load() };
         let Some(limit) = limit else { return value };
@@ -120,7 +121,7 @@ impl<'t> Loads<'t> {
     }
 
     fn store(&self, k: &mut KernelBuilder, slot: &Expr, place: Place, value: Expr) {
-        let shared = self.copy.shared(self.tiled);
+        let shared = self.tiled.shared(self.copy.side);
         if self.copy.width == 1 {
             k.store(shared.at(slot, place.row, place.col), value);
         } else if self.copy.stores_vector {

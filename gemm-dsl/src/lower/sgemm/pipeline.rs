@@ -4,44 +4,13 @@
 //! no multiple of BK it is the first tile that is ragged and filled up with zeros, so that the loop
 //! itself needs no guard along K. A round of the loop multiplies one tile and brings in the next.
 
+use super::edge::{Ragged, edge_comment, width_of_first};
 use super::fragment::{Accumulators, multiply};
 use super::load::Loads;
 use super::ring;
 use super::tile::Tiled;
 use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::Pipeline;
-
-/// Where the ragged tile of K is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ragged {
-    /// There is none: K is a multiple of BK.
-    Nowhere,
-    /// The first tile.
-    First,
-    /// The last tile. Only if it is the last does every other tile of a pitched A start on 16 bytes.
-    Last,
-}
-
-impl Ragged {
-    pub fn of(tiled: &Tiled<'_>) -> Self {
-        match (tiled.plan.guarded(), tiled.plan.pitched() && tiled.t.a_global_vector()) {
-            (false, _) => Ragged::Nowhere,
-            (true, false) => Ragged::First,
-            (true, true) => Ragged::Last,
-        }
-    }
-}
-
-/// The k at which the second tile starts.
-pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
-    if ragged != Ragged::First {
-        return tiled.bk.into();
-    }
-    let depth = Expr::from(tiled.problem.k);
-    let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
-    k.comment("The first tile is narrower where BK does not divide K; zeros fill it up.");
-    k.let_("first", first).into()
-}
 
 /// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
 /// certain.
@@ -71,13 +40,6 @@ pub(super) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulator
         Pipeline::Prefetch => synchronous(k, tiled, Next::Registers),
         Pipeline::DoubleBuffer => synchronous(k, tiled, Next::OtherBuffer),
         Pipeline::Async { stages, spread } => ring::asynchronous(k, tiled, stages, spread),
-    }
-}
-
-/// Says what the copies do at the edge of C.
-pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
-    if tiled.plan.guarded() {
-        k.comment("Past the edge of C its last row or column is read: nothing of it is stored.");
     }
 }
 

@@ -3,8 +3,8 @@
 //! and tells that the buffer to be filled next has been read.
 
 use super::copy::Share;
+use super::edge::{Ragged, edge_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
-use super::pipeline::{Ragged, edge_comment, width_of_first};
 use super::stream::{Stream, When};
 use super::tile::Tiled;
 use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};

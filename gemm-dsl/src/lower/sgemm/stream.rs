@@ -5,6 +5,7 @@
 //! contribute to is never stored, and the main loop needs no guard for them.
 
 use super::copy::{GROUP, Place, Share, Side, TileCopy, Walk};
+use super::edge::clamped;
 use super::tile::Tiled;
 use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt};
 
@@ -40,24 +41,24 @@ impl<'t> Stream<'t> {
             Side::A => ("a_src", "what this thread copies next of A"),
             Side::B => ("b_src", "what this thread copies next of B"),
         };
-        let matrix = copy.matrix(tiled);
+        let matrix = tiled.matrix(copy.side);
         let pointers = k.pointers(name, matrix.buffer, count.map(Expr::from), what);
         let stream = Self { tiled, copy, pointers, count };
         match (&copy.walk, count) {
             (Walk::Rows { row, col, .. }, None) => {
-                let (row, col) = copy.clamped(tiled, (*row).into(), (*col).into());
+                let (row, col) = clamped(tiled, copy, (*row).into(), (*col).into());
                 let pointer = stream.pointer(&Expr::I32(0));
                 k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
             }
             (Walk::Groups { row, col, step, passes }, _) => {
                 k.unrolled("i", *passes, |k, i| {
-                    let (row, col) = copy.clamped(tiled, *row + i * *step, (*col).into());
+                    let (row, col) = clamped(tiled, copy, *row + i * *step, (*col).into());
                     let pointer = stream.pointer(&i.into());
                     k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
                 });
             }
             _ => copy.each(k, &Share::All, |k, place| {
-                let (row, col) = copy.clamped(tiled, place.row, place.col);
+                let (row, col) = clamped(tiled, copy, place.row, place.col);
                 let pointer = stream.pointer(&place.i);
                 k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
             }),
@@ -76,7 +77,7 @@ impl<'t> Stream<'t> {
             // A pitched row of A may end inside a vector: its elements are guarded one by one.
             let (parts, width) = if split { (4, 1) } else { (1, self.copy.width) };
             for lane in 0..parts {
-                let shared = self.copy.shared(self.tiled);
+                let shared = self.tiled.shared(self.copy.side);
                 let target = shared.at(slot, place.row.clone(), place.col.clone() + lane);
                 let source = self.source(&place, lane);
                 let index = match self.copy.side {
@@ -99,7 +100,7 @@ impl<'t> Stream<'t> {
     pub fn advance(&self, k: &mut KernelBuilder, width: &Expr) {
         let by = match self.copy.side {
             Side::A => width.clone(),
-            Side::B => width.clone().wide() * self.copy.matrix(self.tiled).stride,
+            Side::B => width.clone().wide() * self.tiled.matrix(self.copy.side).stride,
         };
         match self.count {
             None => k.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
@@ -118,7 +119,7 @@ impl<'t> Stream<'t> {
     fn source(&self, place: &Place, lane: i32) -> Access {
         let (pointer, offset) = match &self.copy.walk {
             Walk::Rows { step, .. } if self.count.is_none() => {
-                let stride = self.copy.matrix(self.tiled).stride;
+                let stride = self.tiled.matrix(self.copy.side).stride;
                 (None, (place.i.clone() * *step).wide() * stride + lane)
             }
             Walk::Groups { passes, .. } => {

@@ -1,9 +1,9 @@
-//! Kernels that stage block tiles of A and B in shared memory: their constants, the position of a
-//! thread, the shared arrays; then the pipeline and the epilogue.
+//! What all builders of a kernel that stages block tiles of A and B in shared memory know: its
+//! constants, the position of a thread, the shared arrays, the share of a thread in the copies.
 
-use super::copy::Copies;
+use super::copy::{Copies, Side};
 use super::schedule::{self, Origin};
-use super::{Problem, epilogue, pipeline};
+use super::{Matrix, Problem};
 use crate::ir::{
     Access, BufferId, Const, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
 };
@@ -80,32 +80,50 @@ impl SharedTile {
     }
 }
 
-pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TiledPlan, problem: &Problem) {
-    let int = |v: u32| v as i32;
-    let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
-    let bn = k.constant("BN", int(t.bn()), "columns of C of a block");
-    let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
-    let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
-    let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
-    let threads = k.constant("THREADS", bm / tm * (bn / tn), "threads of a block");
-    k.launch_bounds(threads);
-    let (a, b) = shared_tiles(k, t, (bm, bn, bk));
+impl<'p> Tiled<'p> {
+    /// Declares constants, shared arrays and geometry, and finds this thread's place.
+    pub fn declare(
+        k: &mut KernelBuilder,
+        plan: &'p SgemmPlan,
+        t: &'p TiledPlan,
+        problem: &'p Problem,
+    ) -> Self {
+        let int = |v: u32| v as i32;
+        let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
+        let bn = k.constant("BN", int(t.bn()), "columns of C of a block");
+        let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
+        let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
+        let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
+        let threads = k.constant("THREADS", bm / tm * (bn / tn), "threads of a block");
+        k.launch_bounds(threads);
+        let (a, b) = shared_tiles(k, t, (bm, bn, bk));
 
-    let grid = schedule::grid(plan, problem);
-    let blocks_per_sm = plan.blocks_per_sm();
-    k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let tid = k.let_("tid", Special::ThreadX);
-    if t.buffers() > 1 {
-        // It saves the registers that tip some of these kernels over into spilling.
-        k.comment("The compiler cannot tell from an int; quotients are shorter without a sign.");
-        k.push(Stmt::Assume(Expr::from(tid).ge(0)));
+        let grid = schedule::grid(plan, problem);
+        let blocks_per_sm = plan.blocks_per_sm();
+        k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
+        let tid = k.let_("tid", Special::ThreadX);
+        if t.buffers() > 1 {
+            // It saves the registers that tip some of these kernels over into spilling.
+            k.comment(
+                "The compiler cannot tell from an int; quotients are shorter without a sign.",
+            );
+            k.push(Stmt::Assume(Expr::from(tid).ge(0)));
+        }
+        let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
+        let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
+        let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));
+        Self { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b, copies }
     }
-    let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
-    let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
-    let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));
-    let tiled = Tiled { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b, copies };
-    let acc = pipeline::main_loop(k, &tiled);
-    epilogue::store(k, &tiled, &acc);
+
+    /// The shared tile of an operand.
+    pub fn shared(&self, side: Side) -> SharedTile {
+        if side == Side::A { self.a } else { self.b }
+    }
+
+    /// An operand in global memory.
+    pub fn matrix(&self, side: Side) -> Matrix {
+        if side == Side::A { self.problem.a } else { self.problem.b }
+    }
 }
 
 fn shared_tiles(

@@ -1,0 +1,61 @@
+//! What happens where the tiles do not fill the matrices: zeros along K, and along M and N the last
+//! row or column again, whose products are never stored.
+
+use super::copy::{Side, TileCopy};
+use super::tile::Tiled;
+use crate::ir::{Expr, KernelBuilder};
+
+/// Where the ragged tile of K is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ragged {
+    /// There is none: K is a multiple of BK.
+    Nowhere,
+    /// The first tile.
+    First,
+    /// The last tile. Only if it is the last does every other tile of a pitched A start on 16 bytes.
+    Last,
+}
+
+impl Ragged {
+    pub fn of(tiled: &Tiled<'_>) -> Self {
+        match (tiled.plan.guarded(), tiled.plan.pitched() && tiled.t.a_global_vector()) {
+            (false, _) => Ragged::Nowhere,
+            (true, false) => Ragged::First,
+            (true, true) => Ragged::Last,
+        }
+    }
+}
+
+/// The k at which the second tile starts.
+pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
+    if ragged != Ragged::First {
+        return tiled.bk.into();
+    }
+    let depth = Expr::from(tiled.problem.k);
+    let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
+    k.comment("The first tile is narrower where BK does not divide K; zeros fill it up.");
+    k.let_("first", first).into()
+}
+
+/// Says what the copies do at the edge of C.
+pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
+    if tiled.plan.guarded() {
+        k.comment("Past the edge of C its last row or column is read: nothing of it is stored.");
+    }
+}
+
+/// Where in global memory a place of a tile lies, given the k of the tile. Rows and columns outside C
+/// are replaced by the last ones inside: what they contribute to is never stored.
+pub(super) fn clamped(tiled: &Tiled<'_>, copy: &TileCopy, row: Expr, col: Expr) -> (Expr, Expr) {
+    let (p, origin) = (tiled.problem, &tiled.origin);
+    let clamp = |at: Expr, last: Expr| {
+        if tiled.plan.guarded() { at.clone().lt(last.clone()).select(at, last) } else { at }
+    };
+    match copy.side {
+        Side::A => (clamp(origin.row + row, p.m - 1), col),
+        Side::B => {
+            let last = if copy.width == 4 { p.b.stride - 4 } else { p.n - 1 };
+            (row, clamp(origin.col + col, last))
+        }
+    }
+}
