@@ -1,0 +1,84 @@
+//! What a thread loads and folds before the block does.
+
+use super::Reducer;
+use super::operator::{accumulator, combine};
+use crate::ir::{Access, Expr, KernelBuilder, Special, Stmt, Var};
+
+impl Reducer<'_> {
+    /// Each thread's elements, one at a time and a block apart; past the end, the identity.
+    pub(super) fn load_items(&mut self, identity: Var) -> Expr {
+        let items = self.plan.items() as i32;
+        let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
+        let element = |i: Expr| i.clone().lt(n).select(Access::new(input, [i]).load(), identity);
+        let k = &mut self.k;
+        if items == 1 {
+            k.comment("Each thread loads one element; past the end, the identity.");
+            let i = k.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
+            return element(i.into());
+        }
+        let items = k.constant("ITEMS", items, "elements of a thread, a block apart");
+        k.comment(
+            "Each thread folds ITEMS elements, a block apart so that every load of a warp is",
+        );
+        k.comment("coalesced; past the end, the identity.");
+        let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
+        let first = k.let_("first", first);
+        let sum = k.mut_(accumulator(self.plan.op()), identity);
+        let op = self.plan.op();
+        k.unrolled("item", items, |k, item| {
+            let i = k.let_("i", first + item * block);
+            k.assign(sum, combine(op, sum.into(), element(i.into())));
+        });
+        sum.into()
+    }
+
+    /// Each thread's vectors of four, a block of vectors apart. `wide` loads a vector at once.
+    pub(super) fn load_vectors(&mut self, identity: Var, wide: bool) -> Expr {
+        let op = self.plan.op();
+        let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
+        let k = &mut self.k;
+        let items =
+            k.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
+        let tile = k.constant("TILE", block * items * 4, "elements of a block");
+        k.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
+        let begin = k.let_("begin", Expr::from(Special::BlockX).wide() * tile);
+        let first = k.let_("first", begin + tid * 4);
+        let sum = k.mut_(accumulator(op), identity);
+        let fold4 = |parts: [Expr; 4]| {
+            let [x, y, z, w] = parts;
+            combine(op, sum.into(), combine(op, combine(op, x, y), combine(op, z, w)))
+        };
+        let at = |i: Var, lane: i32| Access::new(input, [i + lane]);
+        let whole = k.block(|k| {
+            if wide {
+                k.comment("The whole tile lies inside the array: 16-byte loads without a guard.");
+            } else {
+                k.comment("The whole tile lies inside the array: no guard.");
+            }
+            k.unrolled("item", items, |k, item| {
+                let i = k.let_("i", first + item * (block * 4));
+                if wide {
+                    let v = k.let_("v", at(i, 0).vector().load());
+                    k.assign(sum, fold4([0, 1, 2, 3].map(|l| Expr::from(v).lane(l))));
+                } else {
+                    k.assign(sum, fold4([0, 1, 2, 3].map(|l| at(i, l).load())));
+                }
+            });
+        });
+        let ragged = k.block(|k| {
+            k.comment("The last tile: the same elements in the same order, each behind a guard.");
+            k.unrolled("item", items, |k, item| {
+                let i = k.let_("i", first + item * (block * 4));
+                let part = |(lane, name): (i32, &str), k: &mut KernelBuilder| {
+                    let inside = (i + lane).lt(n);
+                    Expr::from(k.let_(name, inside.select(at(i, lane).load(), identity)))
+                };
+                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")].map(|p| part(p, k));
+                k.assign(sum, fold4(parts));
+            });
+        });
+        let inside = (begin + tile).le(n);
+        k.push(Stmt::If { cond: inside, then: whole, otherwise: ragged });
+        sum.into()
+    }
+}

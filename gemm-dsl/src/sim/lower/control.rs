@@ -1,0 +1,135 @@
+//! Lowering of branches and loops.
+
+use super::super::code::{Op, Scalar};
+use super::super::counters::Class;
+use super::super::uniform;
+use super::Lowering;
+use crate::ir::{Expr, Loop, Step, Stmt, Unroll};
+
+/// The most rounds of a loop that are unrolled.
+const MAX_ROUNDS: usize = 1 << 12;
+/// The most instructions that unrolling one loop may give.
+const MAX_UNROLLED: usize = 1 << 18;
+
+impl<'k> Lowering<'_, 'k> {
+    pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
+        let stmt = self.stmt;
+        if uniform::differs(cond, &self.varying) {
+            let cond = self.pred(cond);
+            self.cost.add(Class::Branch);
+            let entry = self.emit(Op::If(cond, 0));
+            self.block(then);
+            self.stmt = stmt;
+            self.land(entry);
+            let middle = self.emit(Op::Else(0));
+            self.block(otherwise);
+            self.stmt = stmt;
+            self.land(middle);
+            self.emit(Op::End);
+            return;
+        }
+        let cond = self.scalar(cond);
+        if let Scalar::Static(holds) = cond {
+            self.block(if holds != 0 { then } else { otherwise });
+            return;
+        }
+        self.cost.add(Class::Branch);
+        let entry = self.emit(Op::Unless(cond, 0));
+        self.block(then);
+        if otherwise.is_empty() {
+            self.land(entry);
+        } else {
+            self.stmt = stmt;
+            let skip = self.emit(Op::Jump(0));
+            self.land(entry);
+            self.block(otherwise);
+            self.land(skip);
+        }
+    }
+
+    pub(super) fn repeat(&mut self, l: &'k Loop) {
+        if l.unroll == Unroll::Full && self.unrolled(l) {
+            return;
+        }
+        let stmt = self.stmt;
+        let divergent = uniform::differs(&l.test, &self.varying);
+        if divergent {
+            self.emit(Op::Loop);
+        }
+        self.set(l.var, &l.from);
+        let top = self.here();
+        let exit = if divergent {
+            let test = self.pred(&l.test);
+            self.cost.add(Class::Branch);
+            self.emit(Op::Test(test, 0))
+        } else {
+            let test = self.scalar(&l.test);
+            self.cost.add(Class::Branch);
+            self.emit(Op::Unless(test, 0))
+        };
+        self.block(&l.body);
+        self.stmt = stmt;
+        let next = stepped(l);
+        self.set(l.var, &next);
+        self.emit(Op::Jump(top));
+        self.land(exit);
+        if divergent {
+            self.emit(Op::End);
+        }
+    }
+
+    /// Lowers the body once for each round if the rounds are known and not too many.
+    fn unrolled(&mut self, l: &'k Loop) -> bool {
+        let stmt = self.stmt;
+        let before = (self.code.instrs.len(), self.code.costs.len());
+        let Some(rounds) = self.rounds(l) else { return false };
+        for &value in &rounds {
+            self.statics[l.var.id] = Some(value);
+            self.block(&l.body);
+            let grown = self.code.instrs.len() - before.0;
+            if grown.saturating_mul(rounds.len()) > MAX_UNROLLED && grown > MAX_UNROLLED / 64 {
+                self.code.instrs.truncate(before.0);
+                self.code.costs.truncate(before.1);
+                self.statics[l.var.id] = None;
+                self.stmt = stmt;
+                return false;
+            }
+        }
+        self.statics[l.var.id] = None;
+        self.stmt = stmt;
+        true
+    }
+
+    /// The values of the loop variable, if they are all static.
+    fn rounds(&mut self, l: &Loop) -> Option<Vec<i64>> {
+        let mut rounds = Vec::new();
+        let mut value = self.fixed(&l.from);
+        let next = stepped(l);
+        while let Some(v) = value {
+            self.statics[l.var.id] = Some(v);
+            match self.fixed(&l.test) {
+                Some(0) => break,
+                Some(_) if rounds.len() < MAX_ROUNDS => rounds.push(v),
+                _ => {
+                    value = None;
+                    break;
+                }
+            }
+            value = self.fixed(&next);
+        }
+        self.statics[l.var.id] = None;
+        value.map(|_| rounds)
+    }
+}
+
+/// The value of the loop variable in the next round.
+fn stepped(l: &Loop) -> Expr {
+    use crate::ir::BinaryOp::{Add, Div, Mul, Sub};
+    let (op, by) = match &l.step {
+        Step::Add(by) => (Add, by),
+        Step::Sub(by) => (Sub, by),
+        Step::Mul(by) => (Mul, by),
+        Step::Div(by) => (Div, by),
+    };
+    Expr::Binary(op, Box::new(Expr::Var(l.var)), Box::new(by.clone()))
+}
