@@ -94,13 +94,14 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.map(Map::Split));
     // The registers in which the next tile waits would leave room for one block where there were
     // two: the second is asked for, as every step before had it without asking. Two blocks leave a
-    // thread 128 registers; in this order this stage and those built on it fit in them everywhere.
+    // thread 128 registers, and the order decides whether a kernel fits in them everywhere.
     let buffered = ladder.step(&split, 17, "double_buffer", |s| {
-        s.double_buffer(true).blocks_per_sm(2).order(Order::Column)
+        s.double_buffer(true).blocks_per_sm(2).order(Order::RowSerpentine)
     });
     ladder.step(&buffered, 18, "guarded_scalar", |s| s.float4(false));
-    ladder.step(&buffered, 19, "pitched", |s| s.pitched(true));
-    ladder.step(&buffered, 20, "warp_tile", |s| s.warp(Rect::new(64, 32)));
+    let column = |s: SgemmSpec| s.order(Order::Column);
+    ladder.step(&buffered, 19, "pitched", |s| column(s.pitched(true)));
+    ladder.step(&buffered, 20, "warp_tile", |s| column(s.warp(Rect::new(64, 32))));
 
     ladder.start(21, "async_pipeline", |s| {
         s.tile(Tile::new(128, 128, 16))

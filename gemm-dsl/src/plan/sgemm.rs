@@ -168,6 +168,11 @@ impl SgemmPlan {
         }
     }
 
+    /// Whether global memory is accessed 4 bytes at a time though the spec asks for 16.
+    pub fn is_scalar_variant(&self) -> bool {
+        self.spec.float4 && !self.has_global_vectors()
+    }
+
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
     /// accessed 4 bytes at a time. `None` where nothing would change, and where the shape is
     /// promised to be aligned.
