@@ -102,9 +102,14 @@ impl<'p> Tiled<'p> {
         let blocks_per_sm = plan.blocks_per_sm();
         k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
         let tid = k.let_("tid", Special::ThreadX);
-        if plan.is_scalar_variant() && t.pipeline() == Pipeline::DoubleBuffer {
+        let assume = match t.pipeline() {
             // Its many addresses, beside the registers in which the next tile waits, make the
-            // compiler spill. Where it does not, the assumption costs up to a tenth of the speed.
+            // compiler spill. In the variant with vectors the assumption costs a tenth of the speed.
+            Pipeline::DoubleBuffer => plan.is_scalar_variant(),
+            Pipeline::Async { .. } => true,
+            Pipeline::Single | Pipeline::Prefetch => false,
+        };
+        if assume {
             k.comment(
                 "The compiler cannot tell from an int; quotients are shorter without a sign.",
             );
