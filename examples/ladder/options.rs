@@ -4,7 +4,8 @@ use clap::{Parser, ValueEnum};
 use gemm_examples::cli::{DeviceChoice, Failure};
 use gemm_examples::plot;
 use gemm_examples::product::Size;
-use gemm_runtime::spec::Op;
+use gemm_runtime::SgemmSpec;
+use gemm_runtime::spec::{Block, Op};
 use std::path::{Path, PathBuf};
 
 /// Climb the ladders of reductions and matrix products.
@@ -44,8 +45,8 @@ pub struct Options {
     /// Print the CUDA C of a stage, by number or name, and run nothing
     #[arg(long, value_name = "STAGE")]
     pub source: Option<String>,
-    /// Draw the result into .svg or .png files: `--plot a.svg,a.png`
-    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    /// Draw the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
     /// The seed of the random operands; a new one without it
     #[arg(long)]
@@ -117,9 +118,6 @@ impl Options {
     /// # Errors
     /// [`Failure::Usage`] for options that do not go together.
     pub fn jobs(&self) -> Result<Jobs, Failure> {
-        for path in &self.plot {
-            plot::check_path(path)?;
-        }
         // Without a ladder named, `--n` is a product's where its other extents are given.
         let product_extents = self.m.is_some() || self.k.is_some();
         let reduce = match self.ladder {
@@ -148,10 +146,15 @@ impl Options {
             let own = |path: &PathBuf| if both { suffixed(path, name) } else { path.clone() };
             self.plot.iter().map(own).collect()
         };
-        Ok(Jobs {
+        let jobs = Jobs {
             reduce: reduce.map(|job| ReduceJob { plots: plots("reduce"), ..job }),
             sgemm: sgemm.map(|job| SgemmJob { plots: plots("sgemm"), ..job }),
-        })
+        };
+        let of_reduce = jobs.reduce.iter().flat_map(|job| &job.plots);
+        for path in of_reduce.chain(jobs.sgemm.iter().flat_map(|job| &job.plots)) {
+            plot::check_path(path)?;
+        }
+        Ok(jobs)
     }
 
     fn reduce_job(&self, n: Option<usize>) -> Result<ReduceJob, Failure> {
@@ -176,7 +179,8 @@ impl Options {
         } else {
             extents[0].or(extents[2]).is_some()
         };
-        if named && !self.input.is_empty() && (any || !self.size.is_empty()) {
+        let products = named || self.input.len() == 2;
+        if products && !self.input.is_empty() && (any || !self.size.is_empty()) {
             return usage("--input and a size: the files say how large they are");
         }
         let sizes = match extents {
@@ -190,14 +194,14 @@ impl Options {
         };
         let input = match &self.input[..] {
             [_] if named => return usage("a product needs two files: --input a.npy b.npy"),
-            [_, _] if !sizes.is_empty() => {
-                return usage("--input and a size: the files say how large they are");
-            }
             [a, b] => SgemmInput::Files(a.clone(), b.clone()),
             _ if sizes.is_empty() => SgemmInput::Default,
             _ => SgemmInput::Random(sizes),
         };
         let blocks = if named { self.block.clone() } else { Vec::new() };
+        for &width in &blocks {
+            SgemmSpec::default().block(Block::new(width, width)).plan()?;
+        }
         Ok(SgemmJob { blocks, input, plots: Vec::new() })
     }
 }
@@ -294,6 +298,9 @@ mod tests {
         assert!(error("sgemm --size 8 --input a.npy b.npy").contains("how large"));
         assert!(error("sgemm --m 3 --input a.npy b.npy").contains("how large"));
         assert!(error("--m 1 --n 2 --k 3 --input a.npy b.npy").contains("how large"));
+        assert!(error("--input a.npy b.npy --m 5").contains("how large"));
+        assert!(error("sgemm --block 16,48").contains("`block: 48x48` is 48"));
+        assert!(error("sgemm --source 17 --plot p.svg").contains("cannot be used with"));
         assert!(error("reduce --n 8 --input a.npy").contains("how long"));
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));

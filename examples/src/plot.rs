@@ -79,9 +79,13 @@ fn format(path: &Path) -> Result<Format, PlotError> {
 /// asked before the measurement that a failure would lose.
 ///
 /// # Errors
-/// [`PlotError::Format`] and [`PlotError::Directory`].
+/// All of [`PlotError`].
 pub fn check_path(path: &Path) -> Result<(), PlotError> {
     format(path)?;
+    if path.is_dir() {
+        let reason = "it is a directory".to_owned();
+        return Err(PlotError::Draw { path: path.display().to_string(), reason });
+    }
     match path.parent() {
         Some(directory) if directory != Path::new("") && !directory.is_dir() => {
             Err(PlotError::Directory {
@@ -160,6 +164,10 @@ mod tests {
         assert!(check_path(&directory.path().join("b.svg")).is_ok());
         let lost = check_path(&directory.path().join("a/b.svg")).expect_err("no directory");
         assert!(lost.to_string().contains("there is no directory"));
+        let taken = directory.path().join("taken.svg");
+        std::fs::create_dir(&taken).expect("a directory");
+        let taken = check_path(&taken).expect_err("no file");
+        assert!(taken.to_string().contains("it is a directory"));
         assert!(check_path(Path::new("b.PNG")).is_ok());
         for path in ["plot.pdf", "plot", ""] {
             let error = check_path(Path::new(path)).expect_err("no known format");

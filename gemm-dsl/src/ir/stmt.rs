@@ -85,7 +85,7 @@ pub enum Stmt {
         /// The number of groups that may still be in flight.
         pending: u32,
     },
-    /// A promise to the compiler that the condition holds, without memory accesses in it. It changes
+    /// A promise to the compiler that the condition holds, without loads and calls in it. It changes
     /// no result and counts as no instruction; where it does not hold, the kernel is at fault.
     Assume(Expr),
     /// A line of commentary, without the comment marks.

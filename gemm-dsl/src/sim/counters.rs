@@ -78,7 +78,8 @@ pub struct Counters {
     pub shared_requests: u64,
     /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access has
     /// one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where all lanes
-    /// read what their neighbour reads, or all what the lane two away in their group of four reads.
+    /// read what their neighbour reads, or all what the lane two away in their group of four reads, as
+    /// on an H200.
     pub shared_wavefronts: u64,
     /// Wavefronts beyond one for each phase.
     pub shared_bank_conflicts: u64,

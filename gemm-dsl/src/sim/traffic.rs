@@ -11,6 +11,9 @@ const SECTOR: u32 = 8;
 const BANKS: usize = 32;
 /// Groups of four banks, one of which a lane of a 16-byte access reads or writes.
 const QUADS: usize = BANKS / 4;
+/// The lanes of the phases of a 16-byte access, and of a load whose phases merge in pairs.
+const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
+const HALVES: [u32; 2] = [0xffff, 0xffff_0000];
 
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
@@ -18,10 +21,6 @@ pub(super) struct Traffic {
     block_barriers: u64,
     warp_barriers: u64,
 }
-
-/// The lanes of the phases of a 16-byte access, and of a load whose phases merge in pairs.
-const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
-const HALVES: [u32; 2] = [0xffff, 0xffff_0000];
 
 /// Whether the phases of a 16-byte load merge in pairs: all active lanes read what their neighbour
 /// reads, or all read what the lane two away in their group of four reads. Fitted to the profiler's
