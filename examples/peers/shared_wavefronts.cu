@@ -107,6 +107,12 @@ int main()
         }
         pattern(kind, [=](int lane) { return lane % 3 != 0 ? lane / 4 : -1; });
         pattern(kind, [=](int lane) { return lane % 5 != 0 ? lane % 2 : -1; });
+        // Active lanes whose partner is idle.
+        pattern(kind, [=](int lane) { return lane % 2 == 0 ? lane : -1; });
+        pattern(kind, [=](int lane) { return lane % 2 == 0 ? lane / 2 : -1; });
+        pattern(kind, [=](int lane) { return lane % 4 == 0 ? lane / 4 : -1; });
+        pattern(kind, [=](int lane) { return lane % 4 < 2 ? lane / 4 * 2 + lane % 2 : -1; });
+        pattern(kind, [=](int lane) { return lane % 4 == 0 || lane % 4 == 3 ? lane / 2 : -1; });
         // One half of the warp in pairs, the other not; the halves in pairs of another kind.
         pattern(kind, [=](int lane) { return lane < 16 ? lane / 2 : lane; });
         pattern(kind, [=](int lane) { return lane < 16 ? lane : lane / 2; });

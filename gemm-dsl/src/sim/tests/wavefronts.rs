@@ -75,7 +75,7 @@ impl Measured {
 fn shared_memory_charges_what_the_profiler_counted() {
     let measured = measured();
     let countable: Vec<_> = measured.iter().filter(|access| !access.races()).collect();
-    assert_eq!((countable.len(), measured.len()), (192, 292));
+    assert_eq!((countable.len(), measured.len()), (212, 312));
     for access in countable {
         let (with, without) = (access.counters(true), access.counters(false));
         assert_eq!(
