@@ -141,20 +141,18 @@ impl Options {
                 Some(self.sgemm_job(named.is_some())?)
             }
         };
+        Ok(Jobs { reduce, sgemm })
+    }
+
+    /// The files into which a ladder is drawn, each of which can be written.
+    fn plots(&self, ladder: &str) -> Result<Vec<PathBuf>, Failure> {
         let both = self.ladder.is_none();
-        let plots = |name| {
-            let own = |path: &PathBuf| if both { suffixed(path, name) } else { path.clone() };
-            self.plot.iter().map(own).collect()
+        let own = |path: &PathBuf| {
+            let path = if both { suffixed(path, ladder) } else { path.clone() };
+            plot::check_path(&path)?;
+            Ok(path)
         };
-        let jobs = Jobs {
-            reduce: reduce.map(|job| ReduceJob { plots: plots("reduce"), ..job }),
-            sgemm: sgemm.map(|job| SgemmJob { plots: plots("sgemm"), ..job }),
-        };
-        let of_reduce = jobs.reduce.iter().flat_map(|job| &job.plots);
-        for path in of_reduce.chain(jobs.sgemm.iter().flat_map(|job| &job.plots)) {
-            plot::check_path(path)?;
-        }
-        Ok(jobs)
+        self.plot.iter().map(own).collect()
     }
 
     fn reduce_job(&self, n: Option<usize>) -> Result<ReduceJob, Failure> {
@@ -169,7 +167,12 @@ impl Options {
             (_, Some(n)) => ReduceInput::Random(n),
             (_, None) => ReduceInput::Default,
         };
-        Ok(ReduceJob { op: self.op.unwrap_or_default(), block, input, plots: Vec::new() })
+        Ok(ReduceJob {
+            op: self.op.unwrap_or_default(),
+            block,
+            input,
+            plots: self.plots("reduce")?,
+        })
     }
 
     fn sgemm_job(&self, named: bool) -> Result<SgemmJob, Failure> {
@@ -202,7 +205,7 @@ impl Options {
         for &width in &blocks {
             SgemmSpec::default().block(Block::new(width, width)).plan()?;
         }
-        Ok(SgemmJob { blocks, input, plots: Vec::new() })
+        Ok(SgemmJob { blocks, input, plots: self.plots("sgemm")? })
     }
 }
 

@@ -142,18 +142,13 @@ pub(crate) fn warp_lanes(warp: Rect, thread: Rect, tile: Option<Tile>) -> SpecEr
 
 /// The warp tile nearest to a square of 32 thread tiles, if one divides the block tile.
 fn warp_tile(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
-    let size = |rows: u32, cols: u32| {
-        (u64::from(thread.m) * u64::from(rows), u64::from(thread.n) * u64::from(cols))
-    };
-    let divides = |&(m, n): &(u64, u64)| {
-        tile.is_none_or(|tile| {
-            u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
-        })
+    let divides = |(m, n): (u64, u64), tile: Tile| {
+        u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
     };
     [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32)]
-        .map(|(rows, cols)| size(rows, cols))
+        .map(|(rows, cols)| (u64::from(thread.m) * rows, u64::from(thread.n) * cols))
         .into_iter()
-        .find(divides)
+        .find(|&size| tile.is_none_or(|tile| divides(size, tile)))
 }
 
 pub(crate) fn split_thread(thread: Rect) -> SpecError {

@@ -234,6 +234,12 @@ impl Expr {
         Expr::Lane(Box::new(self), lane)
     }
 
+    /// The smaller one.
+    pub fn min(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        self.clone().lt(other.clone()).select(self, other)
+    }
+
     /// `self / by` rounded up, both non-negative: `(self + by - 1) / by`.
     pub fn div_ceil(self, by: impl Into<Expr>) -> Expr {
         let by = by.into();

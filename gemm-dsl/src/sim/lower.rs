@@ -223,7 +223,10 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Wait(*pending));
             }
             Stmt::Assume(cond) => {
-                let cond = self.lazily(|l| l.pred(cond)).value;
+                let sites = self.code.costs.len();
+                let cond = self.pred(cond);
+                self.code.costs[sites..].fill(Cost::default());
+                self.cost = Cost::default();
                 self.emit(Op::Assume(cond));
             }
             Stmt::Comment(_) => {}

@@ -37,6 +37,27 @@ pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: R
     k.let_("first", first).into()
 }
 
+/// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
+/// certain.
+pub(super) fn bring_in(
+    k: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    ragged: Ragged,
+    k0: &Expr,
+    first: Option<&Expr>,
+    copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
+) {
+    match (ragged, first) {
+        (Ragged::First, Some(width)) => copy(k, Some(width)),
+        (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
+        (Ragged::Last, _) => {
+            let left = Expr::from(tiled.problem.k) - k0.clone();
+            let whole = (k0.clone() + tiled.bk).le(tiled.problem.k);
+            k.if_else(whole, |k| copy(k, None), |k| copy(k, Some(&left)));
+        }
+    }
+}
+
 /// Says what the copies do at the edge of C.
 pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
     if tiled.plan.guarded() {
@@ -48,9 +69,7 @@ pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
 /// are replaced by the last ones inside: what they contribute to is never stored.
 pub(super) fn clamped(tiled: &Tiled<'_>, copy: &TileCopy, row: Expr, col: Expr) -> (Expr, Expr) {
     let (p, origin) = (tiled.problem, &tiled.origin);
-    let clamp = |at: Expr, last: Expr| {
-        if tiled.plan.guarded() { at.clone().lt(last.clone()).select(at, last) } else { at }
-    };
+    let clamp = |at: Expr, last: Expr| if tiled.plan.guarded() { at.min(last) } else { at };
     match copy.side {
         Side::A => (clamp(origin.row + row, p.m - 1), col),
         Side::B => {

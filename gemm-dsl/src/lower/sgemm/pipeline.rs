@@ -4,34 +4,13 @@
 //! no multiple of BK it is the first tile (the last of a pitched A, see `edge`) that is ragged and filled up with zeros, so that the loop
 //! itself needs no guard along K. A round of the loop multiplies one tile and brings in the next.
 
-use super::edge::{Ragged, edge_comment, width_of_first};
+use super::edge::{Ragged, bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, multiply};
 use super::load::Loads;
 use super::ring;
 use super::tile::Tiled;
 use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
 use crate::plan::Pipeline;
-
-/// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
-/// certain.
-fn bring_in(
-    k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
-    ragged: Ragged,
-    k0: &Expr,
-    first: Option<&Expr>,
-    copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
-) {
-    match (ragged, first) {
-        (Ragged::First, Some(width)) => copy(k, Some(width)),
-        (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
-        (Ragged::Last, _) => {
-            let left = Expr::from(tiled.problem.k) - k0.clone();
-            let whole = (k0.clone() + tiled.bk).le(tiled.problem.k);
-            k.if_else(whole, |k| copy(k, None), |k| copy(k, Some(&left)));
-        }
-    }
-}
 
 /// Multiplies all tiles.
 pub(super) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {

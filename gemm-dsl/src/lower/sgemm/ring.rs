@@ -3,7 +3,7 @@
 //! and tells that the buffer to be filled next has been read.
 
 use super::copy::Share;
-use super::edge::{Ragged, edge_comment, width_of_first};
+use super::edge::{Ragged, bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
 use super::stream::{Stream, When};
 use super::tile::Tiled;
@@ -55,29 +55,24 @@ impl Ring<'_> {
         self.b.advance(k, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; it may be the last and ragged.
-    fn start_existing(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, k0: &Expr) {
-        if self.ragged != Ragged::Last {
-            return self.start(k, share, slot, When::Always);
-        }
-        let depth = self.tiled.problem.k;
-        let whole = (k0.clone() + self.tiled.bk).le(depth);
-        k.if_else(
-            whole,
-            |k| self.start(k, share, slot, When::Always),
-            |k| self.start(k, share, slot, When::Below(&(Expr::from(depth) - k0.clone()))),
-        );
+    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first.
+    fn start_existing(
+        &self,
+        k: &mut KernelBuilder,
+        share: &Share,
+        slot: &Expr,
+        k0: &Expr,
+        first: Option<&Expr>,
+    ) {
+        bring_in(k, self.tiled, self.ragged, k0, first, |k, limit| {
+            self.start(k, share, slot, limit.map_or(When::Always, When::Below));
+        });
     }
 
     /// Starts the copies of the first tiles, to all buffers but one.
     fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr) {
         k.comment("Fill all buffers but one.");
-        match self.ragged {
-            Ragged::First => self.start(k, &Share::All, &0.into(), When::Below(first)),
-            Ragged::Nowhere | Ragged::Last => {
-                self.start_existing(k, &Share::All, &0.into(), &0.into());
-            }
-        }
+        self.start_existing(k, &Share::All, &0.into(), &0.into(), Some(first));
         k.push(Stmt::CopyCommit);
         self.advance(k, first);
         if stages == 2 {
@@ -94,7 +89,7 @@ impl Ring<'_> {
             |k, s| {
                 let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
                 k.if_(k0.clone().lt(self.tiled.problem.k), |k| {
-                    self.start_existing(k, &Share::All, &s.into(), &k0);
+                    self.start_existing(k, &Share::All, &s.into(), &k0, None);
                     self.advance(k, &bk.into());
                 });
                 k.push(Stmt::CopyCommit);
@@ -161,7 +156,7 @@ impl Ring<'_> {
         };
         k.if_(mine, |k| {
             if self.ragged == Ragged::Last {
-                k.if_(more, |k| self.start_existing(k, &share, write, &k0));
+                k.if_(more, |k| self.start_existing(k, &share, write, &k0, None));
             } else {
                 self.start(k, &share, write, When::If(&more));
             }

@@ -58,7 +58,7 @@ fn grouped(
     let block = k.let_("block", Special::BlockX);
     let first = k.let_("group_row", block / (raster * tiles_n) * raster);
     let left = tiles_m - first;
-    let rows = k.let_("group_rows", left.clone().lt(raster).select(left, raster));
+    let rows = k.let_("group_rows", left.min(raster));
     let inside = k.let_("in_group", block % (raster * tiles_n));
     let row = k.let_("block_row", (first + inside % rows) * bm);
     let col = k.let_("block_col", inside / rows * bn);

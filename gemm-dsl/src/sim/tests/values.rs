@@ -42,7 +42,8 @@ fn an_assumption_is_checked_and_costs_nothing() {
         b.k.push(Stmt::Assume(cond));
         b
     };
-    let (bare, assumed) = (bench(64, 1, [1, 1]).run(), assuming(tid().ge(0)).run());
+    let holds = tid().ge(0).and((tid() * 2).lt(128));
+    let (bare, assumed) = (bench(64, 1, [1, 1]).run(), assuming(holds).run());
     assert_eq!(bare.expect("an empty kernel"), assumed.expect("it holds"));
     // Only the threads that come there are asked.
     let mut b = bench(64, 1, [1, 1]);
