@@ -71,7 +71,7 @@ fn of_tiled(plan: &TiledPlan) -> Lines {
         ),
     ];
     if plan.tm() * plan.tn() > 1 {
-        lines.push(("outputs of a thread", plan.map().to_string()));
+        lines.push(("outputs of a thread", plan.fragment().to_string()));
     }
     if let Some(warp) = plan.warp() {
         let tile = format!(

@@ -54,7 +54,7 @@ enum Preset {
 const LARGE: &[&str] = &[
     "tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16 | 256x128x8 | 128x128x16 | 128x128x8,
      thread: 8x16 | 16x8 | 8x8, warp: 64x64 | 32x128 | 128x32 | 64x32 | 32x64,
-     float4, map: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
+     float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
      blocks_per_sm: 1 | 2",
@@ -66,7 +66,7 @@ const SMALL: &[&str] = &[
          | 64x128x32 | 64x32x32 | 32x64x32 | 128x128x8 | 128x128x16 | 96x64x16 | 64x96x16,
      thread: 4x4 | 8x4 | 4x8 | 8x8 | 16x4 | 8x16,
      warp: none | 32x32 | 64x32 | 32x64 | 16x32 | 32x16 | 64x16 | 16x64 | 64x64,
-     float4, map: split, transpose, pad_a: none | 4 | 8,
+     float4, fragment: split, transpose, pad_a: none | 4 | 8,
      double_buffer | stages: 2 | 3 | 4 | 5 | 6, spread: none | 2 | 4 | 6 | 8 | 12 | 16,
      raster: none | 8, order: row | column_serpentine | row_serpentine | column,
      blocks_per_sm: 1 | 2 | 3 | 4, none | pitched",

@@ -20,7 +20,7 @@ mod sizes;
 mod table;
 
 pub use reduce::{Op, ReduceSpec, Tree};
-pub use sgemm::{Bounds, Lanes, Map, Order, SgemmSpec};
+pub use sgemm::{Bounds, Fragment, Lanes, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::UnknownWord;
 

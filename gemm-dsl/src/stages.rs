@@ -2,7 +2,7 @@
 //! spec of the stage it builds on plus the fields that change, so each shows one technique and what it
 //! needs to stay in its registers.
 
-use crate::spec::{Block, Lanes, Map, Order, Rect, ReduceSpec, SgemmSpec, Tile, Tree};
+use crate::spec::{Block, Fragment, Lanes, Order, Rect, ReduceSpec, SgemmSpec, Tile, Tree};
 
 /// One step of a ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +74,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let shared = ladder.start(5, "shared_tile", |s| s.tile(Tile::new(32, 32, 32)));
     let wide_k = ladder.step(&shared, 6, "shared_tile_k", |s| s.tile(Tile::new(16, 16, 64)));
     ladder.step(&wide_k, 7, "thread_strided", |s| {
-        s.tile(Tile::new(64, 64, 32)).thread(Rect::new(4, 4)).map(Map::Strided)
+        s.tile(Tile::new(64, 64, 32)).thread(Rect::new(4, 4)).fragment(Fragment::Strided)
     });
     ladder.step(&shared, 8, "private_row", |s| {
-        s.tile(Tile::new(16, 64, 16)).thread(Rect::new(1, 4)).map(Map::Strided)
+        s.tile(Tile::new(16, 64, 16)).thread(Rect::new(1, 4)).fragment(Fragment::Strided)
     });
     ladder.step(&shared, 9, "register_tile_padded", |s| s.thread(Rect::new(8, 8)).pad_a(1));
     ladder.step(&shared, 10, "padded_prefetch", |s| {
@@ -92,7 +92,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
         ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
-    let split = ladder.step(&transpose, 16, "split_fragment", |s| s.map(Map::Split));
+    let split = ladder.step(&transpose, 16, "split_fragment", |s| s.fragment(Fragment::Split));
     // The registers in which the next tile waits would leave room for one block where there were
     // two: the second is asked for, as every step before had it without asking. Two blocks leave a
     // thread 128 registers, and no one order keeps this stage, 19 and 20 within them on sm_80, 90 and 100.
@@ -109,7 +109,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .thread(Rect::new(8, 8))
             .warp(Rect::new(32, 64))
             .float4(true)
-            .map(Map::Split)
+            .fragment(Fragment::Split)
             .transpose(true)
             .pad_a(4)
             .stages(4)
@@ -120,7 +120,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .thread(Rect::new(8, 16))
             .warp(Rect::new(32, 128))
             .float4(true)
-            .map(Map::Split)
+            .fragment(Fragment::Split)
             .transpose(true)
             .pad_a(4)
             .stages(5)

@@ -18,7 +18,7 @@ const REDUCTIONS: &[ReduceKernel] = &[
 const PRODUCTS: [SgemmKernel; 5] = [
     sgemm_kernel!(),
     sgemm_kernel!(block: 8x32, lanes: m, coarsen: 2, unroll: 4, partials: 2),
-    sgemm_kernel!(tile: 64x64x16, thread: 4x4, map: split, float4, transpose, pad_a: 4, pad_b: 4,
+    sgemm_kernel!(tile: 64x64x16, thread: 4x4, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 2, warp: 16x32, raster: 4, order: row_serpentine, blocks_per_sm: 2),
     sgemm_kernel!(tile: 32x32x8, thread: 2x2, prefetch, bounds: aligned, pitched),
     sgemm_kernel!(name: mine),
@@ -45,7 +45,7 @@ fn a_macro_makes_what_the_line_makes_at_run_time() -> Result<(), Error> {
 fn order_defaults_brackets_and_commas_make_no_difference() {
     for same in [
         sgemm_kernel!(double_buffer, thread: 8x8, tile: 128x128x8),
-        sgemm_kernel!(tile: 128x128x8, thread: 8x8, double_buffer, map: blocked, pad_a: 0,),
+        sgemm_kernel!(tile: 128x128x8, thread: 8x8, double_buffer, fragment: blocked, pad_a: 0,),
         sgemm_kernel! { <tile: 128x128x8, thread: 8x8, double_buffer> },
         sgemm_kernel![<tile: 128x128x8, thread: 8x8, double_buffer,>],
         gemm_runtime::sgemm_kernel!(tile:128x128x8,thread:8x8,double_buffer),

@@ -43,9 +43,9 @@ pub(crate) fn float4_width(operand: char, axis: char, tile: Tile, width: u32) ->
 
 pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
     SpecError::at_key(
-        &["float4", "tile", "thread", "map", "transpose", "pad_a", "pad_b", "stages"],
+        &["float4", "tile", "thread", "fragment", "transpose", "pad_a", "pad_b", "stages"],
         format!(
-            "`float4` has nothing to act on: with these paddings, `thread` and `map`, no access \
+            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access \
              of `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
              it out"
         ),

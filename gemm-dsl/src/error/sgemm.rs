@@ -1,7 +1,7 @@
 //! What can be wrong with a matrix product.
 
 use super::SpecError;
-use crate::spec::{Map, Order, Rect, Tile};
+use crate::spec::{Fragment, Order, Rect, Tile};
 
 pub(crate) fn zero_dimension(key: &'static str, size: String) -> SpecError {
     SpecError::at_value(
@@ -35,12 +35,12 @@ pub(crate) fn excludes_tile(key: &'static str, instead: &str) -> SpecError {
     )
 }
 
-pub(crate) fn map_of_one(map: Map) -> SpecError {
+pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
     SpecError::at_key(
-        &["map", "thread"],
+        &["fragment", "thread"],
         format!(
-            "`map: {map}` has nothing to act on: a thread owns one element; give it more, such as \
-             `thread: 4x4`, or leave the map out"
+            "`fragment: {fragment}` has nothing to act on: a thread owns one element; give it more, such as \
+             `thread: 4x4`, or leave it out"
         ),
     )
 }
@@ -153,11 +153,11 @@ fn warp_tile(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
 
 pub(crate) fn split_thread(thread: Rect) -> SpecError {
     SpecError::at_value(
-        &["map", "thread"],
+        &["fragment", "thread"],
         format!(
-            "`map: split` gives a thread vectors of four on both axes, and `thread: {thread}` \
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: {thread}` \
              leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as `thread: 8x8`, or \
-             another map",
+             another one",
             thread.m,
             thread.m % 4,
             thread.n,

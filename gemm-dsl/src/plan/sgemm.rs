@@ -5,14 +5,14 @@
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
 //!   1024), `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
 //!   given, is a free identifier of CUDA C++.
-//! * **Every key acts.** Without `tile` there is no `thread`, `map`, `float4`, `transpose`,
+//! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
 //!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
-//!   it no `block`, `lanes` and `coarsen`. `map` needs a thread with more than one element,
+//!   it no `block`, `lanes` and `coarsen`. `fragment` needs a thread with more than one element,
 //!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
 //!   access that it can widen.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
-//!   is 32 thread tiles. `map: split` needs thread tiles in multiples of 4. `partials` divides
+//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `partials` divides
 //!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow

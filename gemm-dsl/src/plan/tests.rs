@@ -2,7 +2,7 @@
 
 use super::Shape;
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS};
-use crate::spec::{Block, Bounds, Map, Order, Rect, ReduceSpec, SgemmSpec, Tile};
+use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -48,7 +48,7 @@ fn plausible() -> impl Strategy<Value = SgemmSpec> {
         proptest::option::of(select(vec![Rect::new(32, 16), Rect::new(64, 32), Rect::new(32, 64)]));
     let pads = (select(vec![0, 0, 1, 4]), select(vec![0, 0, 1, 4]));
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let words = (select(Map::ALL), select(Order::ALL), select(Bounds::ALL));
+    let words = (select(Fragment::ALL), select(Order::ALL), select(Bounds::ALL));
     (tile, thread, warp, pads, flags, words, 0..6u32).prop_map(
         |(tile, thread, warp, pads, (float4, transpose, prefetch, pitched), words, stages)| {
             let mut spec = SgemmSpec::default()
@@ -59,7 +59,7 @@ fn plausible() -> impl Strategy<Value = SgemmSpec> {
                 .float4(float4)
                 .transpose(transpose)
                 .pitched(pitched)
-                .map(words.0)
+                .fragment(words.0)
                 .order(words.1)
                 .bounds(words.2);
             spec.warp = warp;

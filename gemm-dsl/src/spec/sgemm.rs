@@ -15,7 +15,7 @@ words! {
 
 words! {
     /// Which elements of C a thread owns.
-    Map {
+    Fragment {
         /// Adjacent ones.
         Blocked = "blocked",
         /// One block width apart (inside a warp tile: one warp width).
@@ -71,7 +71,7 @@ spec! {
         /// The elements of C that one thread keeps in registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
         /// Which elements of the tile are a thread's.
-        map(Map): Map = Map::Blocked, "{}";
+        fragment(Fragment): Fragment = Fragment::Blocked, "{}";
         /// Whether 16 bytes are moved at once wherever the layout allows.
         float4(bool): bool = false, "float4";
         /// Whether A's shared tile is stored K-major.

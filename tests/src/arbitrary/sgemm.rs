@@ -1,7 +1,7 @@
 //! Random matrix products.
 
 use super::repaired;
-use gemm_dsl::spec::{Block, Bounds, Lanes, Map, Order, Rect, SgemmSpec, Tile};
+use gemm_dsl::spec::{Block, Bounds, Fragment, Lanes, Order, Rect, SgemmSpec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -71,15 +71,15 @@ fn tiled() -> impl Strategy<Value = SgemmSpec> {
     let extent = || select(vec![1, 2, 3, 4, 4, 4, 5, 8, 8]);
     let k = select(vec![1, 2, 3, 4, 5, 8, 8, 12, 16, 16, 20, 32]);
     let pad = || select(vec![0, 0, 0, 1, 2, 4, 4, 8]);
-    let layout = (select(Map::ALL), any::<bool>(), any::<bool>(), pad(), pad());
+    let layout = (select(Fragment::ALL), any::<bool>(), any::<bool>(), pad(), pad());
     let geometry = (grid(), extent(), extent(), k);
     (geometry, layout, pipeline(), select(Order::ALL)).prop_map(
-        |((grid, tm, tn, k), (map, float4, transpose, pad_a, pad_b), pipeline, order)| {
+        |((grid, tm, tn, k), (fragment, float4, transpose, pad_a, pad_b), pipeline, order)| {
             let (wm, wn) = grid.warps.unwrap_or((1, 1));
             let mut spec = SgemmSpec::default()
                 .tile(Tile::new(tm * grid.m * wm, tn * grid.n * wn, k))
                 .thread(Rect::new(tm, tn))
-                .map(map)
+                .fragment(fragment)
                 .float4(float4)
                 .transpose(transpose)
                 .pad_a(pad_a)
@@ -109,7 +109,7 @@ fn reset(mut spec: SgemmSpec, key: &str) -> SgemmSpec {
         "thread" => spec.thread = Rect::new(1, 1),
         "partials" => spec.partials = 1,
         "coarsen" => spec.coarsen = 1,
-        "map" => spec.map = Map::Blocked,
+        "fragment" => spec.fragment = Fragment::Blocked,
         "float4" => spec.float4 = false,
         "transpose" => spec.transpose = false,
         "pad_a" => spec.pad_a = 0,

@@ -83,12 +83,12 @@ impl Accumulators {
 
 /// The fragments of A and B that one k step multiplies.
 struct Fragments {
-    a: Fragment,
-    b: Fragment,
+    a: Held,
+    b: Held,
 }
 
 /// The part of a column of A's tile, or of a row of B's, that belongs to a thread.
-enum Fragment {
+enum Held {
     /// One element, read where it is used, or a variable that holds it.
     One(Expr),
     /// A register array.
@@ -97,12 +97,12 @@ enum Fragment {
     Pair { array: BufferId, many: bool, turn: Expr },
 }
 
-impl Fragment {
+impl Held {
     fn element(&self, i: &Expr) -> Expr {
         match self {
-            Fragment::One(value) => value.clone(),
-            Fragment::Many(array) => Access::new(*array, [i.clone()]).load(),
-            Fragment::Pair { array, many, turn } => {
+            Held::One(value) => value.clone(),
+            Held::Many(array) => Access::new(*array, [i.clone()]).load(),
+            Held::Pair { array, many, turn } => {
                 let i = many.then(|| i.clone());
                 Access::new(*array, [turn.clone()].into_iter().chain(i)).load()
             }
@@ -186,8 +186,8 @@ impl FragmentPair {
         let turn = at % 2;
         let partial = acc.count.map_or(Expr::I32(0), |partials| at % partials);
         let (t, many) = (tiled.t, |count: u32| count > 1);
-        let a = Fragment::Pair { array: self.a, many: many(t.tm()), turn: turn.clone() };
-        let b = Fragment::Pair { array: self.b, many: many(t.tn()), turn };
+        let a = Held::Pair { array: self.a, many: many(t.tm()), turn: turn.clone() };
+        let b = Held::Pair { array: self.b, many: many(t.tn()), turn };
         outer_product(k, tiled, acc, &Fragments { a, b }, partial);
     }
 }
@@ -204,19 +204,19 @@ fn shared(tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr, offset: Expr) -
     }
 }
 
-fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr) -> Fragment {
+fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr) -> Held {
     let own = axis(tiled, side);
     if own.count == 1 {
         let value = shared(tiled, side, slot, at, own.first.into()).load();
         // Used once it is read in place; used again it gets a name.
         let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
         let name = if side == Side::A { "a" } else { "b" };
-        return Fragment::One(if used_once { value } else { k.let_(name, value).into() });
+        return Held::One(if used_once { value } else { k.let_(name, value).into() });
     }
     let name = if side == Side::A { "a_frag" } else { "b_frag" };
     let array = k.registers(name, [own.name.into()], "");
     fill(k, tiled, side, array, None, slot, at);
-    Fragment::Many(array)
+    Held::Many(array)
 }
 
 fn fill(

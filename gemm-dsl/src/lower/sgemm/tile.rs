@@ -8,7 +8,7 @@ use crate::ir::{
     Access, BufferId, Const, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
 };
 use crate::plan::{Pipeline, SgemmPlan, TiledPlan};
-use crate::spec::Map;
+use crate::spec::Fragment;
 
 /// What every builder of a tiled kernel knows.
 pub(super) struct Tiled<'p> {
@@ -32,23 +32,23 @@ pub(super) struct Tiled<'p> {
 /// A thread's elements along one axis of the block tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
-    map: Map,
+    fragment: Fragment,
     /// The first element.
     pub first: Var,
     /// The number of elements, as a constant of the text and as a number.
     pub name: Const,
     pub count: u32,
-    /// Threads along the axis, among which a strided or split map deals out.
+    /// Threads along the axis, among which a strided or split fragment is dealt out.
     threads: Const,
 }
 
 impl Axis {
     /// Element `i` of the thread, as an offset in the tile.
     pub fn element(&self, i: Expr) -> Expr {
-        match self.map {
-            Map::Blocked => self.first + i,
-            Map::Strided => self.first + i * self.threads,
-            Map::Split => {
+        match self.fragment {
+            Fragment::Blocked => self.first + i,
+            Fragment::Strided => self.first + i * self.threads,
+            Fragment::Split => {
                 let vector = i.clone() / 4 * (Expr::I32(4) * self.threads);
                 self.first + vector + i % 4
             }
@@ -57,9 +57,9 @@ impl Axis {
 
     /// The first of the four elements of vector `v`, as an offset in the tile.
     pub fn vector(&self, v: Expr) -> Expr {
-        match self.map {
-            Map::Split => self.first + v * (Expr::I32(4) * self.threads),
-            Map::Blocked | Map::Strided => self.first + v * 4,
+        match self.fragment {
+            Fragment::Split => self.first + v * (Expr::I32(4) * self.threads),
+            Fragment::Blocked | Fragment::Strided => self.first + v * 4,
         }
     }
 }
@@ -174,17 +174,17 @@ fn position(
     tid: Var,
     (bm, bn, tm, tn): (Const, Const, Const, Const),
 ) -> (Axis, Axis) {
-    let map = t.map();
+    let fragment = t.fragment();
     // Elements from one thread's first to the next thread's.
-    let step = |own: Const| match map {
-        Map::Blocked => Expr::from(own),
-        Map::Strided => Expr::I32(1),
-        Map::Split => Expr::I32(4),
+    let step = |own: Const| match fragment {
+        Fragment::Blocked => Expr::from(own),
+        Fragment::Strided => Expr::I32(1),
+        Fragment::Split => Expr::I32(4),
     };
-    let what = match map {
-        Map::Blocked => "TM x TN adjacent outputs",
-        Map::Strided => "TM x TN outputs, a block of threads apart",
-        Map::Split => "TM x TN outputs, in vectors of four a block of threads apart",
+    let what = match fragment {
+        Fragment::Blocked => "TM x TN adjacent outputs",
+        Fragment::Strided => "TM x TN outputs, a block of threads apart",
+        Fragment::Split => "TM x TN outputs, in vectors of four a block of threads apart",
     };
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
@@ -213,6 +213,6 @@ fn position(
             (row, col, lanes_m, lanes_n)
         }
     };
-    let axis = |first, name, count, threads| Axis { map, first, name, count, threads };
+    let axis = |first, name, count, threads| Axis { fragment, first, name, count, threads };
     (axis(first_row, tm, t.tm(), threads_m), axis(first_col, tn, t.tn(), threads_n))
 }

@@ -51,19 +51,19 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     ("aligned", &[("aligned", "unknown key `aligned`; did you mean `bounds: aligned`?")]),
-    ("strided", &[("strided", "unknown key `strided`; did you mean `map: strided`?")]),
+    ("strided", &[("strided", "unknown key `strided`; did you mean `fragment: strided`?")]),
     (
         "m",
         &[(
             "m",
-            "unknown key `m`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `map`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`",
+            "unknown key `m`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `fragment`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`",
         )],
     ),
     (
-        "map: stride",
+        "fragment: stride",
         &[(
             "stride",
-            "`map` takes one of `blocked`, `strided`, `split`, not `stride`; did you mean `strided`?",
+            "`fragment` takes one of `blocked`, `strided`, `split`, not `stride`; did you mean `strided`?",
         )],
     ),
     ("tile: 1e5x2x2", &[("1e5x2x2", "`tile: 1e5x2x2`: `1e5` is no plain decimal number")]),
@@ -75,11 +75,11 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
-        "map: strided, float4, transpose, pad_a: 1, pad_b: 1, prefetch, spread: 2, warp: 8x8, order: column",
+        "fragment: strided, float4, transpose, pad_a: 1, pad_b: 1, prefetch, spread: 2, warp: 8x8, order: column",
         &[
             (
-                "map",
-                "`map` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+                "fragment",
+                "`fragment` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
             ),
             (
                 "float4",
@@ -133,10 +133,10 @@ pub(super) const SPECS: &[Faulty] = &[
         ],
     ),
     (
-        "tile: 32x32x32, map: strided",
+        "tile: 32x32x32, fragment: strided",
         &[(
-            "map",
-            "`map: strided` has nothing to act on: a thread owns one element; give it more, such as `thread: 4x4`, or leave the map out",
+            "fragment",
+            "`fragment: strided` has nothing to act on: a thread owns one element; give it more, such as `thread: 4x4`, or leave it out",
         )],
     ),
     (
@@ -233,14 +233,14 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1",
         &[(
             "float4",
-            "`float4` has nothing to act on: with these paddings, `thread` and `map`, no access of `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave it out",
+            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access of `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave it out",
         )],
     ),
     (
-        "tile: 64x64x8, thread: 4x2, map: split",
+        "tile: 64x64x8, thread: 4x2, fragment: split",
         &[(
             "split",
-            "`map: split` gives a thread vectors of four on both axes, and `thread: 4x2` leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or another map",
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: 4x2` leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or another one",
         )],
     ),
     (

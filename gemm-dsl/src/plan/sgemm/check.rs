@@ -4,7 +4,7 @@ mod resources;
 
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Lanes, Map, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Fragment, Lanes, Order, Rect, SgemmSpec, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -86,7 +86,7 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
 fn belongs_to_tile(spec: &SgemmSpec, faults: &mut Faults) {
     let given = [
         ("thread", spec.thread != Rect::new(1, 1)),
-        ("map", spec.map != Map::Blocked),
+        ("fragment", spec.fragment != Fragment::Blocked),
         ("float4", spec.float4),
         ("transpose", spec.transpose),
         ("pad_a", spec.pad_a != 0),
@@ -128,11 +128,11 @@ fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
         faults
             .require(thread.m > 1 && thread.n > 1, || error::order_of_one_line(spec.order, thread));
     }
-    match spec.map {
-        Map::Blocked => {}
-        map if thread.area() == 1 => faults.0.push(error::map_of_one(map)),
-        Map::Strided => {}
-        Map::Split => faults
+    match spec.fragment {
+        Fragment::Blocked => {}
+        fragment if thread.area() == 1 => faults.0.push(error::fragment_of_one(fragment)),
+        Fragment::Strided => {}
+        Fragment::Split => faults
             .require(thread.m.is_multiple_of(4) && thread.n.is_multiple_of(4), || {
                 error::split_thread(thread)
             }),

@@ -1,7 +1,7 @@
 //! The geometry of a kernel that stages its operands in shared memory.
 
 use super::facts;
-use crate::spec::{Map, Order, SgemmSpec, Tile};
+use crate::spec::{Fragment, Order, SgemmSpec, Tile};
 
 /// How the tiles of the K loop come in while others are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +61,9 @@ facts! {
         threads_n: u32,
         /// The warp tile; without one threads are numbered row by row over the block tile.
         warp: Option<WarpTile>,
-        /// Which elements of its warp tile, or block tile, are a thread's. Under [`Map::Split`],
+        /// Which elements of its warp tile, or block tile, are a thread's. Under [`Fragment::Split`],
         /// `tm` and `tn` are multiples of 4.
-        map: Map,
+        fragment: Fragment,
         /// The order of the multiply-adds of a fragment.
         order: Order,
         /// Whether A's shared tile is stored K-major.
@@ -101,7 +101,7 @@ impl TiledPlan {
                 warps_m: tile.m / warp.m,
                 warps_n: tile.n / warp.n,
             }),
-            map: spec.map,
+            fragment: spec.fragment,
             order: spec.order,
             transpose: spec.transpose,
             pad_a: spec.pad_a,
@@ -218,7 +218,7 @@ impl TiledPlan {
 
     /// Whether the elements of a thread along an axis are aligned vectors of four.
     fn vectors_along(&self, extent: u32) -> bool {
-        self.map != Map::Strided && extent.is_multiple_of(4)
+        self.fragment != Fragment::Strided && extent.is_multiple_of(4)
     }
 
     /// Elements of one access to A in global memory: 4 or 1.

@@ -70,7 +70,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
 
 /// The resolved geometry, if everything it rests on is sound.
 fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledPlan> {
-    let rests_on = ["thread", "warp", "map", "prefetch"];
+    let rests_on = ["thread", "warp", "fragment", "prefetch"];
     (faults.sound(&SHARED_KEYS) && faults.sound(&rests_on))
         .then(|| spec.tile.map(|tile| TiledPlan::new(spec, tile)))
         .flatten()
