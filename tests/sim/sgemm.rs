@@ -90,6 +90,28 @@ fn padded_rows_keep_the_vectors_at_any_width() {
     }
 }
 
+/// Each pipeline with 16-byte accesses, to straight tiles and to transposed ones.
+fn vector_pipelines() -> impl Iterator<Item = SgemmSpec> {
+    let base = "tile: 64x64x8, thread: 4x4, float4";
+    let pipelines = ["", ", prefetch", ", double_buffer", ", stages: 2", ", stages: 4, spread: 3"];
+    let layouts = ["", ", transpose"];
+    pipelines.into_iter().flat_map(move |pipeline| {
+        layouts.map(|layout| format!("{base}{layout}{pipeline}").parse().expect("a sound spec"))
+    })
+}
+
+#[test]
+fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
+    // The memory of A and B ends with the last row's last vector, far from the end of its padding.
+    let placement = Placement { padding: [11, 11, 11], ..Placement::default() };
+    for spec in vector_pipelines().map(|spec| spec.pitched(true)) {
+        for size in [(2, 5, 5), (65, 69, 9), (1, 1, 1)] {
+            let (_, variant) = product(&spec, size, placement);
+            assert_eq!(variant, "vector", "{spec}");
+        }
+    }
+}
+
 #[test]
 fn infinities_and_nans_stay_in_their_rows_and_columns() {
     let size @ (m, n, k) = (37, 41, 19);

@@ -136,7 +136,10 @@ impl Problem {
         let (m, n, k) = self.size;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
-            let mut all = vec![f32::from_bits(POISON); rows * pitch];
+            // Behind the last row lies the rest of its last vector, and no more of the padding.
+            let last = cols.next_multiple_of(4).min(pitch);
+            let len = rows.checked_sub(1).map_or(0, |above| above * pitch + last);
+            let mut all = vec![f32::from_bits(POISON); len];
             for row in 0..rows {
                 all[row * pitch..][..cols].copy_from_slice(&values[row * cols..][..cols]);
             }

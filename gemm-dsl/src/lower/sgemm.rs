@@ -100,9 +100,18 @@ impl Problem {
         } else {
             (depth, n, n)
         };
-        // A pitched row may be read to its end, padding included; C's padding is never written.
-        k.shape(a, [m.into(), lda.into()], [lda.into()]);
-        k.shape(b, [depth.into(), ldb.into()], [ldb.into()]);
+        // The last vector of a pitched row may read past the row's end, into its padding. That much
+        // of the padding must exist, behind the last row too; C's is never written.
+        let readable = |extent: Scalar, vector: bool| match vector && plan.pitched() {
+            true => (extent + 3) / 4 * 4,
+            false => extent.into(),
+        };
+        let (a_vector, b_vector) = match plan.shape() {
+            Shape::Naive(_) => (false, false),
+            Shape::Tiled(t) => (t.a_global_vector(), t.b_global_vector()),
+        };
+        k.shape(a, [m.into(), readable(depth, a_vector)], [lda.into()]);
+        k.shape(b, [depth.into(), readable(n, b_vector)], [ldb.into()]);
         k.shape(c, [m.into(), n.into()], [ldc.into()]);
         let problem = Self {
             a: Matrix { buffer: a, stride: lda },

@@ -73,7 +73,12 @@ pub(super) fn clamped(tiled: &Tiled<'_>, copy: &TileCopy, row: Expr, col: Expr) 
     match copy.side {
         Side::A => (clamp(origin.row + row, p.m - 1), col),
         Side::B => {
-            let last = if copy.width == 4 { p.b.stride - 4 } else { p.n - 1 };
+            let last = match (copy.width, tiled.plan.pitched()) {
+                (1, _) => p.n - 1,
+                (_, false) => p.n - 4,
+                // The last vector that starts inside, though its end may be padding.
+                (_, true) => (p.n - 1) / 4 * 4,
+            };
             (row, clamp(origin.col + col, last))
         }
     }
