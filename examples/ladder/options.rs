@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use gemm_examples::cli::{DeviceChoice, Failure};
 use gemm_examples::plot;
-use gemm_examples::product::Size;
+use gemm_reference::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ pub struct Options {
     /// The array to reduce, or the two matrices to multiply, as float32 .npy files
     #[arg(long, num_args = 1..=2, value_name = "NPY")]
     pub input: Vec<PathBuf>,
-    /// One JSON object a line instead of tables
+    /// One JSON object a line instead of tables; null is what does not apply, and numbers that JSON
+    /// lacks are "inf", "-inf" and "nan"
     #[arg(long)]
     pub json: bool,
     /// Print the CUDA C of a stage, by number or name, and run nothing

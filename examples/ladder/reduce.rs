@@ -10,9 +10,9 @@ use gemm_dsl::stages::{self, Stage};
 use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::gpu::{Gpu, Timer, read_rate};
 use gemm_examples::plot;
-use gemm_examples::reduction::{Truth, Verdict};
 use gemm_examples::report::{CounterRow, Row};
 use gemm_examples::{data, npy, progress};
+use gemm_reference::reduction::{Truth, Verdict};
 use gemm_runtime::spec::ReduceSpec;
 use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
 

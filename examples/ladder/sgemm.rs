@@ -10,9 +10,9 @@ use gemm_dsl::stages::Stage;
 use gemm_examples::bench::{Bench, Times};
 use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::operands::Operands;
-use gemm_examples::product::{Size, Verdict};
 use gemm_examples::report::{CounterRow, ProductRow, Row};
 use gemm_examples::{data, npy, progress};
+use gemm_reference::product::{Size, Verdict};
 use gemm_runtime::{Counters, Device, Error, SgemmKernel, SgemmSpec};
 use indicatif::ProgressBar;
 

@@ -3,7 +3,7 @@
 use crate::cli::Failure;
 use crate::gpu::{Blas, Gpu, Timer, failed, fma_rate};
 use crate::operands::{Launchable, Slices};
-use crate::product::{Size, Truth, Verdict};
+use gemm_reference::product::{Size, Truth, Verdict};
 use gemm_runtime::{Device, Error, SgemmKernel};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.

@@ -1,4 +1,4 @@
-//! What the example programs share: command lines, input, references in `f64`, measurements on a
+//! What the example programs share: command lines, input, measurements on a
 //! GPU, and how results are shown.
 
 pub mod bench;
@@ -10,8 +10,6 @@ pub mod npy;
 pub mod occupancy;
 pub mod operands;
 pub mod plot;
-pub mod product;
 pub mod progress;
-pub mod reduction;
 pub mod report;
 pub mod show;

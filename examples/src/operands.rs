@@ -1,8 +1,8 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
 use crate::gpu::{self, Gpu, failed};
-use crate::product::{Size, Truth, Verdict};
 use cudarc::driver::CudaSlice;
+use gemm_reference::product::{Size, Truth, Verdict};
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
 
 /// A and B, and what their product ought to be.

@@ -3,7 +3,7 @@
 use crate::target::{Target, Timed};
 use gemm_examples::cli::Failure;
 use gemm_examples::gpu::{Gpu, Timer, read_rate};
-use gemm_examples::reduction::Truth;
+use gemm_reference::reduction::Truth;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Op;
 use gemm_runtime::{Buffer, Device, Error, ReduceKernel, ReduceSpec};

@@ -5,7 +5,7 @@ use gemm_examples::bench::Bench;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::operands::Operands;
-use gemm_examples::product::Size;
+use gemm_reference::product::Size;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
 

@@ -3,21 +3,22 @@
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_reference::product::Size;
 use gemm_runtime::Device;
-use gemm_tests::product::{Placement, Problem, SIZES, Size, accepted};
+use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
 
 /// Sizes that the simulator does not take.
 const LARGE: [Size; 7] = [
-    (512, 512, 512),
-    (1024, 1024, 1024),
-    (1111, 1111, 1111),
-    (2048, 2048, 2048),
-    (1000, 37, 3001),
-    (37, 4001, 129),
-    (515, 1029, 77),
+    Size::new(512, 512, 512),
+    Size::new(1024, 1024, 1024),
+    Size::new(1111, 1111, 1111),
+    Size::new(2048, 2048, 2048),
+    Size::new(1000, 37, 3001),
+    Size::new(37, 4001, 129),
+    Size::new(515, 1029, 77),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -31,7 +32,7 @@ pub fn trials() -> Vec<Trial> {
         }));
         let aligned = spec.clone().bounds(Bounds::Aligned);
         trials.push(trial(format!("sgemm::aligned::{name}"), move |gpu| {
-            like_the_simulator(gpu, &aligned, accepted(&aligned, (130, 130, 40)))
+            like_the_simulator(gpu, &aligned, accepted(&aligned, Size::new(130, 130, 40)))
         }));
         let problems = large.clone();
         trials.push(trial(format!("sgemm::large::{name}"), move |gpu| {
@@ -40,7 +41,7 @@ pub fn trials() -> Vec<Trial> {
     }
     for (i, spec) in arbitrary::sample(arbitrary::sgemm(512), 60).into_iter().enumerate() {
         trials.push(trial(format!("sgemm::random::{i:02}"), move |gpu| {
-            let sizes = [(1, 1, 1), (33, 65, 17), (64, 128, 32)];
+            let sizes = [Size::new(1, 1, 1), Size::new(33, 65, 17), Size::new(64, 128, 32)];
             sizes.iter().try_for_each(|&size| like_the_simulator(gpu, &spec, accepted(&spec, size)))
         }));
     }
@@ -55,7 +56,7 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
         placements.push(Placement { offsets: [1, 2, 3], padding: [1, 0, 2] });
     }
     for placement in placements {
-        let what = format!("`{spec}` at {size:?}, {placement:?}");
+        let what = format!("`{spec}` at {size}, {placement:?}");
         let (c, variant) = problem.multiply(gpu, spec, placement)?;
         problem.check(&c).map_err(|e| format!("{what}: {e}"))?;
         let (simulated, expected) = problem.multiply(&Device::simulator(), spec, placement)?;
@@ -73,5 +74,5 @@ type Lazy = Arc<OnceLock<Problem>>;
 fn is_right(gpu: &Device, spec: &SgemmSpec, size: Size, problem: &Lazy) -> Result<(), Failed> {
     let problem = problem.get_or_init(|| Problem::new(size, 13));
     let (c, _) = problem.multiply(gpu, spec, Placement::aligned_rows(size))?;
-    Ok(problem.check(&c).map_err(|e| format!("`{spec}` at {size:?}: {e}"))?)
+    Ok(problem.check(&c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
 }

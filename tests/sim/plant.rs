@@ -3,7 +3,7 @@
 use gemm_dsl::ir::{Expr, Kernel, Scope, Stmt, Var, VerifiedKernel};
 use gemm_dsl::sim::{self, Buffer, Counters, FaultKind, SimError};
 use gemm_dsl::spec::Spec;
-use gemm_tests::product::Size;
+use gemm_reference::product::Size;
 use gemm_tests::random;
 
 /// The preferred kernel of a spec.
@@ -106,7 +106,7 @@ pub fn launch_reduction(kernel: &VerifiedKernel, len: usize) -> Result<Counters,
 /// # Errors
 /// The simulator's.
 pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, SimError> {
-    let (m, n, k) = size;
+    let Size { m, n, k } = size;
     let a = Buffer::from_f32(&random::values(1, m * k));
     let b = Buffer::from_f32(&random::values(2, k * n));
     let scalars = [m as u64, n as u64, k as u64];

@@ -5,7 +5,7 @@ use gemm_dsl::ir::{Scope, VerifiedKernel};
 use gemm_dsl::sim::FaultKind;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_tests::product::Size;
+use gemm_reference::product::Size;
 
 fn reduction(index: u32) -> ReduceSpec {
     let stage = stages::reduce().into_iter().find(|stage| stage.index == index);
@@ -88,15 +88,15 @@ fn all_race(
 #[test]
 fn without_a_barrier_a_tile_is_read_or_overwritten_too_early() {
     let barrier = |kernel: &VerifiedKernel, n| without_barrier(kernel, Scope::Block, n);
-    all_race(5, (64, 64, 96), 3, barrier);
-    all_race(10, (64, 64, 96), 3, barrier);
-    all_race(17, (128, 128, 32), 2, barrier);
-    all_race(21, (128, 128, 96), 2, barrier);
-    all_race(22, (128, 256, 96), 2, barrier);
+    all_race(5, Size::new(64, 64, 96), 3, barrier);
+    all_race(10, Size::new(64, 64, 96), 3, barrier);
+    all_race(17, Size::new(128, 128, 32), 2, barrier);
+    all_race(21, Size::new(128, 128, 96), 2, barrier);
+    all_race(22, Size::new(128, 256, 96), 2, barrier);
 }
 
 #[test]
 fn a_wait_for_too_few_copies_is_noticed() {
-    all_race(21, (128, 128, 96), 2, with_weaker_wait);
-    all_race(22, (128, 256, 96), 2, with_weaker_wait);
+    all_race(21, Size::new(128, 128, 96), 2, with_weaker_wait);
+    all_race(22, Size::new(128, 256, 96), 2, with_weaker_wait);
 }

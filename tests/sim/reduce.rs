@@ -1,8 +1,8 @@
 //! Reductions against f64.
 
-use gemm_dsl::ir::Passes;
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_dsl::stages;
+use gemm_reference::reduction::passes;
 use gemm_runtime::Device;
 use gemm_tests::reduction::{LENGTHS, check, elements, run};
 use gemm_tests::{arbitrary, random::Random};
@@ -21,9 +21,8 @@ fn right(spec: &ReduceSpec, len: usize, seed: u64) {
     let (result, launched) =
         run(&device, spec, &elements, 0).unwrap_or_else(|e| panic!("`{spec}` at {len}: {e}"));
     check(spec, &elements, result).unwrap_or_else(|e| panic!("{e}"));
-    let per_block = spec.plan().map(|plan| plan.elements_per_block()).unwrap_or(0);
-    let passes = Passes::fold_lengths(per_block, len as u64).len();
-    assert_eq!(launched.passes(), passes, "`{spec}` at {len}");
+    let expected = passes(&spec.plan().expect("a sound spec"), len);
+    assert_eq!(launched.passes(), expected, "`{spec}` at {len}");
 }
 
 #[test]

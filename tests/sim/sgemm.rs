@@ -2,8 +2,9 @@
 
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_reference::product::Size;
 use gemm_runtime::Device;
-use gemm_tests::product::{Placement, Problem, SIZES, Size, accepted};
+use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::{arbitrary, bits};
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -14,7 +15,7 @@ fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Str
     let (c, variant) = problem
         .multiply(&Device::simulator(), spec, placement)
         .unwrap_or_else(|error| panic!("{error}"));
-    problem.check(&c).unwrap_or_else(|error| panic!("`{spec}` at {size:?}: {error}"));
+    problem.check(&c).unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
     (c, variant)
 }
 
@@ -29,7 +30,7 @@ fn every_stage_is_right_and_all_give_the_same_bits() {
             if stage.spec.partials == 1 {
                 let bits = bits(&c);
                 let first = ascending.get_or_insert_with(|| bits.clone());
-                assert!(*first == bits, "{} differs at {size:?}", stage.name);
+                assert!(*first == bits, "{} differs at {size}", stage.name);
             }
         }
     });
@@ -39,11 +40,11 @@ fn every_stage_is_right_and_all_give_the_same_bits() {
 fn aligned_stages_give_the_bits_of_guarded_ones() {
     stages::sgemm().par_iter().for_each(|stage| {
         let aligned = stage.spec.clone().bounds(Bounds::Aligned);
-        let size = accepted(&aligned, (1, 1, 40));
+        let size = accepted(&aligned, Size::new(1, 1, 40));
         let placement = Placement::default();
         let (c, _) = product(&aligned, size, placement);
         let (guarded, _) = product(&stage.spec, size, placement);
-        assert!(bits(&c) == bits(&guarded), "{} differs at {size:?}", stage.name);
+        assert!(bits(&c) == bits(&guarded), "{} differs at {size}", stage.name);
     });
 }
 
@@ -51,7 +52,7 @@ fn aligned_stages_give_the_bits_of_guarded_ones() {
 fn both_access_variants_give_the_same_bits() {
     let stages = stages::sgemm();
     let vectors = stages.iter().filter(|stage| stage.spec.float4);
-    let size = (132, 68, 36);
+    let size = Size::new(132, 68, 36);
     vectors.for_each(|stage| {
         let (vector, name) = product(&stage.spec, size, Placement::default());
         assert_eq!(name, "vector", "{}", stage.name);
@@ -76,7 +77,7 @@ fn both_access_variants_give_the_same_bits() {
 #[test]
 fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.float4 && !s.spec.pitched) {
-        let (_, variant) = product(&stage.spec, (33, 35, 37), Placement::default());
+        let (_, variant) = product(&stage.spec, Size::new(33, 35, 37), Placement::default());
         assert_eq!(variant, "scalar", "{}", stage.name);
     }
 }
@@ -84,7 +85,7 @@ fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
 #[test]
 fn padded_rows_keep_the_vectors_at_any_width() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.pitched) {
-        let size = (130, 67, 41);
+        let size = Size::new(130, 67, 41);
         let (_, variant) = product(&stage.spec, size, Placement::aligned_rows(size));
         assert_eq!(variant, "vector", "{}", stage.name);
     }
@@ -105,7 +106,7 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
     // The memory of A and B ends with the last row's last vector, far from the end of its padding.
     let placement = Placement { padding: [11, 11, 11], ..Placement::default() };
     for spec in vector_pipelines().map(|spec| spec.pitched(true)) {
-        for size in [(2, 5, 5), (65, 69, 9), (1, 1, 1)] {
+        for size in [Size::new(2, 5, 5), Size::new(65, 69, 9), Size::new(1, 1, 1)] {
             let (_, variant) = product(&spec, size, placement);
             assert_eq!(variant, "vector", "{spec}");
         }
@@ -114,7 +115,7 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
 
 #[test]
 fn infinities_and_nans_stay_in_their_rows_and_columns() {
-    let size @ (m, n, k) = (37, 41, 19);
+    let size @ Size { m, n, k } = Size::new(37, 41, 19);
     let problem = Problem::new(size, 3);
     let (mut a, mut b) = (problem.a, problem.b);
     a[5 * k + 18] = f32::NAN;
@@ -147,7 +148,7 @@ proptest! {
         placement in placement(),
         seed: u64,
     ) {
-        let size = accepted(&spec, (m, n, k));
+        let size = accepted(&spec, Size::new(m, n, k));
         let problem = Problem::new(size, seed);
         // An aligned kernel refuses what a guarded one has a variant for.
         let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
@@ -156,7 +157,7 @@ proptest! {
         let (c, _) = problem
             .multiply(&Device::simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
-        problem.check(&c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size:?}: {e}")))?;
+        problem.check(&c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
     }
 }
 

@@ -4,9 +4,10 @@ use crate::plant::{kernel, launch_product};
 use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages;
+use gemm_reference::product::Size;
 
 /// 128 divides every tile along M and N of the stages up to 20, and every K tile divides 64.
-const SIZE: (usize, usize, usize) = (128, 128, 64);
+const SIZE: Size = Size::new(128, 128, 64);
 /// Multiply-adds of the product.
 const FMAS: u64 = 128 * 128 * 64;
 
@@ -24,9 +25,9 @@ fn counters(spec: &SgemmSpec) -> Counters {
 #[test]
 fn every_stage_multiplies_each_pair_once() {
     for stage in stages::sgemm().iter().filter(|stage| !stage.spec.pitched) {
-        let size = if stage.index == 22 { (128, 256, 64) } else { SIZE };
+        let size = if stage.index == 22 { Size::new(128, 256, 64) } else { SIZE };
         let counters = launch_product(&kernel(&stage.spec), size).expect("a launch");
-        assert_eq!(counters.fmas, (size.0 * size.1 * size.2) as u64, "{}", stage.name);
+        assert_eq!(counters.fmas, (size.m * size.n * size.k) as u64, "{}", stage.name);
     }
 }
 

@@ -2,11 +2,8 @@
 
 use crate::random;
 use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_reference::product::{Size, Truth};
 use gemm_runtime::{Device, Error, Matrix, SgemmKernel};
-use rayon::prelude::*;
-
-/// The extents (m, n, k).
-pub type Size = (usize, usize, usize);
 
 /// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
 const POISON: u32 = 0x7fc0_dead;
@@ -20,8 +17,7 @@ pub struct Problem {
     pub a: Vec<f32>,
     /// B, k by n, packed.
     pub b: Vec<f32>,
-    /// For each element of C its value, and |A||B|.
-    reference: Vec<(f64, f64)>,
+    truth: Truth,
 }
 
 /// How the operands lie in memory.
@@ -35,7 +31,7 @@ pub struct Placement {
 
 impl Placement {
     /// Rows whose starts are all aligned to 16 bytes.
-    pub fn aligned_rows((_, n, k): Size) -> Self {
+    pub fn aligned_rows(Size { n, k, .. }: Size) -> Self {
         let rest = |width: usize| width.next_multiple_of(4) - width;
         Self { padding: [rest(k), rest(n), rest(n)], ..Self::default() }
     }
@@ -47,24 +43,14 @@ pub type Multiplied = (Vec<f32>, String);
 impl Problem {
     /// Random operands.
     pub fn new(size: Size, seed: u64) -> Self {
-        let (m, n, k) = size;
+        let Size { m, n, k } = size;
         Self::of(size, random::values(seed, m * k), random::values(!seed, k * n))
     }
 
     /// Given operands.
     pub fn of(size: Size, a: Vec<f32>, b: Vec<f32>) -> Self {
-        let (m, n, k) = size;
-        let mut reference = vec![(0.0, 0.0); m * n];
-        reference.par_chunks_mut(n.max(1)).enumerate().for_each(|(i, row)| {
-            for p in 0..k {
-                let x = f64::from(a[i * k + p]);
-                for (at, y) in row.iter_mut().zip(&b[p * n..][..n]) {
-                    let term = x * f64::from(*y);
-                    *at = (at.0 + term, at.1 + term.abs());
-                }
-            }
-        });
-        Self { size, a, b, reference }
+        let truth = Truth::on_host(&a, &b, size);
+        Self { size, a, b, truth }
     }
 
     /// Multiplies among poison: C is NaN before, and so is all memory around the operands, which
@@ -78,7 +64,7 @@ impl Problem {
         spec: &SgemmSpec,
         placement: Placement,
     ) -> Result<Multiplied, String> {
-        let text = |error: Error| format!("`{spec}` at {:?}, {placement:?}: {error}", self.size);
+        let text = |error: Error| format!("`{spec}` at {}, {placement:?}: {error}", self.size);
         let kernel = SgemmKernel::new(spec.clone()).map_err(text)?;
         let (memory, variant) = if spec.pitched {
             self.launch_pitched(device, &kernel, placement.padding)
@@ -87,7 +73,7 @@ impl Problem {
         }
         .map_err(text)?;
 
-        let (m, n, _) = self.size;
+        let Size { m, n, .. } = self.size;
         let (offset, pitch) = match spec.pitched {
             true => (0, n + placement.padding[2]),
             false => (placement.offsets[2], n),
@@ -98,7 +84,7 @@ impl Problem {
             if inside.is_some_and(|at| at / pitch.max(1) < m) {
                 c.push(value);
             } else if value.to_bits() != POISON {
-                return Err(format!("`{spec}` at {:?} wrote {value} beside C", self.size));
+                return Err(format!("`{spec}` at {} wrote {value} beside C", self.size));
             }
         }
         Ok((c, variant))
@@ -110,7 +96,7 @@ impl Problem {
         kernel: &SgemmKernel,
         offsets: [usize; 3],
     ) -> Result<Multiplied, Error> {
-        let (m, n, _) = self.size;
+        let Size { m, n, .. } = self.size;
         let around = |values: &[f32], offset: usize| {
             let mut all = vec![f32::from_bits(POISON); offset];
             all.extend(values);
@@ -123,7 +109,7 @@ impl Problem {
         let a = a.slice(from_a..from_a + self.a.len())?;
         let b = b.slice(from_b..from_b + self.b.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
-        let launched = kernel.launch(device, &a, &b, &mut view, self.size)?;
+        let launched = kernel.launch(device, &a, &b, &mut view, self.size.extents())?;
         Ok((device.download(&c)?, launched.variant().to_owned()))
     }
 
@@ -133,7 +119,7 @@ impl Problem {
         kernel: &SgemmKernel,
         padding: [usize; 3],
     ) -> Result<Multiplied, Error> {
-        let (m, n, k) = self.size;
+        let Size { m, n, k } = self.size;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
             // Behind the last row lies the rest of its last vector, and no more of the padding.
@@ -148,52 +134,51 @@ impl Problem {
         let a = matrix(&self.a, m, k, padding[0])?;
         let b = matrix(&self.b, k, n, padding[1])?;
         let mut c = matrix(&vec![f32::from_bits(POISON); m * n], m, n, padding[2])?;
-        let launched = kernel.launch(device, &a, &b, &mut c, self.size)?;
+        let launched = kernel.launch(device, &a, &b, &mut c, self.size.extents())?;
         Ok((device.download(c.buffer())?, launched.variant().to_owned()))
     }
 
-    /// Checks C element by element: |C − ref| ≤ 2·K·ε·(|A||B|), ε the rounding unit 2^−24.
+    /// Checks C element by element, as [`Truth::judge`] does.
     ///
     /// # Errors
-    /// The first element that is wrong.
+    /// The element that is furthest off, if that is too far.
     pub fn check(&self, c: &[f32]) -> Result<(), String> {
-        let (m, n, k) = self.size;
+        let Size { m, n, .. } = self.size;
         if c.len() != m * n {
             return Err(format!("C has {} elements, not {m}·{n}", c.len()));
         }
-        let epsilon = f64::from(f32::EPSILON) / 2.0;
-        for (at, (&value, &(reference, magnitude))) in c.iter().zip(&self.reference).enumerate() {
-            let bound = 2.0 * k as f64 * epsilon * magnitude;
-            let error = (f64::from(value) - reference).abs();
-            // A NaN is within no bound.
-            if error > bound || error.is_nan() {
-                return Err(format!(
-                    "C[{}][{}] is {value}, not {reference}: off by {error:e}, allowed {bound:e}",
-                    at / n,
-                    at % n
-                ));
-            }
+        let verdict = self.truth.judge(c);
+        if verdict.ok {
+            return Ok(());
         }
-        Ok(())
+        Err(format!(
+            "C[{}][{}] is {}, not {}: off by {:e} of (|A||B|), allowed {:e}",
+            verdict.index / n,
+            verdict.index % n,
+            verdict.result,
+            verdict.reference,
+            verdict.error,
+            verdict.allowed
+        ))
     }
 }
 
 /// The shapes at which everything there is to get wrong at an edge goes wrong.
 pub const SIZES: &[Size] = &[
-    (0, 0, 0),
-    (0, 5, 3),
-    (5, 0, 3),
-    (5, 7, 0),
-    (1, 1, 1),
-    (1, 100, 7),
-    (100, 1, 7),
-    (33, 65, 1),
-    (65, 33, 17),
-    (64, 64, 64),
-    (127, 129, 20),
-    (128, 128, 16),
-    (129, 127, 33),
-    (40, 276, 68),
+    Size::new(0, 0, 0),
+    Size::new(0, 5, 3),
+    Size::new(5, 0, 3),
+    Size::new(5, 7, 0),
+    Size::new(1, 1, 1),
+    Size::new(1, 100, 7),
+    Size::new(100, 1, 7),
+    Size::new(33, 65, 1),
+    Size::new(65, 33, 17),
+    Size::new(64, 64, 64),
+    Size::new(127, 129, 20),
+    Size::new(128, 128, 16),
+    Size::new(129, 127, 33),
+    Size::new(40, 276, 68),
 ];
 
 /// The least shape from `size` on that the spec accepts.
@@ -205,5 +190,5 @@ pub fn accepted(spec: &SgemmSpec, size: Size) -> Size {
     let (bm, bn) = plan.block_tile();
     let bk = spec.tile.map_or(1, |tile| tile.k);
     let up = |extent: usize, by: u32| extent.max(1).next_multiple_of(by as usize);
-    (up(size.0, bm), up(size.1, bn), up(size.2, bk))
+    Size::new(up(size.m, bm), up(size.n, bn), up(size.k, bk))
 }

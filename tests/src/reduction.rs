@@ -1,6 +1,7 @@
 //! Reductions, and what their results are compared with.
 
 use gemm_dsl::spec::{Op, ReduceSpec};
+use gemm_reference::reduction::Truth;
 use gemm_runtime::{Device, Error, Launched, ReduceKernel};
 
 /// Lengths at which warps, blocks and passes begin and end.
@@ -44,40 +45,22 @@ pub fn run(
     Ok((value.first().copied().unwrap_or(f32::NAN), launched))
 }
 
-/// Checks a result against f64.
-///
-/// An element passes through at most so many roundings: for each pass one for each of its thread's
-/// items, two in a vector, and one for each halving of the block. In a product the errors of all
-/// n factors add up: as a random walk, of which eight times the square root is allowed.
+/// Checks a result against f64, as [`Truth::judge`] does.
 ///
 /// # Errors
 /// What is wrong.
 pub fn check(spec: &ReduceSpec, elements: &[f32], result: f32) -> Result<(), String> {
-    let wide = elements.iter().map(|&x| f64::from(x));
-    let epsilon = f64::from(f32::EPSILON) / 2.0;
-    let (reference, bound) = match spec.op {
-        Op::Sum => {
-            let magnitude: f64 = wide.clone().map(f64::abs).sum();
-            let passes = (elements.len().max(2) as f64).log(f64::from(spec.block)).ceil();
-            let depth = passes * f64::from(spec.items + 2 + spec.block.ilog2());
-            (wide.sum::<f64>(), depth * epsilon * magnitude)
-        }
-        Op::Prod => {
-            // Every factor but 1 may cost half a unit in the last place. Near 1 these do not cancel:
-            // of (1 + a)(1 + b) it is always a·b that is lost.
-            let factors = elements.iter().filter(|&&x| x != 1.0).count() as f64;
-            let product: f64 = wide.product();
-            (product, product.abs() * epsilon * factors)
-        }
-        Op::Max => (wide.fold(f64::NEG_INFINITY, f64::max), 0.0),
-        Op::Min => (wide.fold(f64::INFINITY, f64::min), 0.0),
-    };
-    let error = (f64::from(result) - reference).abs();
-    if f64::from(result) == reference || error <= bound {
+    let plan = spec.plan().map_err(|faults| faults.to_string())?;
+    let truth = Truth::of(spec.op, elements).map_err(|error| error.to_string())?;
+    let verdict = truth.judge(&plan, result);
+    if verdict.ok {
         return Ok(());
     }
     Err(format!(
-        "`{spec}` of {} elements is {result}, not {reference}: off by {error:e}, allowed {bound:e}",
-        elements.len()
+        "`{spec}` of {} elements is {result}, not {}: off by {:e} of its scale, allowed {:e}",
+        elements.len(),
+        truth.value,
+        verdict.error,
+        verdict.allowed
     ))
 }

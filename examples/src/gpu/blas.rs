@@ -2,11 +2,11 @@
 
 use super::{Gpu, library};
 use crate::cli::Failure;
-use crate::product::Size;
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::CudaSlice;
+use gemm_reference::product::Size;
 use gemm_runtime::Error;
 
 /// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.

@@ -1,8 +1,8 @@
 //! Products in `f64` on the GPU: on the host a large one would take minutes.
 
 use super::{Gpu, failed};
-use crate::product::{Size, Truth};
 use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
+use gemm_reference::product::{Size, Truth};
 use gemm_runtime::Error;
 
 /// One element of A·B and of |A|·|B| a thread, over tiles in shared memory.

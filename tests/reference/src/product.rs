@@ -1,9 +1,13 @@
 //! Matrix products in `f64`, and how far a result may be off.
 
+use crate::UNIT;
 use rayon::prelude::*;
 
+/// Half of the smallest `f32` above 0: the most that one rounding costs below the normal numbers.
+const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
+
 /// The extents of a product: A is m×k, B is k×n, C is m×n.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Rows of A and C.
     pub m: usize,
@@ -14,8 +18,13 @@ pub struct Size {
 }
 
 impl Size {
+    /// The extents in the order in which BLAS takes them.
+    pub const fn new(m: usize, n: usize, k: usize) -> Self {
+        Self { m, n, k }
+    }
+
     /// All extents the same.
-    pub fn square(n: usize) -> Self {
+    pub const fn square(n: usize) -> Self {
         Self { m: n, n, k: n }
     }
 
@@ -61,13 +70,18 @@ pub struct Truth {
 /// The element of a result that is furthest off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Its error over (|A|·|B|) of the element; infinite for a NaN.
+    /// Its error, as far as no underflow explains it, over (|A|·|B|) of the element; infinite for a
+    /// NaN.
     pub error: f64,
+    /// The most that rounding explains: 2·k·2^-24, twice what k roundings come to.
+    pub allowed: f64,
+    /// Where the element is, row after row; 0 where there is none.
+    pub index: usize,
     /// The element.
     pub result: f64,
     /// What it ought to be.
     pub reference: f64,
-    /// Whether every error is at most 2·k·2^-24.
+    /// Whether the result has as many elements as it ought to, and every error is within that.
     pub ok: bool,
 }
 
@@ -93,20 +107,34 @@ impl Truth {
         Self { k, values, magnitudes }
     }
 
-    /// Judges a result of the same extents.
+    /// Judges a result of the same extents: every element's k terms are added up in any order and
+    /// groups, each term and sum rounded once.
     pub fn judge(&self, c: &[f32]) -> Verdict {
-        let error = |(i, &x): (usize, &f32)| {
-            let difference = (f64::from(x) - self.values[i]).abs();
-            let error = if difference == 0.0 { 0.0 } else { difference / self.magnitudes[i] };
-            (if error.is_nan() { f64::INFINITY } else { error }, i)
+        let (k, same) = (self.k as f64, c.len() == self.values.len());
+        let allowed = 2.0 * k * UNIT;
+        let error = |(index, (&x, (&value, &magnitude))): (usize, (&f32, (&f64, &f64)))| {
+            let difference = (f64::from(x) - value).abs();
+            let error = if difference <= 2.0 * k * UNDERFLOW {
+                0.0
+            } else {
+                (difference - 2.0 * k * UNDERFLOW) / magnitude
+            };
+            (if error.is_nan() { f64::INFINITY } else { error }, index)
         };
-        let worst = c.par_iter().enumerate().map(error).max_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((error, i)) = worst else {
-            return Verdict { error: 0.0, result: 0.0, reference: 0.0, ok: self.values.is_empty() };
+        let truth = self.values.par_iter().zip(&self.magnitudes);
+        let worst = c.par_iter().zip(truth).enumerate().map(error);
+        let Some((error, index)) = worst.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            return Verdict {
+                error: 0.0,
+                allowed,
+                index: 0,
+                result: 0.0,
+                reference: 0.0,
+                ok: same,
+            };
         };
-        let allowed = 2.0 * self.k as f64 / (1 << 24) as f64;
-        let ok = c.len() == self.values.len() && error <= allowed;
-        Verdict { error, result: f64::from(c[i]), reference: self.values[i], ok }
+        let (result, reference) = (f64::from(c[index]), self.values[index]);
+        Verdict { error, allowed, index, result, reference, ok: same && error <= allowed }
     }
 }
 
@@ -134,11 +162,27 @@ mod tests {
         c[1] = -8.5;
         c[4] = 26.5;
         let verdict = Truth::on_host(&A, &B, SIZE).judge(&c);
-        assert_eq!((verdict.result, verdict.reference), (-8.5, -8.0));
+        assert_eq!((verdict.index, verdict.result, verdict.reference), (1, -8.5, -8.0));
         assert!(!verdict.ok);
         c[5] = f32::NAN;
         let verdict = Truth::on_host(&A, &B, SIZE).judge(&c);
         assert!(verdict.result.is_nan() && verdict.error.is_infinite() && !verdict.ok);
+    }
+
+    #[test]
+    fn an_underflow_is_no_error_and_a_lost_value_is() {
+        let size = Size::new(1, 1, 2);
+        let truth = Truth::on_host(&[1e-30, 1e-20], &[-1e-30, 1e-20], size);
+        assert!(truth.judge(&[1e-20 * 1e-20]).ok);
+        assert!(truth.judge(&[0.0]).error > 0.9);
+        assert!(Truth::on_host(&[1e-30, 1e-30], &[1e-30, 1e-30], size).judge(&[0.0]).ok);
+    }
+
+    #[test]
+    fn a_result_of_another_length_is_wrong() {
+        let truth = Truth::on_host(&A, &B, SIZE);
+        assert!(!truth.judge(&C[..5]).ok && !truth.judge(&[]).ok);
+        assert!(!truth.judge(&[C, C].concat()).ok);
     }
 
     #[test]
