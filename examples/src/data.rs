@@ -14,7 +14,10 @@ const CHUNK: usize = 1 << 16;
 pub fn elements(rows: usize, cols: usize) -> Result<usize, Failure> {
     let fits = |len: &usize| Vec::<f64>::new().try_reserve_exact(*len).is_ok();
     rows.checked_mul(cols).filter(fits).ok_or_else(|| {
-        Failure::Usage(format!("{rows} x {cols} elements do not fit into this machine's memory"))
+        let number = if rows == 1 { cols.to_string() } else { format!("{rows} x {cols}") };
+        Failure::Usage(format!(
+            "{number} elements do not fit into this machine's memory. Ask for fewer"
+        ))
     })
 }
 
@@ -37,23 +40,26 @@ pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     }
 }
 
-/// Values ±½, ±1 and ±2 whose products are exact in any order, so that a missing or repeated one
-/// shows although no error bound of a long product would be of use. Neighbours are reciprocal up
-/// to the sign and most are ±1, which keeps every partial product in range; the first value is
-/// eight times as large, so that the product is not ±1.
+/// At most so many pairs of factors are not ±1: the product of all the larger ones stays in range.
+const PAIRS: usize = 48;
+
+/// Values ±½, ±1 and ±2 whose products are exact and in range in any order, so that a missing or
+/// repeated one shows although no error bound of a long product would be of use. Signs are random
+/// and most values are ±1; the others are neighbours that are reciprocal up to the sign, spread over
+/// the array. The first value is eight times as large, so that the product is not ±1.
 fn powers(seed: u64, len: usize) -> Vec<f32> {
-    let mut values = uniform(seed, len, 0.0, 1.0);
-    for pair in values.chunks_mut(2) {
-        let random = pair[0];
-        let magnitude = match random {
-            r if r < 1.0 / 32.0 => 0.5,
-            r if r < 2.0 / 32.0 => 2.0,
-            _ => 1.0,
-        };
-        for (value, magnitude) in pair.iter_mut().zip([magnitude, 1.0 / magnitude]) {
-            // The last bits are independent of the first ones.
-            let negative = value.to_bits() & 1 == 1 || *value >= 0.75;
-            *value = if negative { -magnitude } else { magnitude };
+    let random = uniform(seed, len, 0.0, 1.0);
+    // The last bits are independent of the first ones.
+    let sign = |x: &f32| if x.to_bits() & 1 == 1 || *x >= 0.75 { -1.0 } else { 1.0 };
+    let mut values: Vec<f32> = random.iter().map(sign).collect();
+    let stretch = len.div_ceil(PAIRS).next_multiple_of(2).max(32);
+    for (values, random) in values.chunks_mut(stretch).zip(random.chunks(stretch)) {
+        let pairs = values.len() / 2;
+        let at = 2 * (random[0] * pairs as f32) as usize;
+        if let [a, b, ..] = &mut values[at.min(2 * pairs)..] {
+            let magnitude = if random[1] < 0.5 { 0.5 } else { 2.0 };
+            *a *= magnitude;
+            *b /= magnitude;
         }
     }
     if let Some(first) = values.first_mut() {
@@ -65,6 +71,7 @@ fn powers(seed: u64, len: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gemm_reference::reduction::Truth;
 
     #[test]
     fn a_seed_gives_the_same_values_and_another_one_others() {
@@ -79,7 +86,18 @@ mod tests {
     fn what_cannot_be_held_is_refused() {
         assert_eq!(elements(3, 4).ok(), Some(12));
         assert_eq!(elements(0, usize::MAX).ok(), Some(0));
-        assert!(elements(usize::MAX, 2).is_err() && elements(1, usize::MAX / 16).is_err());
+        let refused = |rows, cols| elements(rows, cols).expect_err("too many").to_string();
+        assert!(refused(usize::MAX, 2).contains(" x 2 elements"));
+        assert!(refused(1, 1 << 60).starts_with("1152921504606846976 elements"));
+    }
+
+    #[test]
+    fn no_product_of_some_factors_leaves_the_range() {
+        for len in [0, 1, 2, 3, 31, 1000, 4097, 1 << 20] {
+            let values = for_reduction(3, len, Op::Prod);
+            assert_eq!(values.len(), len);
+            assert!(Truth::of(Op::Prod, &values).is_ok(), "{len}");
+        }
     }
 
     #[test]
@@ -90,6 +108,6 @@ mod tests {
             assert!(values.contains(&magnitude) && values.contains(&-magnitude));
         }
         let product: f64 = values.iter().map(|&x| f64::from(x)).product();
-        assert!([4.0, 8.0, 16.0].contains(&product.abs()), "{product}");
+        assert_eq!(product.abs(), 8.0);
     }
 }

@@ -80,6 +80,9 @@ pub enum NpyError {
     },
 }
 
+/// What every `.npy` file starts with.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
 /// A matrix in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
@@ -125,6 +128,11 @@ fn view<'a, D: Dimension>(
     bytes: &'a [u8],
     need: &'static str,
 ) -> Result<ArrayView<'a, f32, D>, NpyError> {
+    // A file that ends early is one only if it starts like one.
+    if bytes.iter().zip(MAGIC).any(|(byte, magic)| byte != magic) {
+        let reason = "it does not start as one does".to_owned();
+        return Err(NpyError::NotNpy { path: path.to_owned(), reason });
+    }
     ArrayView::view_npy(bytes).map_err(|error| {
         let path = path.to_owned();
         match error {
@@ -237,8 +245,10 @@ mod tests {
         }
         std::fs::write(file.path(), [&whole[..], &[0; 3]].concat()).expect("written");
         assert!(vector_error(&file).contains("3 bytes after"));
-        std::fs::write(file.path(), "not an array at all").expect("written");
-        assert!(vector_error(&file).contains("no .npy file"));
+        for text in ["not an array at all", "1 2 3", "\n"] {
+            std::fs::write(file.path(), text).expect("written");
+            assert!(vector_error(&file).contains("no .npy file"), "{text}");
+        }
     }
 
     #[test]

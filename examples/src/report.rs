@@ -1,11 +1,12 @@
 //! One JSON object for each result.
 
 use gemm_runtime::Counters;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
-/// A stage with its result. What is absent or not finite is `null`; a number that a kernel
-/// computed in `f32` is widened.
+/// A stage with its result. What does not apply, or was not measured, is `null`; what JSON has no
+/// number for is one of the strings `"inf"`, `"-inf"` and `"nan"`; a number that a kernel computed in
+/// `f32` is widened.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The ladder: `reduce` or `sgemm`.
@@ -21,10 +22,13 @@ pub struct Row {
     /// The length of a reduction's input; the columns of a product.
     pub n: usize,
     /// The value of a reduction; the element of a product that is furthest off.
+    #[serde(serialize_with = "number")]
     pub result: Option<f64>,
     /// What it ought to be, computed in `f64`.
+    #[serde(serialize_with = "number")]
     pub reference: Option<f64>,
     /// The relative error; of a sum relative to Σ|x|, of a product as `max_err`.
+    #[serde(serialize_with = "number")]
     pub rel_err: Option<f64>,
     /// Whether the error is within rounding; `null` for a stage that this device cannot run.
     pub ok: Option<bool>,
@@ -51,6 +55,7 @@ pub struct ProductRow {
     /// The time of cuBLAS, interleaved in the same run, over the time of the stage.
     pub vs_cublas: Option<f64>,
     /// The largest error of an element over that element of |A|·|B|.
+    #[serde(serialize_with = "number")]
     pub max_err: Option<f64>,
 }
 
@@ -88,6 +93,15 @@ impl From<&Counters> for CounterRow {
             global_bytes: counters.global_bytes(),
             shared_bytes: counters.shared_bytes(),
         }
+    }
+}
+
+/// A number, or the name of one that is not finite.
+fn number<S: Serializer>(value: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(x) if x.is_nan() => out.serialize_str("nan"),
+        Some(x) if x.is_infinite() => out.serialize_str(if *x > 0.0 { "inf" } else { "-inf" }),
+        value => value.serialize(out),
     }
 }
 
@@ -136,10 +150,17 @@ mod tests {
         assert!(
             line.starts_with(r#"{"ladder":"reduce","index":3,"stage":"items","spec":"items: 2""#)
         );
-        assert!(line.contains(r#""result":0.10000000149011612,"reference":0.1,"rel_err":null"#));
+        assert!(line.contains(r#""result":0.10000000149011612,"reference":0.1,"rel_err":"inf""#));
         assert!(line.contains(r#""time_ms":null"#) && line.contains(r#""block_barriers":0"#));
         assert_eq!(line.matches('\n').count(), 1);
         assert!(!line.contains("gflops"));
+    }
+
+    #[test]
+    fn what_json_has_no_number_for_is_named() {
+        let row = Row { result: Some(f64::NAN), reference: Some(f64::NEG_INFINITY), ..row() };
+        let line = line(&row);
+        assert!(line.contains(r#""result":"nan","reference":"-inf","#), "{line}");
     }
 
     #[test]

@@ -190,6 +190,37 @@ fn faulty_input_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_product_that_may_leave_the_range_on_the_way_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let beyond = [vec![1e30_f32, 1e30, 1e-30, 1e-30], [vec![1e30; 64], vec![0.0]].concat()];
+    for values in beyond {
+        let path = npy(dir.path(), "x.npy", |path| {
+            write_npy(path, &Array1::from(values)).expect("written");
+        });
+        let message = refusal(&format!("reduce --op prod --input {path}"));
+        assert!(message.contains("float32 ends at 3.4e38"), "{message}");
+        assert!(message.contains("closer to 1"), "{message}");
+    }
+}
+
+#[test]
+fn numbers_that_json_lacks_have_names() {
+    for row in rows("reduce --op max --n 0") {
+        assert_eq!((&row["result"], &row["reference"]), (&"-inf".into(), &"-inf".into()));
+        assert_eq!(row["ok"], true);
+    }
+}
+
+#[test]
+fn a_sum_of_small_numbers_is_a_number() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = npy(dir.path(), "x.npy", |path| {
+        write_npy(path, &array![1e-39_f32, 2e-39]).expect("written");
+    });
+    assert_eq!(rows(&format!("reduce --input {path}")).len(), 6);
+}
+
+#[test]
 fn bad_usage_is_refused() {
     assert!(refusal("reduce --block 100").contains("block: 100"));
     assert!(refusal("sgemm --op max").contains("ladder reduce"));
