@@ -5,6 +5,7 @@ use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::random::Hard;
 use gemm_tests::{arbitrary, bits};
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -113,6 +114,49 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
     }
 }
 
+/// That C has the bits of ascending chains of multiply-adds, those of a zero's sign included. What a
+/// NaN is made of is the machine's business.
+fn ascending(
+    spec: &SgemmSpec,
+    size: Size,
+    placement: Placement,
+    hard: Hard,
+    seed: u64,
+) -> Result<(), String> {
+    let problem = Problem::hard(size, seed, hard);
+    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    for (at, (value, expected)) in c.iter().zip(problem.ascending()).enumerate() {
+        if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
+            return Err(format!(
+                "`{spec}` ({variant}) at {size} with {hard:?}: C[{}][{}] is {value:?}, not \
+                 {expected:?}",
+                at / size.n,
+                at % size.n,
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_fills_a_ragged_tile_changes_no_bit() {
+    let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
+    let specs = specs.chain(vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]));
+    let specs: Vec<SgemmSpec> = specs.filter(|spec| spec.partials == 1).collect();
+    specs.par_iter().for_each(|spec| {
+        let bk = spec.tile.map_or(8, |tile| tile.k as usize);
+        let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
+        for k in [0, 1, 4, bk - 1, bk, bk + 1, bk + 4, 3 * bk - 1, 3 * bk + 3, 7 * bk + 4] {
+            let size = Size::new(3, 8, k);
+            for (hard, seed) in Hard::ALL.into_iter().zip(1..) {
+                for placement in [Placement::aligned_rows(size), packed] {
+                    ascending(spec, size, placement, hard, seed).unwrap_or_else(|e| panic!("{e}"));
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn infinities_and_nans_stay_in_their_rows_and_columns() {
     let size @ Size { m, n, k } = Size::new(37, 41, 19);
@@ -158,6 +202,26 @@ proptest! {
             .multiply(&Device::simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
         problem.check(&c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_spec_without_partials_gives_the_bits_of_ascending_chains(
+        spec in arbitrary::sgemm(256),
+        size in (1..20usize, 1..20usize, 0..70usize),
+        placement in placement(),
+        hard in prop::sample::select(Hard::ALL.to_vec()),
+        seed: u64,
+    ) {
+        let spec = spec.partials(1);
+        let size = accepted(&spec, Size::new(size.0, size.1, size.2));
+        let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
+        let rows = Placement::aligned_rows(size);
+        let placement = placement.filter(|_| !aligned).unwrap_or(rows);
+        ascending(&spec, size, placement, hard, seed).map_err(TestCaseError::fail)?;
     }
 }
 

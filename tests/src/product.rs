@@ -1,6 +1,6 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
-use crate::random;
+use crate::random::{self, Hard};
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_reference::product::{Size, Truth};
 use gemm_runtime::{Device, Error, Matrix, SgemmKernel};
@@ -45,6 +45,22 @@ impl Problem {
     pub fn new(size: Size, seed: u64) -> Self {
         let Size { m, n, k } = size;
         Self::of(size, random::values(seed, m * k), random::values(!seed, k * n))
+    }
+
+    /// Operands whose products underflow, cancel or overflow.
+    pub fn hard(size: Size, seed: u64, what: Hard) -> Self {
+        let Size { m, n, k } = size;
+        Self::of(size, what.values(seed, m * k), what.values(!seed, k * n))
+    }
+
+    /// C in `f32`: each sum from +0 on, its terms in ascending k, one rounding each.
+    pub fn ascending(&self) -> Vec<f32> {
+        let Size { m, n, k } = self.size;
+        let at = |row: usize, col: usize| {
+            let terms = (0..k).map(|p| (self.a[row * k + p], self.b[p * n + col]));
+            terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
+        };
+        (0..m * n).map(|i| at(i / n, i % n)).collect()
     }
 
     /// Given operands.

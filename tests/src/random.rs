@@ -36,3 +36,37 @@ pub fn near_one(seed: u64, len: usize) -> Vec<f32> {
     let mut random = Random::new(seed);
     (0..len).map(|_| 1.0 + random.unit() / 1024.0).collect()
 }
+
+/// What the products of a sum run into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hard {
+    /// They are too small for any number but a zero, whose sign tells what was added last.
+    Underflow,
+    /// They are subnormal, or zeros of either sign.
+    Subnormal,
+    /// Each is large, and few of them are left of a sum.
+    Cancel,
+    /// Sums run into infinities, and those into each other.
+    Overflow,
+}
+
+impl Hard {
+    /// All of them.
+    pub const ALL: [Hard; 4] = [Hard::Underflow, Hard::Subnormal, Hard::Cancel, Hard::Overflow];
+
+    /// Operands whose products are such.
+    pub fn values(self, seed: u64, len: usize) -> Vec<f32> {
+        let mut random = Random::new(seed);
+        let mut value = || {
+            let (bits, unit) = (random.bits(), random.unit());
+            match self {
+                Hard::Underflow => 1e-30f32.copysign(unit),
+                Hard::Subnormal if bits.is_multiple_of(4) => 0f32.copysign(unit),
+                Hard::Subnormal => unit * 1e-20,
+                Hard::Cancel => [1.0, 3.0, 16_777_217.0][bits as usize % 3] * 1f32.copysign(unit),
+                Hard::Overflow => unit * 1e20,
+            }
+        };
+        (0..len).map(|_| value()).collect()
+    }
+}

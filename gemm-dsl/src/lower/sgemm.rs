@@ -4,8 +4,9 @@
 //! works on. An operand is a [`Matrix`]: the copies know its base and row stride, nothing else. The
 //! main loop ends in [`Accumulators`]; the *epilogue* visits them and alone knows C.
 //!
-//! Every kernel sums the terms of an element in ascending k, with one fused multiply-add each, so
-//! that all kernels without `partials` give the same bits.
+//! Every kernel sums the terms of an element from +0 on in ascending k, with one fused multiply-add
+//! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
+//! `partials` give the same bits, those of a zero's sign included.
 
 mod copy;
 mod edge;

@@ -126,8 +126,9 @@ pub(super) struct Pointer {
     pub(super) index: Option<Index>,
 }
 
-/// What a pointer holds before it is set.
-pub(super) const NOWHERE: u64 = u64::MAX;
+/// The word of a pointer that points nowhere: as far from every buffer as can be, since one that
+/// stands before its buffer is moved inside like any other.
+pub(super) const NOWHERE: u64 = 1 << 63;
 
 /// A place in a buffer.
 #[derive(Clone, Debug)]

@@ -1,5 +1,10 @@
 //! What happens where the tiles do not fill the matrices: zeros along K, and along M and N the last
 //! row or column again, whose products are never stored.
+//!
+//! The zeros change no bit of a sum. +0·+0 would turn a sum that has underflowed to -0 into +0. So
+//! what is stored is -0 in A and +0 in B: their product -0 leaves any sum as it is. An asynchronous
+//! copy can fill with +0 only; there the fill comes before the terms, and +0 + +0 is the +0 that a sum
+//! starts from.
 
 use super::copy::{Side, TileCopy};
 use super::tile::Tiled;

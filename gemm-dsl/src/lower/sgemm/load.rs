@@ -88,7 +88,8 @@ impl<'t> Loads<'t> {
         }
     }
 
-    /// The value at a place of the tile; zero past the end of K.
+    /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
+    /// is -0, and that is the zero which leaves every sum as it is, -0 included.
     fn value(&self, k: &mut KernelBuilder, place: &Place, k0: &Expr, limit: Option<&Expr>) -> Expr {
         let edge = match &self.only {
             Some(edge) => edge.clone(),
@@ -103,11 +104,11 @@ impl<'t> Loads<'t> {
         let value = if wide { access.vector().load() } else { access.load() };
         let Some(limit) = limit else { return value };
         let inside = along_k.clone().lt(limit.clone());
+        let zero = if self.copy.side == Side::A { -0.0 } else { 0.0 };
         if !wide {
-            return inside.select(value, 0.0);
+            return inside.select(value, zero);
         }
-        let zeros = [0.0, 0.0, 0.0, 0.0].map(Expr::F32);
-        let guarded = inside.select(value, Expr::Pack(Box::new(zeros)));
+        let guarded = inside.select(value, Expr::Pack(Box::new([zero; 4].map(Expr::F32))));
         if self.copy.side == Side::B || !self.tiled.plan.pitched() {
             return guarded;
         }
@@ -115,7 +116,7 @@ impl<'t> Loads<'t> {
         let v = k.let_("padded", guarded);
         let lane = |j: u8| {
             let inside = (along_k.clone() + i32::from(j)).lt(limit.clone());
-            inside.select(Expr::from(v).lane(j), 0.0)
+            inside.select(Expr::from(v).lane(j), zero)
         };
         Expr::Pack(Box::new([lane(0), lane(1), lane(2), lane(3)]))
     }

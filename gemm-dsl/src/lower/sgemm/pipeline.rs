@@ -1,8 +1,8 @@
 //! The main loop over the tiles of K: how the next tile comes in while one is used.
 //!
 //! Every pipeline has the same frame. The first tile is brought in before the loop, and where K is
-//! no multiple of BK it is the first tile that is ragged and filled up with zeros (of a pitched A the
-//! last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
+//! no multiple of BK it is the first tile that is ragged and filled up with zeros (of a pitched A that
+//! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
 //! one tile and brings in the next.
 
 use super::edge::{Ragged, bring_in, edge_comment, width_of_first};

@@ -33,10 +33,11 @@ pub(super) fn asynchronous(
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled, ragged);
     edge_comment(k, tiled);
-    let a = Stream::declare(k, tiled, &tiled.copies.a);
-    let b = Stream::declare(k, tiled, &tiled.copies.b);
+    let missing = (ragged == Ragged::First).then(|| k.let_("missing", tiled.bk - first.clone()));
+    let a = Stream::declare(k, tiled, &tiled.copies.a, missing);
+    let b = Stream::declare(k, tiled, &tiled.copies.b, missing);
     let ring = Ring { tiled, ragged, stages: ring, pending: stages - 2, a, b };
-    ring.fill(k, stages, &first);
+    ring.fill(k, stages, &first, missing);
     k.push(Stmt::CopyWait { pending: ring.pending });
     k.barrier();
     pair.load(k, tiled, 0.into(), &0.into(), &0.into());
@@ -55,26 +56,33 @@ impl Ring<'_> {
         self.b.advance(k, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first.
+    /// Starts the copies of the tile at `k0`, which exists; if it is the first, `missing` of its
+    /// terms do not, where that is not certain.
     fn start_existing(
         &self,
         k: &mut KernelBuilder,
         share: &Share,
         slot: &Expr,
         k0: &Expr,
-        first: Option<&Expr>,
+        missing: Option<&Expr>,
     ) {
-        bring_in(k, self.tiled, self.ragged, k0, first, |k, limit| {
-            self.start(k, share, slot, limit.map_or(When::Always, When::Below));
+        bring_in(k, self.tiled, self.ragged, k0, missing, |k, terms| {
+            let when = match (terms, self.ragged) {
+                (None, _) => When::Always,
+                (Some(missing), Ragged::First) => When::From(missing),
+                (Some(left), _) => When::Below(left),
+            };
+            self.start(k, share, slot, when);
         });
     }
 
     /// Starts the copies of the first tiles, to all buffers but one.
-    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr) {
+    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr, missing: Option<Var>) {
         k.comment("Fill all buffers but one.");
-        self.start_existing(k, &Share::All, &0.into(), &0.into(), Some(first));
+        let missing = missing.map(Expr::from);
+        self.start_existing(k, &Share::All, &0.into(), &0.into(), missing.as_ref());
         k.push(Stmt::CopyCommit);
-        self.advance(k, first);
+        self.advance(k, &self.tiled.bk.into());
         if stages == 2 {
             return;
         }

@@ -1,13 +1,16 @@
 //! Asynchronous copies of one operand's tiles, in the order of K. The thread keeps pointers to what
 //! it copies next and moves them a tile ahead at a time, so that the main loop computes no addresses.
 //!
+//! Where the first tile is ragged, the pointers start before k = 0, so that the zeros which fill it
+//! come before its terms. Where the last one is, what A lacks is not copied but stored (see `edge`).
+//!
 //! Rows and columns of C that do not exist are replaced by the last ones that do: what they
 //! contribute to is never stored, and the main loop needs no guard for them.
 
 use super::copy::{GROUP, Place, Share, Side, TileCopy, Walk};
 use super::edge::clamped;
 use super::tile::Tiled;
-use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt};
+use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt, Var};
 
 /// The pointers of one operand.
 pub(super) struct Stream<'t> {
@@ -24,13 +27,20 @@ pub(super) enum When<'e> {
     Always,
     /// Where the expression holds; else nothing happens.
     If(&'e Expr),
-    /// Where k lies below the expression; else zeros are written.
+    /// Where the k in the tile is at least the expression; else zeros are written.
+    From(&'e Expr),
+    /// Where the k in the tile lies below the expression; else -0 is written in A, +0 in B.
     Below(&'e Expr),
 }
 
 impl<'t> Stream<'t> {
-    /// Declares the pointers, at the first tile.
-    pub fn declare(k: &mut KernelBuilder, tiled: &'t Tiled<'t>, copy: &'t TileCopy) -> Self {
+    /// Declares the pointers, at the first tile, which lacks its first `missing` terms.
+    pub fn declare(
+        k: &mut KernelBuilder,
+        tiled: &'t Tiled<'t>,
+        copy: &'t TileCopy,
+        missing: Option<Var>,
+    ) -> Self {
         let count = match (&copy.walk, copy.side) {
             // The rows of B that a thread copies lie a fixed number of rows apart.
             (Walk::Rows { .. }, Side::B) => None,
@@ -44,23 +54,28 @@ impl<'t> Stream<'t> {
         let matrix = tiled.matrix(copy.side);
         let pointers = k.pointers(name, matrix.buffer, count.map(Expr::from), what);
         let stream = Self { tiled, copy, pointers, count };
+        let start = |row: Expr, col: Expr| {
+            let (row, col) = clamped(tiled, copy, row, col);
+            match (copy.side, missing) {
+                (_, None) => matrix.at(row, col),
+                (Side::A, Some(missing)) => matrix.at(row, col - missing),
+                (Side::B, Some(missing)) => matrix.at(row - missing, col),
+            }
+        };
         match (&copy.walk, count) {
             (Walk::Rows { row, col, .. }, None) => {
-                let (row, col) = clamped(tiled, copy, (*row).into(), (*col).into());
                 let pointer = stream.pointer(&Expr::I32(0));
-                k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+                k.push(Stmt::Point { pointer, at: start((*row).into(), (*col).into()) });
             }
             (Walk::Groups { row, col, step, passes }, _) => {
                 k.unrolled("i", *passes, |k, i| {
-                    let (row, col) = clamped(tiled, copy, *row + i * *step, (*col).into());
                     let pointer = stream.pointer(&i.into());
-                    k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+                    k.push(Stmt::Point { pointer, at: start(*row + i * *step, (*col).into()) });
                 });
             }
             _ => copy.each(k, &Share::All, |k, place| {
-                let (row, col) = clamped(tiled, copy, place.row, place.col);
                 let pointer = stream.pointer(&place.i);
-                k.push(Stmt::Point { pointer, at: matrix.at(row, col) });
+                k.push(Stmt::Point { pointer, at: start(place.row, place.col) });
             }),
         }
         stream
@@ -84,13 +99,25 @@ impl<'t> Stream<'t> {
                     Side::A => place.col.clone() + lane,
                     Side::B => place.row.clone(),
                 };
+                let wide = |a: Access| if width == 4 { a.vector() } else { a };
+                let (target, source) = (wide(target), wide(source));
                 let guard = match when {
                     When::Always => None,
                     When::If(cond) => Some(Guard { cond: cond.clone(), or_zero: false }),
+                    When::From(start) => {
+                        Some(Guard { cond: index.ge(start.clone()), or_zero: true })
+                    }
+                    When::Below(end) if self.copy.side == Side::A => {
+                        let zero = target.clone();
+                        k.if_else(
+                            index.lt(end.clone()),
+                            |k| k.push(Stmt::CopyAsync { target, source, guard: None }),
+                            |k| k.store(zero, -0.0),
+                        );
+                        continue;
+                    }
                     When::Below(end) => Some(Guard { cond: index.lt(end.clone()), or_zero: true }),
                 };
-                let wide = |a: Access| if width == 4 { a.vector() } else { a };
-                let (target, source) = (wide(target), wide(source));
                 k.push(Stmt::CopyAsync { target, source, guard });
             }
         });

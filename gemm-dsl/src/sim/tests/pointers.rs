@@ -53,6 +53,23 @@ fn pointers_are_checked() {
 }
 
 #[test]
+fn a_pointer_may_start_before_its_buffer() {
+    let kernel = |ahead: i32| {
+        let mut b = bench(32, 1, [32, 32]);
+        let (input, output) = (b.input, b.output);
+        let p = b.k.pointers("p", input, [], "");
+        let before = || pointer(p, []);
+        b.k.push(Stmt::Point { pointer: before(), at: at(input, tid() - 32) });
+        b.k.push(Stmt::Advance { pointer: before(), by: ahead.into() });
+        b.k.store(at(output, tid()), Access::new(p, [0.into()]).load());
+        b
+    };
+    let (out, _) = kernel(32).run().expect("inside");
+    assert!((0..32).all(|t| out[t] == t as f32), "{out:?}");
+    assert!(matches!(kernel(31).kind(), FaultKind::BeyondAllocation { .. }));
+}
+
+#[test]
 fn a_vector_through_a_pointer_is_aligned() {
     let kernel = |first: i32| {
         let mut b = bench(4, 1, [32, 16]);
