@@ -1,4 +1,4 @@
-//! What the simulator counts at a small shape, and which unit of the GPU that keeps busiest.
+//! What the simulator counts at a small shape, and which unit of a GPU the text asks most of.
 
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_examples::change::number;
@@ -11,12 +11,16 @@ use gemm_runtime::{Counters, Device, ReduceKernel, SgemmKernel};
 const SEED: u64 = 1;
 
 /// Blocks of the reduction that is simulated.
-const BLOCKS: usize = 8;
+const BLOCKS: u64 = 8;
 /// Block tiles of the product that is simulated, along rows and columns, and tiles along K.
 const TILES: usize = 2;
 const DEPTH: usize = 8;
 /// The terms of each sum where there is no tile.
 const NAIVE_DEPTH: usize = 64;
+
+/// The most that is simulated: elements of all operands, and multiply-adds.
+const MOST_ELEMENTS: u64 = 1 << 25;
+const MOST_FMAS: u64 = 1 << 27;
 
 /// What a large GPU does in a cycle of one of its multiprocessors: warp instructions issued,
 /// wavefronts of shared memory, sectors from the L2 cache, and bytes from memory.
@@ -28,22 +32,36 @@ const MEMORY_BYTES: f64 = 16.0;
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
 
+/// What came of counting.
+pub enum Sample {
+    Counted(Counted),
+    /// Why nothing was counted.
+    TooLarge(String),
+}
+
 /// Counters in words.
 pub struct Counted {
     /// The shape.
     pub shape: String,
     /// Names and values.
     pub lines: Vec<(&'static str, String)>,
-    /// What they say about the limits of the kernel.
-    pub limits: Vec<String>,
+    /// What the text asks of a multiprocessor.
+    pub asked: Vec<String>,
 }
 
 /// Simulates a reduction of a few blocks.
 ///
 /// # Errors
 /// What the simulator finds.
-pub fn reduce(plan: &ReducePlan) -> Result<Counted, Failure> {
-    let n = BLOCKS * usize::try_from(plan.elements_per_block()).unwrap_or(usize::MAX / BLOCKS);
+pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
+    let block = plan.elements_per_block();
+    let Some(blocks) = (MOST_ELEMENTS / block).checked_ilog2() else {
+        return Ok(Sample::TooLarge(format!(
+            "a block is too large to simulate: it reduces {block} elements, and at most \
+             {MOST_ELEMENTS} are taken here"
+        )));
+    };
+    let n = (block << blocks.min(BLOCKS.ilog2())) as usize;
     let device = Device::simulator();
     let input = device.upload(&data::for_reduction(SEED, n, plan.op()))?;
     let mut output = device.alloc(1)?;
@@ -57,13 +75,14 @@ pub fn reduce(plan: &ReducePlan) -> Result<Counted, Failure> {
 ///
 /// # Errors
 /// What the simulator finds.
-pub fn product(plan: &SgemmPlan) -> Result<Counted, Failure> {
-    let (rows, cols) = plan.block_tile();
-    let k = match plan.shape() {
-        Shape::Naive(_) => NAIVE_DEPTH,
-        Shape::Tiled(tiled) => DEPTH * tiled.bk() as usize,
+pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
+    let Some((m, n, k)) = extents(plan) else {
+        let (rows, cols) = plan.block_tile();
+        return Ok(Sample::TooLarge(format!(
+            "a block is too large to simulate: it computes {rows} x {cols} elements of C, and at \
+             most {MOST_ELEMENTS} elements and {MOST_FMAS} multiply-adds are taken here"
+        )));
     };
-    let (m, n) = (TILES * rows as usize, TILES * cols as usize);
     let device = Device::simulator();
     let a = device.upload_matrix(&data::uniform(SEED, m * k, -1.0, 1.0), m, k)?;
     let b = device.upload_matrix(&data::uniform(SEED + 1, k * n, -1.0, 1.0), k, n)?;
@@ -80,7 +99,26 @@ pub fn product(plan: &SgemmPlan) -> Result<Counted, Failure> {
     Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops, elements))
 }
 
-fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Counted {
+/// A shape of whole tiles that is not too large, as large as [`TILES`] and the depths say if it can
+/// be; `None` where one tile is too large.
+fn extents(plan: &SgemmPlan) -> Option<(usize, usize, usize)> {
+    let (rows, cols) = plan.block_tile();
+    let (step, steps) = match plan.shape() {
+        Shape::Naive(_) => (1, NAIVE_DEPTH),
+        Shape::Tiled(tiled) => (tiled.bk() as usize, DEPTH),
+    };
+    let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));
+    let depths = depths.take_while(|depth| *depth > 0).map(|depth| (1, depth));
+    std::iter::once((TILES, steps)).chain(depths).find_map(|(tiles, depth)| {
+        let (m, n, k) = (tiles * rows as usize, tiles * cols as usize, depth * step);
+        let elements = [(m, k), (k, n), (m, n)].map(|(a, b)| a as u64 * b as u64);
+        let fits = elements.iter().sum::<u64>() <= MOST_ELEMENTS
+            && elements[2].saturating_mul(k as u64) <= MOST_FMAS;
+        fits.then_some((m, n, k))
+    })
+}
+
+fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Sample {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
@@ -100,48 +138,52 @@ fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Counted {
         let intensity = number(flops / c.global_bytes() as f64);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Counted { shape, lines, limits: limits(&c, elements) }
+    Sample::Counted(Counted { shape, lines, asked: asked(&c, elements) })
 }
 
 fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// The busiest unit, then what is wasted. Each of the elements comes from memory at least once.
-fn limits(c: &Counters, elements: usize) -> Vec<String> {
+/// The cycles that one multiprocessor would take for what the text asks of each unit, most first,
+/// and what is wasted. These are counts of the text, and no limits of a GPU: the compiler merges
+/// loads of neighbouring elements and drops instructions, and caches answer some of the accesses.
+fn asked(c: &Counters, elements: usize) -> Vec<String> {
     let bytes = (elements * size_of::<f32>()) as f64;
-    let mut cycles = [
-        (c.instructions as f64 / ISSUED, "issuing instructions"),
-        (c.shared_wavefronts as f64 / WAVEFRONTS, "shared memory"),
-        (c.global_sectors as f64 / SECTORS, "reading from the L2 cache"),
-        (bytes / MEMORY_BYTES, "reading from memory"),
+    let mut units = [
+        (c.instructions as f64 / ISSUED, "instruction issue", "4 of a warp a cycle"),
+        (c.shared_wavefronts as f64 / WAVEFRONTS, "shared memory", "1 wavefront a cycle"),
+        (c.global_sectors as f64 / SECTORS, "L2 cache", "2 sectors a cycle, none cached nearer"),
+        (bytes / MEMORY_BYTES, "memory", "16 bytes a cycle, each element once"),
     ];
-    cycles.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let most = cycles[0].0;
-    let all: Vec<String> =
-        cycles.iter().map(|(n, unit)| format!("{unit} {}", number(*n))).collect();
-    let mut limits = vec![
-        format!("{} keeps a multiprocessor busy longest", cycles[0].1),
-        format!("  (cycles at least: {})", all.join(", ")),
-    ];
+    units.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let cycles = |(cycles, unit, rate): &(f64, &str, &str)| {
+        format!("{unit:22}{:>6} cycles, at {rate}", number(*cycles))
+    };
+    let mut lines: Vec<String> = units.iter().map(cycles).collect();
+    let (most, unit, _) = units[0];
+    if c.fma > 0 {
+        let share = percent(c.fma as f64 / ISSUED / most);
+        lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
+    }
     let conflicts = c.shared_bank_conflicts as f64;
     if conflicts > WORTH_NAMING * c.shared_wavefronts as f64 {
         let share = percent(conflicts / c.shared_wavefronts as f64);
-        limits.push(format!("bank conflicts: {share} of the wavefronts of shared memory"));
+        lines.push(format!("bank conflicts are {share} of the wavefronts of shared memory"));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
     if used < 1.0 - WORTH_NAMING {
         let bytes = number(32.0 * used);
-        limits.push(format!("uncoalesced accesses: of a sector's 32 bytes, {bytes} are asked for"));
+        lines.push(format!("of the 32 bytes of a global sector {bytes} are asked for, on average"));
     }
     if c.divergent_branches as f64 > WORTH_NAMING * c.branch as f64 {
         let share = percent(c.divergent_branches as f64 / c.branch as f64);
-        limits.push(format!("divergence: the lanes of a warp part at {share} of the branches"));
+        lines.push(format!("the lanes of a warp part at {share} of the branches"));
     }
-    let multiply_adds = c.fma as f64 / ISSUED;
-    if c.fma > 0 && multiply_adds < most {
-        let share = percent(multiply_adds / most);
-        limits.push(format!("so multiply-adds reach at most {share} of their rate"));
-    }
-    limits
+    lines.push(String::new());
+    lines.push(format!(
+        "By its text, {unit} has most to do. A GPU may need less: the compiler merges neighbouring \
+         loads."
+    ));
+    lines
 }

@@ -1,5 +1,6 @@
 //! Explains one spec: its geometry, what it occupies and how many blocks fit on each
-//! architecture, what the simulator counts at a small shape, what limits it, and its source.
+//! architecture, what the simulator counts at a small shape, what its text asks of a multiprocessor,
+//! and its source.
 //!
 //! ```text
 //! cargo run --release --example explain -- "tile: 128x128x8, thread: 8x8, double_buffer"
@@ -9,13 +10,16 @@
 //! A faulty spec gives the messages of the macro and the exit code 2.
 
 mod counters;
+mod family;
 mod geometry;
 mod resources;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use counters::Sample;
+use family::Family;
 use gemm_dsl::{cuda, spec::Spec};
 use gemm_examples::cli::{Failure, Outcome, exit};
-use gemm_runtime::{ReduceSpec, SgemmSpec, SpecErrors};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -23,23 +27,18 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "explain")]
 struct Options {
-    /// The spec, as it stands in the macro: "tile: 128x128x8, thread: 8x8"
+    /// The spec, as it stands in the macro, "tile: 128x128x8, thread: 8x8", or with the macro
+    /// around it
     spec: String,
-    /// The macro; without it, the one whose keys these are
+    /// The macro; without it, the one that the spec is written in, or whose keys these are
     #[arg(long)]
     family: Option<Family>,
-    /// Architectures to compile for, as 80,90; without it all that are known
-    #[arg(long, value_delimiter = ',')]
+    /// Architectures to compile for, as 80,90 or sm_80,sm_90; without it all that are known
+    #[arg(long, value_delimiter = ',', value_parser = resources::architecture)]
     arch: Vec<u32>,
     /// Leave the CUDA C out
     #[arg(long)]
     no_source: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Family {
-    Reduce,
-    Sgemm,
 }
 
 fn main() -> ExitCode {
@@ -47,53 +46,29 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    match parse(&options.spec, options.family)? {
-        Parsed::Reduce(spec) => {
+    let line = family::line(&options.spec, options.family)?;
+    if let Some(note) = &line.note {
+        eprintln!("note: {note}");
+    }
+    match line.family {
+        Family::Reduce => {
+            let spec: ReduceSpec = line.text.parse()?;
             let plan = spec.plan()?;
             explain(&spec, &geometry::of_reduction(&plan), options, || counters::reduce(&plan))
         }
-        Parsed::Sgemm(spec) => {
+        Family::Sgemm => {
+            let spec: SgemmSpec = line.text.parse()?;
             let plan = spec.plan()?;
             explain(&spec, &geometry::of_product(&plan), options, || counters::product(&plan))
         }
     }
 }
 
-/// A spec of either family.
-enum Parsed {
-    Reduce(ReduceSpec),
-    Sgemm(SgemmSpec),
-}
-
-/// Reads a spec. Where the family is not said and the spec is faulty in both, its faults are those
-/// of the family that knows more of its keys; of a product if both know as many.
-fn parse(text: &str, family: Option<Family>) -> Result<Parsed, SpecErrors> {
-    let reduce = || text.parse().map(Parsed::Reduce);
-    let sgemm = || text.parse().map(Parsed::Sgemm);
-    match family {
-        Some(Family::Reduce) => reduce(),
-        Some(Family::Sgemm) => sgemm(),
-        None => sgemm().or_else(|of_sgemm| {
-            reduce().map_err(|of_reduce| {
-                let (reduce, sgemm) = (ReduceSpec::keys(), SgemmSpec::keys());
-                if known(text, &reduce) > known(text, &sgemm) { of_reduce } else { of_sgemm }
-            })
-        }),
-    }
-}
-
-/// How many entries of a line have one of these keys.
-fn known(line: &str, keys: &[&str]) -> usize {
-    let entries = line.trim().trim_start_matches('<').trim_end_matches('>').split(',');
-    let key = |entry: &str| entry.split(':').next().unwrap_or("").trim().to_owned();
-    entries.filter(|entry| keys.contains(&key(entry).as_str())).count()
-}
-
 fn explain<S: Spec>(
     spec: &S,
     geometry: &[(&str, String)],
     options: &Options,
-    count: impl FnOnce() -> Result<counters::Counted, Failure>,
+    sample: impl FnOnce() -> Result<Sample, Failure>,
 ) -> Result<Outcome, Failure> {
     let program = spec.program()?;
     let kernel = &program.kernel;
@@ -112,16 +87,20 @@ fn explain<S: Spec>(
     }
 
     writeln!(out, "\nResources and occupancy\n")?;
-    writeln!(out, "{}", resources::of(kernel, &options.arch)?)?;
+    writeln!(out, "{}", resources::of(kernel, &options.arch))?;
 
-    let counted = count()?;
-    writeln!(out, "\nCounters at {}, on the simulator\n", counted.shape)?;
-    for (name, value) in &counted.lines {
-        writeln!(out, "  {name:22}{value}")?;
-    }
-    writeln!(out, "\nWhat limits it\n")?;
-    for limit in &counted.limits {
-        writeln!(out, "  {limit}")?;
+    match sample()? {
+        Sample::TooLarge(why) => writeln!(out, "\nCounters\n\n  {why}")?,
+        Sample::Counted(counted) => {
+            writeln!(out, "\nCounters at {}, on the simulator\n", counted.shape)?;
+            for (name, value) in &counted.lines {
+                writeln!(out, "  {name:22}{value}")?;
+            }
+            writeln!(out, "\nWhat the text asks of a multiprocessor\n")?;
+            for line in &counted.asked {
+                writeln!(out, "  {line}")?;
+            }
+        }
     }
     if !options.no_source {
         writeln!(out, "\nSource\n\n{}", cuda::source(kernel))?;

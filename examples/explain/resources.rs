@@ -1,22 +1,18 @@
 //! Registers, spills and occupancy, by architecture.
 
 use gemm_dsl::{cuda, ir::VerifiedKernel};
-use gemm_examples::cli::Failure;
 use gemm_examples::occupancy::{ALL, Block, Multiprocessor};
 use gemm_examples::show;
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
 use rayon::prelude::*;
 
-/// A table of what the kernel occupies, or what must be installed to know.
-///
-/// # Errors
-/// [`Failure::Usage`] for an architecture whose limits are not known.
-pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> Result<String, Failure> {
-    let wanted = wanted(archs)?;
+/// A table of what the kernel occupies on some architectures, all that are known if none is named;
+/// or what must be installed to know.
+pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
+    let wanted = ALL.par_iter().filter(|sm| archs.is_empty() || archs.contains(&sm.arch));
     let source = cuda::source(kernel);
-    let compiled: Vec<_> =
-        wanted.par_iter().map(|sm| (sm, resources(kernel, &source, sm.arch))).collect();
+    let compiled: Vec<_> = wanted.map(|sm| (sm, resources(kernel, &source, sm.arch))).collect();
     let mut table = show::table(&[
         "arch",
         ">registers",
@@ -30,11 +26,11 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> Result<String, Failure> {
         let name = Arch::sm(sm.arch).to_string();
         match found {
             Ok(found) => table.add_row(row(name, kernel, sm, found)),
-            Err(missing @ Error::NvrtcMissing { .. }) => return Ok(format!("  {missing}")),
+            Err(missing @ Error::NvrtcMissing { .. }) => return format!("  {missing}"),
             Err(other) => table.add_row([name, first_line(&other)]),
         };
     }
-    Ok(table.trim_fmt())
+    table.trim_fmt()
 }
 
 fn row(
@@ -57,18 +53,17 @@ fn row(
     ]
 }
 
-fn wanted(archs: &[u32]) -> Result<Vec<Multiprocessor>, Failure> {
-    if archs.is_empty() {
-        return Ok(ALL.to_vec());
-    }
-    let find = |arch: &u32| {
-        let known = ALL.iter().find(|sm| sm.arch == *arch).copied();
-        known.ok_or_else(|| {
-            let all: Vec<String> = ALL.iter().map(|sm| sm.arch.to_string()).collect();
-            Failure::Usage(format!("--arch {arch}: known are {}", all.join(", ")))
-        })
-    };
-    archs.iter().map(find).collect()
+/// An architecture whose limits are known: `90` or `sm_90`.
+///
+/// # Errors
+/// Says which are known.
+pub fn architecture(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix("sm_").unwrap_or(text);
+    let known = ALL.iter().map(|sm| sm.arch);
+    known.clone().find(|arch| arch.to_string() == number).ok_or_else(|| {
+        let all: Vec<String> = known.map(|arch| arch.to_string()).collect();
+        format!("the limits of `{text}` are not known. Known are {}", all.join(", "))
+    })
 }
 
 fn resources(kernel: &VerifiedKernel, source: &str, arch: u32) -> Result<Resources, Error> {

@@ -5,6 +5,7 @@ use crate::plot::PlotError;
 use clap::ValueEnum;
 use gemm_runtime::{Device, Error, SpecErrors};
 use std::io::{self, ErrorKind};
+use std::num::IntErrorKind;
 use std::process::ExitCode;
 
 /// Where kernels run, as said on the command line.
@@ -24,12 +25,12 @@ impl DeviceChoice {
     ///
     /// # Errors
     /// Those of [`Device::auto`] and [`Device::cuda`].
-    pub fn open(self) -> Result<Device, Error> {
-        match self {
-            Self::Auto => Device::auto(),
-            Self::Simulator => Ok(Device::simulator()),
-            Self::Cuda => Device::cuda(0),
-        }
+    pub fn open(self) -> Result<Device, Failure> {
+        Ok(match self {
+            Self::Auto => Device::auto()?,
+            Self::Simulator => Device::simulator(),
+            Self::Cuda => Device::cuda(0)?,
+        })
     }
 }
 
@@ -38,8 +39,68 @@ impl DeviceChoice {
 /// # Errors
 /// [`Failure::Missing`] where there is none that can be used.
 pub fn open_gpu() -> Result<Device, Failure> {
-    Device::cuda(0)
-        .map_err(|error| Failure::Missing(format!("this measurement needs a GPU: {error}")))
+    Device::cuda(0).map_err(|error| {
+        let text = match reworded(&error) {
+            Some((what, remedy)) => format!("{what}. {remedy}"),
+            None => error.to_string(),
+        };
+        Failure::Missing(format!("this measurement needs a GPU: {text}"))
+    })
+}
+
+/// The errors of the runtime whose remedy is a call of a function, in the words of a command line:
+/// what is wrong, and what to do about it.
+fn reworded(error: &Error) -> Option<(String, &'static str)> {
+    Some(match error {
+        Error::DriverMissing { reason } => (
+            format!("no usable NVIDIA driver: {reason}"),
+            "Install a driver of release 525 or later",
+        ),
+        Error::NoGpu => (
+            "the NVIDIA driver reports no GPU".to_owned(),
+            "Check `nvidia-smi` and CUDA_VISIBLE_DEVICES",
+        ),
+        Error::OutOfMemory { bytes, device } => (
+            format!("out of memory on {device}: {bytes} bytes were asked for"),
+            "Ask for a smaller problem",
+        ),
+        _ => return None,
+    })
+}
+
+/// The message of an error of the runtime.
+fn message(error: &Error) -> String {
+    match (reworded(error), error) {
+        (None, error) => error.to_string(),
+        (Some((what, remedy)), Error::OutOfMemory { .. }) => format!("{what}. {remedy}"),
+        (Some((what, remedy)), _) => {
+            format!("{what}. {remedy}, or run on the simulator: --device simulator")
+        }
+    }
+}
+
+/// A length, also as a power of two with or without a summand: `1000`, `2^20`, `2^24+7`.
+///
+/// # Errors
+/// Says what is wrong, and what is understood.
+pub fn count(text: &str) -> Result<usize, String> {
+    let number = |part: &str| -> Result<usize, String> {
+        part.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => format!("`{text}` is too large"),
+            _ if part.strip_prefix('-').is_some_and(|rest| rest.parse::<f64>().is_ok()) => {
+                format!("`{text}` is negative. Give a length such as 1000 or 2^20+7")
+            }
+            _ => format!("`{part}` is no whole number. Write it as in 1000, 2^20 or 2^20+7"),
+        })
+    };
+    let Some((base, exponent)) = text.split_once('^') else {
+        return number(text);
+    };
+    let (exponent, rest) = exponent.split_once('+').unwrap_or((exponent, "0"));
+    let (base, exponent, rest) = (number(base)?, number(exponent)?, number(rest)?);
+    let power = u32::try_from(exponent).ok().and_then(|exponent| base.checked_pow(exponent));
+    let sum = power.and_then(|power| power.checked_add(rest));
+    sum.ok_or_else(|| format!("`{text}` is too large"))
 }
 
 /// The device as reports name it: `simulator`, or the GPU's name.
@@ -58,7 +119,7 @@ pub enum Failure {
     #[error(transparent)]
     Input(#[from] NpyError),
     /// A device or a kernel.
-    #[error(transparent)]
+    #[error("{}", message(.0))]
     Runtime(#[from] Error),
     /// A spec, with all its faults.
     #[error(transparent)]
@@ -106,4 +167,49 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
 /// A seed: the one given, or a new one.
 pub fn seed_or_new(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| fastrand::u64(..1 << 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_be_powers() {
+        let cases = [("1000", 1000), ("0", 0), ("2^24+7", (1 << 24) + 7), ("3^2", 9)];
+        for (text, value) in cases {
+            assert_eq!(count(text), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_is_named() {
+        for (text, reason) in [
+            ("18446744073709551616", "too large"),
+            ("2^64", "too large"),
+            ("2^99999999999", "too large"),
+            ("-1", "negative"),
+            ("1e6", "`1e6` is no whole number"),
+            ("1_000", "2^20+7"),
+            ("1k", "`1k` is no whole number"),
+            ("2^x", "`x` is no whole number"),
+            ("", "no whole number"),
+        ] {
+            let message = count(text).expect_err(text);
+            assert!(message.contains(reason), "{message}");
+        }
+    }
+
+    #[test]
+    fn remedies_are_those_of_a_command_line() {
+        let missing = Error::DriverMissing { reason: "no library".to_owned() };
+        let full = Error::OutOfMemory { bytes: 7, device: "it".to_owned() };
+        for (error, remedy) in [
+            (missing, "--device simulator"),
+            (Error::NoGpu, "--device simulator"),
+            (full, "smaller problem"),
+        ] {
+            let message = Failure::from(error).to_string();
+            assert!(message.contains(remedy) && !message.contains("Device::"), "{message}");
+        }
+    }
 }

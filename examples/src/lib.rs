@@ -6,6 +6,7 @@ pub mod change;
 pub mod cli;
 pub mod data;
 pub mod gpu;
+pub mod line;
 pub mod npy;
 pub mod occupancy;
 pub mod operands;

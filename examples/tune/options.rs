@@ -2,7 +2,7 @@
 
 use crate::space::Space;
 use clap::{Parser, ValueEnum};
-use gemm_examples::cli::Failure;
+use gemm_examples::cli::{Failure, count};
 
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]
@@ -17,8 +17,8 @@ pub struct Options {
     /// A space: a line of the DSL with alternatives, as in "stages: 3 | 4, raster: none | 8"
     #[arg(long)]
     space: Vec<String>,
-    /// Sizes m = n = k of products, or lengths of arrays
-    #[arg(long, value_delimiter = ',')]
+    /// Sizes m = n = k of products, or lengths of arrays; 2^20+7 is understood
+    #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
     /// How long the search may take, in seconds
     #[arg(long, default_value_t = 300)]

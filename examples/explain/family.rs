@@ -1,0 +1,113 @@
+//! Which macro a line belongs to.
+
+use clap::ValueEnum;
+use gemm_dsl::spec::Spec;
+use gemm_examples::cli::Failure;
+use gemm_examples::line;
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use std::cmp::Ordering;
+
+/// One of the macros, as said on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Family {
+    /// `reduce_kernel!`
+    Reduce,
+    /// `sgemm_kernel!`
+    Sgemm,
+}
+
+impl Family {
+    const ALL: [Self; 2] = [Self::Reduce, Self::Sgemm];
+
+    fn macro_name(self) -> &'static str {
+        match self {
+            Self::Reduce => ReduceSpec::MACRO,
+            Self::Sgemm => SgemmSpec::MACRO,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Reduce => "reduce",
+            Self::Sgemm => "sgemm",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Reduce => Self::Sgemm,
+            Self::Sgemm => Self::Reduce,
+        }
+    }
+}
+
+/// A line without the macro around it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line<'t> {
+    pub text: &'t str,
+    pub family: Family,
+    /// What to tell a user whose line either macro could take.
+    pub note: Option<String>,
+}
+
+/// Finds out which macro a line belongs to: the one it is written in, or the one that is asked for;
+/// else the one that knows more of its keys, and of keys that both know, the one that writes `block`
+/// so or that finds no fault.
+///
+/// # Errors
+/// [`Failure::Usage`] for another macro, or for two that contradict each other.
+pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
+    if let Some((name, text)) = line::call(given) {
+        let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
+        return match (family, asked) {
+            (None, _) => Err(Failure::Usage(format!(
+                "`{name}!` is none of the macros {}! and {}!",
+                ReduceSpec::MACRO,
+                SgemmSpec::MACRO
+            ))),
+            (Some(family), Some(asked)) if family != asked => Err(Failure::Usage(format!(
+                "the line is one of {name}!, and --family {} asks for {}!. Leave out --family",
+                asked.word(),
+                asked.macro_name()
+            ))),
+            (Some(family), _) => Ok(Line { text, family, note: None }),
+        };
+    }
+    if let Some(family) = asked {
+        return Ok(Line { text: given, family, note: None });
+    }
+    // A text that is none of tokens is faulty in either family.
+    let entries = line::entries(given).unwrap_or_default();
+    let entries: Vec<&str> = entries.iter().filter_map(|entry| entry.first().copied()).collect();
+    let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&line::key(e))).count();
+    let (reduce, sgemm) = (known(&ReduceSpec::keys()), known(&SgemmSpec::keys()));
+    let (family, sure) = match reduce.cmp(&sgemm) {
+        Ordering::Greater => (Family::Reduce, true),
+        Ordering::Less => (Family::Sgemm, true),
+        Ordering::Equal => (by_values(given, &entries), reduce == 0),
+    };
+    let other = family.other();
+    let note = (!sure).then(|| {
+        format!(
+            "read as {}!({given}); for the other macro write {}!({given}) or --family {}",
+            family.macro_name(),
+            other.macro_name(),
+            other.word()
+        )
+    });
+    Ok(Line { text: given, family, note })
+}
+
+/// The family of a line whose keys both know: the threads of a reduction are a number, those of a
+/// product a size.
+fn by_values(line: &str, entries: &[&str]) -> Family {
+    let block = entries.iter().find(|entry| line::key(entry) == "block");
+    match block.and_then(|entry| entry.split_once(':')) {
+        Some((_, size)) if size.contains(['x', 'X']) => Family::Sgemm,
+        Some(_) => Family::Reduce,
+        None if line.parse::<SgemmSpec>().is_err() && line.parse::<ReduceSpec>().is_ok() => {
+            Family::Reduce
+        }
+        None => Family::Sgemm,
+    }
+}
