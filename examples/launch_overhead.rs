@@ -43,13 +43,14 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         println!("{first}");
         return Ok(Outcome::Right);
     }
-    let (typed, bare) = launches(&device)?;
+    let Launches { buffers, slices, bare } = launches(&device)?;
     println!("on {}, microseconds of host time", device.name());
     let mut table = show::table(&["what", ">µs"]);
     let mut row = |what: &str, time: f64| {
         table.add_row([what.to_owned(), format!("{time:.2}")]);
     };
-    row("typed launch", typed);
+    row("typed launch", buffers);
+    row("typed launch on slices of cudarc", slices);
     row("bare driver call", bare);
     row("NVRTC compiles the kernel", compilation(&device)?);
     let cache = tempfile::tempdir()?;
@@ -94,16 +95,27 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     Ok(median(&mut times))
 }
 
-/// The typed launch and the bare driver call.
+/// The host times of a launch in microseconds.
+struct Launches {
+    /// Typed, on buffers of the runtime.
+    buffers: f64,
+    /// Typed, on slices of cudarc.
+    slices: f64,
+    /// The bare driver call.
+    bare: f64,
+}
+
+/// The typed launches and the bare driver call.
 #[allow(unsafe_code, reason = "the bare driver call is what is compared with")]
-fn launches(device: &Device) -> Result<(f64, f64), Error> {
+fn launches(device: &Device) -> Result<Launches, Error> {
     let gpu = Gpu::of(device).ok_or(Error::NoGpu)?;
     let input = device.upload(&[1.0; LENGTH])?;
     let mut output = device.alloc(1)?;
-    let typed = host_time(device, || SUM.launch(device, &input, &mut output).map(drop))?;
+    let buffers = host_time(device, || SUM.launch(device, &input, &mut output).map(drop))?;
 
     let slice = gpu.stream.clone_htod(&[1.0_f32; LENGTH]).map_err(failed("copying the input"))?;
     let mut value = gpu.stream.alloc_zeros::<f32>(1).map_err(failed("allocating the output"))?;
+    let slices = host_time(device, || SUM.launch(device, &slice, &mut value).map(drop))?;
     let (mut from, _from) = slice.device_ptr(gpu.stream);
     let (mut to, _to) = value.device_ptr_mut(gpu.stream);
     let mut length = LENGTH as u64;
@@ -129,7 +141,7 @@ fn launches(device: &Device) -> Result<(f64, f64), Error> {
         };
         launched.map_err(failed("launching the kernel"))
     })?;
-    Ok((typed, bare))
+    Ok(Launches { buffers, slices, bare })
 }
 
 /// The median host time of a call in microseconds.

@@ -1,9 +1,8 @@
 //! What only a GPU can show. Without one, or without NVRTC, the tests are ignored with the reason.
-//! Measurements go to the standard error.
 
 mod capture;
-mod measure;
 mod memory;
+mod start;
 
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, compile};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
-    if let Some(code) = measure::child() {
+    if let Some(code) = start::child() {
         return code;
     }
     let missing = Device::cuda(0).and_then(|_| compile::nvrtc_version()).err();
@@ -37,11 +36,10 @@ fn main() -> ExitCode {
         trial("a_launch_can_be_captured", capture::buffers),
         trial("a_launch_on_slices_can_be_captured", capture::slices),
         trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
-        trial("the_disk_cache_makes_a_warm_start", measure::warm_start),
-        trial("the_typed_launch_costs_little", measure::launch_cost),
+        trial("the_disk_cache_makes_a_warm_start", start::warm_start),
     ];
     let mut arguments = Arguments::from_args();
-    // One at a time: some measure time, some memory.
+    // One at a time: some fill the memory.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
