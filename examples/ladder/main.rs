@@ -9,7 +9,6 @@
 //!
 //! The exit code is 1 where a result is wrong and 2 where the work could not be done.
 
-mod options;
 mod output;
 mod reduce;
 mod sgemm;
@@ -18,7 +17,7 @@ mod stage;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit, seed_or_new};
-use options::Options;
+use gemm_examples::ladder::options::Options;
 use output::Output;
 use std::process::ExitCode;
 

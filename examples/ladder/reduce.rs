@@ -2,13 +2,13 @@
 
 mod table;
 
-use crate::options::{ReduceInput, ReduceJob};
 use crate::output::Output;
 use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
 use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::gpu::{Gpu, Timer, read_rate};
+use gemm_examples::ladder::options::{ReduceInput, ReduceJob};
 use gemm_examples::plot;
 use gemm_examples::report::{CounterRow, Row};
 use gemm_examples::{data, npy, progress};

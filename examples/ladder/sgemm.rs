@@ -1,14 +1,13 @@
 //! The ladder of matrix products.
 
 mod table;
-mod variants;
 
-use crate::options::{SgemmInput, SgemmJob};
 use crate::output::Output;
 use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::stages::Stage;
 use gemm_examples::bench::{Bench, Times};
 use gemm_examples::cli::{Failure, Outcome, device_label};
+use gemm_examples::ladder::options::{SgemmInput, SgemmJob};
 use gemm_examples::operands::Operands;
 use gemm_examples::report::{CounterRow, ProductRow, Row};
 use gemm_examples::{data, npy, progress};
@@ -22,7 +21,7 @@ const GPU_SIZES: [usize; 4] = [512, 1024, 2048, 4096];
 
 /// The stages that the job asks for.
 pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
-    variants::stages(&job.blocks)
+    gemm_examples::ladder::variants::stages(&job.blocks)
 }
 
 /// A stage with what came of it.

@@ -1,9 +1,9 @@
 //! The CUDA C of a stage.
 
-use crate::options::Jobs;
 use crate::{reduce, sgemm};
 use gemm_dsl::stages::Stage;
 use gemm_examples::cli::{Failure, Outcome};
+use gemm_examples::ladder::options::Jobs;
 use gemm_runtime::{ReduceKernel, SgemmKernel};
 use std::io::Write;
 

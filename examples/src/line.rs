@@ -57,9 +57,16 @@ pub fn entries(line: &str) -> Result<Vec<Vec<&str>>, String> {
     Ok(splitter.entries)
 }
 
-/// The key of an entry or of an alternative: the word before the colon, or the flag.
+/// The key and the value of an entry or of an alternative; `None` for a flag or a bare value.
+pub fn value(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':')?;
+    let is_word = key.trim().chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_word.then_some((key.trim(), value.trim()))
+}
+
+/// The key of an entry: the word before the colon, or the flag.
 pub fn key(text: &str) -> &str {
-    text.split_once(':').map_or(text, |(key, _)| key).trim()
+    value(text).map_or(text, |(key, _)| key).trim()
 }
 
 struct Splitter<'l> {
@@ -157,6 +164,8 @@ mod tests {
     #[test]
     fn keys_are_words_before_the_colon() {
         assert_eq!((key("tile: 8x8x8"), key(" float4 "), key("f: |a| a")), ("tile", "float4", "f"));
+        assert_eq!(value("f : |a| a "), Some(("f", "|a| a")));
+        assert_eq!((value("float4"), value("|a| { let t: f32 = a; t }")), (None, None));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The best specs, timed again at leisure and printed.
 
-use crate::rank::Ranking;
 use crate::search::Limits;
-use crate::target::{Target, Timed};
 use gemm_examples::cli::Failure;
 use gemm_examples::gpu::median;
 use gemm_examples::report::write_line;
 use gemm_examples::show;
+use gemm_examples::tune::rank::Ranking;
+use gemm_examples::tune::target::{Target, Timed};
 use serde::Serialize;
 use std::io::Write;
 

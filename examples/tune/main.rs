@@ -6,23 +6,19 @@
 //!     "tile: 64x64x8 | 64x64x16, thread: 4x4, float4, transpose, double_buffer | stages: 3 | 4"
 //! ```
 //!
-//! The space is a line of the DSL with alternatives, see [`space`]. Random specs are compiled (in
+//! The space is a line of the DSL with alternatives, see [`gemm_examples::tune::space`]. Random specs are compiled (in
 //! parallel), checked and timed beside cuBLAS in a few launches; then the neighbours of the best
 //! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
 //! lines of the DSL. Reductions are compared with reading alone.
 
 mod finals;
-mod options;
-mod rank;
 mod reduce;
 mod search;
 mod sgemm;
-mod space;
-mod target;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
-use options::{Family, Options};
+use gemm_examples::tune::options::{Family, Options};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

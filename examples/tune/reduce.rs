@@ -1,8 +1,8 @@
 //! Sums, beside reading alone.
 
-use crate::target::{Target, Timed};
 use gemm_examples::cli::Failure;
 use gemm_examples::gpu::{Gpu, Timer, read_rate};
+use gemm_examples::tune::target::{Target, Timed};
 use gemm_reference::reduction::Truth;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Op;

@@ -1,11 +1,11 @@
 //! The search: at random, then around the best, then the best again at leisure.
 
 use crate::finals::finals;
-use crate::rank::{Found, Ranking};
-use crate::space::{Point, Space};
-use crate::target::{Target, Timed};
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::progress;
+use gemm_examples::tune::rank::{Found, Ranking};
+use gemm_examples::tune::space::{Point, Space};
+use gemm_examples::tune::target::{Target, Timed};
 use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use indicatif::ProgressBar;
@@ -91,7 +91,7 @@ where
     bar.finish_and_clear();
     eprintln!(
         "{} specs timed, {} spilled registers, {} were refused, {} were wrong, in {:.0} s",
-        ranking.len(),
+        ranking.count(),
         dropped.spilled,
         dropped.refused,
         dropped.wrong.len(),
@@ -111,7 +111,7 @@ fn note<S>(bar: &ProgressBar, ranking: &Ranking<S>, dropped: &Dropped) {
     let best = best.first().and_then(|found| found.quick.first());
     let best = best.map_or(String::new(), |t| format!(", best {:.0} ({:.3})", t.rate, t.ratio));
     let gone = dropped.spilled + dropped.refused;
-    bar.set_message(format!("{} timed, {gone} dropped{best}", ranking.len()));
+    bar.set_message(format!("{} timed, {gone} dropped{best}", ranking.count()));
 }
 
 /// Checks and times a compiled spec.

@@ -1,10 +1,10 @@
 //! Matrix products, beside cuBLAS.
 
-use crate::target::{Target, Timed};
 use gemm_examples::bench::Bench;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::operands::Operands;
+use gemm_examples::tune::target::{Target, Timed};
 use gemm_reference::product::Size;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};

@@ -1,8 +1,8 @@
 //! The command line, and what it asks of each ladder.
 
+use crate::cli::{DeviceChoice, Failure, count};
+use crate::plot;
 use clap::{Parser, ValueEnum};
-use gemm_examples::cli::{DeviceChoice, Failure, count};
-use gemm_examples::plot;
 use gemm_reference::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
@@ -72,17 +72,22 @@ pub enum LadderChoice {
 /// What is asked of the ladders; at least one of them is there.
 #[derive(Debug)]
 pub struct Jobs {
+    /// The reductions'.
     pub reduce: Option<ReduceJob>,
+    /// The products'.
     pub sgemm: Option<SgemmJob>,
 }
 
 /// What is asked of the reductions.
 #[derive(Debug, Default)]
 pub struct ReduceJob {
+    /// Of all stages.
     pub op: Op,
-    /// The catalogue's where it is `None`.
+    /// Threads of a block; the catalogue's where it is `None`.
     pub block: Option<u32>,
+    /// What is reduced.
     pub input: ReduceInput,
+    /// Files to draw the result into.
     pub plots: Vec<PathBuf>,
 }
 
@@ -103,7 +108,9 @@ pub enum ReduceInput {
 pub struct SgemmJob {
     /// Widths for the stages that have several; empty for the catalogue's.
     pub blocks: Vec<u32>,
+    /// What is multiplied.
     pub input: SgemmInput,
+    /// Files to draw the result into.
     pub plots: Vec<PathBuf>,
 }
 

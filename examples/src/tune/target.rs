@@ -1,6 +1,6 @@
 //! What a search is about: how specs of a family are compiled, checked and timed.
 
-use gemm_examples::cli::Failure;
+use crate::cli::Failure;
 use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Spec;

@@ -1,8 +1,8 @@
 //! The command line, and the spaces that are known by name.
 
-use crate::space::Space;
+use crate::cli::{Failure, count};
+use crate::tune::space::Space;
 use clap::{Parser, ValueEnum};
-use gemm_examples::cli::{Failure, count};
 
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]
@@ -34,6 +34,7 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
+/// A family of specs, as said on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Family {
     /// Matrix products.

@@ -1,14 +1,17 @@
 //! Which specs are best at which size.
 
-use crate::space::Point;
-use crate::target::Timed;
+use crate::tune::space::Point;
+use crate::tune::target::Timed;
 use gemm_runtime::compile::Resources;
 
 /// A spec that was compiled, found right and timed.
 #[derive(Clone, Debug)]
 pub struct Found<S> {
+    /// What was timed.
     pub spec: S,
+    /// Where the space has it.
     pub point: Point,
+    /// What its machine code occupies.
     pub resources: Resources,
     /// The quick times, one for each size.
     pub quick: Vec<Timed>,
@@ -25,11 +28,13 @@ impl<S> Default for Ranking<S> {
 }
 
 impl<S> Ranking<S> {
+    /// Adds a spec.
     pub fn push(&mut self, found: Found<S>) {
         self.0.push(found);
     }
 
-    pub fn len(&self) -> usize {
+    /// How many specs there are.
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
@@ -46,7 +51,7 @@ impl<S> Ranking<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::tune::space::Space;
 
     #[test]
     fn each_size_has_its_own_best() {
@@ -62,6 +67,6 @@ mod tests {
         }
         assert_eq!(ranking.best(0, 1)[0].spec, "stages: 3");
         assert_eq!(ranking.best(1, 5)[0].spec, "stages: 2");
-        assert_eq!(ranking.len(), 2);
+        assert_eq!(ranking.count(), 2);
     }
 }

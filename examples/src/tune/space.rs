@@ -2,7 +2,10 @@
 //!
 //! A space is written as a line of the DSL in which an entry may have alternatives, separated by
 //! `|`: `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value
-//! without a key belongs to the key before it in its entry; `none` leaves the entry out.
+//! without a key belongs to the key before it in its entry; `none` leaves the entry out. A closure is
+//! a value like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
+
+use crate::line;
 
 /// A union of lines with alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +35,14 @@ impl Space {
     }
 
     /// How many points there are, sound or not.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         let points = |line: &Vec<Entry>| line.iter().map(Vec::len).fold(1, usize::saturating_mul);
         self.0.iter().map(points).fold(0, usize::saturating_add)
     }
 
     /// The space in a few words.
     pub fn describe(&self) -> String {
-        format!("{} combinations", self.len())
+        format!("{} combinations", self.count())
     }
 
     /// The DSL line of a point.
@@ -91,21 +94,20 @@ impl Space {
 }
 
 fn entries(line: &str) -> Result<Vec<Entry>, String> {
-    let entries = line.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    entries.map(alternatives).collect()
+    line::entries(line)?.iter().map(|entry| alternatives(entry)).collect()
 }
 
-fn alternatives(entry: &str) -> Result<Entry, String> {
+fn alternatives(entry: &[&str]) -> Result<Entry, String> {
     let mut key = None;
     let mut found = Vec::new();
-    for alternative in entry.split('|').map(str::trim) {
-        let text = match (alternative.split_once(':'), key) {
-            _ if alternative.is_empty() => {
-                return Err(format!("`{entry}` has an empty alternative"));
-            }
+    for &alternative in entry {
+        if alternative.is_empty() {
+            return Err(format!("`{}` has an empty alternative", entry.join(" | ")));
+        }
+        let text = match (line::value(alternative), key) {
             (Some((name, value)), _) => {
-                key = Some(name.trim());
-                if value.trim() == NONE { String::new() } else { alternative.to_owned() }
+                key = Some(name);
+                if value == NONE { String::new() } else { alternative.to_owned() }
             }
             (None, _) if alternative == NONE => String::new(),
             (None, Some(key)) => format!("{key}: {alternative}"),
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn alternatives_multiply() {
         let space = Space::parse(&["tile: 8x8x8 | 16x16x8, float4 | none"]).expect("a space");
-        assert_eq!(space.len(), 4);
+        assert_eq!(space.count(), 4);
         assert_eq!(
             lines(&space),
             ["tile: 8x8x8, float4", "tile: 16x16x8, float4", "tile: 8x8x8", "tile: 16x16x8"]
@@ -143,6 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn a_closure_is_a_value() {
+        let line = "epilogue: |acc| acc | |acc, bias[n]| max(acc, bias) | none, stages: 2 | 3";
+        let space = Space::parse(&[line]).expect("a space");
+        let expected = [
+            "epilogue: |acc| acc, stages: 2",
+            "epilogue: |acc, bias[n]| max(acc, bias), stages: 2",
+            "stages: 2",
+            "epilogue: |acc| acc, stages: 3",
+            "epilogue: |acc, bias[n]| max(acc, bias), stages: 3",
+            "stages: 3",
+        ];
+        assert_eq!(lines(&space), expected);
+    }
+
+    #[test]
     fn neighbours_differ_in_one_entry() {
         let space = Space::parse(&["stages: 2 | 3 | 4, raster: 4 | 8"]).expect("a space");
         let point = space.all().next().expect("a point");
@@ -155,5 +172,6 @@ mod tests {
     fn an_empty_alternative_is_a_slip() {
         assert!(Space::parse(&["stages: 3 | "]).is_err());
         assert!(Space::parse(&[]).is_err());
+        assert!(Space::parse(&["tile: (8"]).is_err());
     }
 }

@@ -1,0 +1,6 @@
+//! What the program `tune` searches, and what it knows of what it found.
+
+pub mod options;
+pub mod rank;
+pub mod space;
+pub mod target;
