@@ -71,7 +71,7 @@ fn explain<S: Spec>(
     sample: impl FnOnce() -> Result<Sample, Failure>,
 ) -> Result<Outcome, Failure> {
     let program = spec.program()?;
-    let kernel = &program.kernel;
+    let kernel = program.preferred();
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}!({spec})\n", S::MACRO)?;
     writeln!(out, "  {:22}{}", "kernel", kernel.name)?;
@@ -80,7 +80,7 @@ fn explain<S: Spec>(
     }
     let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
-    if let Some(fallback) = &program.fallback {
+    if let Some(fallback) = program.kernels.get(1) {
         let variants =
             format!("{}, or {} where rows are not aligned", kernel.variant, fallback.variant);
         writeln!(out, "  {:22}{variants}", "accesses")?;

@@ -36,21 +36,23 @@
 //! holds for the lanes of a warp-wide intrinsic.
 
 mod build;
+pub mod contract;
 mod expr;
 mod host;
 mod layout;
 mod names;
-mod program;
+pub mod program;
 mod stmt;
 mod verify;
 mod visit;
 
 pub use build::KernelBuilder;
+pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use expr::{Access, BinaryOp, Expr, Special, UnaryOp};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space};
 pub use names::{is_identifier, is_reserved};
-pub use program::{Fill, Passes, Program, Scratch};
+pub use program::VerifiedProgram;
 pub use stmt::{Guard, Loop, PointerRef, Scope, Step, Stmt, Unroll};
 pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, STATIC_SHARED_BYTES, VerifiedKernel};
 
@@ -159,85 +161,6 @@ pub enum ParamKind {
     },
 }
 
-/// An array that a launch binds to a buffer parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operand {
-    /// The n-th input of the call (A = 0 and B = 1 of a product; the array of a reduction = 0).
-    Input(usize),
-    /// The n-th output of the call (C of a product; the value of a reduction).
-    Output(usize),
-    /// The n-th scratch buffer of the [`Program`].
-    Scratch(usize),
-}
-
-/// Where the value of a scalar parameter comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// An extent of the problem: the length of a reduction, or one of M, N, K.
-    Extent(Extent),
-    /// The distance between two rows of an operand, in elements (its leading dimension).
-    RowStride(Operand),
-}
-
-/// A problem extent by its name in the literature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Extent {
-    /// The number of elements of a reduction.
-    Length,
-    /// Rows of A and C.
-    M,
-    /// Columns of B and C.
-    N,
-    /// Columns of A, rows of B.
-    K,
-}
-
-/// What a launch must satisfy before the kernel may run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Requirement {
-    /// The base address of a buffer parameter is a multiple of `bytes`.
-    Aligned {
-        /// The operand.
-        operand: Operand,
-        /// The alignment.
-        bytes: u32,
-    },
-    /// A scalar parameter is a multiple of `of`.
-    Multiple {
-        /// The parameter.
-        scalar: Scalar,
-        /// The divisor.
-        of: u64,
-    },
-    /// A scalar parameter lies between two bounds, both included.
-    Range {
-        /// The parameter.
-        scalar: Scalar,
-        /// The least value.
-        min: u64,
-        /// The greatest value.
-        max: u64,
-    },
-}
-
-/// Grid and block of a kernel. The grid is in expressions over its scalar parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Geometry {
-    /// Threads of a block along x and y.
-    pub block: (u32, u32),
-    /// Blocks of the grid along x and y, of type [`Ty::U64`]; nothing is launched where one is 0.
-    pub grid: [Expr; 2],
-    /// Blocks that shall fit on a multiprocessor at once (`__launch_bounds__`).
-    pub blocks_per_sm: u32,
-}
-
-impl Geometry {
-    /// Threads of a block.
-    pub fn threads(&self) -> u32 {
-        self.block.0 * self.block.1
-    }
-}
-
 /// One kernel. Built by [`KernelBuilder`], checked into a [`VerifiedKernel`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -245,8 +168,8 @@ pub struct Kernel {
     pub name: String,
     /// What it does, line by line, for the head of the text.
     pub title: Vec<String>,
-    /// Which access variant it is where a program has several: `vector` or `scalar`; else empty.
-    pub variant: String,
+    /// Which of the kernels that compute the same it is.
+    pub variant: Variant,
     /// Parameters in the order of the launch.
     pub params: Vec<Param>,
     /// Named constants in the order of the text.

@@ -29,5 +29,5 @@ pub struct Generated {
 /// All of the spec's faults.
 pub fn generate(spec: &impl spec::Spec) -> Result<Generated, SpecErrors> {
     let program = spec.program()?;
-    Ok(Generated { line: spec.to_string(), source: cuda::source(&program.kernel) })
+    Ok(Generated { line: spec.to_string(), source: cuda::source(program.preferred()) })
 }

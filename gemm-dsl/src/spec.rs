@@ -25,7 +25,7 @@ pub use sizes::{Block, Rect, Tile};
 pub use table::UnknownWord;
 
 use crate::error::SpecErrors;
-use crate::ir::Program;
+use crate::ir::VerifiedProgram;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -43,7 +43,7 @@ pub trait Spec:
     ///
     /// # Errors
     /// All of the spec's faults.
-    fn program(&self) -> Result<Program, SpecErrors>;
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
 }
 
 pub(crate) use table::{Datum, Family, Key, Kind};

@@ -1,6 +1,7 @@
 //! Everything that can go wrong, each with the argument, its value, what was needed and a remedy.
 
 use gemm_dsl::error::SpecErrors;
+use gemm_dsl::ir::contract::Unmet;
 use gemm_dsl::ir::{HostError, IrError};
 use gemm_dsl::sim::SimError;
 use thiserror::Error;
@@ -78,6 +79,19 @@ pub enum Error {
         /// What was needed, with the arithmetic.
         need: String,
     },
+    /// A matrix is to be read as consecutive elements, but its rows are padded.
+    #[error(
+        "`{argument}` is to be read as consecutive elements, but its rows of {cols} are {pitch} \
+         apart. Reduce its buffer if the padding is the identity, or copy the rows"
+    )]
+    Padded {
+        /// The argument.
+        argument: &'static str,
+        /// The elements of a row.
+        cols: u64,
+        /// The distance between two rows.
+        pitch: u64,
+    },
     /// A product of extents, or one extent, is beyond what can be addressed.
     #[error("{what}, beyond the limit of {limit}. {remedy}")]
     TooLarge {
@@ -111,18 +125,9 @@ pub enum Error {
         /// Where the operand lives.
         belongs: String,
     },
-    /// The arguments do not meet what the kernel was specified to demand.
-    #[error("kernel `{kernel}` needs {need}, but {has}. {remedy}")]
-    Unmet {
-        /// The kernel.
-        kernel: String,
-        /// The requirement.
-        need: String,
-        /// The argument and its value.
-        has: String,
-        /// What to do about it.
-        remedy: &'static str,
-    },
+    /// The arguments do not meet the kernel's contract.
+    #[error(transparent)]
+    Unmet(Box<Unmet>),
     /// The kernel needs more shared memory than a block may have on this device.
     #[error(
         "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows a block \
@@ -203,7 +208,11 @@ impl From<IrError> for Error {
 
 impl From<HostError> for Error {
     fn from(error: HostError) -> Self {
-        Error::Internal(format!("the launch rule cannot be evaluated: {error}"))
+        Error::TooLarge {
+            what: format!("the launches for these extents cannot be computed: {error}"),
+            limit: u64::MAX,
+            remedy: "Use smaller extents",
+        }
     }
 }
 

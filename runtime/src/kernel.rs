@@ -32,7 +32,7 @@ impl Text {
         let program = spec.program()?;
         Ok(Self {
             line: Cow::Owned(spec.to_string()),
-            source: Cow::Owned(cuda::source(&program.kernel)),
+            source: Cow::Owned(cuda::source(program.preferred())),
         })
     }
 

@@ -45,11 +45,13 @@ pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Result};
+pub use gemm_dsl::ir::Variant;
+pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
 pub use gemm_dsl::sim::{Counters, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
 pub use kernel::{ReduceKernel, SgemmKernel};
-pub use launch::Launched;
+pub use launch::{Launched, LaunchedStep};
 pub use matrix::Matrix;
 pub use operand::{Input, Output};
 

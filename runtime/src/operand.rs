@@ -68,12 +68,12 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) fn is_aligned(&self, bytes: u32) -> bool {
-        let address = match self {
+    /// The address, or the distance from the start of an allocation that is aligned to 256 bytes.
+    pub(crate) fn address(&self) -> u64 {
+        match self {
             Place::Gpu(address) => *address,
             Place::Simulated { offset, .. } => offset * size_of::<f32>() as u64,
-        };
-        address.is_multiple_of(u64::from(bytes.max(1)))
+        }
     }
 }
 

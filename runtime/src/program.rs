@@ -4,7 +4,8 @@ use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use gemm_dsl::ir::{ParamKind, Program, Source, VerifiedKernel};
+use gemm_dsl::ir::program::KernelId;
+use gemm_dsl::ir::{VerifiedKernel, VerifiedProgram};
 use gemm_dsl::spec::Spec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -24,7 +25,7 @@ impl Programs {
         &self,
         family: &'static str,
         name: &str,
-        make: impl FnOnce() -> Result<Program>,
+        make: impl FnOnce() -> Result<VerifiedProgram>,
     ) -> Result<Arc<Prepared>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(family).and_then(|programs| programs.get(name)) {
@@ -41,47 +42,38 @@ impl Programs {
 
 /// A program ready to be launched on one device.
 pub(crate) struct Prepared {
-    pub(crate) program: Program,
-    /// Its kernels, in order of preference.
-    pub(crate) variants: Vec<Variant>,
+    pub(crate) program: VerifiedProgram,
+    /// Its kernels, in its order.
+    kernels: Vec<Loadable>,
 }
 
 impl Prepared {
-    pub(crate) fn new(program: Program) -> Self {
-        let variants = program.variants().map(Variant::new).collect();
-        Self { program, variants }
+    pub(crate) fn new(program: VerifiedProgram) -> Self {
+        let kernels = program.kernels.iter().map(Loadable::new).collect();
+        Self { program, kernels }
+    }
+
+    /// The kernel of a number that a launch of the program names.
+    pub(crate) fn kernel(&self, id: KernelId) -> &Loadable {
+        self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
+    }
+
+    /// Whether every kernel takes arrays whose rows are padded.
+    pub(crate) fn takes_strides(&self) -> bool {
+        self.kernels.iter().all(|k| k.kernel.contract().takes_strides())
     }
 }
 
 /// One kernel of a program, with its machine code once it has been launched on a GPU.
-pub(crate) struct Variant {
+pub(crate) struct Loadable {
     pub(crate) kernel: VerifiedKernel,
-    pub(crate) shared_bytes: u64,
-    /// The part of the shared memory that a launch asks for: all or none.
-    pub(crate) dynamic_shared: u32,
     function: OnceLock<CudaFunction>,
     loading: Mutex<()>,
 }
 
-impl Variant {
+impl Loadable {
     fn new(kernel: &VerifiedKernel) -> Self {
-        let shared_bytes = kernel.shared_bytes();
-        let dynamic = if kernel.shared_is_dynamic() { shared_bytes } else { 0 };
-        Self {
-            kernel: kernel.clone(),
-            shared_bytes,
-            dynamic_shared: u32::try_from(dynamic).unwrap_or(u32::MAX),
-            function: OnceLock::new(),
-            loading: Mutex::new(()),
-        }
-    }
-
-    /// Whether the kernel takes leading dimensions.
-    pub(crate) fn takes_row_strides(&self) -> bool {
-        let is_stride = |kind: &ParamKind| {
-            matches!(kind, ParamKind::Scalar { source: Source::RowStride(_), .. })
-        };
-        self.kernel.params.iter().any(|param| is_stride(&param.kind))
+        Self { kernel: kernel.clone(), function: OnceLock::new(), loading: Mutex::new(()) }
     }
 
     /// What the driver says of the machine code, once it has been loaded.

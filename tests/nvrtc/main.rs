@@ -42,7 +42,7 @@ fn trial<S: Spec>(name: String, spec: S, architectures: &'static [u32]) -> Trial
 /// Compiles both access variants; an architecture that lacks an instruction goes without.
 fn compiles(spec: &impl Spec, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.program()?;
-    for kernel in program.variants() {
+    for kernel in &program.kernels {
         let source = cuda::source(kernel);
         for &arch in architectures.iter().filter(|&&arch| arch >= kernel.min_arch()) {
             let compiled =

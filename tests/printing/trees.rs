@@ -49,7 +49,7 @@ impl Trees {
     pub fn declare(k: &mut KernelBuilder) -> Self {
         let m = k.extent("M", Ty::I32, Extent::M).into();
         let n = k.extent("N", Ty::I32, Extent::N).into();
-        let length = k.extent("length", Ty::U64, Extent::Length).into();
+        let length = k.extent("length", Ty::U64, Extent::LENGTH).into();
         let (two, bm) = (k.constant("TWO", 2, "").into(), k.constant("BM", 128, "").into());
         let coordinates = [Special::ThreadX, Special::BlockY].map(Expr::from);
         let literals = [0, 1, 2, 7, 32, -1, -5].map(Expr::from);

@@ -8,7 +8,7 @@ use gemm_tests::random;
 
 /// The preferred kernel of a spec.
 pub fn kernel(spec: &impl Spec) -> VerifiedKernel {
-    spec.program().expect("a sound spec").kernel
+    spec.program().expect("a sound spec").preferred().clone()
 }
 
 /// Visits all statements in the order of the text, each with the innermost loop's variable.

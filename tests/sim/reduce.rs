@@ -3,7 +3,7 @@
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_dsl::stages;
 use gemm_reference::reduction::passes;
-use gemm_runtime::Device;
+use gemm_runtime::{Device, Variant};
 use gemm_tests::reduction::{LENGTHS, check, elements, run};
 use gemm_tests::{arbitrary, random::Random};
 use proptest::prelude::*;
@@ -57,14 +57,15 @@ fn both_access_variants_give_the_same_bits() {
     let device = Device::simulator();
     for spec in specs().map(|spec| spec.float4(true)) {
         let elements = elements(spec.op, 5, 3001);
-        let results: Vec<(u32, String)> = (0..4)
+        let results: Vec<(u32, Variant)> = (0..4)
             .map(|offset| match run(&device, &spec, &elements, offset) {
-                Ok((result, launched)) => (result.to_bits(), launched.variant().to_owned()),
+                Ok((result, launched)) => (result.to_bits(), launched.variant()),
                 Err(error) => panic!("`{spec}` from {offset} on: {error}"),
             })
             .collect();
         let bits = results[0].0;
-        let expected = ["vector", "scalar", "scalar", "scalar"].map(|v| (bits, v.to_owned()));
+        let expected =
+            [Variant::Vector, Variant::Scalar, Variant::Scalar, Variant::Scalar].map(|v| (bits, v));
         assert_eq!(results, expected, "{spec}");
     }
 }
@@ -94,9 +95,9 @@ proptest! {
         let (result, launched) = run.map_err(|e| TestCaseError::fail(e.to_string()))?;
         check(&spec, &elements, result).map_err(TestCaseError::fail)?;
         let variant = match (spec.float4, offset) {
-            (false, _) => "",
-            (true, 0) => "vector",
-            (true, _) => "scalar",
+            (false, _) => Variant::Only,
+            (true, 0) => Variant::Vector,
+            (true, _) => Variant::Scalar,
         };
         prop_assert_eq!(launched.variant(), variant);
     }

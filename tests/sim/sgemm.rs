@@ -3,7 +3,7 @@
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
-use gemm_runtime::Device;
+use gemm_runtime::{Device, Variant};
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::random::Hard;
 use gemm_tests::{arbitrary, bits};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rayon::prelude::*;
 
 /// C of a spec at a size, checked.
-fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, String) {
+fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Variant) {
     let problem = Problem::new(size, 7);
     let (c, variant) = problem
         .multiply(&Device::simulator(), spec, placement)
@@ -56,7 +56,7 @@ fn both_access_variants_give_the_same_bits() {
     let size = Size::new(132, 68, 36);
     vectors.for_each(|stage| {
         let (vector, name) = product(&stage.spec, size, Placement::default());
-        assert_eq!(name, "vector", "{}", stage.name);
+        assert_eq!(name, Variant::Vector, "{}", stage.name);
         let (a, b, c) = if stage.spec.pitched {
             let padded = |padding| Placement { padding, ..Placement::default() };
             (padded([1, 0, 0]), padded([0, 2, 0]), padded([0, 0, 3]))
@@ -68,7 +68,8 @@ fn both_access_variants_give_the_same_bits() {
             let (scalar, name) = product(&stage.spec, size, placement);
             // A kernel that reads A 4 bytes at a time does not mind where A lies.
             let needs_a = stage.spec.stages.is_none();
-            let expected = if placement == a && !needs_a { "vector" } else { "scalar" };
+            let expected =
+                if placement == a && !needs_a { Variant::Vector } else { Variant::Scalar };
             assert_eq!(name, expected, "{} with {placement:?}", stage.name);
             assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);
         }
@@ -79,7 +80,7 @@ fn both_access_variants_give_the_same_bits() {
 fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.float4 && !s.spec.pitched) {
         let (_, variant) = product(&stage.spec, Size::new(33, 35, 37), Placement::default());
-        assert_eq!(variant, "scalar", "{}", stage.name);
+        assert_eq!(variant, Variant::Scalar, "{}", stage.name);
     }
 }
 
@@ -88,7 +89,7 @@ fn padded_rows_keep_the_vectors_at_any_width() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.pitched) {
         let size = Size::new(130, 67, 41);
         let (_, variant) = product(&stage.spec, size, Placement::aligned_rows(size));
-        assert_eq!(variant, "vector", "{}", stage.name);
+        assert_eq!(variant, Variant::Vector, "{}", stage.name);
     }
 }
 
@@ -109,7 +110,7 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
     for spec in vector_pipelines().map(|spec| spec.pitched(true)) {
         for size in [Size::new(2, 5, 5), Size::new(65, 69, 9), Size::new(1, 1, 1)] {
             let (_, variant) = product(&spec, size, placement);
-            assert_eq!(variant, "vector", "{spec}");
+            assert_eq!(variant, Variant::Vector, "{spec}");
         }
     }
 }

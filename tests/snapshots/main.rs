@@ -9,7 +9,7 @@ mod resources;
 mod text;
 
 use gemm_dsl::cuda;
-use gemm_dsl::ir::VerifiedKernel;
+use gemm_dsl::ir::{Variant, VerifiedKernel};
 use gemm_dsl::stages;
 use gemm_tests::stem;
 use libtest_mimic::{Arguments, Trial};
@@ -32,7 +32,7 @@ pub struct Stage {
 impl Stage {
     /// What a snapshot of one of its kernels is called beside the stem.
     fn suffix(kernel: &VerifiedKernel) -> &'static str {
-        if kernel.variant == "scalar" { ".scalar" } else { "" }
+        if kernel.variant == Variant::Scalar { ".scalar" } else { "" }
     }
 
     fn sources(&self) -> impl Iterator<Item = (&'static str, String)> {
@@ -47,7 +47,7 @@ fn catalogue() -> Vec<Stage> {
     ) -> impl Iterator<Item = Stage> {
         stages.into_iter().map(move |stage| {
             let program = stage.spec.program().expect("a sound stage");
-            let kernels = program.variants().cloned().collect();
+            let kernels = program.kernels.clone();
             Stage { ladder, stem: stem(&stage), line: stage.spec.to_string(), kernels }
         })
     }

@@ -1,6 +1,7 @@
 //! What the pinned compiler makes of a stage: its resources on three architectures.
 
 use crate::{Stage, compare};
+use gemm_dsl::ir::Variant;
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
 use gemm_tests::needs::{Need, PINNED_NVRTC};
@@ -12,7 +13,7 @@ const ARCHITECTURES: [u32; 3] = [80, 90, 100];
 
 /// The resources of one kernel on one architecture.
 struct Row {
-    variant: String,
+    variant: Variant,
     arch: u32,
     resources: Resources,
     /// Bytes of shared memory that a launch asks for, beside those the kernel declares.
@@ -55,7 +56,7 @@ fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
             let compiled = compile::compile(&kernel.name, &source, Arch::sm(arch), &options)?;
             let dynamic = kernel.shared_is_dynamic();
             rows.push(Row {
-                variant: kernel.variant.clone(),
+                variant: kernel.variant,
                 arch,
                 resources: compiled.resources()?,
                 dynamic_shared: if dynamic { kernel.shared_bytes() } else { 0 },
@@ -82,7 +83,10 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
         "barriers"
     )?;
     for Row { variant, arch, resources: r, dynamic_shared } in rows {
-        let variant = if variant.is_empty() { "-" } else { variant };
+        let variant = match variant {
+            Variant::Only => "-".to_owned(),
+            variant => variant.to_string(),
+        };
         let arch = Arch::sm(*arch).to_string();
         writeln!(
             text,

@@ -3,7 +3,7 @@
 use crate::random::{self, Hard};
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_reference::product::{Size, Truth};
-use gemm_runtime::{Device, Error, Matrix, SgemmKernel};
+use gemm_runtime::{Device, Error, Matrix, SgemmKernel, Variant};
 
 /// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
 const POISON: u32 = 0x7fc0_dead;
@@ -38,7 +38,7 @@ impl Placement {
 }
 
 /// A result: C, packed, and the access variant that computed it.
-pub type Multiplied = (Vec<f32>, String);
+pub type Multiplied = (Vec<f32>, Variant);
 
 impl Problem {
     /// Random operands.
@@ -126,7 +126,7 @@ impl Problem {
         let b = b.slice(from_b..from_b + self.b.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
         let launched = kernel.launch(device, &a, &b, &mut view, self.size.extents())?;
-        Ok((device.download(&c)?, launched.variant().to_owned()))
+        Ok((device.download(&c)?, launched.variant()))
     }
 
     fn launch_pitched(
@@ -151,7 +151,7 @@ impl Problem {
         let b = matrix(&self.b, k, n, padding[1])?;
         let mut c = matrix(&vec![f32::from_bits(POISON); m * n], m, n, padding[2])?;
         let launched = kernel.launch(device, &a, &b, &mut c, self.size.extents())?;
-        Ok((device.download(c.buffer())?, launched.variant().to_owned()))
+        Ok((device.download(c.buffer())?, launched.variant()))
     }
 
     /// Checks C element by element, as [`Truth::judge`] does.

@@ -4,7 +4,7 @@
 use super::{
     Access, Buffer, BufferId, Const, ConstDecl, Expr, Extent, Geometry, IrError, Kernel, Layout,
     Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt, Ty,
-    Unroll, Var, VarDecl, VerifiedKernel,
+    Unroll, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -22,7 +22,7 @@ impl KernelBuilder {
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),
-            variant: String::new(),
+            variant: Variant::Only,
             params: Vec::new(),
             consts: Vec::new(),
             vars: Vec::new(),
@@ -40,9 +40,9 @@ impl KernelBuilder {
         self.kernel.title.push(line.into());
     }
 
-    /// Names the access variant.
-    pub fn variant(&mut self, name: impl Into<String>) {
-        self.kernel.variant = name.into();
+    /// Tells the kernel from others that compute the same.
+    pub fn variant(&mut self, variant: Variant) {
+        self.kernel.variant = variant;
     }
 
     /// Sets block, grid and occupancy.

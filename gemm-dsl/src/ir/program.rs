@@ -1,70 +1,223 @@
-//! A program: the kernel of one computation, its scratch memory and its launches.
+//! A program: one computation as launches of verified kernels, with the memory between them.
+//!
+//! Which launches are made depends on the extents of the problem alone; so do the lengths of the
+//! temporaries. Expressions of a program are over its extents: [`Program::extent`] gives the handle.
+//!
+//! A launch names several kernels where they compute the same bits and demand different things of
+//! their arguments: the first runs whose contract the arguments meet.
 
-use super::{Expr, VerifiedKernel};
+mod check;
+#[cfg(test)]
+mod tests;
 
-/// Everything a launch needs to know.
-#[derive(Clone, Debug, PartialEq)]
+use super::host::{HostError, eval};
+use super::{Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use std::ops::Deref;
+
+/// One computation. Checked into a [`VerifiedProgram`].
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// The preferred kernel: the one whose text `source()` shows.
-    pub kernel: VerifiedKernel,
-    /// The same computation with 4-byte accesses, for arguments that do not meet the requirements
-    /// of a kernel with 16-byte accesses. Both compute the same bits.
-    pub fallback: Option<VerifiedKernel>,
-    /// Scratch buffers of `F32`.
-    pub scratch: Vec<Scratch>,
-    /// The launches.
-    pub passes: Passes,
+    /// The extents of its problem. In an expression, extent `i` is the `U64` parameter `i`.
+    pub extents: Vec<Extent>,
+    /// What the caller gives it to read.
+    pub inputs: Vec<Array>,
+    /// What the caller gives it to write.
+    pub outputs: Vec<Array>,
+    /// The types of the numbers that the caller passes.
+    pub arguments: Vec<Ty>,
+    /// Memory that lives from the first launch that uses it to the last.
+    pub temps: Vec<Temp>,
+    /// Its kernels. The text of the first one is the text of the program.
+    pub kernels: Vec<VerifiedKernel>,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
 }
 
-/// A buffer that lives from the first launch of a program to its last.
+/// An array of the caller's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scratch {
-    /// Its length in elements, of type `U64`, over the scalar parameters of the first launch.
-    pub len: Expr,
+pub struct Array {
+    /// What messages call it.
+    pub name: &'static str,
+    /// Its extents, of type `U64`.
+    pub dims: Vec<Expr>,
+}
+
+/// An array of the program's own, packed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Temp {
+    /// What messages call it.
+    pub name: &'static str,
+    /// Its extents, of type `U64`.
+    pub dims: Vec<Expr>,
     /// What it holds before the first launch.
     pub fill: Fill,
 }
 
-/// The initial content of a scratch buffer.
+/// The initial content of a temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Nothing: the program writes each element before it reads it.
+    /// Nothing: it is written before it is read.
     Uninitialised,
     /// Zeros.
     Zero,
 }
 
-/// The launches of a program, in order.
+/// A kernel of a program, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelId(pub usize);
+
+/// An array of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// The caller's n-th input.
+    Input(usize),
+    /// The caller's n-th output.
+    Output(usize),
+    /// The n-th temporary.
+    Temp(usize),
+}
+
+/// A step of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Passes {
-    /// One launch.
-    Once,
-    /// The kernel turns `Length` elements of input 0 into one value of output 0 for each
-    /// `per_block` elements, at least one. It is launched again on those until one is left.
-    /// Intermediate values alternate between scratch buffers 0 and 1; the last pass writes the
-    /// caller's output 0.
-    Fold {
-        /// Elements that one block takes in, at least 2.
-        per_block: u64,
+pub enum Step {
+    /// Runs one kernel.
+    Launch(Launch),
+    /// Goes one of two ways.
+    If {
+        /// The condition, over the extents.
+        cond: Expr,
+        /// The steps where it holds.
+        then: Vec<Step>,
+        /// The steps elsewhere.
+        otherwise: Vec<Step>,
     },
 }
 
+/// A launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// The kernels that compute it, in order of preference.
+    pub choose: Vec<KernelId>,
+    /// What each operand of the kernels is.
+    pub bind: Vec<(Operand, Slot)>,
+    /// What each extent of the kernels is, of type `U64`.
+    pub extents: Vec<(Extent, Expr)>,
+}
+
 impl Program {
-    /// The kernels in order of preference: a launch takes the first whose requirements are met.
-    pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
-        std::iter::once(&self.kernel).chain(&self.fallback)
+    /// Adds an extent of the problem and gives its value.
+    pub fn extent(&mut self, extent: Extent) -> Expr {
+        self.extents.push(extent);
+        Expr::Param(Scalar { param: self.extents.len() - 1, ty: Ty::U64 })
+    }
+
+    /// Adds an array for the caller to give.
+    pub fn input(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
+        self.inputs.push(Array { name, dims: dims.into_iter().collect() });
+        Slot::Input(self.inputs.len() - 1)
+    }
+
+    /// Adds an array for the caller to get.
+    pub fn output(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
+        self.outputs.push(Array { name, dims: dims.into_iter().collect() });
+        Slot::Output(self.outputs.len() - 1)
+    }
+
+    /// Adds a temporary that is written before it is read.
+    pub fn temp(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
+        let (dims, fill) = (dims.into_iter().collect(), Fill::Uninitialised);
+        self.temps.push(Temp { name, dims, fill });
+        Slot::Temp(self.temps.len() - 1)
+    }
+
+    /// Adds a kernel.
+    pub fn kernel(&mut self, kernel: VerifiedKernel) -> KernelId {
+        self.kernels.push(kernel);
+        KernelId(self.kernels.len() - 1)
     }
 }
 
-impl Passes {
-    /// The lengths that the passes of a fold over `length` elements read, first to last.
-    pub fn fold_lengths(per_block: u64, length: u64) -> Vec<u64> {
-        let mut lengths = vec![length];
-        let mut left = length.div_ceil(per_block.max(2));
-        while left > 1 {
-            lengths.push(left);
-            left = left.div_ceil(per_block.max(2));
+/// A program whose launches fit together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifiedProgram(Program);
+
+impl Deref for VerifiedProgram {
+    type Target = Program;
+    fn deref(&self) -> &Program {
+        &self.0
+    }
+}
+
+impl VerifiedProgram {
+    /// Checks a program as a whole: that names, types and numbers of dimensions agree, that nothing is
+    /// read before it is written, whichever way the steps go, that no input is written, that every
+    /// output is, and that nothing is declared in vain.
+    ///
+    /// # Errors
+    /// The first broken rule.
+    pub fn new(program: Program) -> Result<Self, IrError> {
+        match check::program(&program) {
+            Ok(()) => Ok(Self(program)),
+            Err(rule) => {
+                let kernel = program.kernels.first().map_or_else(String::new, |k| k.name.clone());
+                Err(IrError { kernel, rule: format!("its program: {rule}") })
+            }
         }
-        lengths
+    }
+
+    /// The program back, to change it: a test plants its faults this way.
+    pub fn into_inner(self) -> Program {
+        self.0
+    }
+
+    /// The kernel whose text is the text of the program.
+    pub fn preferred(&self) -> &VerifiedKernel {
+        self.0.kernels.first().unwrap_or_else(|| unreachable!("check: there is a kernel"))
+    }
+
+    /// The kernel of a number that a launch names.
+    pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
+        self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
+    }
+
+    /// The launches for a problem, in order. The extents are given in the order of the program's.
+    ///
+    /// # Errors
+    /// [`HostError::Overflow`] where a condition cannot be computed for these extents.
+    pub fn launches(&self, extents: &[u64]) -> Result<Vec<&Launch>, HostError> {
+        fn follow<'p>(
+            program: &'p VerifiedProgram,
+            steps: &'p [Step],
+            extents: &[u64],
+            launches: &mut Vec<&'p Launch>,
+        ) -> Result<(), HostError> {
+            for step in steps {
+                match step {
+                    Step::Launch(launch) => launches.push(launch),
+                    Step::If { cond, then, otherwise } => {
+                        let holds = program.eval(cond, extents)? != 0;
+                        let steps = if holds { then } else { otherwise };
+                        follow(program, steps, extents, launches)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        let mut launches = Vec::new();
+        follow(self, &self.steps, extents, &mut launches)?;
+        Ok(launches)
+    }
+
+    /// The value of an expression of the program; of a condition, 0 or 1.
+    ///
+    /// # Errors
+    /// [`HostError::Overflow`].
+    pub fn eval(&self, expr: &Expr, extents: &[u64]) -> Result<u64, HostError> {
+        if let Expr::Param(p) = expr {
+            return extents.get(p.param).copied().ok_or(HostError::Unbound(p.param));
+        }
+        let extents: Vec<Option<u64>> = extents.iter().copied().map(Some).collect();
+        let value = eval(expr, &[], &extents)?;
+        u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 }

@@ -1,5 +1,6 @@
 //! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
 
+use super::contract::Contract;
 use super::names::is_identifier;
 use super::{Access, Buffer, BufferId, Expr, Kernel, Layout, Space, Step, Stmt, Ty, Var};
 use std::collections::HashSet;
@@ -8,12 +9,15 @@ use thiserror::Error;
 
 /// A kernel that satisfies every rule of the IR.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VerifiedKernel(Kernel);
+pub struct VerifiedKernel {
+    kernel: Kernel,
+    contract: Contract,
+}
 
 impl Deref for VerifiedKernel {
     type Target = Kernel;
     fn deref(&self) -> &Kernel {
-        &self.0
+        &self.kernel
     }
 }
 
@@ -48,20 +52,28 @@ impl VerifiedKernel {
             block: (0, 0),
             declared: HashSet::new(),
         };
-        match check.kernel() {
-            Ok(()) => Ok(Self(kernel)),
-            Err(rule) => Err(IrError { kernel: kernel.name.clone(), rule }),
-        }
+        let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
+        check.kernel().map_err(broken)?;
+        let shared = shared_bytes(&kernel).map_err(broken)?;
+        let arch = kernel.intrinsics().into_iter().map(|i| i.row().min_arch).max().unwrap_or(75);
+        let shared = (shared, shared > STATIC_SHARED_BYTES);
+        let contract = Contract::new(&kernel, shared, arch).map_err(broken)?;
+        Ok(Self { kernel, contract })
+    }
+
+    /// What a launch must know of the kernel.
+    pub fn contract(&self) -> &Contract {
+        &self.contract
     }
 
     /// The kernel back, to change it: a test plants its faults this way.
     pub fn into_inner(self) -> Kernel {
-        self.0
+        self.kernel
     }
 
     /// Bytes of shared memory, all arrays together, each starting on 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
-        shared_bytes(&self.0).unwrap_or(0)
+        self.contract.shared_bytes()
     }
 
     /// Whether the shared memory exceeds what a kernel may declare statically.
@@ -71,7 +83,7 @@ impl VerifiedKernel {
 
     /// The oldest architecture that has all the kernel's intrinsics, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
-        self.0.intrinsics().into_iter().map(|i| i.row().min_arch).max().unwrap_or(75)
+        self.contract.min_arch()
     }
 }
 

@@ -9,9 +9,10 @@ mod operator;
 mod shuffle;
 mod tree;
 
+use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
-    BufferId, Const, Expr, Extent, Fill, Geometry, IrError, KernelBuilder, Operand, Passes,
-    Program, Requirement, Scalar, Scratch, Special, Step, Ty, VerifiedKernel,
+    self, BufferId, Const, Expr, Extent, Geometry, IrError, KernelBuilder, Operand, Requirement,
+    Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Finish, ReducePlan};
 use operator::{identity, noun};
@@ -19,21 +20,59 @@ use operator::{identity, noun};
 /// Threads of a warp.
 const WARP: i32 = 32;
 
-/// The program of a reduction: one kernel, launched on its own results until one value is left.
+/// The most blocks of a launch: no longer input has a first pass.
+const MAX_BLOCKS: u128 = i32::MAX as u128;
+
+/// The program of a reduction: one kernel, launched on its own results until one value is left. What
+/// a pass leaves for the next lies in a temporary of its own.
 ///
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
-pub fn reduce(plan: &ReducePlan) -> Result<Program, IrError> {
-    let vector = plan.vector() == 4;
-    let kernel = kernel(plan, vector)?;
-    let fallback = if vector { Some(self::kernel(plan, false)?) } else { None };
+pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
+    let mut program = Program::default();
+    let length = program.extent(Extent::LENGTH);
+    let input = program.input("input", [length.clone()]);
+    let output = program.output("output", [1u64.into()]);
+    let wide = plan.vector() == 4;
+    let mut choose = vec![program.kernel(kernel(plan, wide)?)];
+    if wide {
+        choose.push(program.kernel(kernel(plan, false)?));
+    }
+    let fold = |from, to, length| {
+        let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
+        let extents = vec![(Extent::LENGTH, length)];
+        Step::Launch(Launch { choose: choose.clone(), bind, extents })
+    };
+    // Pass p reads ceil(length / per_block^p) elements.
     let per_block = plan.elements_per_block();
-    let length = Expr::Param(Scalar { param: 2, ty: Ty::U64 });
-    let first = length.div_ceil(per_block);
-    let second = first.clone().div_ceil(per_block);
-    let scratch =
-        [first, second].map(|len| Scratch { len, fill: Fill::Uninitialised }).into_iter().collect();
-    Ok(Program { kernel, fallback, scratch, passes: Passes::Fold { per_block } })
+    let longest = MAX_BLOCKS * u128::from(per_block);
+    let mut passes = vec![(input, length.clone())];
+    let mut divisor = u128::from(per_block);
+    while longest.div_ceil(divisor) > 1
+        && let Ok(taken) = u64::try_from(divisor)
+    {
+        let left = length.clone().div_ceil(taken);
+        passes.push((program.temp("partials", [left.clone()]), left));
+        divisor = divisor.saturating_mul(per_block.into());
+    }
+    // From the last pass that there may be: before it a pass that does not leave one value is
+    // followed by the next.
+    let mut steps = Vec::new();
+    let mut next = None;
+    for (from, left) in passes.into_iter().rev() {
+        let last = fold(from, output, left.clone());
+        steps = match next {
+            None => vec![last],
+            Some(to) => {
+                let mut more = vec![fold(from, to, left.clone())];
+                more.append(&mut steps);
+                vec![Step::If { cond: left.le(per_block), then: vec![last], otherwise: more }]
+            }
+        };
+        next = Some(from);
+    }
+    program.steps = steps;
+    VerifiedProgram::new(program)
 }
 
 /// One kernel; `wide` where a vector of four is one 16-byte load.
@@ -43,7 +82,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     k.title(format!("{} of n floats: each block folds its part of `in` into one value.", noun(op)));
     k.title(format!("reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
-        k.variant(if wide { "vector" } else { "scalar" });
+        k.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
             k.title("Access variant for an input that is not aligned to 16 bytes.");
         }
@@ -51,7 +90,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
 
     let input = k.global("in", Operand::Input(0));
     let output = k.global("out", Operand::Output(0));
-    let n = k.extent("n", Ty::U64, Extent::Length);
+    let n = k.extent("n", Ty::U64, Extent::LENGTH);
     let per_block = plan.elements_per_block();
     let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
     k.shape(input, [n.into()], []);
@@ -106,10 +145,10 @@ impl Reducer<'_> {
     }
 }
 
-fn halve() -> Step {
-    Step::Div(2.into())
+fn halve() -> ir::Step {
+    ir::Step::Div(2.into())
 }
 
-fn double() -> Step {
-    Step::Mul(2.into())
+fn double() -> ir::Step {
+    ir::Step::Mul(2.into())
 }

@@ -20,9 +20,10 @@ mod schedule;
 mod stream;
 mod tile;
 
+use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
-    Access, BufferId, Expr, Extent, IrError, KernelBuilder, Operand, Passes, Program, Requirement,
-    Scalar, Source, Ty, VerifiedKernel,
+    Access, BufferId, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Scalar, Source,
+    Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
 use tile::Tiled;
@@ -31,23 +32,32 @@ use tile::Tiled;
 ///
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
-pub fn sgemm(plan: &SgemmPlan) -> Result<Program, IrError> {
-    let kernel = kernel(plan, "vector")?;
-    let fallback = match plan.scalar_variant() {
-        Some(scalar) => Some(self::kernel(&scalar, "scalar")?),
-        None => None,
-    };
-    Ok(Program { kernel, fallback, scratch: Vec::new(), passes: Passes::Once })
+pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
+    let mut program = Program::default();
+    let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
+    let a = program.input("a", [m.clone(), k.clone()]);
+    let b = program.input("b", [k.clone(), n.clone()]);
+    let c = program.output("c", [m.clone(), n.clone()]);
+    let scalar = plan.scalar_variant();
+    let one =
+        if scalar.is_some() || plan.has_global_vectors() { Variant::Vector } else { Variant::Only };
+    let mut choose = vec![program.kernel(kernel(plan, one)?)];
+    if let Some(scalar) = scalar {
+        choose.push(program.kernel(kernel(&scalar, Variant::Scalar)?));
+    }
+    let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
+    let bind = bind.into_iter().zip([a, b, c]).collect();
+    let extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
+    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    VerifiedProgram::new(program)
 }
 
-fn kernel(plan: &SgemmPlan, variant: &str) -> Result<VerifiedKernel, IrError> {
+fn kernel(plan: &SgemmPlan, variant: Variant) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
     k.title("C = A * B in f32, row-major: A is M x K, B is K x N, C is M x N.");
     k.title(format!("sgemm_kernel!({})", plan.spec()));
-    if plan.has_global_vectors() || variant == "scalar" {
-        k.variant(variant);
-    }
-    if variant == "scalar" {
+    k.variant(variant);
+    if variant == Variant::Scalar {
         k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
     }
     let problem = Problem::declare(&mut k, plan);
@@ -96,7 +106,8 @@ impl Problem {
         let n = k.extent("N", Ty::I32, Extent::N);
         let depth = k.extent("K", Ty::I32, Extent::K);
         let (lda, ldb, ldc) = if plan.pitched() {
-            let mut stride = |name, op| k.scalar(name, Ty::I32, Source::RowStride(op));
+            let mut stride =
+                |name, op| k.scalar(name, Ty::I32, Source::Stride { operand: op, dim: 0 });
             (stride("lda", a_op), stride("ldb", b_op), stride("ldc", c_op))
         } else {
             (depth, n, n)

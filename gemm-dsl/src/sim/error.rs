@@ -1,5 +1,6 @@
 //! What a simulated launch reports instead of a result.
 
+use crate::ir::contract::Unmet;
 use crate::ir::{BinaryOp, HostError, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
@@ -28,16 +29,9 @@ pub enum SimError {
         /// The scalars of the launch.
         given: usize,
     },
-    /// A scalar does not fit the type of its parameter.
-    #[error("{value} does not fit the parameter `{name}` of type {ty:?}")]
-    ScalarRange {
-        /// The parameter.
-        name: String,
-        /// Its type.
-        ty: Ty,
-        /// The value given.
-        value: u64,
-    },
+    /// The arguments do not meet the kernel's contract.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
     /// A grid extent, buffer extent or stride has no value for these scalars.
     #[error("{what}: {reason}")]
     Extent {
@@ -55,38 +49,6 @@ pub enum SimError {
         value: i128,
         /// The largest value allowed.
         limit: u64,
-    },
-    /// A buffer's base address does not have the alignment that the kernel requires.
-    #[error("`{buffer}` starts at byte {offset} of its allocation and must be aligned to {bytes}")]
-    BaseAlignment {
-        /// The buffer parameter.
-        buffer: String,
-        /// Where the buffer starts, from a 256-byte boundary.
-        offset: u64,
-        /// The alignment required.
-        bytes: u32,
-    },
-    /// A scalar is not a multiple of what the kernel requires.
-    #[error("`{name}` is {value} and must be a multiple of {of}")]
-    NotMultiple {
-        /// The scalar parameter.
-        name: String,
-        /// Its value.
-        value: u64,
-        /// The divisor required.
-        of: u64,
-    },
-    /// A scalar lies outside the range that the kernel requires.
-    #[error("`{name}` is {value} and must lie between {min} and {max}")]
-    OutOfRange {
-        /// The scalar parameter.
-        name: String,
-        /// Its value.
-        value: u64,
-        /// The least value.
-        min: u64,
-        /// The greatest value.
-        max: u64,
     },
     /// Two buffers share memory and the kernel writes one of them; its pointers are `__restrict__`.
     #[error("`{written}`, which the kernel writes, shares memory with `{other}`")]

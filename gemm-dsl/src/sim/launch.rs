@@ -3,7 +3,8 @@
 use super::Buffer;
 use super::error::SimError;
 use super::region::{self, Region};
-use crate::ir::{ParamKind, Requirement, Space, Ty, VerifiedKernel};
+use crate::ir::contract::Array;
+use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
 
 /// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {
@@ -19,8 +20,6 @@ pub(super) struct Launch<'k> {
     pub(super) grid: (u32, u32),
 }
 
-/// The largest grid extents of CUDA.
-const MAX_GRID: [u64; 2] = [i32::MAX as u64, 65535];
 /// The most blocks of a launch: the race detector numbers them with 32 bits.
 const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 
@@ -44,41 +43,23 @@ impl<'k> Launch<'k> {
             let kernel = kernel.name.clone();
             return Err(SimError::ScalarCount { kernel, expected, given });
         }
-        let mut given = scalars.iter();
-        let mut bits = Vec::with_capacity(kernel.params.len());
-        let mut values = Vec::with_capacity(kernel.params.len());
-        for param in &kernel.params {
-            let ParamKind::Scalar { ty, .. } = param.kind else {
-                bits.push(0);
-                values.push(None);
-                continue;
-            };
-            let value = given.next().copied().unwrap_or(0);
-            let limit = match ty {
-                Ty::I32 => i32::MAX as u64,
-                Ty::U64 => u64::MAX,
-                _ => u32::MAX.into(),
-            };
-            if value > limit {
-                let name = param.name.clone();
-                return Err(SimError::ScalarRange { name, ty, value });
-            }
-            bits.push(value);
-            values.push(ty.is_integer().then_some(value));
-        }
+        let named = kernel.contract().arrays().zip(buffers);
+        let arrays: Vec<Array<'_>> = named
+            .map(|(array, buffer)| Array {
+                name: &array.name,
+                address: buffer.byte_offset(),
+                len: buffer.len() as u64,
+                axes: None,
+            })
+            .collect();
+        let call = kernel.contract().bind_in_order(&arrays, scalars)?;
+        let is_integer =
+            |p: &Param| matches!(p.kind, ParamKind::Scalar { ty, .. } if ty.is_integer());
+        let params = kernel.params.iter().zip(&call.scalars);
+        let values: Vec<Option<u64>> =
+            params.map(|(param, bits)| is_integer(param).then_some(*bits)).collect();
         let (regions, shared_words, first_variable) = region::resolve(kernel, &values, buffers)?;
-        let mut extents = [0; 2];
-        for (axis, extent) in extents.iter_mut().enumerate() {
-            let what = || format!("grid extent {} of `{}`", ["x", "y"][axis], kernel.name);
-            let value = kernel.eval(&kernel.geometry.grid[axis], &values);
-            let value = value.map_err(|reason| SimError::Extent { what: what(), reason })?;
-            let limit = MAX_GRID[axis];
-            *extent = u64::try_from(value)
-                .ok()
-                .filter(|&n| n <= limit)
-                .ok_or_else(|| SimError::ExtentRange { what: what(), value, limit })?;
-        }
-        let blocks = extents[0] * extents[1];
+        let blocks = call.grid.iter().map(|&n| u64::from(n)).product::<u64>();
         if blocks > MAX_BLOCKS {
             return Err(SimError::ExtentRange {
                 what: format!("the number of blocks of `{}`", kernel.name),
@@ -86,50 +67,14 @@ impl<'k> Launch<'k> {
                 limit: MAX_BLOCKS,
             });
         }
-        let launch = Self {
+        Ok(Self {
             kernel,
-            scalars: bits,
+            scalars: call.scalars,
             regions,
             shared_words,
             first_variable,
-            grid: (extents[0] as u32, extents[1] as u32),
-        };
-        launch.requirements()?;
-        Ok(launch)
-    }
-
-    fn requirements(&self) -> Result<(), SimError> {
-        for requirement in &self.kernel.requires {
-            match *requirement {
-                Requirement::Aligned { operand, bytes } => {
-                    let bound = self.regions.iter().filter(|r| r.operand == Some(operand));
-                    for (region, memory) in bound.filter_map(|r| Some((r, r.memory.as_ref()?))) {
-                        let offset = memory.byte_offset();
-                        if !offset.is_multiple_of(bytes.max(1).into()) {
-                            let buffer = region.name.clone();
-                            return Err(SimError::BaseAlignment { buffer, offset, bytes });
-                        }
-                    }
-                }
-                Requirement::Range { scalar, min, max } => {
-                    let value = self.scalars.get(scalar.param).copied().unwrap_or(0);
-                    if !(min..=max).contains(&value) {
-                        let param = self.kernel.params.get(scalar.param);
-                        let name = param.map_or_else(String::new, |p| p.name.clone());
-                        return Err(SimError::OutOfRange { name, value, min, max });
-                    }
-                }
-                Requirement::Multiple { scalar, of } => {
-                    let value = self.scalars.get(scalar.param).copied().unwrap_or(0);
-                    if !value.is_multiple_of(of.max(1)) {
-                        let param = self.kernel.params.get(scalar.param);
-                        let name = param.map_or_else(String::new, |p| p.name.clone());
-                        return Err(SimError::NotMultiple { name, value, of });
-                    }
-                }
-            }
-        }
-        Ok(())
+            grid: (call.grid[0], call.grid[1]),
+        })
     }
 
     /// Fails where a buffer that the kernel writes shares memory with another one.

@@ -3,7 +3,7 @@
 use super::Buffer;
 use super::code::THREAD_Y;
 use super::error::{FaultKind, Place, SimError};
-use crate::ir::{Kernel, Layout, Operand, ParamKind, Scalars, Space};
+use crate::ir::{Kernel, Layout, ParamKind, Scalars, Space};
 
 /// One buffer with extents and strides in numbers.
 pub(super) struct Region {
@@ -23,8 +23,6 @@ pub(super) struct Region {
     pub(super) skew: u32,
     /// Whether every element inside the extents lies inside the allocation.
     pub(super) roomy: bool,
-    /// What a launch binds to a global buffer.
-    pub(super) operand: Option<Operand>,
     /// The memory of a global buffer.
     pub(super) memory: Option<Buffer>,
 }
@@ -44,13 +42,13 @@ pub(super) fn resolve(
     memory: &[Buffer],
 ) -> Result<(Vec<Region>, u32, u32), SimError> {
     let mut bound = vec![None; kernel.buffers.len()];
-    let operands = kernel.params.iter().filter_map(|p| match p.kind {
-        ParamKind::Buffer { buffer, operand } => Some((buffer, operand)),
+    let params = kernel.params.iter().filter_map(|p| match p.kind {
+        ParamKind::Buffer { buffer, .. } => Some(buffer),
         ParamKind::Scalar { .. } => None,
     });
-    for ((buffer, operand), memory) in operands.zip(memory) {
+    for (buffer, memory) in params.zip(memory) {
         if let Some(slot) = bound.get_mut(buffer.0) {
-            *slot = Some((operand, memory.clone()));
+            *slot = Some(memory.clone());
         }
     }
     let (mut shared, mut slots) = (0u64, u64::from(FIRST_SLOT));
@@ -90,7 +88,7 @@ pub(super) fn resolve(
             }
         };
         let words = match (&bound, buffer.space) {
-            (Some((_, memory)), _) => memory.len() as u64,
+            (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,
             (None, _) => size,
         };
@@ -130,7 +128,6 @@ pub(super) fn resolve(
                 limit: 1 << 62,
             });
         }
-        let memory = bound.as_ref().map(|(_, memory)| memory.clone());
         regions.push(Region {
             name: buffer.name.clone(),
             space: buffer.space,
@@ -139,10 +136,9 @@ pub(super) fn resolve(
             strides,
             words,
             base,
-            skew: memory.as_ref().map_or(0, |m| (m.byte_offset() / 4 % 8) as u32),
+            skew: bound.as_ref().map_or(0, |m| (m.byte_offset() / 4 % 8) as u32),
             roomy: empty || furthest < u128::from(words),
-            operand: bound.map(|(operand, _)| operand),
-            memory,
+            memory: bound,
         });
     }
     Ok((regions, shared as u32, slots as u32))

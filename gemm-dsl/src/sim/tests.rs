@@ -12,6 +12,7 @@ mod values;
 mod wavefronts;
 
 use super::{Buffer, Counters, Fault, FaultKind, SimError, launch};
+use crate::ir::contract::{Need, Subject, Unmet};
 use crate::ir::{
     Access, BufferId, Expr, Geometry, KernelBuilder, Layout, Operand, Special, VerifiedKernel,
 };
@@ -81,6 +82,14 @@ impl Bench {
 
     fn kind(self) -> FaultKind {
         self.fault().kind
+    }
+}
+
+/// What a launch is lacking.
+fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
+    match outcome {
+        Err(SimError::Unmet(unmet)) => unmet,
+        other => panic!("an unmet requirement was expected: {other:?}"),
     }
 }
 

@@ -260,7 +260,7 @@ macro_rules! spec {
                 <Self as $crate::spec::table::Family>::KEYS.iter().map(|key| key.name).collect()
             }
 
-            fn program(&self) -> Result<$crate::ir::Program, $crate::error::SpecErrors> {
+            fn program(&self) -> Result<$crate::ir::VerifiedProgram, $crate::error::SpecErrors> {
                 $lower(&self.plan()?).map_err(|broken| match &self.name {
                     // What holds under the derived name is broken by the user's.
                     Some(name) if (Self { name: None, ..self.clone() }).program().is_ok() => {

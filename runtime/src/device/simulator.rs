@@ -34,9 +34,8 @@ pub(crate) fn launch(kernel: &VerifiedKernel, arguments: Vec<Argument>) -> Resul
     let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
     for argument in arguments {
         match argument {
-            // Extents and strides are never negative.
-            Argument::I32(value) => scalars.push(u64::try_from(value).unwrap_or(0)),
-            Argument::U64(value) => scalars.push(value),
+            Argument::Word(bits) => scalars.push(bits.into()),
+            Argument::Double(bits) => scalars.push(bits),
             Argument::Buffer(Place::Simulated { buffer, .. }) => buffers.push(buffer),
             Argument::Buffer(Place::Gpu(_)) => {
                 return Err(Error::Internal("GPU memory in the simulator".to_owned()));

@@ -3,7 +3,7 @@
 use super::Text;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{Bound, Extents, Launched, launch};
+use crate::launch::{Bound, Launched, launch};
 use crate::operand::{Input, Output};
 use gemm_dsl::spec::ReduceSpec;
 use std::fmt;
@@ -57,7 +57,7 @@ impl ReduceKernel {
     ///
     /// # Errors
     /// [`Error::WrongDevice`]; [`Error::WrongExtent`] where `output` is empty; [`Error::TooLarge`]
-    /// beyond 2^31 − 1 blocks; [`Error::Unmet`] for a matrix with padding; what compiling and
+    /// beyond 2^31 − 1 blocks; [`Error::Padded`] for a matrix with padding; what compiling and
     /// loading the kernel and allocating scratch memory fail with, in the first launch; and in the
     /// simulator [`Error::Simulator`].
     pub fn launch<I, O>(&self, device: &Device, input: &I, output: &mut O) -> Result<Launched>
@@ -75,21 +75,17 @@ impl ReduceKernel {
                 need: "the value needs 1".to_owned(),
             });
         }
-        let length = match input.shape {
-            None => input.len,
-            Some(s) if s.rows <= 1 || s.pitch == s.cols => s.rows * s.cols,
-            Some(s) => {
-                return Err(Error::Unmet {
-                    kernel: self.spec_line().to_owned(),
-                    need: "consecutive elements".to_owned(),
-                    has: format!("the rows of `input` are {} + {} apart", s.cols, s.pitch - s.cols),
-                    remedy: "Reduce its buffer if the padding is the identity, or copy the rows",
-                });
+        let (input, length) = match input.shape {
+            Some(s) if s.rows > 1 && s.pitch != s.cols => {
+                return Err(Error::Padded { argument: "input", cols: s.cols, pitch: s.pitch });
+            }
+            shape => {
+                let length = shape.map_or(input.len, |s| s.rows * s.cols);
+                (Bound::vector("input", input.place.clone(), input.len, length), length)
             }
         };
-        let input_bound = Bound::packed("input", input.place.clone(), length);
-        let output_bound = Bound::packed("output", output.place.clone(), 1);
-        launch(device, &program, &[input_bound], &[output_bound], Extents::Length(length))
+        let output = Bound::vector("output", output.place.clone(), output.len, 1);
+        launch(device, &program, &[input], &[output], &[length])
     }
 }
 

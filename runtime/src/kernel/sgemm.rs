@@ -3,8 +3,8 @@
 use super::Text;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{Bound, Extents, Launched, launch};
-use crate::operand::{Input, Output, Resolved};
+use crate::launch::{Bound, Launched, launch};
+use crate::operand::{Input, Output, Resolved, Shape};
 use gemm_dsl::spec::SgemmSpec;
 use std::fmt;
 
@@ -98,12 +98,12 @@ impl SgemmKernel {
         let c = c.operand_mut().resolve(device, "c")?;
         let inputs = [bind("a", &a, ("m", m), ("k", k))?, bind("b", &b, ("k", k), ("n", n))?];
         let outputs = [bind("c", &c, ("m", m), ("n", n))?];
-        launch(device, &program, &inputs, &outputs, Extents::Product { m, n, k })
+        launch(device, &program, &inputs, &outputs, &[m, n, k])
     }
 
     fn is_pitched(&self, device: &Device) -> Result<bool> {
         let program = self.0.prepare::<SgemmSpec>(device)?;
-        Ok(program.variants.iter().any(|variant| variant.takes_row_strides()))
+        Ok(program.takes_strides())
     }
 }
 
@@ -159,10 +159,12 @@ fn bind(argument: &'static str, operand: &Resolved<'_>, rows: Named, cols: Named
                 shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
             ),
         }),
-        Some(shape) => Ok(Bound::pitched(argument, place, shape.cols, shape.pitch)),
+        Some(Shape { rows, cols, pitch }) => {
+            Ok(Bound::matrix(argument, place, operand.len, (rows, cols), pitch))
+        }
         None if operand.len < needed => {
             Err(wrong_extent(argument, operand.len, rows, cols, needed))
         }
-        None => Ok(Bound::packed(argument, place, cols.1)),
+        None => Ok(Bound::matrix(argument, place, operand.len, (rows.1, cols.1), cols.1)),
     }
 }

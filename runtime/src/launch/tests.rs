@@ -1,35 +1,37 @@
 //! The launch on hand-built kernels, in the simulator.
 
-use super::{Bound, Extents, launch};
+use super::{Bound, launch};
 use crate::error::Error;
 use crate::operand::Place;
 use crate::{Buffer, Device, Launched, Result};
+use gemm_dsl::ir::contract::{Need, Subject};
+use gemm_dsl::ir::program::{Array, Launch, Program, Step};
 use gemm_dsl::ir::{
-    Access, Expr, Extent, Fill, Geometry, KernelBuilder, Operand, Passes, Program, Requirement,
-    Scratch, Source, Special, Step, Ty, Unroll, VerifiedKernel,
+    self, Access, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Source,
+    Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
 };
 
 const PER_BLOCK: u64 = 4;
 
 /// The sum of each four elements, by one thread.
-fn sums(variant: &str) -> VerifiedKernel {
+fn sums(variant: Variant) -> VerifiedKernel {
     let mut k = KernelBuilder::new("sums");
     k.variant(variant);
     let input = k.global("in", Operand::Input(0));
     let output = k.global("out", Operand::Output(0));
-    let n = k.extent("n", Ty::U64, Extent::Length);
+    let n = k.extent("n", Ty::U64, Extent::LENGTH);
     let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(PER_BLOCK), 1u64);
     k.shape(input, [n.into()], []);
     k.shape(output, [blocks.clone()], []);
     k.geometry(Geometry { block: (32, 1), grid: [blocks, 1u64.into()], blocks_per_sm: 1 });
-    if variant == "vector" {
+    if variant == Variant::Vector {
         k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
     }
     k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
         let first = k.let_("first", Expr::from(Special::BlockX).wide() * PER_BLOCK);
         let sum = k.mut_("sum", 0.0);
         let in_range = |i| Expr::from(i).lt(Expr::from(first) + PER_BLOCK).and(Expr::from(i).lt(n));
-        k.loop_("i", first, in_range, Step::Add(1u64.into()), Unroll::Auto, |k, i| {
+        k.loop_("i", first, in_range, ir::Step::Add(1u64.into()), Unroll::Auto, |k, i| {
             k.assign(sum, Expr::from(sum) + Access::new(input, [i.into()]).load());
         });
         k.store(Access::new(output, [Special::BlockX.into()]), sum);
@@ -37,65 +39,110 @@ fn sums(variant: &str) -> VerifiedKernel {
     k.finish().expect("a sound kernel")
 }
 
-fn fold(kernel: VerifiedKernel, fallback: Option<VerifiedKernel>) -> Program {
-    let n = gemm_dsl::ir::Scalar { param: 2, ty: Ty::U64 };
-    let first = Expr::from(n).div_ceil(PER_BLOCK);
-    let second = first.clone().div_ceil(PER_BLOCK);
-    let scratch = [first, second].map(|len| Scratch { len, fill: Fill::Uninitialised });
-    let passes = Passes::Fold { per_block: PER_BLOCK };
-    Program { kernel, fallback, scratch: scratch.into(), passes }
+/// The sum of up to 64 elements, in up to three passes.
+fn fold(variants: &[Variant]) -> VerifiedProgram {
+    let mut program = Program::default();
+    let n = program.extent(Extent::LENGTH);
+    let input = program.input("input", [n.clone()]);
+    let output = program.output("output", [1u64.into()]);
+    let choose: Vec<_> = variants.iter().map(|v| program.kernel(sums(*v))).collect();
+    let [first, second] = [4u64, 16].map(|per| n.clone().div_ceil(per));
+    let partials = program.temp("partials", [first.clone()]);
+    let fewer = program.temp("partials of partials", [second.clone()]);
+    let pass = |from, to, length: &Expr| {
+        let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
+        let extents = vec![(Extent::LENGTH, length.clone())];
+        Step::Launch(Launch { choose: choose.clone(), bind, extents })
+    };
+    let either = |n: &Expr, then, otherwise| {
+        let cond = n.clone().le(PER_BLOCK);
+        Step::If { cond, then: vec![then], otherwise }
+    };
+    let third = vec![pass(partials, fewer, &first), pass(fewer, output, &second)];
+    let second = either(&first, pass(partials, output, &first), third);
+    let first = vec![pass(input, partials, &n), second];
+    program.steps = vec![either(&n, pass(input, output, &n), first)];
+    VerifiedProgram::new(program).expect("a sound program")
 }
 
-/// A kernel of one thread that checks its extents and does nothing.
-fn extents_only(
-    ty: Ty,
-    requires: impl FnOnce(&mut KernelBuilder, gemm_dsl::ir::Scalar),
-) -> Program {
+/// A kernel of one thread that checks its extents and writes a zero.
+fn extents_only(ty: Ty, requires: impl FnOnce(&mut KernelBuilder, Scalar)) -> VerifiedProgram {
     let mut k = KernelBuilder::new("extents_only");
     let a = k.global("A", Operand::Input(0));
+    let c = k.global("C", Operand::Output(0));
     let m = k.extent("M", ty, Extent::M);
     k.shape(a, [m.into()], []);
+    k.shape(c, [1u64.into()], []);
     let grid = [Expr::from(m).wide(), 1u64.into()];
     k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    k.if_(Expr::from(Special::ThreadX).equals(0).and(Expr::from(Special::BlockX).equals(0)), |k| {
+        k.store(Access::new(c, [0.into()]), 0.0);
+    });
     requires(&mut k, m);
-    let kernel = k.finish().expect("a sound kernel");
-    Program { kernel, fallback: None, scratch: Vec::new(), passes: Passes::Once }
+    once(k.finish().expect("a sound kernel"))
+}
+
+/// A program of one launch of a kernel with one input, one output and the extent m.
+fn once(kernel: VerifiedKernel) -> VerifiedProgram {
+    let mut program = Program::default();
+    let m = program.extent(Extent::M);
+    let ranks: Vec<usize> =
+        kernel.contract().arrays().map(ir::contract::ArrayParameter::rank).collect();
+    let dims = |rank| vec![m.clone(); rank];
+    program.inputs.push(Array { name: "input", dims: dims(ranks[0]) });
+    program.outputs.push(Array { name: "output", dims: dims(ranks[1]) });
+    let bind = vec![
+        (Operand::Input(0), ir::program::Slot::Input(0)),
+        (Operand::Output(0), ir::program::Slot::Output(0)),
+    ];
+    let choose = vec![program.kernel(kernel)];
+    let extents = vec![(Extent::M, m)];
+    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    VerifiedProgram::new(program).expect("a sound program")
 }
 
 fn run(
     device: &Device,
-    program: Program,
+    program: VerifiedProgram,
     input: Bound,
-    extents: Extents,
+    extent: u64,
 ) -> Result<(Launched, Buffer)> {
     let output = device.alloc(1)?;
     let name = format!("{program:?}");
     let program = device.programs().get_or("test", &name, || Ok(program))?;
-    let bound = Bound::packed("output", output.place(0, 1)?, 1);
-    let launched = launch(device, &program, &[input], &[bound], extents)?;
+    let bound = Bound::vector("output", output.place(0, 1)?, 1, 1);
+    let launched = launch(device, &program, &[input], &[bound], &[extent])?;
     Ok((launched, output))
+}
+
+/// What a launch was refused for.
+fn unmet(outcome: Result<(Launched, Buffer)>) -> (Subject, Need, i128) {
+    match outcome {
+        Err(Error::Unmet(unmet)) => (unmet.subject, unmet.need, unmet.value),
+        other => panic!("an unmet requirement was expected: {other:?}"),
+    }
 }
 
 fn vector(buffer: &Buffer, start: usize) -> Bound {
     let len = buffer.len() - start;
     let place = buffer.place(start, len).expect("inside");
-    Bound::packed("input", place, len as u64)
-}
-
-fn product(m: u64) -> Extents {
-    Extents::Product { m, n: 1, k: 1 }
+    Bound::vector("input", place, len as u64, len as u64)
 }
 
 #[test]
 fn a_fold_takes_as_many_passes_as_it_needs() {
     let device = Device::simulator();
-    for (n, passes) in [(0, 1), (1, 1), (4, 1), (5, 2), (16, 2), (17, 3), (257, 5), (1000, 5)] {
+    for (n, passes) in [(0, 1), (1, 1), (4, 1), (5, 2), (16, 2), (17, 3), (64, 3)] {
         let values: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let input = device.upload(&values).expect("room");
-        let program = fold(sums(""), None);
+        let program = fold(&[Variant::Only]);
         let (launched, output) =
-            run(&device, program, vector(&input, 0), Extents::Length(n)).expect("a sound launch");
+            run(&device, program, vector(&input, 0), n).expect("a sound launch");
         assert_eq!(launched.passes(), passes, "{n} elements");
+        let grids: Vec<_> = launched.steps().map(|step| step.grid()[0]).collect();
+        let expected = [4, 16, 64].map(|per| (n as u32).div_ceil(per).max(1));
+        assert_eq!(grids, expected[..passes], "{n} elements");
+        assert!(launched.steps().all(|s| s.kernel() == "sums" && s.counters().is_some()));
         let total: f32 = values.iter().sum();
         assert_eq!(device.download(&output).expect("one value"), [total], "{n} elements");
     }
@@ -105,12 +152,17 @@ fn a_fold_takes_as_many_passes_as_it_needs() {
 fn the_first_variant_whose_requirements_are_met_runs() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 24]).expect("room");
-    for (start, variant) in [(0, "vector"), (1, "scalar"), (3, "scalar"), (4, "vector")] {
-        let program = fold(sums("vector"), Some(sums("scalar")));
+    for (start, variant) in
+        [(0, Variant::Vector), (1, Variant::Scalar), (3, Variant::Scalar), (4, Variant::Vector)]
+    {
+        let program = fold(&[Variant::Vector, Variant::Scalar]);
         let length = 24 - start as u64;
         let (launched, output) =
-            run(&device, program, vector(&input, start), Extents::Length(length)).expect("sound");
+            run(&device, program, vector(&input, start), length).expect("sound");
         assert_eq!(launched.variant(), variant, "from element {start}");
+        // What a pass leaves for the next is aligned.
+        let later: Vec<_> = launched.steps().skip(1).map(|step| step.variant()).collect();
+        assert_eq!(later, [Variant::Vector; 2]);
         assert_eq!(device.download(&output).expect("one value"), [length as f32]);
     }
 }
@@ -119,8 +171,8 @@ fn the_first_variant_whose_requirements_are_met_runs() {
 fn unaligned_input_without_a_fallback_is_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 8]).expect("room");
-    let program = fold(sums("vector"), None);
-    let error = run(&device, program, vector(&input, 1), Extents::Length(7)).expect_err("unmet");
+    let program = fold(&[Variant::Vector]);
+    let error = run(&device, program, vector(&input, 1), 7).expect_err("unmet");
     assert!(matches!(error, Error::Unmet { .. }), "{error}");
     assert!(error.to_string().contains("`input` aligned to 16 bytes"), "{error}");
 }
@@ -131,9 +183,10 @@ fn a_multiple_is_demanded_with_its_arithmetic() {
     let input = device.upload(&[1.0; 8]).expect("room");
     let program =
         || extents_only(Ty::I32, |k, m| k.require(Requirement::Multiple { scalar: m, of: 4 }));
-    run(&device, program(), vector(&input, 0), product(8)).expect("a multiple");
-    let error = run(&device, program(), vector(&input, 0), product(7)).expect_err("unmet");
-    assert!(error.to_string().contains("it is 7 = 1·4 + 3"), "{error}");
+    run(&device, program(), vector(&input, 0), 8).expect("a multiple");
+    run(&device, program(), vector(&input, 0), 0).expect("zero is a multiple");
+    let error = run(&device, program(), vector(&input, 0), 7).expect_err("unmet");
+    assert!(error.to_string().contains("it is 7 = 1·4 + 3. Pad the operands"), "{error}");
 }
 
 #[test]
@@ -143,22 +196,31 @@ fn a_range_is_demanded() {
     let program = || {
         extents_only(Ty::I32, |k, m| k.require(Requirement::Range { scalar: m, min: 2, max: 4 }))
     };
-    for (m, fits) in [(1, false), (2, true), (4, true), (5, false)] {
-        let outcome = run(&device, program(), vector(&input, 0), product(m));
-        assert_eq!(outcome.is_ok(), fits, "{m}");
-    }
+    let of = |m| run(&device, program(), vector(&input, 0), m);
+    let subject = || Subject::Extent(Extent::M);
+    assert!(of(2).is_ok() && of(4).is_ok());
+    assert_eq!(unmet(of(1)), (subject(), Need::AtLeast(2), 1));
+    assert_eq!(unmet(of(5)), (subject(), Need::AtMost(4), 5));
+    let words = |m| of(m).expect_err("unmet").to_string();
+    assert!(words(5).contains("m to be at most 4, but it is 5. Split"), "{}", words(5));
+    assert!(!words(1).contains("Split"), "{}", words(1));
 }
 
 #[test]
 fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0]).expect("room");
+    // The elements do not matter: what is too large is found before they are looked at.
+    let long = || Bound::vector("input", input.place(0, 1).expect("inside"), u64::MAX, u64::MAX);
     let narrow = extents_only(Ty::I32, |_, _| ());
-    let error = run(&device, narrow, vector(&input, 0), product(1 << 31)).expect_err("too large");
-    assert!(error.to_string().contains("m is 2147483648"), "{error}");
+    let limit = Need::AtMost(i32::MAX as u64);
+    let found = unmet(run(&device, narrow, long(), 1 << 31));
+    assert_eq!(found, (Subject::Extent(Extent::M), limit.clone(), 1 << 31));
     let wide = extents_only(Ty::U64, |_, _| ());
-    let error = run(&device, wide, vector(&input, 0), product(1 << 31)).expect_err("too large");
-    assert!(error.to_string().contains("2147483648 blocks along x"), "{error}");
+    let outcome = run(&device, wide, long(), 1 << 31);
+    let text = outcome.as_ref().expect_err("too large").to_string();
+    assert!(text.contains("these extents take 2147483648. Use larger tiles"), "{text}");
+    assert_eq!(unmet(outcome), (Subject::Blocks { axis: 0 }, limit, 1 << 31));
 }
 
 #[test]
@@ -166,42 +228,93 @@ fn nothing_is_launched_where_the_grid_is_empty() {
     let device = Device::simulator();
     let input = device.upload(&[]).expect("room");
     let program = extents_only(Ty::I32, |_, _| ());
-    let (launched, _) = run(&device, program, vector(&input, 0), product(0)).expect("sound");
+    let (launched, _) = run(&device, program, vector(&input, 0), 0).expect("sound");
     assert_eq!(launched.passes(), 0);
     assert!(launched.counters().is_none());
+}
+
+/// A kernel that reads a matrix of m rows of 3.
+fn rows_of_three(pitched: bool) -> VerifiedProgram {
+    let mut k = KernelBuilder::new("rows");
+    let a = k.global("A", Operand::Input(0));
+    let c = k.global("C", Operand::Output(0));
+    let m = k.extent("M", Ty::I32, Extent::M);
+    let source = Source::Stride { operand: Operand::Input(0), dim: 0 };
+    let stride = if pitched { k.scalar("lda", Ty::I32, source).into() } else { 3.into() };
+    k.shape(a, [m.into(), 3.into()], [stride]);
+    k.shape(c, [1u64.into()], []);
+    k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
+        let last = Access::new(a, [Expr::from(m) - 1, 2.into()]).load();
+        k.store(Access::new(c, [0.into()]), last);
+    });
+    once(k.finish().expect("a sound kernel"))
 }
 
 #[test]
 fn padded_rows_need_a_kernel_that_takes_strides() {
     let device = Device::simulator();
-    let input = device.upload(&[1.0; 8]).expect("room");
-    let padded = || Bound::pitched("a", input.place(0, 8).expect("inside"), 3, 4);
-    let packed = extents_only(Ty::I32, |_, _| ());
-    let error = run(&device, packed, padded(), product(2)).expect_err("no stride");
-    assert!(error.to_string().contains("Add `pitched`"), "{error}");
-    let pitched = extents_only(Ty::I32, |k, _| {
-        k.scalar("lda", Ty::I32, Source::RowStride(Operand::Input(0)));
-    });
-    run(&device, pitched, padded(), product(2)).expect("a stride");
+    let values: Vec<f32> = (0..16).map(|i| i as f32).collect();
+    let input = device.upload(&values).expect("room");
+    let of = |pitched, rows, len: usize, stride| {
+        let place = input.place(0, len).expect("inside");
+        let bound = Bound::matrix("a", place, len as u64, (rows, 3), stride);
+        run(&device, rows_of_three(pitched), bound, rows)
+    };
+    let value = |outcome: Result<(Launched, Buffer)>| {
+        device.download(&outcome.expect("sound").1).expect("one value")
+    };
+    let refused = of(false, 2, 8, 4);
+    let text = refused.as_ref().expect_err("no stride").to_string();
+    assert!(text.contains("they are 4 elements apart. Add `pitched`"), "{text}");
+    let (subject, need, found) = unmet(refused);
+    assert!(matches!(subject, Subject::Stride { name, dim: 0, .. } if name == "a"));
+    assert_eq!((need, found), (Need::Exactly(3), 4));
+    // Where there is one row, its distance to the next is nobody's business.
+    assert_eq!(value(of(false, 1, 3, 4)), [2.0]);
+    assert_eq!(value(of(true, 2, 8, 4)), [6.0]);
 }
 
+/// The last element is (rows - 1) * stride + 2: a view that ends there suffices, one shorter does not.
 #[test]
-fn too_little_scratch_is_noticed() {
+fn every_element_within_the_extents_lies_in_the_view() {
     let device = Device::simulator();
-    let input = device.upload(&[1.0; 100]).expect("room");
-    let mut program = fold(sums(""), None);
-    program.scratch[0].len = Expr::U64(1);
-    let error = run(&device, program, vector(&input, 0), Extents::Length(100)).expect_err("short");
-    assert!(matches!(error, Error::Internal(_)), "{error}");
+    let input = device.upload(&[1.0; 64]).expect("room");
+    for (rows, stride) in [(1, 3), (2, 3), (2, 4), (5, 7), (4, 20)] {
+        let span = (rows - 1) * stride + 3;
+        let of = |len: u64| {
+            let place = input.place(0, len as usize).expect("inside");
+            let bound = Bound::matrix("a", place, len, (rows, 3), stride);
+            run(&device, rows_of_three(true), bound, rows)
+        };
+        assert!(of(span).is_ok(), "{rows} rows {stride} apart");
+        let (subject, need, found) = unmet(of(span - 1));
+        assert_eq!((need, found), (Need::Elements(span), i128::from(span) - 1));
+        assert!(matches!(subject, Subject::Array { name, .. } if name == "a"));
+    }
+    let none = Bound::matrix("a", input.place(0, 0).expect("inside"), 0, (0, 3), 3);
+    let (_, need, _) = unmet(run(&device, rows_of_three(true), none, 1));
+    assert_eq!(need, Need::Elements(3));
 }
 
 #[test]
-fn a_fault_of_a_kernel_is_the_simulators_error() {
+fn too_little_memory_between_passes_is_noticed() {
+    let device = Device::simulator();
+    let input = device.upload(&[1.0; 60]).expect("room");
+    let mut program = fold(&[Variant::Only]).into_inner();
+    program.temps[0].dims = vec![14u64.into()];
+    let program = VerifiedProgram::new(program).expect("sound as far as one can see");
+    let (subject, need, found) = unmet(run(&device, program, vector(&input, 0), 60));
+    assert!(matches!(subject, Subject::Array { name, .. } if name == "partials"));
+    assert_eq!((need, found), (Need::Elements(15), 14));
+}
+
+#[test]
+fn an_array_shorter_than_the_extents_is_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 4]).expect("room");
-    let short = Bound::packed("input", input.place(0, 2).expect("inside"), 4);
-    let error = run(&device, fold(sums(""), None), short, Extents::Length(4)).expect_err("short");
-    assert!(matches!(error, Error::Simulator(_)), "{error}");
+    let short = || Bound::vector("input", input.place(0, 2).expect("inside"), 2, 4);
+    let (_, need, found) = unmet(run(&device, fold(&[Variant::Only]), short(), 4));
+    assert_eq!((need, found), (Need::Elements(4), 2));
 }
 
 #[test]
@@ -211,11 +324,11 @@ fn threads_may_launch_at_once() {
         for thread in 1..=4_u64 {
             let device = &device;
             scope.spawn(move || {
-                for n in (thread..200).step_by(17) {
+                for n in (thread..64).step_by(7) {
                     let input = device.upload(&vec![thread as f32; n as usize]).expect("room");
-                    let program = fold(sums(""), None);
-                    let (_, output) = run(device, program, vector(&input, 0), Extents::Length(n))
-                        .expect("a sound launch");
+                    let program = fold(&[Variant::Only]);
+                    let (_, output) =
+                        run(device, program, vector(&input, 0), n).expect("a sound launch");
                     let sum = device.download(&output).expect("one value");
                     assert_eq!(sum, [(thread * n) as f32]);
                 }
@@ -228,7 +341,7 @@ fn threads_may_launch_at_once() {
 fn alignment_counts_from_the_allocation() {
     let device = Device::simulator();
     let buffer = device.upload(&[0.0; 8]).expect("room");
-    let aligned = |start| buffer.place(start, 1).expect("inside").is_aligned(16);
-    assert_eq!([0, 1, 4, 6].map(aligned), [true, false, true, false]);
-    assert!(Place::Gpu(0x7000_0010).is_aligned(16) && !Place::Gpu(0x7000_0008).is_aligned(16));
+    let address = |start| buffer.place(start, 1).expect("inside").address();
+    assert_eq!([0, 1, 4, 6].map(address), [0, 4, 16, 24]);
+    assert_eq!(Place::Gpu(0x7000_0010).address(), 0x7000_0010);
 }

@@ -4,7 +4,7 @@ mod capture;
 mod memory;
 mod start;
 
-use gemm_runtime::{Device, ReduceKernel, ReduceSpec, compile};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, Variant, compile};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 
@@ -132,7 +132,9 @@ fn unaligned() -> Outcome {
     let values = values(5000);
     let input = gpu.upload(&values)?;
     let mut output = gpu.alloc(1)?;
-    for (start, variant) in [(0, "vector"), (1, "scalar"), (2, "scalar"), (4, "vector")] {
+    for (start, variant) in
+        [(0, Variant::Vector), (1, Variant::Scalar), (2, Variant::Scalar), (4, Variant::Vector)]
+    {
         let launched = kernel.launch(&gpu, &input.slice(start..)?, &mut output)?;
         ensure(launched.variant() == variant, || format!("{start}: {launched:?}"))?;
         let got = gpu.download(&output)?;

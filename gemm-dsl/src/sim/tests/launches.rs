@@ -8,7 +8,7 @@ fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
     let mut k = KernelBuilder::new("copy");
     let input = k.global("in", Operand::Input(0));
     let output = k.global("out", Operand::Output(0));
-    let n = k.extent("n", Ty::I32, Extent::Length);
+    let n = k.extent("n", Ty::I32, Extent::LENGTH);
     for buffer in [input, output] {
         k.shape(buffer, [n.into()], []);
     }
@@ -51,7 +51,9 @@ fn wrong_arguments() {
         Err(SimError::BufferCount { expected: 2, given: 1, .. })
     ));
     assert!(matches!(run(&two(), &[]), Err(SimError::ScalarCount { expected: 1, given: 0, .. })));
-    assert!(matches!(run(&two(), &[1 << 31]), Err(SimError::ScalarRange { ty: Ty::I32, .. })));
+    let beyond = unmet(run(&two(), &[1 << 31]));
+    assert_eq!(beyond.subject, Subject::Extent(Extent::LENGTH));
+    assert_eq!((beyond.need, beyond.value), (Need::AtMost(i32::MAX as u64), 1 << 31));
     let memory = Buffer::zeros(8);
     let overlapping = |offset| [memory.clone(), memory.view(offset, 4).expect("inside")];
     let part = |offset| {
@@ -72,14 +74,19 @@ fn wrong_grids() {
     };
     let zero = with_grid([Expr::U64(0), Expr::U64(7)]);
     assert_eq!(zero, Ok(Counters::default()));
-    let large = with_grid([Expr::U64(1), Expr::U64(65536)]);
-    assert!(matches!(large, Err(SimError::ExtentRange { limit: 65535, .. })));
-    let many = with_grid([Expr::U64(i32::MAX as u64), Expr::U64(65535)]);
+    let along = |axis, need, value, grid| {
+        let Unmet { subject, need: unmet_need, value: unmet_value, .. } = unmet(with_grid(grid));
+        assert_eq!((subject, unmet_need, unmet_value), (Subject::Blocks { axis }, need, value));
+    };
+    along(1, Need::AtMost(65535), 65536, [Expr::U64(1), Expr::U64(65536)]);
+    let longest = i32::MAX as u64;
+    along(0, Need::AtMost(longest), 1 << 31, [Expr::U64(longest + 1), Expr::U64(1)]);
+    let many = with_grid([Expr::U64(longest), Expr::U64(65535)]);
     assert!(matches!(many, Err(SimError::ExtentRange { .. })));
-    let by_zero = with_grid([Expr::U64(1) / Expr::from(scalar_n()), Expr::U64(1)]);
-    assert!(matches!(by_zero, Err(SimError::Extent { reason: HostError::Overflow, .. })));
-    let negative = with_grid([Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1)]);
-    assert!(matches!(negative, Err(SimError::ExtentRange { value: -1, .. })));
+    let by_zero = [Expr::U64(1) / Expr::from(scalar_n()).wide(), Expr::U64(1)];
+    along(0, Need::Defined(HostError::Overflow), 0, by_zero);
+    let negative = [Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1)];
+    along(0, Need::AtLeast(0), -1, negative);
 }
 
 #[test]
@@ -95,8 +102,10 @@ fn requirements() {
     };
     assert!(run(0, 8).is_ok());
     assert!(run(4, 8).is_ok());
-    assert!(matches!(run(1, 8), Err(SimError::BaseAlignment { offset: 4, bytes: 16, .. })));
-    assert!(matches!(run(0, 6), Err(SimError::NotMultiple { value: 6, of: 4, .. })));
+    let unaligned = unmet(run(1, 8));
+    assert_eq!((unaligned.need, unaligned.value), (Need::Aligned { bytes: 16 }, 4));
+    let ragged = unmet(run(0, 6));
+    assert_eq!((ragged.need, ragged.value), (Need::Multiple { of: 4 }, 6));
 }
 
 #[test]

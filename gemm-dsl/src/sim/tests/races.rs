@@ -174,7 +174,7 @@ fn older_reads_are_not_forgotten() {
 fn races_in_global_memory_within_a_block() {
     let kernel = |barrier: bool| {
         let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Operand::Scratch(0));
+        let scratch = k.global("scratch", Operand::Temp(0));
         k.shape(scratch, [Expr::U64(64)], []);
         k.store(at(scratch, tid()), 1.0);
         if barrier {
@@ -218,7 +218,7 @@ fn blocks_may_not_write_one_word() {
 fn blocks_may_not_read_what_another_writes() {
     let kernel = |ahead: i32| {
         let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Operand::Scratch(0));
+        let scratch = k.global("scratch", Operand::Temp(0));
         let out = k.global("out", Operand::Output(0));
         for buffer in [scratch, out] {
             k.shape(buffer, [Expr::U64(8)], []);

@@ -116,7 +116,7 @@ fn shuffle_takes_from_above_or_itself() {
 fn loops_agree() {
     for unroll in [Unroll::Auto, Unroll::Full] {
         let mut b = bench(40, 1, [64, 40]);
-        let n = b.k.extent("n", Ty::I32, Extent::Length);
+        let n = b.k.extent("n", Ty::I32, Extent::LENGTH);
         let input = b.input;
         let sum = b.k.mut_("sum", 0.0);
         let below_tid = |i| Expr::from(i).lt(tid());

@@ -4,9 +4,9 @@ use super::Gpu;
 use crate::compile;
 use crate::device::driver::failed;
 use crate::error::{Error, Result};
-use crate::launch::{Argument, Grid};
+use crate::launch::Argument;
 use crate::operand::Place;
-use crate::program::Variant;
+use crate::program::Loadable;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
@@ -14,9 +14,10 @@ use gemm_dsl::cuda;
 
 impl Gpu {
     /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it.
-    pub(crate) fn load(&self, variant: &Variant) -> Result<CudaFunction> {
-        let kernel = &variant.kernel;
-        let needed = kernel.min_arch();
+    pub(crate) fn load(&self, loadable: &Loadable) -> Result<CudaFunction> {
+        let kernel = &loadable.kernel;
+        let contract = kernel.contract();
+        let needed = contract.min_arch();
         if needed > self.arch.number() {
             return Err(Error::Architecture {
                 kernel: kernel.name.clone(),
@@ -25,10 +26,10 @@ impl Gpu {
                 device: self.name.clone(),
             });
         }
-        if variant.shared_bytes > self.shared_limit {
+        if contract.shared_bytes() > self.shared_limit {
             return Err(Error::SharedMemory {
                 kernel: kernel.name.clone(),
-                needed: variant.shared_bytes,
+                needed: contract.shared_bytes(),
                 limit: self.shared_limit,
                 device: self.name.clone(),
             });
@@ -40,9 +41,9 @@ impl Gpu {
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         let function = module.load_function(name);
         let function = function.map_err(failed(format!("finding kernel `{name}`")))?;
-        if variant.dynamic_shared > 0 {
+        if contract.dynamic_shared_bytes() > 0 {
             let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = i32::try_from(variant.dynamic_shared).unwrap_or(i32::MAX);
+            let bytes = i32::try_from(contract.dynamic_shared_bytes()).unwrap_or(i32::MAX);
             function
                 .set_attribute(limit, bytes)
                 .map_err(failed(format!("raising the shared memory of `{name}`")))?;
@@ -54,33 +55,35 @@ impl Gpu {
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub(crate) fn launch(
         &self,
-        variant: &Variant,
-        grid: Grid,
+        loadable: &Loadable,
+        grid: [u32; 2],
         arguments: &[Argument],
     ) -> Result<()> {
-        let function = variant.function(|| self.load(variant))?;
+        let function = loadable.function(|| self.load(loadable))?;
         let mut launch = self.stream.launch_builder(function);
         for argument in arguments {
             match argument {
-                Argument::I32(value) => launch.arg(value),
-                Argument::U64(value) | Argument::Buffer(Place::Gpu(value)) => launch.arg(value),
+                Argument::Word(bits) => launch.arg(bits),
+                Argument::Double(bits) | Argument::Buffer(Place::Gpu(bits)) => launch.arg(bits),
                 Argument::Buffer(Place::Simulated { .. }) => {
                     return Err(Error::Internal("simulated memory on a GPU".to_owned()));
                 }
             };
         }
-        let (block_x, block_y) = variant.kernel.geometry.block;
+        let contract = loadable.kernel.contract();
+        let (block_x, block_y) = contract.block();
         let config = LaunchConfig {
-            grid_dim: (grid.x, grid.y, 1),
+            grid_dim: (grid[0], grid[1], 1),
             block_dim: (block_x, block_y, 1),
-            shared_mem_bytes: variant.dynamic_shared,
+            // A block has far less than 4 GiB.
+            shared_mem_bytes: contract.dynamic_shared_bytes() as u32,
         };
-        // SAFETY: the arguments are the kernel's parameters, in number, order and type, as bound
-        // from its own declaration. The addresses are those of operands that belong to this
-        // context and whose lengths were checked against the extents that bound the kernel's
-        // accesses; what is written is exclusively borrowed. Memory is given back in the order of
-        // the stream, or of the slice's events, so that it outlives the launch.
+        // SAFETY: the arguments are the kernel's parameters, in number, order and size, as its own
+        // contract bound them. The addresses are those of operands that belong to this context, and
+        // the contract's rule of spans has held against their lengths: no access leaves them. What
+        // is written is exclusively borrowed. Memory is given back in the order of the stream, or of
+        // the slice's events, so that it outlives the launch.
         let launched = unsafe { launch.launch(config) };
-        launched.map(drop).map_err(failed(format!("launching kernel `{}`", variant.kernel.name)))
+        launched.map(drop).map_err(failed(format!("launching kernel `{}`", contract.kernel())))
     }
 }

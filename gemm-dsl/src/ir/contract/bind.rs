@@ -1,0 +1,294 @@
+//! The one place where arguments are bound to a kernel.
+
+use super::{ArrayParameter, Contract, Need, Parameter, Requirement, Source, Subject, Unmet};
+use super::{Extent, Operand, Rule};
+use crate::ir::{Scalar, Ty};
+
+/// The most blocks of a grid along each axis.
+const GRID_LIMITS: [u64; 2] = [i32::MAX as u64, u16::MAX as u64];
+
+/// An array as a launch passes it to a buffer parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    /// What the caller calls it.
+    pub name: &'a str,
+    /// Its address, or its distance in bytes from a place of the greatest alignment.
+    pub address: u64,
+    /// Its elements, from the address on: nothing else may be touched.
+    pub len: u64,
+    /// Its shape, outermost dimension first. Without one it lies as the kernel says.
+    pub axes: Option<&'a [Axis]>,
+}
+
+/// One dimension of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The number of elements along it.
+    pub extent: u64,
+    /// The distance between two neighbours, in elements.
+    pub stride: u64,
+}
+
+/// What a launch gives a kernel, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The extents of the problem.
+    pub extents: &'a [(Extent, u64)],
+    /// The bits of the caller's numbers, zero-extended.
+    pub arguments: &'a [u64],
+    /// The arrays.
+    pub arrays: &'a [(Operand, Array<'a>)],
+}
+
+/// A launch that satisfies the contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
+    pub scalars: Vec<u64>,
+    /// Blocks along x and y.
+    pub grid: [u32; 2],
+}
+
+impl Call {
+    /// Whether there is nothing to launch.
+    pub fn is_empty(&self) -> bool {
+        self.grid.contains(&0)
+    }
+}
+
+impl Contract {
+    /// Binds what a launch gives by name.
+    ///
+    /// # Errors
+    /// The first rule or requirement that does not hold.
+    pub fn bind(&self, given: &Given<'_>) -> Result<Call, Unmet> {
+        let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
+        let mut scalars = Vec::with_capacity(self.params.len());
+        for param in &self.params {
+            scalars.push(match param {
+                Parameter::Array(_) => 0,
+                Parameter::Scalar { source, .. } => {
+                    let value = match *source {
+                        Source::Extent(extent) => {
+                            given.extents.iter().find(|(e, _)| *e == extent).map(|(_, v)| *v)
+                        }
+                        Source::Stride { operand, dim } => {
+                            let axis = find(operand).and_then(|a| a.axes?.get(dim));
+                            axis.map(|axis| axis.stride)
+                        }
+                        Source::Argument(n) => given.arguments.get(n).copied(),
+                    };
+                    value.ok_or_else(|| self.unmet(self.subject(*source), Need::Given, 0))?
+                }
+            });
+        }
+        self.check(scalars, |array, _| find(array.operand).copied())
+    }
+
+    /// Binds arrays and the bits of scalars that are given in the order of the parameters.
+    ///
+    /// # Errors
+    /// As [`Contract::bind`].
+    pub fn bind_in_order(&self, arrays: &[Array<'_>], scalars: &[u64]) -> Result<Call, Unmet> {
+        let mut given = scalars.iter();
+        let mut bits = Vec::with_capacity(self.params.len());
+        for param in &self.params {
+            bits.push(match param {
+                Parameter::Array(_) => 0,
+                Parameter::Scalar { source, .. } => {
+                    let value = given.next().copied();
+                    value.ok_or_else(|| self.unmet(self.subject(*source), Need::Given, 0))?
+                }
+            });
+        }
+        self.check(bits, |_, position| arrays.get(position).copied())
+    }
+
+    /// Checks every rule and requirement; `find` gives the array of the n-th buffer parameter.
+    fn check<'a>(
+        &self,
+        scalars: Vec<u64>,
+        find: impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+    ) -> Result<Call, Unmet> {
+        // Extents and strides; what the caller passes takes no part in any rule.
+        let mut values = Vec::with_capacity(scalars.len());
+        for (param, &bits) in self.params.iter().zip(&scalars) {
+            values.push(match param {
+                Parameter::Array(_) => None,
+                Parameter::Scalar { ty, source, .. } => {
+                    let limit = greatest(*ty, *source);
+                    if bits > limit {
+                        let subject = self.subject(*source);
+                        return Err(self.unmet(subject, Need::AtMost(limit), bits.into()));
+                    }
+                    (ty.is_integer() && !matches!(source, Source::Argument(_))).then_some(bits)
+                }
+            });
+        }
+        for (position, array) in self.arrays().enumerate() {
+            let bound = find(array, position).ok_or_else(|| {
+                self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
+            })?;
+            self.strides(array, &bound, &values)?;
+        }
+        for requirement in &self.requires {
+            self.requirement(requirement, &values, &find)?;
+        }
+        for (position, array) in self.arrays().enumerate() {
+            let Some(bound) = find(array, position) else { continue };
+            let span = self.span(array, &values)?;
+            if span > bound.len.into() {
+                let subject = self.array(array.operand, bound.name);
+                let needed = u64::try_from(span).unwrap_or(u64::MAX);
+                return Err(self.unmet(subject, Need::Elements(needed), bound.len.into()));
+            }
+        }
+        let mut grid = [0; 2];
+        for (axis, (rule, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
+            let subject = || Subject::Blocks { axis };
+            let value = self.value(rule, &values, subject)?;
+            if value > limit {
+                return Err(self.unmet(subject(), Need::AtMost(limit), value.into()));
+            }
+            grid[axis] = value as u32;
+        }
+        Ok(Call { scalars, grid })
+    }
+
+    /// The rule of strides.
+    fn strides(
+        &self,
+        array: &ArrayParameter,
+        bound: &Array<'_>,
+        values: &[Option<u64>],
+    ) -> Result<(), Unmet> {
+        let Some(axes) = bound.axes else { return Ok(()) };
+        if axes.len() != array.rank() {
+            let subject = self.array(array.operand, bound.name);
+            return Err(self.unmet(subject, Need::Rank(array.rank()), axes.len() as i128));
+        }
+        for (dim, (axis, rule)) in axes.iter().zip(&array.strides).enumerate() {
+            if axis.extent <= 1 {
+                continue;
+            }
+            let subject = || Subject::Stride {
+                operand: array.operand,
+                name: bound.name.to_owned(),
+                dim,
+                rank: axes.len(),
+            };
+            let stride = self.value(rule, values, subject)?;
+            if axis.stride != stride {
+                return Err(self.unmet(subject(), Need::Exactly(stride), axis.stride.into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn requirement<'a>(
+        &self,
+        requirement: &Requirement,
+        values: &[Option<u64>],
+        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+    ) -> Result<(), Unmet> {
+        let scalar = |s: Scalar| {
+            let value = values.get(s.param).copied().flatten();
+            value.unwrap_or_else(|| unreachable!("Contract::new: it is an extent or a stride"))
+        };
+        let subject = |s: Scalar| match self.params.get(s.param) {
+            Some(Parameter::Scalar { source, .. }) => self.subject(*source),
+            _ => unreachable!("Contract::new: it is a scalar parameter"),
+        };
+        match *requirement {
+            Requirement::Aligned { operand, bytes } => {
+                let of_operand = |(_, array): &(usize, &ArrayParameter)| array.operand == operand;
+                for (position, array) in self.arrays().enumerate().filter(of_operand) {
+                    let Some(bound) = find(array, position) else { continue };
+                    let beyond = bound.address % u64::from(bytes);
+                    if beyond != 0 {
+                        let subject = self.array(operand, bound.name);
+                        return Err(self.unmet(subject, Need::Aligned { bytes }, beyond.into()));
+                    }
+                }
+                Ok(())
+            }
+            Requirement::Multiple { scalar: s, of } => {
+                let value = scalar(s);
+                if value.is_multiple_of(of) {
+                    return Ok(());
+                }
+                Err(self.unmet(subject(s), Need::Multiple { of }, value.into()))
+            }
+            Requirement::Range { scalar: s, min, max } => {
+                let value = scalar(s);
+                if value < min {
+                    return Err(self.unmet(subject(s), Need::AtLeast(min), value.into()));
+                }
+                if value > max {
+                    return Err(self.unmet(subject(s), Need::AtMost(max), value.into()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Elements from the first that a kernel may touch to the last.
+    fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, Unmet> {
+        let subject = || self.array(array.operand, &array.name);
+        let mut last: u128 = 0;
+        for (dim, stride) in array.dims.iter().zip(&array.strides) {
+            let extent = self.value(dim, values, subject)?;
+            if extent == 0 {
+                return Ok(0);
+            }
+            let stride = self.value(stride, values, subject)?;
+            let reach = u128::from(extent - 1) * u128::from(stride);
+            last = last.saturating_add(reach);
+        }
+        Ok(last.saturating_add(1))
+    }
+
+    fn value(
+        &self,
+        rule: &Rule,
+        values: &[Option<u64>],
+        subject: impl FnOnce() -> Subject,
+    ) -> Result<u64, Unmet> {
+        match rule.value(values) {
+            Ok(value) => match u64::try_from(value) {
+                Ok(value) => Ok(value),
+                Err(_) => Err(self.unmet(subject(), Need::AtLeast(0), value)),
+            },
+            Err(reason) => Err(self.unmet(subject(), Need::Defined(reason), 0)),
+        }
+    }
+
+    fn subject(&self, source: Source) -> Subject {
+        match source {
+            Source::Extent(extent) => Subject::Extent(extent),
+            Source::Argument(n) => Subject::Argument(n),
+            Source::Stride { operand, dim } => {
+                let array = self.arrays().find(|a| a.operand == operand);
+                let (name, rank) = array.map_or(("", dim + 1), |a| (&*a.name, a.rank()));
+                Subject::Stride { operand, name: name.to_owned(), dim, rank }
+            }
+        }
+    }
+
+    fn array(&self, operand: Operand, name: &str) -> Subject {
+        Subject::Array { operand, name: name.to_owned() }
+    }
+
+    fn unmet(&self, subject: Subject, need: Need, value: i128) -> Unmet {
+        Unmet { kernel: self.kernel.clone(), subject, need, value }
+    }
+}
+
+/// The greatest bits of a scalar parameter: extents and strides are not negative.
+fn greatest(ty: Ty, source: Source) -> u64 {
+    match (ty, source) {
+        (Ty::I32, Source::Extent(_) | Source::Stride { .. }) => i32::MAX as u64,
+        (Ty::U64, _) => u64::MAX,
+        _ => u32::MAX.into(),
+    }
+}

@@ -1,0 +1,213 @@
+//! The rules of a program.
+
+use super::{Expr, Fill, KernelId, Launch, Program, Slot, Step};
+use crate::ir::contract::Parameter;
+use crate::ir::{Operand, Source, Ty, VerifiedKernel};
+use std::collections::HashSet;
+use std::hash::Hash;
+
+type Checked<T = ()> = Result<T, String>;
+
+pub(super) fn program(program: &Program) -> Checked {
+    let mut check = Check { p: program, used: HashSet::new(), launched: HashSet::new() };
+    check.declarations()?;
+    let mut written = HashSet::new();
+    let filled = program.temps.iter().enumerate().filter(|(_, t)| t.fill == Fill::Zero);
+    written.extend(filled.map(|(n, _)| Slot::Temp(n)));
+    written.extend((0..program.inputs.len()).map(Slot::Input));
+    check.steps(&program.steps, &mut written)?;
+    for (n, output) in program.outputs.iter().enumerate() {
+        require(written.contains(&Slot::Output(n)), || {
+            format!("`{}` is not written whichever way the steps go", output.name)
+        })?;
+    }
+    for (n, temp) in program.temps.iter().enumerate() {
+        require(check.used.contains(&Slot::Temp(n)), || format!("`{}` is not used", temp.name))?;
+    }
+    for (n, input) in program.inputs.iter().enumerate() {
+        require(check.used.contains(&Slot::Input(n)), || format!("`{}` is not used", input.name))?;
+    }
+    for (n, kernel) in program.kernels.iter().enumerate() {
+        require(check.launched.contains(&KernelId(n)), || {
+            format!("kernel {n}, `{}`, is never launched", kernel.name)
+        })?;
+    }
+    Ok(())
+}
+
+fn require(ok: bool, rule: impl FnOnce() -> String) -> Checked {
+    if ok { Ok(()) } else { Err(rule()) }
+}
+
+fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> bool {
+    let mut seen = HashSet::new();
+    items.into_iter().all(|item| seen.insert(item))
+}
+
+struct Check<'p> {
+    p: &'p Program,
+    /// The arrays that some launch uses.
+    used: HashSet<Slot>,
+    launched: HashSet<KernelId>,
+}
+
+impl Check<'_> {
+    fn declarations(&self) -> Checked {
+        let p = self.p;
+        require(!p.kernels.is_empty(), || "it has no kernel".to_owned())?;
+        require(distinct(&p.extents), || "an extent is declared twice".to_owned())?;
+        let arrays = p.inputs.iter().chain(&p.outputs);
+        require(distinct(arrays.clone().map(|a| a.name)), || {
+            "two arrays have one name".to_owned()
+        })?;
+        let declared = arrays.map(|a| (a.name, &a.dims));
+        for (name, dims) in declared.chain(p.temps.iter().map(|t| (t.name, &t.dims))) {
+            require(!dims.is_empty(), || format!("`{name}` has no dimensions"))?;
+            for dim in dims {
+                self.typed(dim, Ty::U64, &format!("an extent of `{name}`"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An expression over the extents, of a type.
+    fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> Checked {
+        let mut unknown = None;
+        expr.visit(&mut |e| match e {
+            Expr::Param(p) if p.param < self.p.extents.len() && p.ty == Ty::U64 => {}
+            Expr::Param(p) => unknown = Some(format!("{what} is over an unknown extent {p:?}")),
+            Expr::I32(_)
+            | Expr::U64(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Select(..)
+            | Expr::Cast(..) => {}
+            _ => unknown = Some(format!("{what} has no value before the launch")),
+        });
+        unknown.map_or(Ok(()), Err)?;
+        require(expr.ty() == ty, || format!("{what} is of type {:?}, not {ty:?}", expr.ty()))
+    }
+
+    fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> Checked {
+        for step in steps {
+            match step {
+                Step::Launch(launch) => self.launch(launch, written)?,
+                Step::If { cond, then, otherwise } => {
+                    self.typed(cond, Ty::Bool, "a condition")?;
+                    let mut other = written.clone();
+                    self.steps(then, written)?;
+                    self.steps(otherwise, &mut other)?;
+                    written.retain(|slot| other.contains(slot));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, launch: &Launch, written: &mut HashSet<Slot>) -> Checked {
+        require(!launch.choose.is_empty(), || "a launch of no kernel".to_owned())?;
+        require(distinct(launch.bind.iter().map(|b| b.0)), || {
+            "a launch binds an operand twice".to_owned()
+        })?;
+        require(distinct(launch.extents.iter().map(|e| e.0)), || {
+            "a launch gives an extent twice".to_owned()
+        })?;
+        for (extent, value) in &launch.extents {
+            self.typed(value, Ty::U64, &format!("{extent} of a launch"))?;
+        }
+        for (_, slot) in &launch.bind {
+            self.rank(*slot)?;
+            self.used.insert(*slot);
+        }
+        let mut writes = Vec::new();
+        for (nth, id) in launch.choose.iter().enumerate() {
+            let kernel = self.p.kernels.get(id.0).ok_or_else(|| format!("there is no {id:?}"))?;
+            self.launched.insert(*id);
+            let writes_too = self.kernel(kernel, launch, written)?;
+            require(nth == 0 || writes == writes_too, || {
+                format!("`{}` does not write what the kernels before it write", kernel.name)
+            })?;
+            writes = writes_too;
+        }
+        written.extend(writes);
+        Ok(())
+    }
+
+    /// Checks one kernel of a launch; gives what it writes, in the order of `bind`.
+    fn kernel(
+        &self,
+        kernel: &VerifiedKernel,
+        launch: &Launch,
+        written: &HashSet<Slot>,
+    ) -> Checked<Vec<Slot>> {
+        let (name, contract) = (&kernel.name, kernel.contract());
+        let slot_of = |operand: Operand| {
+            let bound = launch.bind.iter().find(|(o, _)| *o == operand).map(|(_, slot)| *slot);
+            bound.ok_or_else(|| format!("{operand:?} of `{name}` is not bound"))
+        };
+        let mut writes = Vec::new();
+        for array in contract.arrays() {
+            let slot = slot_of(array.operand)?;
+            let (rank, expected) = (self.rank(slot)?, array.rank());
+            require(rank == expected, || {
+                format!("{} of `{name}` has {expected} dimensions, {slot:?} {rank}", array.name)
+            })?;
+            // What a kernel has for itself it may write and then read.
+            let own = matches!(array.operand, Operand::Temp(_)) && array.is_written;
+            if array.is_read && !own {
+                require(written.contains(&slot), || {
+                    format!("`{name}` reads {slot:?} before it is written")
+                })?;
+            }
+            if array.is_written {
+                require(!matches!(slot, Slot::Input(_)), || format!("`{name}` writes {slot:?}"))?;
+                let bound = launch.bind.iter().filter(|(_, other)| *other == slot).count();
+                require(bound == 1, || {
+                    format!("`{name}` writes {slot:?}, which is bound to another operand too")
+                })?;
+                writes.push(slot);
+            }
+        }
+        for (operand, _) in &launch.bind {
+            require(contract.arrays().any(|a| a.operand == *operand), || {
+                format!("`{name}` has no {operand:?}")
+            })?;
+        }
+        for param in contract.params() {
+            let Parameter::Scalar { ty, source, .. } = param else { continue };
+            match *source {
+                Source::Extent(extent) => {
+                    require(launch.extents.iter().any(|(e, _)| *e == extent), || {
+                        format!("{extent} of `{name}` is not given")
+                    })?;
+                    require(ty.is_integer(), || format!("{extent} of `{name}` is no integer"))?;
+                }
+                Source::Stride { operand, dim } => {
+                    let rank = self.rank(slot_of(operand)?)?;
+                    require(dim < rank && ty.is_integer(), || {
+                        format!("the stride {dim} of {operand:?} of `{name}`")
+                    })?;
+                }
+                Source::Argument(n) => {
+                    require(self.p.arguments.get(n) == Some(ty), || {
+                        format!("number {n} of `{name}` is not of type {ty:?}")
+                    })?;
+                }
+            }
+        }
+        for (extent, _) in &launch.extents {
+            let takes = |p: &Parameter| matches!(p, Parameter::Scalar { source: Source::Extent(e), .. } if e == extent);
+            require(contract.params().iter().any(takes), || format!("`{name}` takes no {extent}"))?;
+        }
+        Ok(writes)
+    }
+
+    fn rank(&self, slot: Slot) -> Checked<usize> {
+        let dims = match slot {
+            Slot::Input(n) => self.p.inputs.get(n).map(|a| &a.dims),
+            Slot::Output(n) => self.p.outputs.get(n).map(|a| &a.dims),
+            Slot::Temp(n) => self.p.temps.get(n).map(|t| &t.dims),
+        };
+        dims.map(Vec::len).ok_or_else(|| format!("there is no {slot:?}"))
+    }
+}

@@ -1,0 +1,336 @@
+//! Each rule of a program, broken.
+
+use super::*;
+use crate::ir::{Access, Geometry, KernelBuilder, Requirement, Source, Special};
+
+/// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
+#[derive(Clone, Copy, PartialEq)]
+enum Body {
+    /// y[0] = x[0].
+    Copy,
+    /// y[0] = 1.
+    Set,
+    /// y[0] = y[0] + x[0].
+    Add,
+}
+
+fn kernel(name: &str, body: Body) -> KernelBuilder {
+    let mut k = KernelBuilder::new(name);
+    let x = k.global("x", Operand::Input(0));
+    let y = k.global("y", Operand::Output(0));
+    let n = k.extent("n", Ty::I32, Extent::LENGTH);
+    for array in [x, y] {
+        k.shape(array, [n.into()], []);
+    }
+    k.geometry(Geometry { block: (32, 1), ..k_geometry() });
+    k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
+        let at = |array| Access::new(array, [0.into()]);
+        let value = match body {
+            Body::Set => 1.0.into(),
+            Body::Copy => at(x).load(),
+            Body::Add => at(y).load() + at(x).load(),
+        };
+        k.store(at(y), value);
+    });
+    k
+}
+
+fn k_geometry() -> Geometry {
+    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
+}
+
+/// A program under construction: one input, one output, one temporary and three kernels.
+struct Parts {
+    program: Program,
+    n: Expr,
+    input: Slot,
+    output: Slot,
+    temp: Slot,
+}
+
+const COPY: KernelId = KernelId(0);
+const SET: KernelId = KernelId(1);
+const ADD: KernelId = KernelId(2);
+
+fn parts() -> Parts {
+    let mut program = Program::default();
+    let n = program.extent(Extent::LENGTH);
+    let input = program.input("x", [n.clone()]);
+    let output = program.output("y", [n.clone()]);
+    let temp = program.temp("t", [n.clone()]);
+    for (name, body) in [("copy", Body::Copy), ("set", Body::Set), ("add", Body::Add)] {
+        program.kernel(kernel(name, body).finish().expect("a sound kernel"));
+    }
+    Parts { program, n, input, output, temp }
+}
+
+impl Parts {
+    fn launch(&self, kernel: KernelId, from: Slot, to: Slot) -> Step {
+        Step::Launch(Launch {
+            choose: vec![kernel],
+            bind: vec![(Operand::Input(0), from), (Operand::Output(0), to)],
+            extents: vec![(Extent::LENGTH, self.n.clone())],
+        })
+    }
+
+    fn copy(&self, from: Slot, to: Slot) -> Step {
+        self.launch(COPY, from, to)
+    }
+
+    /// Steps that use all that there is, soundly.
+    fn whole(&self) -> Vec<Step> {
+        vec![
+            self.launch(SET, self.input, self.temp),
+            self.launch(ADD, self.input, self.temp),
+            self.copy(self.temp, self.output),
+        ]
+    }
+
+    /// Whether there are more than 4 elements.
+    fn many(&self) -> Expr {
+        self.n.clone().gt(4u64)
+    }
+}
+
+/// The rule that steps break, after those that use everything.
+fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
+    let mut parts = parts();
+    let mut all = parts.whole();
+    all.extend(steps(&parts));
+    parts.program.steps = all;
+    rule(parts.program)
+}
+
+/// The rule that steps alone break.
+fn broken_alone(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
+    let mut parts = parts();
+    parts.program.steps = steps(&parts);
+    rule(parts.program)
+}
+
+fn rule(program: Program) -> String {
+    VerifiedProgram::new(program).expect_err("a broken program").rule
+}
+
+/// The rule that a change of the sound program breaks.
+fn changed(change: impl FnOnce(&mut Program)) -> String {
+    let mut parts = parts();
+    parts.program.steps = parts.whole();
+    change(&mut parts.program);
+    rule(parts.program)
+}
+
+fn first(program: &mut Program) -> &mut Launch {
+    match &mut program.steps[0] {
+        Step::Launch(launch) => launch,
+        Step::If { .. } => panic!("the first step is a launch"),
+    }
+}
+
+#[track_caller]
+fn says(rule: &str, part: &str) {
+    assert!(rule.contains(part), "{rule}");
+}
+
+#[test]
+fn a_sound_program_is_sound() {
+    let mut parts = parts();
+    parts.program.steps = parts.whole();
+    let program = VerifiedProgram::new(parts.program).expect("sound");
+    assert_eq!(program.preferred().name, "copy");
+    assert_eq!(program.launches(&[9]).expect("launches").len(), 3);
+}
+
+#[test]
+fn nothing_is_read_before_it_is_written() {
+    says(&broken_alone(|p| vec![p.copy(p.temp, p.output)]), "reads Temp(0) before it is written");
+    says(&broken_alone(|p| vec![p.copy(p.output, p.temp)]), "reads Output(0) before");
+    // A kernel that adds to what is there reads it.
+    says(&broken_alone(|p| vec![p.launch(ADD, p.input, p.output)]), "reads Output(0) before");
+    // One way through is not enough.
+    for first in [true, false] {
+        let rule = broken_alone(|p| {
+            let (set, none) = (vec![p.launch(SET, p.input, p.temp)], Vec::new());
+            let (then, otherwise) = if first { (set, none) } else { (none, set) };
+            vec![Step::If { cond: p.many(), then, otherwise }, p.copy(p.temp, p.output)]
+        });
+        says(&rule, "reads Temp(0) before");
+    }
+    // What one branch writes the other does not see.
+    let rule = broken_alone(|p| {
+        let then = vec![p.launch(SET, p.input, p.temp)];
+        let otherwise = vec![p.copy(p.temp, p.output)];
+        vec![Step::If { cond: p.many(), then, otherwise }]
+    });
+    says(&rule, "reads Temp(0) before");
+}
+
+#[test]
+fn both_ways_together_are_enough() {
+    let mut parts = parts();
+    let write = |kernel| vec![parts.launch(kernel, parts.input, parts.temp)];
+    let either = Step::If { cond: parts.many(), then: write(SET), otherwise: write(COPY) };
+    let more = [parts.launch(ADD, parts.input, parts.temp), parts.copy(parts.temp, parts.output)];
+    parts.program.steps = [either].into_iter().chain(more).collect();
+    let program = VerifiedProgram::new(parts.program).expect("sound");
+    let first = |n| program.launches(&[n]).expect("launches")[0].choose[0];
+    assert_eq!((first(4), first(5)), (COPY, SET));
+}
+
+#[test]
+fn a_temporary_of_zeros_need_not_be_written() {
+    let mut parts = parts();
+    parts.program.temps[0].fill = Fill::Zero;
+    parts.program.steps = vec![
+        parts.launch(ADD, parts.input, parts.temp),
+        parts.launch(SET, parts.temp, parts.output),
+        parts.copy(parts.temp, parts.output),
+    ];
+    VerifiedProgram::new(parts.program).expect("sound");
+}
+
+#[test]
+fn inputs_are_not_written_and_outputs_are() {
+    says(&broken(|p| vec![p.launch(SET, p.temp, p.input)]), "writes Input(0)");
+    let rule = broken_alone(|p| vec![p.launch(SET, p.input, p.temp)]);
+    says(&rule, "`y` is not written");
+    let rule = broken_alone(|p| {
+        let then = vec![p.copy(p.input, p.output)];
+        vec![Step::If { cond: p.many(), then, otherwise: Vec::new() }]
+    });
+    says(&rule, "`y` is not written");
+}
+
+#[test]
+fn what_a_kernel_writes_is_no_other_operand() {
+    says(&broken(|p| vec![p.copy(p.temp, p.temp)]), "bound to another operand too");
+}
+
+#[test]
+fn nothing_is_declared_in_vain() {
+    says(&changed(|p| _ = p.temp("more", [1u64.into()])), "`more` is not used");
+    says(&changed(|p| _ = p.input("z", [1u64.into()])), "`z` is not used");
+    let unused = kernel("unused", Body::Set).finish().expect("a sound kernel");
+    says(&changed(|p| _ = p.kernel(unused)), "`unused`, is never launched");
+    says(&rule(Program::default()), "no kernel");
+}
+
+#[test]
+fn names_are_distinct() {
+    says(&changed(|p| p.extents.push(Extent::LENGTH)), "an extent is declared twice");
+    says(&changed(|p| p.outputs[0].name = "x"), "two arrays have one name");
+}
+
+#[test]
+fn expressions_are_over_the_extents_and_of_their_type() {
+    let unknown = || Expr::Param(Scalar { param: 1, ty: Ty::U64 });
+    let narrow = || Expr::Param(Scalar { param: 0, ty: Ty::I32 });
+    says(&changed(|p| p.temps[0].dims = vec![unknown()]), "over an unknown extent");
+    says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown extent");
+    says(&changed(|p| p.temps[0].dims = vec![7.into()]), "of type");
+    says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value before");
+    says(&changed(|p| p.outputs[0].dims.clear()), "`y` has no dimensions");
+    says(&changed(|p| first(p).extents[0].1 = 7.into()), "of type");
+    let rule =
+        broken(|p| vec![Step::If { cond: p.n.clone(), then: Vec::new(), otherwise: Vec::new() }]);
+    says(&rule, "a condition is of type");
+}
+
+#[test]
+fn operands_are_bound_once_and_all_of_them() {
+    says(&changed(|p| _ = first(p).bind.pop()), "Output(0) of `set` is not bound");
+    let again = (Operand::Output(0), Slot::Output(0));
+    says(&changed(|p| first(p).bind.push(again)), "binds an operand twice");
+    let surplus = (Operand::Input(1), Slot::Input(0));
+    says(&changed(|p| first(p).bind.push(surplus)), "`set` has no Input(1)");
+    for slot in [Slot::Input(1), Slot::Output(1), Slot::Temp(1)] {
+        says(&changed(|p| first(p).bind[0].1 = slot), "there is no ");
+    }
+    let two = vec![Expr::U64(1), Expr::U64(1)];
+    says(&changed(|p| p.inputs[0].dims = two), "has 1 dimensions, Input(0) 2");
+}
+
+#[test]
+fn extents_are_given_once_and_all_of_them() {
+    says(&changed(|p| first(p).extents.clear()), "len of `set` is not given");
+    let again = (Extent::LENGTH, Expr::U64(1));
+    says(&changed(|p| first(p).extents.push(again)), "gives an extent twice");
+    let surplus = (Extent::M, Expr::U64(1));
+    says(&changed(|p| first(p).extents.push(surplus)), "`set` takes no m");
+}
+
+#[test]
+fn kernels_of_a_launch_are_there_and_write_the_same() {
+    says(&changed(|p| first(p).choose.clear()), "a launch of no kernel");
+    says(&changed(|p| first(p).choose[0] = KernelId(3)), "there is no KernelId(3)");
+    let mut k = KernelBuilder::new("idle");
+    for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
+        let array = k.global(name, operand);
+        k.shape(array, [1u64.into()], []);
+    }
+    k.extent("n", Ty::I32, Extent::LENGTH);
+    let idle = k.finish().expect("a sound kernel");
+    let rule = changed(|p| {
+        let idle = p.kernel(idle);
+        first(p).choose.push(idle);
+    });
+    says(&rule, "`idle` does not write what the kernels before it write");
+}
+
+#[test]
+fn strides_and_numbers_exist() {
+    let with = |source, ty| {
+        let mut k = kernel("more", Body::Set);
+        k.scalar("number", ty, source);
+        let more = k.finish().expect("a sound kernel");
+        changed(|p| {
+            let more = p.kernel(more);
+            first(p).choose.push(more);
+        })
+    };
+    let stride = |operand, dim| Source::Stride { operand, dim };
+    says(&with(stride(Operand::Input(0), 1), Ty::I32), "the stride 1 of Input(0)");
+    says(&with(stride(Operand::Input(0), 0), Ty::F32), "the stride 0 of Input(0)");
+    says(&with(stride(Operand::Input(1), 0), Ty::I32), "Input(1) of `more` is not bound");
+    says(&with(Source::Argument(0), Ty::F32), "number 0 of `more` is not of type F32");
+}
+
+#[test]
+fn a_contract_rests_on_extents_and_strides() {
+    let breaks = |change: fn(&mut KernelBuilder)| {
+        let mut k = kernel("kernel", Body::Set);
+        change(&mut k);
+        k.finish().expect_err("a broken kernel").rule
+    };
+    says(
+        &breaks(|k| {
+            let number = k.scalar("number", Ty::I32, Source::Argument(0));
+            k.require(Requirement::Multiple { scalar: number, of: 2 });
+        }),
+        "on no such parameter",
+    );
+    says(
+        &breaks(|k| k.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
+        "on no such parameter",
+    );
+    let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1)], ..k_geometry() };
+    let mut k = kernel("kernel", Body::Set);
+    let number = k.scalar("number", Ty::U64, Source::Argument(0));
+    k.geometry(grid(number.into()));
+    says(&k.finish().expect_err("broken").rule, "is no extent and no stride");
+    let mut k = kernel("kernel", Body::Set);
+    k.geometry(grid(Expr::from(Special::BlockX).wide()));
+    says(&k.finish().expect_err("broken").rule, "the grid along x");
+}
+
+#[test]
+fn extents_that_overflow_are_an_error() {
+    let mut parts = parts();
+    let cond = (parts.n.clone() * parts.n.clone()).gt(4u64);
+    let then = vec![parts.copy(parts.input, parts.output)];
+    let either = Step::If { cond, then: then.clone(), otherwise: then };
+    parts.program.steps = parts.whole().into_iter().chain([either]).collect();
+    let program = VerifiedProgram::new(parts.program).expect("sound");
+    assert_eq!(program.launches(&[1 << 40]), Err(HostError::Overflow));
+    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &[]), Err(HostError::Overflow));
+}
