@@ -6,7 +6,7 @@ use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
-use gemm_examples::show;
+use gemm_examples::show::{Table, number, text};
 use gemm_runtime::compile::{self, Options as CompileOptions};
 use gemm_runtime::{Device, Error, ReduceKernel, reduce_kernel};
 use std::ffi::{CString, c_void};
@@ -45,9 +45,9 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     }
     let Launches { buffers, slices, bare } = launches(&device)?;
     println!("on {}, microseconds of host time", device.name());
-    let mut table = show::table(&["what", ">µs"]);
+    let mut table = Table::new([text("what"), number("µs")]);
     let mut row = |what: &str, time: f64| {
-        table.add_row([what.to_owned(), format!("{time:.2}")]);
+        table.add([what.to_owned(), format!("{time:.2}")]);
     };
     row("typed launch", buffers);
     row("typed launch on slices of cudarc", slices);
@@ -56,7 +56,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     let cache = tempfile::tempdir()?;
     row("first launch, compiled anew", first_launch_of_process(cache.path())?);
     row("first launch, from the disk cache", first_launch_of_process(cache.path())?);
-    println!("\n{}", table.trim_fmt());
+    println!("\n{}", table.text());
     Ok(Outcome::Right)
 }
 

@@ -2,7 +2,7 @@
 
 use gemm_dsl::{cuda, ir::VerifiedKernel};
 use gemm_examples::occupancy::{ALL, Block, Multiprocessor};
-use gemm_examples::show;
+use gemm_examples::show::{self, Table, number, text};
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
 use rayon::prelude::*;
@@ -13,24 +13,27 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     let wanted = ALL.par_iter().filter(|sm| archs.is_empty() || archs.contains(&sm.arch));
     let source = cuda::source(kernel);
     let compiled: Vec<_> = wanted.map(|sm| (sm, resources(kernel, &source, sm.arch))).collect();
-    let mut table = show::table(&[
-        "arch",
-        ">registers",
-        ">spilled\nbytes",
-        ">blocks\non an SM",
-        ">warps\non an SM",
-        ">occupancy",
-        "limited by",
+    let mut table = Table::new([
+        text("arch"),
+        number("registers"),
+        number("bytes\nspilled"),
+        number("blocks\non an SM"),
+        number("warps\non an SM"),
+        number("occupancy"),
+        text("limited by").wrapping(),
     ]);
     for (sm, found) in compiled {
         let name = Arch::sm(sm.arch).to_string();
         match found {
-            Ok(found) => table.add_row(row(name, kernel, sm, found)),
+            Ok(found) => table.add(row(name, kernel, sm, found)),
             Err(missing @ Error::NvrtcMissing { .. }) => return format!("  {missing}"),
-            Err(other) => table.add_row([name, first_line(&other)]),
+            Err(other) => {
+                let unknown = std::iter::repeat_n(String::new(), 5);
+                table.add(std::iter::once(name).chain(unknown).chain([first_line(&other)]));
+            }
         };
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn row(

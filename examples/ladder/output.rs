@@ -2,6 +2,7 @@
 
 use gemm_examples::cli::Failure;
 use gemm_examples::report::{Row, write_line};
+use gemm_examples::show::Table;
 use std::io::Write;
 
 /// The standard output.
@@ -33,9 +34,9 @@ impl Output {
     }
 
     /// Writes a table, if results are shown in tables.
-    pub fn table(&mut self, table: &comfy_table::Table) -> Result<(), Failure> {
+    pub fn table(&mut self, table: &Table) -> Result<(), Failure> {
         if !self.json {
-            writeln!(std::io::stdout(), "\n{}\n", table.trim_fmt())?;
+            writeln!(std::io::stdout(), "\n{}\n", table.text())?;
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ fn program(name: &str) -> Command {
     path.set_extension(std::env::consts::EXE_EXTENSION);
     assert!(path.exists(), "{} is not built: cargo build --examples", path.display());
     let mut command = Command::new(path);
-    // No network, no GPU: the same everywhere.
-    command.env("CUDA_VISIBLE_DEVICES", "");
+    // No network, no GPU, no terminal: the same everywhere.
+    command.env("CUDA_VISIBLE_DEVICES", "").env_remove("COLUMNS");
     command
 }
 
@@ -238,6 +238,28 @@ fn a_table_shows_every_stage_and_what_it_gained() {
     let table = text(&output.stdout);
     assert_eq!(table.matches('✓').count(), 6, "{table}");
     assert!(table.contains("block barriers 8 → 2") && table.contains("seed 1"), "{table}");
+}
+
+#[test]
+fn tables_are_as_wide_as_the_terminal() {
+    let table = |line: &str, columns: Option<&str>| {
+        let mut ladder = program("ladder");
+        columns.map(|columns| ladder.env("COLUMNS", columns));
+        let words = line.split_whitespace().chain(["--device", "simulator"]);
+        let output = ladder.args(words).output().expect("a program that can be started");
+        text(&output.stdout)
+    };
+    let width = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    for line in ["reduce --n 5000 --seed 1", "sgemm --size 20 --seed 1"] {
+        for columns in ["80", "100", "120", "160"] {
+            let table = table(line, Some(columns));
+            assert!(width(&table) <= columns.parse().ok(), "{columns}:\n{table}");
+            assert!(columns == "160" || table.contains("Too narrow for: error"), "{table}");
+            assert!(table.contains("since the stage before") && table.contains('→'), "{table}");
+        }
+        // A pipe is as wide as it takes.
+        assert!(!table(line, None).contains("Too narrow") && width(&table(line, None)) > Some(160));
+    }
 }
 
 #[test]

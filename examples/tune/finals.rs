@@ -4,7 +4,7 @@ use crate::search::Limits;
 use gemm_examples::cli::Failure;
 use gemm_examples::gpu::median;
 use gemm_examples::report::write_line;
-use gemm_examples::show;
+use gemm_examples::show::{Table, number, text};
 use gemm_examples::tune::rank::Ranking;
 use gemm_examples::tune::target::{Target, Timed};
 use serde::Serialize;
@@ -92,11 +92,16 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
         all.iter().try_for_each(|row| write_line(&mut out, row))?;
         return Ok(());
     }
-    let baseline = format!(">of {}", T::BASELINE);
-    let unit = format!(">{}", T::UNIT);
-    let mut table = show::table(&[">", &unit, &baseline, ">from … to", ">registers", "spec"]);
+    let mut table = Table::new([
+        number(""),
+        number(T::UNIT),
+        number(&format!("of {}", T::BASELINE)),
+        number("from … to").optional(2),
+        number("registers").optional(1),
+        text("spec").wrapping(),
+    ]);
     for row in all {
-        table.add_row([
+        table.add([
             row.rank.to_string(),
             format!("{:.0}", row.rate),
             format!("{:.3}", row.ratio),
@@ -105,6 +110,6 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
             row.spec.clone(),
         ]);
     }
-    writeln!(out, "\nThe best at {size}\n\n{}", table.trim_fmt())?;
+    writeln!(out, "\nThe best found at {size}\n\n{}", table.text())?;
     Ok(())
 }

@@ -3,9 +3,9 @@
 use super::{Bench, Reduced, Rows, rate};
 use crate::stage::{Ran, mark, speed_up};
 use gemm_dsl::stages::Stage;
-use gemm_examples::change::{Quantity, describe, number};
+use gemm_examples::change::{self, Quantity, describe};
 use gemm_examples::plot::Bars;
-use gemm_examples::show;
+use gemm_examples::show::{self, Column, Table, number, text};
 use gemm_runtime::Counters;
 use gemm_runtime::spec::ReduceSpec;
 
@@ -26,22 +26,17 @@ fn quantities(counters: &Counters) -> Vec<Quantity> {
 }
 
 /// The counters of each stage, and what changed.
-pub(super) fn counters(rows: &Rows) -> comfy_table::Table {
-    let mut table = show::table(&[
-        "",
-        ">#",
-        "stage",
-        ">result",
-        ">error",
-        ">block\nbarriers",
-        ">warp\nbarriers",
-        ">divergent\nbranches",
-        ">bank\nconflicts",
-        ">shared\nwavefronts",
-        ">global\nsectors",
-        ">instructions",
-        "since the stage before",
-    ]);
+pub(super) fn counters(rows: &Rows) -> Table {
+    let mut table = Table::new(first_columns().into_iter().chain([
+        number("block\nbarriers").optional(1),
+        number("warp\nbarriers").optional(7),
+        number("divergent\nbranches").optional(4),
+        number("bank\nconflicts").optional(2),
+        number("shared\nwavefronts").optional(5),
+        number("global\nsectors").optional(6),
+        number("instructions").optional(3),
+        text("since the stage before").wrapping(),
+    ]));
     let mut before: Option<Vec<Quantity>> = None;
     for (stage, ran) in rows {
         let mut cells = first_cells(stage, ran);
@@ -55,21 +50,25 @@ pub(super) fn counters(rows: &Rows) -> comfy_table::Table {
                 counters.global_sectors,
                 counters.instructions,
             ];
-            cells.extend(counts.map(|count| number(count as f64)));
+            cells.extend(counts.map(|count| change::number(count as f64)));
             let now = quantities(counters);
             cells.push(before.map(|old| describe(&old, &now, CHANGES)).unwrap_or_default());
             before = Some(now);
         }
-        table.add_row(cells);
+        table.add(cells);
     }
     table
 }
 
 /// The time of each stage.
-pub(super) fn times(rows: &Rows, n: usize, bench: &Bench<'_>) -> comfy_table::Table {
-    let header =
-        ["", ">#", "stage", ">result", ">error", ">time", ">GB/s", ">of reading", ">faster by"];
-    let mut table = show::table(&header);
+pub(super) fn times(rows: &Rows, n: usize, bench: &Bench<'_>) -> Table {
+    let columns = [
+        number("time").optional(1),
+        number("GB/s"),
+        number("of reading").optional(2),
+        number("faster by").optional(3),
+    ];
+    let mut table = Table::new(first_columns().into_iter().chain(columns));
     let mut before = None;
     for (stage, ran) in rows {
         let mut cells = first_cells(stage, ran);
@@ -81,9 +80,13 @@ pub(super) fn times(rows: &Rows, n: usize, bench: &Bench<'_>) -> comfy_table::Ta
             cells.push(speed_up(before, time));
             before = time;
         }
-        table.add_row(cells);
+        table.add(cells);
     }
     table
+}
+
+fn first_columns() -> [Column; 5] {
+    [text(""), number("#"), text("stage"), number("result"), number("error").optional(8)]
 }
 
 fn first_cells(stage: &Stage<ReduceSpec>, ran: &Ran<Reduced>) -> Vec<String> {
@@ -92,7 +95,7 @@ fn first_cells(stage: &Stage<ReduceSpec>, ran: &Ran<Reduced>) -> Vec<String> {
         mark(ran.ok(|done| done.verdict.ok)).to_owned(),
         stage.index.to_string(),
         stage.name.to_owned(),
-        done.map_or_else(|| "–".to_owned(), |done| done.value.to_string()),
+        done.map_or_else(|| "–".to_owned(), |done| show::value(done.value)),
         show::error(done.map(|done| done.verdict.error)),
     ]
 }

@@ -3,10 +3,10 @@
 use super::{Multiplied, Rung, gflops};
 use crate::stage::{Ran, mark, speed_up};
 use gemm_dsl::stages::Stage;
-use gemm_examples::change::{Quantity, describe, number};
+use gemm_examples::change::{self, Quantity, describe};
 use gemm_examples::cli::Failure;
 use gemm_examples::plot::{self, Bars, Lines, Series};
-use gemm_examples::show;
+use gemm_examples::show::{self, Column, Table, number, text};
 use gemm_runtime::{Counters, SgemmSpec};
 use std::path::Path;
 
@@ -29,49 +29,41 @@ fn quantities(counters: &Counters, flops: f64) -> [Quantity; 7] {
 }
 
 /// The counters of each stage, and what changed.
-pub(super) fn counters(rung: &Rung) -> comfy_table::Table {
-    let mut table = show::table(&[
-        "",
-        ">#",
-        "stage",
-        ">error",
-        ">FMA per\nsector",
-        ">FMA per\nshared load",
-        ">FLOP per\nglobal byte",
-        ">bank\nconflicts",
-        ">shared\nwavefronts",
-        ">block\nbarriers",
-        ">FMA %\nof instr.",
-        "since the stage before",
-    ]);
+pub(super) fn counters(rung: &Rung) -> Table {
+    let mut table = Table::new(first_columns().into_iter().chain([
+        number("FMA per\nsector").optional(5),
+        number("FMA per\nshared load").optional(2),
+        number("FLOP per\nglobal byte").optional(6),
+        number("bank\nconflicts").optional(3),
+        number("shared\nwavefronts").optional(4),
+        number("block\nbarriers").optional(7),
+        number("FMA %\nof instr.").optional(1),
+        text("since the stage before").wrapping(),
+    ]));
     let mut before: Option<[Quantity; 7]> = None;
     for (stage, ran) in &rung.rows {
         let mut cells = first_cells(stage, ran, rung);
         if let Some(counters) = ran.done().and_then(|done| done.counters.as_ref()) {
             let now = quantities(counters, rung.size.flops());
-            cells.extend(now.map(|quantity| number(quantity.value)));
+            cells.extend(now.map(|quantity| change::number(quantity.value)));
             cells.push(before.map(|old| describe(&old, &now, CHANGES)).unwrap_or_default());
             before = Some(now);
         }
-        table.add_row(cells);
+        table.add(cells);
     }
     table
 }
 
-/// The time of each stage, beside cuBLAS and under the ceiling of the device.
-pub(super) fn times(rung: &Rung, fma_rate: f64) -> comfy_table::Table {
-    let header = [
-        "",
-        ">#",
-        "stage",
-        ">error",
-        ">time",
-        ">GFLOP/s",
-        ">of cuBLAS",
-        ">of FMA ceiling",
-        ">faster by",
+/// The time of each stage, beside cuBLAS and multiply-adds alone.
+pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
+    let columns = [
+        number("time").optional(1),
+        number("GFLOP/s"),
+        number("of cuBLAS"),
+        number("of FMAs alone").optional(2),
+        number("faster by").optional(3),
     ];
-    let mut table = show::table(&header);
+    let mut table = Table::new(first_columns().into_iter().chain(columns));
     let mut before = None;
     for (stage, ran) in &rung.rows {
         let mut cells = first_cells(stage, ran, rung);
@@ -84,11 +76,11 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> comfy_table::Table {
             cells.push(speed_up(before, Some(times.kernel)));
             before = Some(times.kernel);
         }
-        table.add_row(cells);
+        table.add(cells);
     }
     if let Some(rate) = blas_rate(rung) {
         let time = rung.size.flops() / rate / 1e6;
-        table.add_row(["", "", "cuBLAS", ""].map(str::to_owned).into_iter().chain([
+        table.add(["", "", "cuBLAS", ""].map(str::to_owned).into_iter().chain([
             show::time(time),
             format!("{rate:.0}"),
             show::percent(1.0),
@@ -96,6 +88,10 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> comfy_table::Table {
         ]));
     }
     table
+}
+
+fn first_columns() -> [Column; 4] {
+    [text(""), number("#"), text("stage"), number("error").optional(8)]
 }
 
 fn first_cells(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, rung: &Rung) -> Vec<String> {
