@@ -80,7 +80,7 @@ fn explain<S: Spec>(
     }
     let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
-    if let Some(fallback) = program.kernels.get(1) {
+    if let Some(fallback) = program.variants().nth(1) {
         let variants =
             format!("{}, or {} where rows are not aligned", kernel.variant, fallback.variant);
         writeln!(out, "  {:22}{variants}", "accesses")?;

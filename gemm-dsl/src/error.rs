@@ -99,8 +99,8 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// All faults of a spec; at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// All faults of a spec; at least one. `Debug` is the message, as `Display` is.
+#[derive(Clone, PartialEq, Eq)]
 pub struct SpecErrors(Vec<SpecError>);
 
 impl SpecErrors {
@@ -133,6 +133,13 @@ impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let faults: Vec<String> = self.iter().map(SpecError::to_string).collect();
         f.write_str(&faults.join("\n\n"))
+    }
+}
+
+/// A `main` or an `expect` that fails with them shows what is wrong and the remedy.
+impl fmt::Debug for SpecErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -4,13 +4,16 @@ use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::Unmet;
 use gemm_dsl::ir::{HostError, IrError};
 use gemm_dsl::sim::SimError;
+use std::fmt;
 use thiserror::Error;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a call of this crate can fail with. No call panics.
-#[derive(Debug, Error)]
+///
+/// `Debug` is the message, as `Display` is: a `main` that returns an error shows the remedy.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The NVIDIA driver's library could not be loaded, or is too old to be used.
@@ -92,8 +95,16 @@ pub enum Error {
         /// The distance between two rows.
         pitch: u64,
     },
+    /// The rows of a matrix would overlap.
+    #[error("a pitch of {pitch} is shorter than a row of {cols}: use one of at least {cols}")]
+    ShortPitch {
+        /// The distance between two rows, in elements.
+        pitch: usize,
+        /// The elements of a row.
+        cols: usize,
+    },
     /// A product of extents, or one extent, is beyond what can be addressed.
-    #[error("{what}, beyond the limit of {limit}. {remedy}")]
+    #[error("{what}: the limit is {limit}. {remedy}")]
     TooLarge {
         /// The quantity with its value.
         what: String,
@@ -114,8 +125,8 @@ pub enum Error {
     },
     /// An operand belongs to another device.
     #[error(
-        "`{argument}` belongs to {belongs}, but the call runs on {device}. Upload it there, or \
-         make the device from the operand's own context with Device::from_cudarc"
+        "`{argument}` belongs to {belongs}, but the call runs on {device}. {}",
+        remedy(belongs, device)
     )]
     WrongDevice {
         /// The argument.
@@ -123,7 +134,7 @@ pub enum Error {
         /// The device the call was given.
         device: String,
         /// Where the operand lives.
-        belongs: String,
+        belongs: Owner,
     },
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
@@ -194,6 +205,12 @@ pub enum Error {
     Internal(String),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         Error::Simulator(Box::new(error))
@@ -219,4 +236,42 @@ impl From<HostError> for Error {
 fn indented(lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().map(|l| format!("  {l}")).collect();
     lines.join("\n")
+}
+
+/// Where an operand lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Another device of this process, by its name.
+    Device {
+        /// Its name.
+        name: String,
+        /// Whether it is a simulator.
+        is_simulator: bool,
+    },
+    /// A `cudarc` context that is not the device's.
+    Context,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Device { is_simulator: true, .. } => f.write_str("another simulator"),
+            Owner::Device { name, .. } => write!(f, "another device, {name}"),
+            Owner::Context => f.write_str("another cudarc context"),
+        }
+    }
+}
+
+fn remedy(owner: &Owner, device: &str) -> String {
+    match owner {
+        Owner::Device { is_simulator: true, .. } => "Each Device::simulator() has memory of its \
+             own: clone the handle that the operand was made with, or upload it to this one"
+            .to_owned(),
+        Owner::Device { .. } => {
+            format!("Clone the handle that it was made with, or upload it to {device}")
+        }
+        Owner::Context => "Upload it there, or make the device from the operand's own context \
+             with Device::from_cudarc"
+            .to_owned(),
+    }
 }

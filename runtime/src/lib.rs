@@ -44,7 +44,7 @@ mod program;
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
-pub use error::{Error, Result};
+pub use error::{Error, Owner, Result};
 pub use gemm_dsl::ir::Variant;
 pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
 pub use gemm_dsl::sim::{Counters, SimError};

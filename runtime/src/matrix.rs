@@ -25,14 +25,11 @@ impl Matrix {
     /// A matrix over a buffer's elements: row `i` starts at element `i * pitch`.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where the pitch is shorter than a row or the buffer too short.
+    /// [`Error::ShortPitch`] where the pitch is shorter than a row, [`Error::WrongExtent`] where the
+    /// buffer is too short.
     pub fn from_buffer(buffer: Buffer, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
         if pitch < cols {
-            return Err(Error::WrongExtent {
-                argument: "pitch",
-                has: pitch as u64,
-                need: format!("a row has {cols}: the pitch must be at least that"),
-            });
+            return Err(Error::ShortPitch { pitch, cols });
         }
         let matrix = Self { buffer, rows, cols, pitch };
         let needed = extent(rows, cols, pitch)?;
@@ -124,6 +121,10 @@ impl Device {
     pub fn download_matrix(&self, matrix: &Matrix) -> Result<Vec<f32>> {
         let mut elements = self.download(matrix.buffer())?;
         let Matrix { rows, cols, pitch, .. } = *matrix;
+        // A matrix without columns may have any pitch and any number of rows.
+        if cols == 0 {
+            return Ok(Vec::new());
+        }
         if pitch != cols {
             for row in 1..rows {
                 elements.copy_within(row * pitch..row * pitch + cols, row * cols);
@@ -152,8 +153,12 @@ fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
 
 fn too_large(rows: usize, pitch: usize) -> Error {
     Error::TooLarge {
-        what: format!("a matrix of {rows} rows of {pitch} elements overflows"),
+        what: format!("a matrix of {} of {pitch} elements is too large", count(rows)),
         limit: usize::MAX as u64,
         remedy: "Use a smaller matrix",
     }
+}
+
+fn count(rows: usize) -> String {
+    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }

@@ -2,7 +2,7 @@
 
 use crate::buffer::{Buffer, BufferView, BufferViewMut};
 use crate::device::{Backend, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Owner, Result};
 use crate::matrix::Matrix;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::sim;
@@ -104,7 +104,7 @@ impl<'a> Operand<'a> {
         device: &'a Device,
         argument: &'static str,
     ) -> Result<Resolved<'a>> {
-        let wrong = |belongs: String| Error::WrongDevice {
+        let wrong = |belongs: Owner| Error::WrongDevice {
             argument,
             device: device.name().to_owned(),
             belongs,
@@ -113,7 +113,11 @@ impl<'a> Operand<'a> {
         let (place, len, used) = match (self.storage, device.backend()) {
             (Storage::Buffer { buffer, start, len }, _) => {
                 if !buffer.device().is_same(device) {
-                    return Err(wrong(format!("another device, {}", buffer.device().name())));
+                    let owner = buffer.device();
+                    return Err(wrong(Owner::Device {
+                        name: owner.name().to_owned(),
+                        is_simulator: owner.is_simulator(),
+                    }));
                 }
                 (buffer.place(start, len)?, len, None)
             }
@@ -128,7 +132,7 @@ impl<'a> Operand<'a> {
                 (Place::Gpu(address), len, used)
             }
             (Storage::View(_) | Storage::ViewMut(_), _) => {
-                return Err(wrong("another cudarc context".to_owned()));
+                return Err(wrong(Owner::Context));
             }
         };
         Ok(Resolved { place, len: len as u64, shape, _used: used })

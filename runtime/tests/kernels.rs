@@ -182,6 +182,28 @@ fn an_aligned_kernel_refuses_other_shapes() {
     assert_eq!(kernel.run(&device, &a, &b, size).expect("sound"), product(&a, &b, size));
     let error = kernel.run(&device, &values(33 * 8), &b, (33, 16, 8)).expect_err("not divisible");
     assert!(matches!(error, Error::Unmet { .. }), "{error}");
+
+    // More of a K that does not fit would not help.
+    let (a, b) = (values(16 * 3), values(3 * 16));
+    let error = kernel.run(&device, &a, &b, (16, 16, 3)).expect_err("not divisible").to_string();
+    assert!(error.contains("k to be a multiple of 8, but it is 3 = 0·8 + 3. Pad"), "{error}");
+    assert!(!error.contains("Split"), "{error}");
+}
+
+#[test]
+fn an_aligned_kernel_takes_a_k_of_zero() {
+    let device = Device::simulator();
+    for more in ["", ", prefetch", ", double_buffer", ", stages: 3", ", float4, pitched"] {
+        let kernel = sgemm(&format!("tile: 16x16x8, thread: 4x4, bounds: aligned{more}"));
+        for size @ (m, n, _) in [(32, 16, 0), (0, 16, 0), (0, 0, 0)] {
+            let (a, b) = (device.alloc(0).expect("room"), device.alloc(0).expect("room"));
+            let mut c = device.upload(&vec![7.0; m * n]).expect("room");
+            let launched = kernel.launch(&device, &a, &b, &mut c, size).expect("empty sums");
+            assert_eq!(launched.variant(), Variant::Guarded);
+            let c = device.download(&c).expect("ours");
+            assert!(c.iter().all(|c| c.to_bits() == 0), "{more} {size:?}");
+        }
+    }
 }
 
 #[test]

@@ -76,7 +76,30 @@ fn broken_library() -> Result<(), Failed> {
     std::fs::write(&library, b"not a library")?;
     let message = look_in(dir.path())?;
     let shown = library.display().to_string();
-    ensure(message.contains(&shown), || format!("no {shown:?} in:\n{message}"))
+    ensure(message.contains(&shown), || format!("no {shown:?} in:\n{message}"))?;
+    if cfg!(not(target_os = "linux")) {
+        return Ok(());
+    }
+    // The loader's own words: the file is no ELF file, or it is one of another kind.
+    for part in ["file too short", "invalid ELF header"] {
+        if message.contains(part) {
+            return other_library(&library);
+        }
+    }
+    Err(format!("no reason in:\n{message}").into())
+}
+
+/// A library that is not NVRTC is told by what it lacks.
+fn other_library(library: &std::path::Path) -> Result<(), Failed> {
+    let libraries = ["/lib64/libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/libm.so.6"];
+    let Some(other) = libraries.iter().find(|path| std::path::Path::new(path).exists()) else {
+        return Ok(());
+    };
+    std::fs::copy(other, library)?;
+    let dir = library.parent().ok_or("a library lies in a directory")?;
+    let message = look_in(dir)?;
+    let part = "it has no nvrtcCreateProgram, so it is not NVRTC";
+    ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))
 }
 
 fn architectures() -> Result<(), Failed> {

@@ -125,3 +125,46 @@ fn matrices_are_checked() {
     assert!(device.alloc_matrix(usize::MAX, 2).is_err());
     assert!(device.alloc_matrix(1, usize::MAX).is_err());
 }
+
+/// A matrix without columns has no elements, whatever its rows and its pitch.
+#[test]
+fn matrices_without_columns_have_no_elements() {
+    let device = Device::simulator();
+    for (rows, pitch) in [(3, 100), (usize::MAX, 1), (0, 0)] {
+        let buffer = device.alloc(6).expect("room");
+        let matrix = Matrix::from_buffer(buffer, rows, 0, pitch).expect("no elements");
+        assert!(device.download_matrix(&matrix).expect("ours").is_empty(), "{rows} {pitch}");
+    }
+}
+
+#[test]
+fn a_pitch_and_a_size_are_refused_in_sentences() {
+    let device = Device::simulator();
+    let buffer = device.alloc(2).expect("room");
+    let error = Matrix::from_buffer(buffer, 1, 3, 2).expect_err("short");
+    assert_eq!(error.to_string(), "a pitch of 2 is shorter than a row of 3: use one of at least 3");
+    let text = device.alloc_matrix(1, usize::MAX).expect_err("too large").to_string();
+    assert!(
+        text.starts_with("a matrix of 1 row of 18446744073709551615 elements is too"),
+        "{text}"
+    );
+}
+
+/// What `main` prints of an error is its Debug.
+#[test]
+fn debug_shows_the_remedy() {
+    let device = Device::simulator();
+    let foreign = Device::simulator().upload(&[1.0]).expect("room");
+    let error = device.download(&foreign).expect_err("foreign");
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert_eq!(
+        format!("{error:?}"),
+        "`array` belongs to another simulator, but the call runs on the simulator. Each \
+         Device::simulator() has memory of its own: clone the handle that the operand was made \
+         with, or upload it to this one"
+    );
+    let faults = "block: 100".parse::<gemm_runtime::ReduceSpec>().and_then(|spec| spec.plan());
+    let faults = faults.expect_err("no power of two");
+    assert_eq!(format!("{faults:?}"), faults.to_string());
+    assert!(format!("{:?}", Error::from(faults)).contains("power of two"));
+}

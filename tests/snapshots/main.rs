@@ -47,7 +47,7 @@ fn catalogue() -> Vec<Stage> {
     ) -> impl Iterator<Item = Stage> {
         stages.into_iter().map(move |stage| {
             let program = stage.spec.program().expect("a sound stage");
-            let kernels = program.kernels.clone();
+            let kernels = program.variants().cloned().collect();
             Stage { ladder, stem: stem(&stage), line: stage.spec.to_string(), kernels }
         })
     }

@@ -127,15 +127,18 @@ pub enum Variant {
     Vector,
     /// The one for arguments that cannot be accessed 16 bytes at a time.
     Scalar,
+    /// The one with guards at the edges, where the others have none.
+    Guarded,
 }
 
-/// `vector` or `scalar`, or nothing where there is but one.
+/// In lower case; nothing where there is but one.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Variant::Only => "",
             Variant::Vector => "vector",
             Variant::Scalar => "scalar",
+            Variant::Guarded => "guarded",
         })
     }
 }

@@ -175,6 +175,20 @@ impl VerifiedProgram {
         self.0.kernels.first().unwrap_or_else(|| unreachable!("check: there is a kernel"))
     }
 
+    /// The preferred kernel, and those that stand in for it where its contract is not met.
+    pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
+        fn with_preferred(steps: &[Step]) -> Option<&Launch> {
+            steps.iter().find_map(|step| match step {
+                Step::Launch(launch) => launch.choose.contains(&KernelId(0)).then_some(launch),
+                Step::If { then, otherwise, .. } => {
+                    with_preferred(then).or_else(|| with_preferred(otherwise))
+                }
+            })
+        }
+        let launch = with_preferred(&self.steps);
+        launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
+    }
+
     /// The kernel of a number that a launch names.
     pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))

@@ -28,7 +28,8 @@ use crate::ir::{
 use crate::plan::{Pipeline, SgemmPlan, Shape};
 use tile::Tiled;
 
-/// The program of a matrix product: one launch.
+/// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
+/// least, so that empty sums are those of a kernel with guards.
 ///
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
@@ -46,9 +47,20 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         choose.push(program.kernel(kernel(&scalar, Variant::Scalar)?));
     }
     let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
-    let bind = bind.into_iter().zip([a, b, c]).collect();
-    let extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
-    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    let bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
+    let extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k.clone())];
+    let launch = |choose| {
+        let (bind, extents) = (bind.clone(), extents.clone());
+        vec![Step::Launch(Launch { choose, bind, extents })]
+    };
+    program.steps = match plan.guarded_variant() {
+        None => launch(choose),
+        Some(guarded) => {
+            let guarded = program.kernel(kernel(&guarded, Variant::Guarded)?);
+            let (then, otherwise) = (launch(choose), launch(vec![guarded]));
+            vec![Step::If { cond: k.gt(0u64), then, otherwise }]
+        }
+    };
     VerifiedProgram::new(program)
 }
 
@@ -59,6 +71,9 @@ fn kernel(plan: &SgemmPlan, variant: Variant) -> Result<VerifiedKernel, IrError>
     k.variant(variant);
     if variant == Variant::Scalar {
         k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+    }
+    if variant == Variant::Guarded {
+        k.title("Variant for K = 0, with guards.");
     }
     let problem = Problem::declare(&mut k, plan);
     match plan.shape() {
@@ -154,7 +169,6 @@ impl Problem {
         }
         let Shape::Tiled(t) = plan.shape() else { return };
         if !plan.guarded() {
-            k.require(Requirement::Range { scalar: self.k, min: bk.into(), max: i32::MAX as u64 });
             for (scalar, of) in [(self.m, bm), (self.n, bn), (self.k, bk)] {
                 k.require(Requirement::Multiple { scalar, of: of.into() });
             }

@@ -173,6 +173,18 @@ impl SgemmPlan {
         self.spec.float4 && !self.has_global_vectors()
     }
 
+    /// The same computation with guards at the edges and 4-byte accesses to global memory: it takes
+    /// any shape. `None` where the kernel has guards.
+    pub fn guarded_variant(&self) -> Option<SgemmPlan> {
+        match self.shape {
+            Shape::Tiled(tiled) if !self.guarded() => Some(Self {
+                spec: self.spec.clone().bounds(Bounds::Guarded),
+                shape: Shape::Tiled(tiled.with_scalar_global()),
+            }),
+            _ => None,
+        }
+    }
+
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
     /// accessed 4 bytes at a time. `None` where nothing would change, and where the shape is
     /// promised to be aligned.

@@ -158,7 +158,13 @@ impl Nvrtc {
         }
         // SAFETY: not null, so a NUL-terminated string of static lifetime.
         let text = unsafe { CStr::from_ptr(text) };
-        text.to_string_lossy().into_owned()
+        let text = text.to_string_lossy().into_owned();
+        if text.contains("BUILTIN") {
+            return format!(
+                "{text}: the library libnvrtc-builtins, of the same version, must lie beside NVRTC"
+            );
+        }
+        text
     }
 }
 
@@ -200,7 +206,7 @@ impl Drop for Program<'_> {
 #[allow(unsafe_code, reason = "a library is loaded at run time")]
 fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
-    unsafe { Library::new(path) }.map_err(|error| format!("{}: {error}", path.display()))
+    unsafe { Library::new(path) }.map_err(|error| format!("{}: {}", path.display(), causes(&error)))
 }
 
 /// A function of a library.
@@ -210,5 +216,17 @@ fn open(path: &Path) -> Result<Library, String> {
 #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller vouches for the type.
-    unsafe { library.get::<F>(name) }.map(|symbol| *symbol).map_err(|error| error.to_string())
+    let found = unsafe { library.get::<F>(name) }.map(|symbol| *symbol);
+    found.map_err(|error| format!("it has no {name}, so it is not NVRTC ({})", causes(&error)))
+}
+
+/// An error with what lies behind it: the loader's own words come last.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut behind = error.source();
+    while let Some(cause) = behind {
+        text = format!("{text}: {cause}");
+        behind = cause.source();
+    }
+    text
 }
