@@ -4,8 +4,8 @@
 //! `RAYON_NUM_THREADS=1` for the figure of one core.
 
 use gemm_dsl::ir::{
-    Access, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout, Operand, Special, Step,
-    Unroll, VerifiedKernel,
+    Access, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout, Operand, Special,
+    Step, Unroll, VerifiedKernel,
 };
 use gemm_dsl::sim::{Buffer, Counters, SimError, launch};
 use std::error::Error;
@@ -19,17 +19,21 @@ fn thread() -> Expr {
 /// from shared memory by 16-byte accesses, and 64 multiply-adds follow.
 fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new("product");
-    let c = k.global("C", Operand::Output(0));
-    k.shape(c, [Expr::U64(64 * 256 * 16)], []);
+    let c = k.global("C", Elem::F32, Operand::Output(0));
+    k.shape(c, [Expr::U64(64 * 256 * 16)], [1.into()]);
     let tile = |k: &mut KernelBuilder, name: &str| {
         let dims = [Expr::from(8), Expr::from(128)];
-        k.shared(name, dims, Layout::row_major(2), "")
+        k.shared(name, Elem::F32, dims, Layout::row_major(2), "")
     };
     let (a_tile, b_tile) = (tile(&mut k, "As"), tile(&mut k, "Bs"));
-    k.geometry(Geometry { block: (256, 1), grid: [Expr::U64(16), Expr::U64(1)], blocks_per_sm: 1 });
+    k.geometry(Geometry {
+        block: (256, 1),
+        grid: [Expr::U64(16), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
     let row = k.let_("row", thread() / 16 * 4);
     let col = k.let_("col", thread() % 16 * 4);
-    let acc = k.registers("acc", [8.into(), 8.into()], "");
+    let acc = k.registers("acc", Elem::F32, [8.into(), 8.into()], "");
     k.unrolled("m", 8, |k, m| {
         k.unrolled("n", 8, |k, n| k.store(Access::new(acc, [m.into(), n.into()]), 0.0));
     });
@@ -41,8 +45,8 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     k.barrier();
     let rounds = |v| Expr::from(v).lt(steps);
     k.loop_("t", 0, rounds, Step::Add(1.into()), Unroll::Auto, |k, _| {
-        let a = k.registers("a", [8.into()], "");
-        let b = k.registers("b", [8.into()], "");
+        let a = k.registers("a", Elem::F32, [8.into()], "");
+        let b = k.registers("b", Elem::F32, [8.into()], "");
         k.unrolled("kk", 8, |k, kk| {
             k.unrolled("half", 2, |k, half| {
                 let from = |tile, at: Expr| Access::new(tile, [kk.into(), at]).vector();
@@ -76,14 +80,14 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
 /// A reduction tree in shared memory, with block barriers.
 fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new("tree");
-    let input = k.global("in", Operand::Input(0));
-    k.shape(input, [Expr::U64(256 * blocks)], []);
-    let out = k.global("out", Operand::Output(0));
-    k.shape(out, [Expr::U64(blocks)], []);
-    let x = k.shared("x", [256.into()], Layout::row_major(1), "");
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    k.shape(input, [Expr::U64(256 * blocks)], [1.into()]);
+    let out = k.global("out", Elem::F32, Operand::Output(0));
+    k.shape(out, [Expr::U64(blocks)], [1.into()]);
+    let x = k.shared("x", Elem::F32, [256.into()], Layout::row_major(1), "");
     k.geometry(Geometry {
         block: (256, 1),
-        grid: [Expr::U64(blocks), Expr::U64(1)],
+        grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
     let at = |i: Expr| Access::new(x, [i]);

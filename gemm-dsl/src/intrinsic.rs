@@ -1,8 +1,8 @@
-//! The intrinsics: one row each with the CUDA spelling, the meaning and the architecture it needs.
+//! The intrinsic functions: one row each with the CUDA spelling and the meaning.
 
-use crate::ir::Ty;
+use crate::ir::{Elem, Ty};
 
-/// An operation of the machine that is no C operator.
+/// A function of the machine that is no C operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Intrinsic {
     /// `a * b + c`, rounded once.
@@ -11,59 +11,106 @@ pub enum Intrinsic {
     Maximum,
     /// IEEE 754-2019 minimum: a NaN operand gives NaN, and −0 is below +0.
     Minimum,
+    /// The value without its sign.
+    Abs,
+    /// The square root, rounded to nearest.
+    Sqrt,
+    /// The greatest integer that is not above.
+    Floor,
+    /// The nearest integer, of two the even one.
+    RoundEven,
     /// The value of the lane `delta` (an `I32`) above; of the lane itself past the warp's end.
     /// All 32 lanes take part.
     ShuffleDown,
-    /// Asynchronous copy of 4 bytes from global to shared memory.
-    CopyAsync4,
-    /// Asynchronous copy of 16 bytes from global to shared memory.
-    CopyAsync16,
-    /// As [`Intrinsic::CopyAsync4`], writing zero where a predicate does not hold.
-    CopyAsync4Guarded,
-    /// As [`Intrinsic::CopyAsync16`], writing zeros where a predicate does not hold.
-    CopyAsync16Guarded,
-    /// As [`Intrinsic::CopyAsync4`], doing nothing where a predicate does not hold.
-    CopyAsync4If,
-    /// As [`Intrinsic::CopyAsync16`], doing nothing where a predicate does not hold.
-    CopyAsync16If,
-    /// Closes this thread's group of asynchronous copies.
-    CopyCommit,
-    /// Waits for this thread's groups of asynchronous copies.
-    CopyWait,
 }
 
 /// What an intrinsic does, for the simulator.
 #[derive(Clone, Copy, Debug)]
 pub enum Semantics {
-    /// A function of each lane's own operands (unused ones are 0).
-    Lanewise(fn([f32; 3]) -> f32),
+    /// A function of each lane's own operands, all of one floating-point type (unused ones are 0).
+    Float {
+        /// On binary32.
+        f32: fn([f32; 3]) -> f32,
+        /// On binary64.
+        f64: fn([f64; 3]) -> f64,
+    },
     /// An exchange between the lanes of a warp.
     ShuffleDown,
-    /// Part of an asynchronous copy: see the statements of the IR.
-    Copy,
+}
+
+/// The name of a function in the text for one floating-point type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spelling {
+    /// The name.
+    pub name: &'static str,
+    /// Its definition where CUDA C has no such function; emitted once into a text that uses it.
+    pub definition: &'static str,
 }
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The name of the function in the text.
-    pub cuda: &'static str,
-    /// Its definition where CUDA C has no such function; emitted once into a text that uses it.
-    pub definition: &'static str,
-    /// The types of its operands.
-    pub operands: &'static [Ty],
-    /// The type of its value.
-    pub result: Ty,
-    /// The oldest architecture that has it, as in `sm_80`.
-    pub min_arch: u32,
+    /// Its number of operands.
+    pub arity: usize,
+    /// The spelling for binary32 and for every type of at most 4 bytes.
+    pub single: Spelling,
+    /// The spelling for binary64 and for every type of 8 bytes.
+    pub double: Spelling,
     /// Whether all lanes of a warp must call it together.
     pub warp_wide: bool,
     /// What it does.
     pub semantics: Semantics,
 }
 
-/// The NaN that arithmetic produces on a GPU.
+/// The NaN that arithmetic on binary32 produces on a GPU.
 pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
+/// The NaN that arithmetic on binary64 produces on a GPU.
+pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
+
+/// A floating-point type that arithmetic is defined on.
+pub trait Float: Copy + PartialOrd {
+    /// The NaN that arithmetic produces.
+    const NAN: Self;
+    /// The bits, widened.
+    fn bits(self) -> u64;
+    /// From the bits.
+    fn of_bits(bits: u64) -> Self;
+    /// `self * b + c`, rounded once.
+    fn fused(self, b: Self, c: Self) -> Self;
+    /// The value itself, or the canonical NaN for any NaN.
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        if self.partial_cmp(&self).is_none() { Self::NAN } else { self }
+    }
+}
+
+impl Float for f32 {
+    const NAN: Self = f32::from_bits(CANONICAL_NAN);
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn of_bits(bits: u64) -> Self {
+        f32::from_bits(bits as u32)
+    }
+    #[inline(always)]
+    fn fused(self, b: Self, c: Self) -> Self {
+        self.mul_add(b, c)
+    }
+}
+
+impl Float for f64 {
+    const NAN: Self = f64::from_bits(CANONICAL_NAN_F64);
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+    fn of_bits(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+    #[inline(always)]
+    fn fused(self, b: Self, c: Self) -> Self {
+        self.mul_add(b, c)
+    }
+}
 
 /// The value itself, or the canonical NaN for any NaN.
 #[inline(always)]
@@ -71,39 +118,28 @@ pub fn canonical(value: f32) -> f32 {
     if value.is_nan() { f32::from_bits(CANONICAL_NAN) } else { value }
 }
 
-fn fma([a, b, c]: [f32; 3]) -> f32 {
-    canonical(a.mul_add(b, c))
+fn fma<T: Float>([a, b, c]: [T; 3]) -> T {
+    a.fused(b, c).canonical()
 }
 
-fn maximum([a, b, _]: [f32; 3]) -> f32 {
-    if a.is_nan() || b.is_nan() {
-        f32::from_bits(CANONICAL_NAN)
-    } else if a == b {
+fn maximum<T: Float>([a, b, _]: [T; 3]) -> T {
+    match a.partial_cmp(&b) {
+        None => T::NAN,
         // Equal values differ at most in the sign of a zero: +0 is the greater.
-        f32::from_bits(a.to_bits() & b.to_bits())
-    } else if a > b {
-        a
-    } else {
-        b
+        Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() & b.bits()),
+        Some(std::cmp::Ordering::Greater) => a,
+        Some(std::cmp::Ordering::Less) => b,
     }
 }
 
-fn minimum([a, b, _]: [f32; 3]) -> f32 {
-    if a.is_nan() || b.is_nan() {
-        f32::from_bits(CANONICAL_NAN)
-    } else if a == b {
-        f32::from_bits(a.to_bits() | b.to_bits())
-    } else if a < b {
-        a
-    } else {
-        b
+fn minimum<T: Float>([a, b, _]: [T; 3]) -> T {
+    match a.partial_cmp(&b) {
+        None => T::NAN,
+        Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() | b.bits()),
+        Some(std::cmp::Ordering::Greater) => b,
+        Some(std::cmp::Ordering::Less) => a,
     }
 }
-
-/// The oldest architecture that NVRTC 13 compiles for.
-const OLDEST: u32 = 75;
-/// The first architecture with asynchronous copies.
-const AMPERE: u32 = 80;
 
 const MAXIMUM: &str = "\
 // IEEE 754-2019 maximum: NaN propagates, -0 < +0.
@@ -133,138 +169,111 @@ __device__ __forceinline__ float minimum(float a, float b)
 }
 ";
 
-const COPY_ASYNC_4: &str = "\
-// Asynchronous copy of 4 bytes, global to shared, around the registers.
-__device__ __forceinline__ void copy_async_4(float* shared, const float* global)
+const MAXIMUM_F64: &str = "\
+// IEEE 754-2019 maximum: NaN propagates, -0 < +0.
+__device__ __forceinline__ double maximum(double a, double b)
 {
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" :: \"r\"(dst), \"l\"(global) : \"memory\");
+    if (a != a || b != b) return __longlong_as_double(0xfff8000000000000);
+    if (a == b) return __longlong_as_double(__double_as_longlong(a) & __double_as_longlong(b));
+    return a > b ? a : b;
 }
 ";
 
-const COPY_ASYNC_16: &str = "\
-// Asynchronous copy of 16 bytes, global to shared, around the registers and L1.
-__device__ __forceinline__ void copy_async_16(float* shared, const float* global)
+const MINIMUM_F64: &str = "\
+// IEEE 754-2019 minimum: NaN propagates, -0 < +0.
+__device__ __forceinline__ double minimum(double a, double b)
 {
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(dst), \"l\"(global) : \"memory\");
-}
-";
-
-const COPY_ASYNC_4_GUARDED: &str = "\
-// Asynchronous copy of 4 bytes where `valid`; else it writes a zero and reads nothing.
-__device__ __forceinline__ void copy_async_4_or_zero(float* shared, const float* global, bool valid)
-{
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? 4 : 0) : \"memory\");
-}
-";
-
-const COPY_ASYNC_16_GUARDED: &str = "\
-// Asynchronous copy of 16 bytes where `valid`; else it writes zeros and reads nothing.
-__device__ __forceinline__ void copy_async_16_or_zero(float* shared, const float* global, bool valid)
-{
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? 16 : 0) : \"memory\");
-}
-";
-
-const COPY_ASYNC_4_IF: &str = "\
-// Asynchronous copy of 4 bytes where `valid`, without a branch.
-__device__ __forceinline__ void copy_async_4_if(float* shared, const float* global, bool valid)
-{
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
-                 \"  @p cp.async.ca.shared.global [%0], [%1], 4; }\"
-                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
-}
-";
-
-const COPY_ASYNC_16_IF: &str = "\
-// Asynchronous copy of 16 bytes where `valid`, without a branch.
-__device__ __forceinline__ void copy_async_16_if(float* shared, const float* global, bool valid)
-{
-    const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
-                 \"  @p cp.async.cg.shared.global [%0], [%1], 16; }\"
-                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
-}
-";
-
-const COPY_COMMIT: &str = "\
-// Closes a group of asynchronous copies.
-__device__ __forceinline__ void copy_commit()
-{
-    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");
-}
-";
-
-const COPY_WAIT: &str = "\
-// Waits until at most `pending` groups of asynchronous copies are in flight.
-template <int pending>
-__device__ __forceinline__ void copy_wait()
-{
-    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(pending) : \"memory\");
+    if (a != a || b != b) return __longlong_as_double(0xfff8000000000000);
+    if (a == b) return __longlong_as_double(__double_as_longlong(a) | __double_as_longlong(b));
+    return a < b ? a : b;
 }
 ";
 
 impl Intrinsic {
     /// The row of this intrinsic.
     pub const fn row(self) -> Row {
-        use Ty::{F32, I32};
         match self {
-            Intrinsic::Fma => lane_row("fmaf", "", &[F32, F32, F32], fma),
-            Intrinsic::Maximum => lane_row("maximum", MAXIMUM, &[F32, F32], maximum),
-            Intrinsic::Minimum => lane_row("minimum", MINIMUM, &[F32, F32], minimum),
-            Intrinsic::ShuffleDown => Row {
-                cuda: "__shfl_down_sync",
-                definition: "",
-                operands: &[F32, I32],
-                result: F32,
-                min_arch: OLDEST,
-                warp_wide: true,
-                semantics: Semantics::ShuffleDown,
-            },
-            Intrinsic::CopyAsync4 => copy_row("copy_async_4", COPY_ASYNC_4),
-            Intrinsic::CopyAsync16 => copy_row("copy_async_16", COPY_ASYNC_16),
-            Intrinsic::CopyAsync4Guarded => copy_row("copy_async_4_or_zero", COPY_ASYNC_4_GUARDED),
-            Intrinsic::CopyAsync16Guarded => {
-                copy_row("copy_async_16_or_zero", COPY_ASYNC_16_GUARDED)
+            Intrinsic::Fma => row(3, ("fmaf", ""), ("fma", ""), fma, fma),
+            Intrinsic::Maximum => {
+                row(2, ("maximum", MAXIMUM), ("maximum", MAXIMUM_F64), maximum, maximum)
             }
-            Intrinsic::CopyAsync4If => copy_row("copy_async_4_if", COPY_ASYNC_4_IF),
-            Intrinsic::CopyAsync16If => copy_row("copy_async_16_if", COPY_ASYNC_16_IF),
-            Intrinsic::CopyCommit => copy_row("copy_commit", COPY_COMMIT),
-            Intrinsic::CopyWait => copy_row("copy_wait", COPY_WAIT),
+            Intrinsic::Minimum => {
+                row(2, ("minimum", MINIMUM), ("minimum", MINIMUM_F64), minimum, minimum)
+            }
+            Intrinsic::Abs => row(
+                1,
+                ("fabsf", ""),
+                ("fabs", ""),
+                |[x, ..]| x.abs().canonical(),
+                |[x, ..]| x.abs().canonical(),
+            ),
+            Intrinsic::Sqrt => row(
+                1,
+                ("__fsqrt_rn", ""),
+                ("__dsqrt_rn", ""),
+                |[x, ..]| x.sqrt().canonical(),
+                |[x, ..]| x.sqrt().canonical(),
+            ),
+            Intrinsic::Floor => row(
+                1,
+                ("floorf", ""),
+                ("floor", ""),
+                |[x, ..]| x.floor().canonical(),
+                |[x, ..]| x.floor().canonical(),
+            ),
+            Intrinsic::RoundEven => row(
+                1,
+                ("rintf", ""),
+                ("rint", ""),
+                |[x, ..]| x.round_ties_even().canonical(),
+                |[x, ..]| x.round_ties_even().canonical(),
+            ),
+            Intrinsic::ShuffleDown => {
+                let spelling = Spelling { name: "__shfl_down_sync", definition: "" };
+                Row {
+                    arity: 2,
+                    single: spelling,
+                    double: spelling,
+                    warp_wide: true,
+                    semantics: Semantics::ShuffleDown,
+                }
+            }
         }
     }
-}
 
-const fn lane_row(
-    cuda: &'static str,
-    definition: &'static str,
-    operands: &'static [Ty],
-    f: fn([f32; 3]) -> f32,
-) -> Row {
-    Row {
-        cuda,
-        definition,
-        operands,
-        result: Ty::F32,
-        min_arch: OLDEST,
-        warp_wide: false,
-        semantics: Semantics::Lanewise(f),
+    /// How a call is spelled whose first operand is of this type.
+    pub fn spelling(self, elem: Elem) -> Spelling {
+        if elem.size() == 8 { self.row().double } else { self.row().single }
+    }
+
+    /// The type of a call with operands of these types, if there is such a call.
+    pub fn result(self, operands: &[Ty]) -> Option<Ty> {
+        let first = *operands.first()?;
+        let fits = operands.len() == self.row().arity
+            && match self.row().semantics {
+                Semantics::Float { .. } => {
+                    first.is_float() && operands.iter().all(|ty| *ty == first)
+                }
+                Semantics::ShuffleDown => {
+                    (first.is_float() || first.is_integer()) && operands[1] == Ty::I32
+                }
+            };
+        fits.then_some(first)
     }
 }
 
-/// The parts of an asynchronous copy are statements: they have no operands and no value of their own.
-const fn copy_row(cuda: &'static str, definition: &'static str) -> Row {
+const fn row(
+    arity: usize,
+    single: (&'static str, &'static str),
+    double: (&'static str, &'static str),
+    f32: fn([f32; 3]) -> f32,
+    f64: fn([f64; 3]) -> f64,
+) -> Row {
     Row {
-        cuda,
-        definition,
-        operands: &[],
-        result: Ty::Bool,
-        min_arch: AMPERE,
+        arity,
+        single: Spelling { name: single.0, definition: single.1 },
+        double: Spelling { name: double.0, definition: double.1 },
         warp_wide: false,
-        semantics: Semantics::Copy,
+        semantics: Semantics::Float { f32, f64 },
     }
 }

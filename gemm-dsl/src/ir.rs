@@ -43,42 +43,22 @@ mod layout;
 mod names;
 pub mod program;
 mod stmt;
+mod types;
 mod verify;
 mod visit;
 
 pub use build::KernelBuilder;
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
-pub use expr::{Access, BinaryOp, Expr, Special, UnaryOp};
+pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
 pub use host::{HostError, Scalars};
-pub use layout::{Buffer, Layout, Space};
+pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use names::{is_identifier, is_reserved};
 pub use program::VerifiedProgram;
 pub use stmt::{Guard, Loop, PointerRef, Scope, Step, Stmt, Unroll};
+pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, STATIC_SHARED_BYTES, VerifiedKernel};
 
 pub use crate::intrinsic::Intrinsic;
-
-/// The type of an expression, a variable or a scalar parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ty {
-    /// A truth value.
-    Bool,
-    /// A signed 32-bit integer: indices inside a block, matrix extents.
-    I32,
-    /// An unsigned 64-bit integer: offsets and lengths of arrays that may pass 2^31 elements.
-    U64,
-    /// An IEEE binary32 value.
-    F32,
-    /// Four consecutive `F32`, moved by one 16-byte access.
-    F32x4,
-}
-
-impl Ty {
-    /// Whether arithmetic and comparison are defined on the type.
-    pub fn is_integer(self) -> bool {
-        matches!(self, Ty::I32 | Ty::U64)
-    }
-}
 
 /// A variable: a handle that carries its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,9 +87,14 @@ pub struct Scalar {
     pub ty: Ty,
 }
 
-/// A buffer handle: global, shared or register memory.
+/// A buffer: a handle that carries its element type. Global, shared or register memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BufferId(pub usize);
+pub struct BufferId {
+    /// Index into [`Kernel::buffers`].
+    pub id: usize,
+    /// What its elements are.
+    pub elem: Elem,
+}
 
 /// The declaration of a variable.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +139,7 @@ pub enum ParamKind {
     },
     /// A number passed by value.
     Scalar {
-        /// Its type, [`Ty::I32`], [`Ty::U64`] or [`Ty::F32`].
+        /// Its type: one number that is computed with.
         ty: Ty,
         /// Where the launch takes its value from.
         source: Source,
@@ -187,3 +172,19 @@ pub struct Kernel {
     /// The body.
     pub body: Vec<Stmt>,
 }
+
+/// Handles resolve in the kernel that made them; verification has seen to it that they do.
+macro_rules! resolved {
+    ($handle:ty, $decl:ty, $table:ident, $index:ident) => {
+        impl std::ops::Index<$handle> for Kernel {
+            type Output = $decl;
+            fn index(&self, handle: $handle) -> &$decl {
+                &self.$table[handle.$index]
+            }
+        }
+    };
+}
+resolved!(Var, VarDecl, vars, id);
+resolved!(Const, ConstDecl, consts, id);
+resolved!(Scalar, Param, params, param);
+resolved!(BufferId, Buffer, buffers, id);

@@ -23,6 +23,7 @@
 mod buffer;
 mod clock;
 mod code;
+mod convert;
 mod counters;
 mod error;
 mod eval;
@@ -45,9 +46,9 @@ mod tests;
 mod traffic;
 mod uniform;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Element};
 pub use counters::Counters;
-pub use error::{Earlier, Fault, FaultKind, Place, SimError};
+pub use error::{Earlier, Fault, FaultKind, Position, SimError};
 
 use crate::ir::VerifiedKernel;
 

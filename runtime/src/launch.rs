@@ -31,7 +31,7 @@ pub struct Launched {
 #[derive(Clone)]
 struct Ran {
     kernel: KernelId,
-    grid: [u32; 2],
+    grid: [u32; 3],
     counters: Option<Box<Counters>>,
 }
 
@@ -83,8 +83,8 @@ impl<'a> LaunchedStep<'a> {
         self.loadable().kernel.variant
     }
 
-    /// The blocks along x and y.
-    pub fn grid(&self) -> [u32; 2] {
+    /// The blocks along x, y and z.
+    pub fn grid(&self) -> [u32; 3] {
         self.ran.grid
     }
 

@@ -123,6 +123,7 @@ fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
                 "/" => a.checked_div(b),
                 "%" => a.checked_rem(b),
                 "^" => Some(a ^ b),
+                "|" => Some(a | b),
                 "&" => Some(a & b),
                 _ => return compare(op, &a, &b),
             };
@@ -137,6 +138,7 @@ fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
                 "/" => a.checked_div(b),
                 "%" => a.checked_rem(b),
                 "^" => Some(a ^ b),
+                "|" => Some(a | b),
                 "&" => Some(a & b),
                 _ => return compare(op, &a, &b),
             };
@@ -158,9 +160,10 @@ fn compare<T: Ord>(op: &str, a: &T, b: &T) -> Result<Value> {
 }
 
 /// The binary operators of C, loosest first.
-const LEVELS: [&[&str]; 9] = [
+const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
+    &["|"],
     &["^"],
     &["&"],
     &["==", "!="],

@@ -3,7 +3,7 @@
 use crate::c::{Environment, Value};
 use crate::trees::coordinate;
 use Value::{Bool, I32, U32, U64};
-use gemm_dsl::ir::{BinaryOp, Expr, Kernel, Ty, UnaryOp};
+use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Integer, Kernel, Logic, UnaryOp};
 
 /// The value; none where the rules give none: overflow of an `I32`, division by zero, a shift that
 /// is too far, a conversion that would not preserve the value.
@@ -28,8 +28,8 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
             _ => None,
         },
         Expr::Cast(ty, e) => match (ty, go(e)?) {
-            (Ty::I32, U64(v)) => i32::try_from(v).ok().map(I32),
-            (Ty::U64, I32(v)) => u64::try_from(v).ok().map(U64),
+            (Elem::I32, U64(v)) => i32::try_from(v).ok().map(I32),
+            (Elem::U64, I32(v)) => u64::try_from(v).ok().map(U64),
             (_, same) => Some(same),
         },
         Expr::Select(c, a, b) => match go(c)? {
@@ -37,19 +37,17 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
             Bool(false) => go(b),
             _ => None,
         },
-        Expr::Binary(op, a, b) => match (op, go(a)?) {
-            (BinaryOp::And, Bool(false)) | (BinaryOp::Or, Bool(true)) => go(a),
-            (BinaryOp::And | BinaryOp::Or, _) => go(b),
-            (op, a) => binary(*op, a, go(b)?),
+        Expr::Binary(BinaryOp::Logic(op), a, b) => match (op, go(a)?) {
+            (Logic::And, Bool(false)) | (Logic::Or, Bool(true)) => go(a),
+            _ => go(b),
         },
+        Expr::Binary(op, a, b) => binary(*op, go(a)?, go(b)?),
         _ => None,
     }
 }
 
 fn binary(op: BinaryOp, a: Value, b: Value) -> Option<Value> {
-    use BinaryOp::{
-        Add, And, BitAnd, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Shl, Shr, Sub, Xor,
-    };
+    use BinaryOp::{Arith as A, Cmp as C, Integer as I};
     let (x, y, unsigned) = match (a, b) {
         (I32(a), I32(b)) => (i128::from(a), i128::from(b), false),
         (U64(a), U64(b)) => (i128::from(a), i128::from(b), true),
@@ -58,23 +56,28 @@ fn binary(op: BinaryOp, a: Value, b: Value) -> Option<Value> {
     let shift = |bits: i128| (0..bits).contains(&y).then_some(y as u32);
     let bits = if unsigned { 64 } else { 32 };
     let result = match op {
-        Add => x + y,
-        Sub => x - y,
-        Mul => x.checked_mul(y)?,
-        Div => x.checked_div(y)?,
-        Rem => x.checked_rem(y)?,
-        Xor => x ^ y,
-        BitAnd => x & y,
-        Shl if x >= 0 => x.checked_mul(1 << shift(bits)?)?,
-        Shr if x >= 0 => x >> shift(bits)?,
-        Shl | Shr => return None,
-        Lt => return Some(Bool(x < y)),
-        Le => return Some(Bool(x <= y)),
-        Gt => return Some(Bool(x > y)),
-        Ge => return Some(Bool(x >= y)),
-        Eq => return Some(Bool(x == y)),
-        Ne => return Some(Bool(x != y)),
-        And | Or => return None,
+        A(Arith::Add) => x + y,
+        A(Arith::Sub) => x - y,
+        A(Arith::Mul) => x.checked_mul(y)?,
+        A(Arith::Div) => x.checked_div(y)?,
+        I(Integer::Rem) => x.checked_rem(y)?,
+        I(Integer::Xor) => x ^ y,
+        I(Integer::And) => x & y,
+        I(Integer::Or) => x | y,
+        I(Integer::Shl) if x >= 0 => x.checked_mul(1 << shift(bits)?)?,
+        I(Integer::Shr) if x >= 0 => x >> shift(bits)?,
+        I(Integer::Shl | Integer::Shr) => return None,
+        C(op) => {
+            return Some(Bool(match op {
+                Cmp::Lt => x < y,
+                Cmp::Le => x <= y,
+                Cmp::Gt => x > y,
+                Cmp::Ge => x >= y,
+                Cmp::Eq => x == y,
+                Cmp::Ne => x != y,
+            }));
+        }
+        BinaryOp::Logic(_) => return None,
     };
     if unsigned { Some(U64(result as u64)) } else { i32::try_from(result).ok().map(I32) }
 }

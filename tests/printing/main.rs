@@ -8,7 +8,7 @@ mod trees;
 
 use c::Value;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::{BinaryOp, Expr, KernelBuilder, Stmt, Ty, VerifiedKernel};
+use gemm_dsl::ir::{BinaryOp, Expr, Integer, KernelBuilder, Stmt, Ty, VerifiedKernel};
 use proptest::prelude::*;
 use trees::Trees;
 
@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn a_compound_assignment_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, op in 0..5usize) {
-        let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Xor][op];
+        let op = [BinaryOp::ADD, BinaryOp::SUB, BinaryOp::MUL, BinaryOp::DIV, BinaryOp::Integer(Integer::Xor)][op];
         let kernel = kernel(|k, trees| {
             let x = k.mut_("x", 77);
             let value = Expr::binary(op, x.into(), trees.tree(seed, Ty::I32, depth));

@@ -2,7 +2,8 @@
 
 use crate::c::{Environment, Value};
 use gemm_dsl::ir::{
-    BinaryOp, Expr, Extent, Kernel, KernelBuilder, ParamKind, Special, Ty, UnaryOp,
+    Arith, BinaryOp, Cmp, Elem, Expr, Extent, Integer, Kernel, KernelBuilder, Logic, ParamKind,
+    Special, Ty, UnaryOp,
 };
 use gemm_tests::random::Random;
 
@@ -13,13 +14,15 @@ pub fn coordinate(special: Special) -> &'static str {
         Special::ThreadY => "threadIdx.y",
         Special::BlockX => "blockIdx.x",
         Special::BlockY => "blockIdx.y",
+        Special::BlockZ => "blockIdx.z",
     }
 }
 
 /// Values of everything that has a name: numbers for the coordinates, M, N, and the length.
 pub fn environment(kernel: &Kernel, numbers: [u64; 4]) -> Environment {
     let [thread, m, n, length] = numbers;
-    let coordinates = [Special::ThreadX, Special::ThreadY, Special::BlockX, Special::BlockY];
+    use Special::{BlockX, BlockY, BlockZ, ThreadX, ThreadY};
+    let coordinates = [ThreadX, ThreadY, BlockX, BlockY, BlockZ];
     let mut names: Environment = coordinates
         .into_iter()
         .map(|special| (coordinate(special).to_owned(), Value::U32(thread as u32)))
@@ -86,26 +89,30 @@ impl Trees {
             }
             (2, Ty::I32) => Expr::Unary(UnaryOp::Neg, Box::new(sub(random, ty))),
             (2, Ty::Bool) => Expr::Unary(UnaryOp::Not, Box::new(sub(random, ty))),
-            (2 | 3, Ty::U64) => Expr::Cast(Ty::U64, Box::new(sub(random, Ty::I32))),
-            (3, Ty::I32) => Expr::Cast(Ty::I32, Box::new(sub(random, Ty::U64))),
+            (2 | 3, Ty::U64) => Expr::Cast(Elem::U64, Box::new(sub(random, Ty::I32))),
+            (3, Ty::I32) => Expr::Cast(Elem::I32, Box::new(sub(random, Ty::U64))),
             (3..=5, Ty::Bool) => {
-                let op = pick(random, &[BinaryOp::And, BinaryOp::Or]);
+                let op = pick(random, &[BinaryOp::Logic(Logic::And), BinaryOp::Logic(Logic::Or)]);
                 Expr::binary(op, sub(random, ty), sub(random, ty))
             }
             (_, Ty::Bool) => {
-                use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
-                let op = pick(random, &[Lt, Le, Gt, Ge, Eq, Ne]);
+                use Cmp::{Eq, Ge, Gt, Le, Lt, Ne};
+                let op = BinaryOp::Cmp(pick(random, &[Lt, Le, Gt, Ge, Eq, Ne]));
                 let ty = pick(random, &[Ty::I32, Ty::U64]);
                 Expr::binary(op, sub(random, ty), sub(random, ty))
             }
             _ => {
-                use BinaryOp::{Add, BitAnd, Div, Mul, Rem, Shl, Shr, Sub, Xor};
-                let ops = [Add, Add, Sub, Sub, Mul, Mul, Div, Rem, Xor, BitAnd, Shl, Shr];
+                use Arith::{Add, Div, Mul, Sub};
+                use Integer::{And, Or, Rem, Shl, Shr, Xor};
+                let arithmetic = [Add, Add, Sub, Sub, Mul, Mul, Div].map(BinaryOp::Arith);
+                let bits = [Rem, Xor, And, Or, Shl, Shr].map(BinaryOp::Integer);
+                let ops = [&arithmetic[..], &bits[..]].concat();
                 let op = pick(random, &ops);
                 // Widened by the builder where the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
-                let swap = random.bits().is_multiple_of(2) && !matches!(op, Shl | Shr);
+                let swap =
+                    random.bits().is_multiple_of(2) && !matches!(op, BinaryOp::Integer(Shl | Shr));
                 if swap { Expr::binary(op, b, a) } else { Expr::binary(op, a, b) }
             }
         }

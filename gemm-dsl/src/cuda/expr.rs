@@ -1,6 +1,10 @@
 //! Expressions. Parentheses follow C's precedence; a few that C does not need are kept for the reader.
 
-use crate::ir::{Access, BinaryOp, Expr, Kernel, Layout, Special, Ty, UnaryOp};
+use super::helper;
+use crate::ir::{
+    Access, Arith, BinaryOp, Cmp, Elem, Expr, Integer, Kernel, Layout, Logic, Special, Swizzle, Ty,
+    UnaryOp,
+};
 
 /// How tightly an expression binds in C, and whether its left operand may bind equally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,6 +12,7 @@ enum Prec {
     Ternary,
     Or,
     And,
+    BitOr,
     Xor,
     BitAnd,
     Equality,
@@ -21,23 +26,24 @@ enum Prec {
 
 fn binary(op: BinaryOp) -> (Prec, &'static str) {
     match op {
-        BinaryOp::Or => (Prec::Or, "||"),
-        BinaryOp::And => (Prec::And, "&&"),
-        BinaryOp::Xor => (Prec::Xor, "^"),
-        BinaryOp::BitAnd => (Prec::BitAnd, "&"),
-        BinaryOp::Eq => (Prec::Equality, "=="),
-        BinaryOp::Ne => (Prec::Equality, "!="),
-        BinaryOp::Lt => (Prec::Relation, "<"),
-        BinaryOp::Le => (Prec::Relation, "<="),
-        BinaryOp::Gt => (Prec::Relation, ">"),
-        BinaryOp::Ge => (Prec::Relation, ">="),
-        BinaryOp::Shl => (Prec::Shift, "<<"),
-        BinaryOp::Shr => (Prec::Shift, ">>"),
-        BinaryOp::Add => (Prec::Sum, "+"),
-        BinaryOp::Sub => (Prec::Sum, "-"),
-        BinaryOp::Mul => (Prec::Product, "*"),
-        BinaryOp::Div => (Prec::Product, "/"),
-        BinaryOp::Rem => (Prec::Product, "%"),
+        BinaryOp::Logic(Logic::Or) => (Prec::Or, "||"),
+        BinaryOp::Logic(Logic::And) => (Prec::And, "&&"),
+        BinaryOp::Integer(Integer::Or) => (Prec::BitOr, "|"),
+        BinaryOp::Integer(Integer::Xor) => (Prec::Xor, "^"),
+        BinaryOp::Integer(Integer::And) => (Prec::BitAnd, "&"),
+        BinaryOp::Cmp(Cmp::Eq) => (Prec::Equality, "=="),
+        BinaryOp::Cmp(Cmp::Ne) => (Prec::Equality, "!="),
+        BinaryOp::Cmp(Cmp::Lt) => (Prec::Relation, "<"),
+        BinaryOp::Cmp(Cmp::Le) => (Prec::Relation, "<="),
+        BinaryOp::Cmp(Cmp::Gt) => (Prec::Relation, ">"),
+        BinaryOp::Cmp(Cmp::Ge) => (Prec::Relation, ">="),
+        BinaryOp::Integer(Integer::Shl) => (Prec::Shift, "<<"),
+        BinaryOp::Integer(Integer::Shr) => (Prec::Shift, ">>"),
+        BinaryOp::Arith(Arith::Add) => (Prec::Sum, "+"),
+        BinaryOp::Arith(Arith::Sub) => (Prec::Sum, "-"),
+        BinaryOp::Arith(Arith::Mul) => (Prec::Product, "*"),
+        BinaryOp::Arith(Arith::Div) => (Prec::Product, "/"),
+        BinaryOp::Integer(Integer::Rem) => (Prec::Product, "%"),
     }
 }
 
@@ -46,7 +52,8 @@ fn above(prec: Prec) -> Prec {
     match prec {
         Prec::Ternary => Prec::Or,
         Prec::Or => Prec::And,
-        Prec::And => Prec::Xor,
+        Prec::And => Prec::BitOr,
+        Prec::BitOr => Prec::Xor,
         Prec::Xor => Prec::BitAnd,
         Prec::BitAnd => Prec::Equality,
         Prec::Equality => Prec::Relation,
@@ -60,28 +67,8 @@ fn above(prec: Prec) -> Prec {
 
 /// Operators whose precedence readers do not remember: their binary operands are parenthesised.
 fn is_obscure(prec: Prec) -> bool {
-    matches!(prec, Prec::Xor | Prec::BitAnd | Prec::Shift)
+    matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
-
-/// The functions that spell 16-byte accesses.
-pub(super) const LOAD4: &str = "load4";
-pub(super) const STORE4: &str = "store4";
-
-/// Their definitions.
-pub(super) const LOAD4_DEFINITION: &str = "\
-// Reads four floats by one 16-byte access.
-__device__ __forceinline__ float4 load4(const float* from)
-{
-    return *reinterpret_cast<const float4*>(from);
-}
-";
-pub(super) const STORE4_DEFINITION: &str = "\
-// Writes four floats by one 16-byte access.
-__device__ __forceinline__ void store4(float* to, float4 value)
-{
-    *reinterpret_cast<float4*>(to) = value;
-}
-";
 
 /// The text of an expression that stands alone.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
@@ -95,52 +82,79 @@ pub(super) fn operand(k: &Kernel, e: &Expr) -> String {
 
 /// The spelling of an operator that can be compounded with an assignment.
 pub(super) fn compound(op: BinaryOp) -> Option<&'static str> {
-    use BinaryOp::{Add, BitAnd, Div, Mul, Rem, Shl, Shr, Sub, Xor};
-    matches!(op, Add | Sub | Mul | Div | Rem | Xor | BitAnd | Shl | Shr).then(|| binary(op).1)
+    (!op.is_predicate()).then(|| binary(op).1)
 }
 
 /// The name of a type.
 pub(super) fn ty(ty: Ty) -> &'static str {
     match ty {
         Ty::Bool => "bool",
-        Ty::I32 => "int",
-        Ty::U64 => "size_t",
-        Ty::F32 => "float",
-        Ty::F32x4 => "float4",
+        Ty::Scalar(elem) => element_type(elem),
+        Ty::Vector(elem) => helper::vector_type(elem),
+    }
+}
+
+/// The name of the type of an element. A binary16 or bfloat16 is its bits: no header is needed.
+pub(super) fn element_type(elem: Elem) -> &'static str {
+    match elem {
+        Elem::F64 => "double",
+        Elem::F32 | Elem::Tf32 => "float",
+        Elem::F16 | Elem::Bf16 | Elem::U16 => "unsigned short",
+        Elem::I64 => "long long",
+        Elem::U64 => "size_t",
+        Elem::I32 => "int",
+        Elem::U32 => "unsigned int",
+        Elem::I16 => "short",
+        Elem::I8 => "signed char",
+        Elem::U8 => "unsigned char",
     }
 }
 
 /// The place of an access as an lvalue; of a vector access, its first element.
 pub(super) fn element(k: &Kernel, access: &Access) -> String {
-    let Some(buffer) = k.buffers.get(access.buffer.0) else {
-        return String::new();
+    let buffer = &k[access.buffer];
+    let subscripts = |name: &str, index: &[Expr]| {
+        index.iter().fold(name.to_owned(), |place, e| format!("{place}[{}]", text(k, e)))
     };
     match &buffer.layout {
-        Layout::Array { order, .. } => {
-            let index = order.iter().filter_map(|&d| access.index.get(d));
-            index.fold(buffer.name.clone(), |place, e| format!("{place}[{}]", text(k, e)))
-        }
-        Layout::Pointer { .. } => {
-            let index = access.index.iter();
-            index.fold(buffer.name.clone(), |place, e| format!("{place}[{}]", text(k, e)))
-        }
-        Layout::Strided { strides } => {
-            let mut offset: Option<Expr> = None;
-            for (d, index) in access.index.iter().enumerate() {
-                // Widened before the product: an array may hold more than 2^31 elements.
-                let term = match strides.get(d) {
-                    Some(stride) => index.clone().wide() * stride.clone(),
-                    None => index.clone(),
-                };
-                offset = Some(match offset {
-                    Some(sum) => sum + term,
-                    None => term,
-                });
+        Layout::Array { order, swizzle, .. } => {
+            let mut index: Vec<Expr> = order.iter().map(|&d| access.index[d].clone()).collect();
+            if let Some(swizzle) = swizzle {
+                exchange(k, buffer.physical_dims().unwrap_or_default(), *swizzle, &mut index);
             }
-            let offset = offset.map(|o| text(k, &o)).unwrap_or_default();
-            format!("{}[{offset}]", buffer.name)
+            subscripts(&buffer.name, &index)
+        }
+        Layout::Pointer { .. } => subscripts(&buffer.name, &access.index),
+        Layout::Strided { strides } => {
+            // Widened before the product: an array may hold more than 2^31 elements.
+            let terms = access.index.iter().zip(strides).map(|(index, stride)| match stride {
+                Expr::I32(1) => index.clone(),
+                stride => index.clone().wide() * stride.clone(),
+            });
+            let offset = terms.reduce(|sum, term| sum + term).unwrap_or(Expr::I32(0));
+            format!("{}[{}]", buffer.name, text(k, &offset))
         }
     }
+}
+
+/// Exchanges the physical columns of a swizzled array.
+fn exchange(k: &Kernel, dims: Vec<Expr>, swizzle: Swizzle, index: &mut [Expr]) {
+    let Some((column, rows)) = index.split_last_mut() else { return };
+    let pow = |bits: u8| Expr::I32(1 << bits);
+    // Rows count through all outer dimensions; a dimension whose extent is a multiple of what the
+    // swizzle looks at hides those outside it.
+    let reach = 1i128 << (swizzle.shift + swizzle.bits);
+    let mut row = Expr::I32(0);
+    let mut below = Expr::I32(1);
+    for (i, dim) in rows.iter().zip(&dims).rev() {
+        row = i.clone() * below.clone() + row;
+        below = below * dim.clone();
+        if k.eval_const(&below).is_ok_and(|n| n % reach == 0) {
+            break;
+        }
+    }
+    let chosen = row / pow(swizzle.shift) % pow(swizzle.bits) * pow(swizzle.base);
+    *column = column.clone().xor(chosen);
 }
 
 fn special(s: Special) -> &'static str {
@@ -149,16 +163,38 @@ fn special(s: Special) -> &'static str {
         Special::ThreadY => "threadIdx.y",
         Special::BlockX => "blockIdx.x",
         Special::BlockY => "blockIdx.y",
+        Special::BlockZ => "blockIdx.z",
     }
 }
 
 fn float(v: f32) -> (String, Prec) {
     if v.is_finite() {
-        let prec = if v.is_sign_negative() { Prec::Unary } else { Prec::Primary };
-        (format!("{v:?}f"), prec)
+        (format!("{v:?}f"), sign(v.is_sign_negative()))
     } else {
         // INFINITY and NAN are macros of a header that NVRTC does not have.
         (format!("__int_as_float({:#010x})", v.to_bits()), Prec::Primary)
+    }
+}
+
+fn double(v: f64) -> (String, Prec) {
+    if v.is_finite() {
+        (format!("{v:?}"), sign(v.is_sign_negative()))
+    } else {
+        (format!("__longlong_as_double({:#018x})", v.to_bits()), Prec::Primary)
+    }
+}
+
+/// How tightly a literal binds.
+fn sign(negative: bool) -> Prec {
+    if negative { Prec::Unary } else { Prec::Primary }
+}
+
+/// A signed literal. The least one has no literal in C: its digits alone are of a wider type.
+fn signed(v: i64, least: i64, suffix: &str) -> (String, Prec) {
+    if v == least {
+        (format!("({}{suffix} - 1)", v + 1), Prec::Primary)
+    } else {
+        (format!("{v}{suffix}"), sign(v < 0))
     }
 }
 
@@ -168,13 +204,15 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         if prec < floor { format!("({text})") } else { text }
     };
     match e {
-        Expr::I32(v) if *v < 0 => (v.to_string(), Prec::Unary),
-        Expr::I32(v) => (v.to_string(), Prec::Primary),
+        Expr::I32(v) => signed((*v).into(), i32::MIN.into(), ""),
+        Expr::I64(v) => signed(*v, i64::MIN, "ll"),
+        Expr::U32(v) => (format!("{v}u"), Prec::Primary),
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
         Expr::F32(v) => float(*v),
-        Expr::Const(c) => (k.consts.get(c.id).map_or("", |d| &d.name).into(), Prec::Primary),
-        Expr::Param(p) => (k.params.get(p.param).map_or("", |d| &d.name).into(), Prec::Primary),
-        Expr::Var(v) => (k.vars.get(v.id).map_or("", |d| &d.name).into(), Prec::Primary),
+        Expr::F64(v) => double(*v),
+        Expr::Const(c) => (k[*c].name.clone(), Prec::Primary),
+        Expr::Param(p) => (k[*p].name.clone(), Prec::Primary),
+        Expr::Var(v) => (k[*v].name.clone(), Prec::Primary),
         // The coordinates are unsigned in CUDA and would make a whole expression unsigned.
         Expr::Special(s) => (format!("(int){}", special(*s)), Prec::Unary),
         Expr::Unary(op, e) => {
@@ -186,13 +224,20 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let floor = if *op == UnaryOp::Neg { Prec::Primary } else { Prec::Unary };
             (format!("{sign}{}", at_least(e, floor)), Prec::Unary)
         }
-        Expr::Cast(to, e) => {
-            let inner = match &**e {
-                Expr::Special(s) => special(*s).to_owned(),
-                e => at_least(e, Prec::Unary),
-            };
-            (format!("({}){inner}", ty(*to)), Prec::Unary)
-        }
+        Expr::Cast(to, e) => match helper::conversion(e.ty(), *to) {
+            Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
+            None => {
+                let inner = match &**e {
+                    Expr::Special(s) => special(*s).to_owned(),
+                    e => at_least(e, Prec::Unary),
+                };
+                (format!("({}){inner}", element_type(*to)), Prec::Unary)
+            }
+        },
+        Expr::Bitcast(to, e) => match helper::reinterpretation(e.ty(), *to) {
+            Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
+            None => (format!("({}){}", element_type(*to), at_least(e, Prec::Unary)), Prec::Unary),
+        },
         Expr::Binary(op, a, b) => {
             let (prec, sign) = binary(*op);
             let (a, b) = implicit(a, b);
@@ -211,7 +256,9 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             (format!("{left} {sign} {right}"), prec)
         }
         Expr::Select(c, a, b)
-            if **c == Expr::binary(BinaryOp::Lt, (**a).clone(), (**b).clone()) =>
+            // Of floating-point numbers `min` would mean something else where one is a NaN.
+            if a.ty().is_index()
+                && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
         {
             (format!("min({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
         }
@@ -220,25 +267,30 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let (a, b) = (at_least(a, Prec::Or), at_least(b, Prec::Ternary));
             (format!("{c} ? {a} : {b}"), Prec::Ternary)
         }
-        Expr::Load(access) if access.lanes == 4 => {
-            (format!("{LOAD4}(&{})", element(k, access)), Prec::Primary)
+        Expr::Load(access) if access.is_vector() => {
+            let load = helper::load(access.buffer.elem);
+            (format!("{load}(&{})", element(k, access)), Prec::Primary)
         }
         Expr::Load(access) => (element(k, access), Prec::Primary),
         Expr::Call(f, args) => {
-            let row = f.row();
+            let name = args.first().map_or("", |first| helper::spelling(*f, first.ty()).name);
             // A warp-wide function names the lanes that take part: all of them.
-            let mask = row.warp_wide.then(|| "0xffffffff".to_owned());
+            let mask = f.row().warp_wide.then(|| "0xffffffff".to_owned());
             let args: Vec<String> =
                 mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
-            (format!("{}({})", row.cuda, args.join(", ")), Prec::Primary)
+            (format!("{name}({})", args.join(", ")), Prec::Primary)
         }
         Expr::Pack(parts) => {
+            let elem = parts.first().map(Expr::ty);
             let parts: Vec<String> = parts.iter().map(|p| text(k, p)).collect();
-            (format!("make_float4({})", parts.join(", ")), Prec::Primary)
+            (helper::pack(elem, &parts), Prec::Primary)
         }
         Expr::Lane(e, lane) => {
-            let name = ["x", "y", "z", "w"].get(usize::from(*lane)).copied().unwrap_or("x");
-            (format!("{}.{name}", at_least(e, Prec::Primary)), Prec::Primary)
+            let Ty::Vector(elem) = e.ty() else {
+                unreachable!("verified: a lane is one of a vector");
+            };
+            let (text, whole) = helper::lane(elem, &at_least(e, Prec::Primary), *lane);
+            (text, if whole { Prec::Primary } else { Prec::Unary })
         }
     }
 }
@@ -248,7 +300,7 @@ fn implicit<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
     match (a, b) {
         // A literal's suffix says less to a reader than the conversion.
         (Expr::U64(_), _) => (a, b),
-        (_, Expr::Cast(Ty::U64, inner)) => (a, inner),
+        (_, Expr::Cast(Elem::U64, inner)) if inner.ty() == Ty::I32 => (a, inner),
         _ => (a, b),
     }
 }

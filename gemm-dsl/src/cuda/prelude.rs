@@ -1,9 +1,10 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
-use super::expr::{LOAD4_DEFINITION, STORE4_DEFINITION, text, ty};
-use super::stmt::{By, accesses, declaration, extents};
+use super::expr::{element_type, text, ty};
+use super::helper;
+use super::stmt::{declaration, extents};
 use super::{Printer, WIDTH};
-use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space};
+use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES};
 
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
@@ -15,23 +16,9 @@ pub(super) fn head(out: &mut Printer<'_>) {
 
 /// Device functions that CUDA C does not have, each once.
 pub(super) fn definitions(out: &mut Printer<'_>) {
-    let (mut loads, mut stores) = (false, false);
-    accesses(out.kernel, &mut |access, by| {
-        loads |= access.lanes == 4 && by == By::Load;
-        stores |= access.lanes == 4 && by == By::Store;
-    });
-    for (used, definition) in [(loads, LOAD4_DEFINITION), (stores, STORE4_DEFINITION)] {
-        if used {
-            out.text.push_str(definition);
-            out.line("");
-        }
-    }
-    for intrinsic in out.kernel.intrinsics() {
-        let definition = intrinsic.row().definition;
-        if !definition.is_empty() {
-            out.text.push_str(definition);
-            out.line("");
-        }
+    for definition in helper::definitions(out.kernel) {
+        out.text.push_str(&definition);
+        out.line("");
     }
 }
 
@@ -66,10 +53,8 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     let mut read = vec![false; k.consts.len()];
     let note = |e: &Expr, read: &mut Vec<bool>| {
         e.visit(&mut |e| {
-            if let Expr::Const(c) = e
-                && let Some(read) = read.get_mut(c.id)
-            {
-                *read = true;
+            if let Expr::Const(c) = e {
+                read[c.id] = true;
             }
         });
     };
@@ -92,22 +77,27 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
 
 pub(super) fn signature(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
-    let threads = k.launch_bounds.clone().unwrap_or(Expr::U64(k.geometry.threads().into()));
-    let threads = text(k, &threads).replace("ull", "");
+    let threads = match &k.launch_bounds {
+        Some(named) => text(k, named),
+        None => k.geometry.threads().to_string(),
+    };
     let blocks = k.geometry.blocks_per_sm;
     out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
-    let params: Vec<String> = k
+    // Whether each is a pointer, and its text.
+    let params: Vec<(bool, String)> = k
         .params
         .iter()
         .map(|p| match &p.kind {
-            ParamKind::Buffer { operand: Operand::Input(_), .. } => {
-                format!("const float* __restrict__ {}", p.name)
+            ParamKind::Buffer { operand, buffer } => {
+                let constant = if matches!(operand, Operand::Input(_)) { "const " } else { "" };
+                let of = element_type(buffer.elem);
+                (true, format!("{constant}{of}* __restrict__ {}", p.name))
             }
-            ParamKind::Buffer { .. } => format!("float* __restrict__ {}", p.name),
-            ParamKind::Scalar { ty: of, .. } => format!("{} {}", ty(*of), p.name),
+            ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })
         .collect();
-    let one_line = format!("{}({})", k.name, params.join(", "));
+    let all: Vec<&str> = params.iter().map(|(_, text)| text.as_str()).collect();
+    let one_line = format!("{}({})", k.name, all.join(", "));
     if one_line.len() <= WIDTH {
         out.line(one_line);
         return;
@@ -116,14 +106,13 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     out.indented(|out| {
         // In their own order, which is that of the launch; pointers and numbers on separate lines.
         let mut line = String::new();
-        for (i, param) in params.iter().enumerate() {
+        for (i, (pointer, param)) in params.iter().enumerate() {
             let last = i + 1 == params.len();
             line.push_str(param);
             line.push_str(if last { ")" } else { "," });
-            let pointer = |p: &String| p.contains("__restrict__");
             let next = params.get(i + 1);
-            let turns = next.is_some_and(|next| pointer(next) != pointer(param));
-            let full = next.is_some_and(|next| line.len() + next.len() + 6 > WIDTH);
+            let turns = next.is_some_and(|(next, _)| next != pointer);
+            let full = next.is_some_and(|(_, next)| line.len() + next.len() + 6 > WIDTH);
             if last || turns || full {
                 out.line(std::mem::take(&mut line));
             } else {
@@ -148,19 +137,28 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         out.line("");
         return;
     }
-    out.line("extern __shared__ __align__(16) float shared_memory[];");
+    // In elements where all arrays have the same, else in bytes.
+    let elem = arrays[0].elem;
+    let unit = arrays.iter().all(|a| a.elem == elem).then_some(elem);
+    let (unit_name, unit_size) =
+        unit.map_or(("unsigned char", 1), |elem| (element_type(elem), elem.size()));
+    out.line(format!("extern __shared__ __align__(16) {unit_name} shared_memory[];"));
     let mut offset: Option<String> = None;
     for array in arrays {
-        let (dims, name) = (extents(k, array), &array.name);
+        let (dims, name, of) = (extents(k, array), &array.name, element_type(array.elem));
         let start = match &offset {
             Some(offset) => format!("shared_memory + {offset}"),
             None => "shared_memory".into(),
         };
-        let text = format!("float (&{name}){dims} = *reinterpret_cast<float (*){dims}>({start});");
+        let text = format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});");
         out.line_with(&text, &array.meaning);
-        let elements = format!("sizeof({name}) / sizeof(float)");
+        let length = match unit {
+            Some(elem) => format!("sizeof({name}) / sizeof({})", element_type(elem)),
+            None => format!("sizeof({name})"),
+        };
         // Every array starts on 16 bytes, as the plan has counted.
-        let rounded = format!("({elements} + 3) / 4 * 4");
+        let group = VECTOR_BYTES / unit_size;
+        let rounded = format!("({length} + {}) / {group} * {group}", group - 1);
         offset = Some(match offset {
             Some(sum) => format!("{sum} + {rounded}"),
             None => rounded,

@@ -1,9 +1,9 @@
 //! Statements.
 
-use super::expr::{self, STORE4, element, operand, text};
-use super::{Printer, WIDTH};
+use super::expr::{self, element, element_type, operand, text};
+use super::{Printer, WIDTH, helper};
 use crate::ir::{
-    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll,
+    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -26,10 +26,9 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
         Stmt::For(l) => counted(out, l),
         Stmt::Registers { buffer, zeroed } => {
-            if let Some(buffer) = k.buffers.get(buffer.0) {
-                let init = if *zeroed { " = {}" } else { "" };
-                out.line_with(&format!("{}{init};", declaration(k, buffer)), &buffer.meaning);
-            }
+            let buffer = &k[*buffer];
+            let init = if *zeroed { " = {}" } else { "" };
+            out.line_with(&format!("{}{init};", declaration(k, buffer)), &buffer.meaning);
         }
         Stmt::Let { .. }
         | Stmt::Mut { .. }
@@ -50,7 +49,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
 
 /// A statement that takes one line.
 fn simple(k: &Kernel, stmt: &Stmt) -> String {
-    let name = |v: &crate::ir::Var| k.vars.get(v.id).map_or("", |d| d.name.as_str());
+    let name = |v: &Var| k[*v].name.as_str();
     match stmt {
         Stmt::Let { var, value } => {
             format!("const {} {} = {};", expr::ty(var.ty), name(var), text(k, value))
@@ -61,22 +60,21 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Assign { var, value } => assignment(k, name(var).to_owned(), &Expr::Var(*var), value),
         Stmt::Store { target, value } => {
             let place = element(k, target);
-            if target.lanes == 4 {
-                return format!("{STORE4}(&{place}, {});", text(k, value));
+            if target.is_vector() {
+                let store = helper::store(target.buffer.elem);
+                return format!("{store}(&{place}, {});", text(k, value));
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
         }
         Stmt::Barrier(Scope::Block) => "__syncthreads();".into(),
         Stmt::Barrier(Scope::Warp) => "__syncwarp();".into(),
         Stmt::CopyAsync { target, source, guard } => {
-            let width = if target.lanes == 4 { 16 } else { 4 };
+            let function = helper::copy(target, guard.as_ref());
             let (target, source) = (element(k, target), element(k, source));
             match guard {
-                None => format!("copy_async_{width}(&{target}, &{source});"),
+                None => format!("{function}(&{target}, &{source});"),
                 Some(guard) => {
-                    let how = if guard.or_zero { "or_zero" } else { "if" };
-                    let cond = text(k, &guard.cond);
-                    format!("copy_async_{width}_{how}(&{target}, &{source}, {cond});")
+                    format!("{function}(&{target}, &{source}, {});", text(k, &guard.cond))
                 }
             }
         }
@@ -85,13 +83,15 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::CopyCommit => "copy_commit();".into(),
         Stmt::CopyWait { pending } => format!("copy_wait<{pending}>();"),
         Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
-        Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => String::new(),
+        Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => {
+            unreachable!("printed over several lines")
+        }
     }
 }
 
 fn pointer(k: &Kernel, p: &PointerRef) -> String {
-    let name = k.buffers.get(p.buffer.0).map_or("", |b| b.name.as_str());
-    p.index.iter().fold(name.to_owned(), |place, e| format!("{place}[{}]", text(k, e)))
+    let name = k[p.buffer].name.clone();
+    p.index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 /// `place = value;`, or `place op= …;` where the value starts from what the place holds.
@@ -139,7 +139,7 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
 
 fn counted(out: &mut Printer<'_>, l: &Loop) {
     let k: &Kernel = out.kernel;
-    let name = k.vars.get(l.var.id).map_or("", |d| d.name.as_str());
+    let name = &k[l.var].name;
     let step = match &l.step {
         Step::Add(Expr::I32(1) | Expr::U64(1)) => format!("++{name}"),
         Step::Sub(Expr::I32(1) | Expr::U64(1)) => format!("--{name}"),
@@ -163,14 +163,14 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
 pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     if let Layout::Pointer { .. } = buffer.layout {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
-        return format!("const float* {}{dims}", buffer.name);
+        return format!("const {}* {}{dims}", element_type(buffer.elem), buffer.name);
     }
     let align = match (is_vector_accessed(k, buffer), buffer.space) {
         (true, Space::Shared) => "__align__(16) ",
         (true, _) => "alignas(16) ",
         (false, _) => "",
     };
-    format!("{align}float {}{}", buffer.name, extents(k, buffer))
+    format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
 }
 
 /// `[d0][d1]`, the physical extents of a C array.
@@ -182,36 +182,21 @@ pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
 /// Whether some statement accesses the buffer 16 bytes at a time.
 fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
     let mut found = false;
-    accesses(k, &mut |access, _| {
-        let same = k.buffers.get(access.buffer.0).is_some_and(|b| std::ptr::eq(b, buffer));
-        found |= same && access.lanes == 4;
-    });
-    found
-}
-
-/// How a statement accesses memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
-    Load,
-    Store,
-    Copy,
-}
-
-/// Visits every access of the body.
-pub(super) fn accesses(k: &Kernel, f: &mut impl FnMut(&Access, By)) {
-    k.visit(&mut |stmt| {
-        stmt.visit_exprs(&mut |e| {
-            if let Expr::Load(access) = e {
-                f(access, By::Load);
-            }
-        });
-        match stmt {
-            Stmt::Store { target, .. } => f(target, By::Store),
-            Stmt::CopyAsync { target, source, .. } => {
-                f(target, By::Copy);
-                f(source, By::Copy);
-            }
-            _ => {}
+    let mut note = |access: &Access| {
+        found |= access.is_vector() && std::ptr::eq(&k[access.buffer], buffer);
+    };
+    k.visit_exprs(&mut |e| {
+        if let Expr::Load(access) = e {
+            note(access);
         }
     });
+    k.visit(&mut |stmt| match stmt {
+        Stmt::Store { target, .. } => note(target),
+        Stmt::CopyAsync { target, source, .. } => {
+            note(target);
+            note(source);
+        }
+        _ => {}
+    });
+    found
 }

@@ -2,9 +2,9 @@
 //! the innermost open block.
 
 use super::{
-    Access, Buffer, BufferId, Const, ConstDecl, Expr, Extent, Geometry, IrError, Kernel, Layout,
-    Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt, Ty,
-    Unroll, Var, VarDecl, Variant, VerifiedKernel,
+    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
+    Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt,
+    Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -18,7 +18,7 @@ impl KernelBuilder {
     /// An empty kernel with a block of 32 threads and a grid of one block.
     pub fn new(name: impl Into<String>) -> Self {
         let geometry =
-            Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 };
+            Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 };
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),
@@ -95,9 +95,10 @@ impl KernelBuilder {
 
     /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
     /// are declared after it: set them with [`KernelBuilder::shape`].
-    pub fn global(&mut self, name: &str, operand: Operand) -> BufferId {
+    pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
         let buffer = self.buffer(Buffer {
             name: name.into(),
+            elem,
             space: Space::Global,
             dims: Vec::new(),
             layout: Layout::linear(),
@@ -108,14 +109,14 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Sets the logical extents and the strides of a global buffer.
+    /// Sets the logical extents of a global buffer and its strides, of which exactly one is 1.
     pub fn shape(
         &mut self,
         buffer: BufferId,
         dims: impl IntoIterator<Item = Expr>,
         strides: impl IntoIterator<Item = Expr>,
     ) {
-        let buffer = &mut self.kernel.buffers[buffer.0];
+        let buffer = &mut self.kernel.buffers[buffer.id];
         buffer.dims = dims.into_iter().collect();
         buffer.layout = Layout::Strided { strides: strides.into_iter().collect() };
     }
@@ -124,12 +125,14 @@ impl KernelBuilder {
     pub fn shared(
         &mut self,
         name: &str,
+        elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
         layout: Layout,
         meaning: impl Into<String>,
     ) -> BufferId {
         self.buffer(Buffer {
             name: name.into(),
+            elem,
             space: Space::Shared,
             dims: dims.into_iter().collect(),
             layout,
@@ -141,20 +144,22 @@ impl KernelBuilder {
     pub fn registers(
         &mut self,
         name: &str,
+        elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
-        self.register_array(name, dims, meaning, false)
+        self.register_array(name, elem, dims, meaning, false)
     }
 
     /// Declares a register array of zeros, here and to the end of the open block.
     pub fn zeroed_registers(
         &mut self,
         name: &str,
+        elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
-        self.register_array(name, dims, meaning, true)
+        self.register_array(name, elem, dims, meaning, true)
     }
 
     /// Declares pointers into a global buffer, here and to the end of the open block: an array of
@@ -168,7 +173,8 @@ impl KernelBuilder {
     ) -> BufferId {
         let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
         let (space, layout) = (Space::Global, Layout::Pointer { into });
-        let buffer = self.buffer(Buffer { name, space, dims, layout, meaning });
+        let elem = into.elem;
+        let buffer = self.buffer(Buffer { name, elem, space, dims, layout, meaning });
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
     }
@@ -176,6 +182,7 @@ impl KernelBuilder {
     fn register_array(
         &mut self,
         name: &str,
+        elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
         zeroed: bool,
@@ -184,14 +191,15 @@ impl KernelBuilder {
         let layout = Layout::row_major(dims.len());
         let (name, meaning) = (name.into(), meaning.into());
         let space = Space::Register;
-        let buffer = self.buffer(Buffer { name, space, dims, layout, meaning });
+        let buffer = self.buffer(Buffer { name, elem, space, dims, layout, meaning });
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }
 
     fn buffer(&mut self, buffer: Buffer) -> BufferId {
+        let handle = BufferId { id: self.kernel.buffers.len(), elem: buffer.elem };
         self.kernel.buffers.push(buffer);
-        BufferId(self.kernel.buffers.len() - 1)
+        handle
     }
 
     fn var(&mut self, name: &str, ty: Ty) -> Var {

@@ -18,7 +18,7 @@ mod unmet;
 pub use bind::{Array, Axis, Call, Given};
 pub use unmet::{Need, Subject, Unmet};
 
-use super::{Expr, Kernel, Layout, ParamKind, Scalar, Stmt, Ty};
+use super::{Elem, Expr, Kernel, Layout, ParamKind, Scalar, Stmt, Ty};
 use rule::Rule;
 use std::fmt;
 
@@ -104,8 +104,8 @@ pub enum Requirement {
 pub struct Geometry {
     /// Threads of a block along x and y.
     pub block: (u32, u32),
-    /// Blocks of the grid along x and y, of type [`Ty::U64`]; nothing is launched where one is 0.
-    pub grid: [Expr; 2],
+    /// Blocks of the grid along x, y and z, of type [`Ty::U64`]; nothing is launched where one is 0.
+    pub grid: [Expr; 3],
     /// Blocks that shall fit on a multiprocessor at once (`__launch_bounds__`).
     pub blocks_per_sm: u32,
 }
@@ -151,7 +151,7 @@ pub struct Contract {
     params: Vec<Parameter>,
     requires: Vec<Requirement>,
     block: (u32, u32),
-    grid: [Rule; 2],
+    grid: [Rule; 3],
     shared_bytes: u64,
     shared_is_dynamic: bool,
     min_arch: u32,
@@ -180,6 +180,8 @@ pub struct ArrayParameter {
     pub name: String,
     /// What the launch binds to it.
     pub operand: Operand,
+    /// What its elements are.
+    pub elem: Elem,
     /// Whether the kernel reads it.
     pub is_read: bool,
     /// Whether the kernel writes it.
@@ -210,15 +212,16 @@ impl Contract {
                     Parameter::Scalar { name, ty: *ty, source: *source }
                 }
                 ParamKind::Buffer { buffer, operand } => {
-                    let buffer_id = buffer.0;
+                    let buffer_id = buffer.id;
                     let buffer = k.buffers.get(buffer_id).ok_or("a parameter has no buffer")?;
                     let Layout::Strided { strides } = &buffer.layout else {
                         return Err(format!("parameter {name} is not strided"));
                     };
                     let dims = buffer.dims.iter().map(|d| rule(d, &name));
-                    let strides = strides.iter().chain([&Expr::I32(1)]).map(|s| rule(s, &name));
+                    let strides = strides.iter().map(|s| rule(s, &name));
                     Parameter::Array(ArrayParameter {
                         operand: *operand,
+                        elem: buffer.elem,
                         is_read: read[buffer_id],
                         is_written: written[buffer_id],
                         dims: dims.collect::<Result<_, _>>()?,
@@ -230,7 +233,7 @@ impl Contract {
         }
         let known = |scalar: &Scalar| match k.params.get(scalar.param).map(|p| &p.kind) {
             Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {
-                *ty == scalar.ty && ty.is_integer()
+                *ty == scalar.ty && ty.is_index()
             }
             _ => false,
         };
@@ -248,14 +251,18 @@ impl Contract {
                 return Err(format!("the requirement {requirement:?} on no such parameter"));
             }
         }
-        let [x, y] = &k.geometry.grid;
+        let [x, y, z] = &k.geometry.grid;
         Ok(Self {
             kernel: k.name.clone(),
             variant: k.variant,
             params,
             requires: k.requires.clone(),
             block: k.geometry.block,
-            grid: [rule(x, "the grid along x")?, rule(y, "the grid along y")?],
+            grid: [
+                rule(x, "the grid along x")?,
+                rule(y, "the grid along y")?,
+                rule(z, "the grid along z")?,
+            ],
             shared_bytes: shared.0,
             shared_is_dynamic: shared.1,
             min_arch,
@@ -316,9 +323,9 @@ impl Contract {
 /// Which buffers the body reads and which it writes, through pointers too.
 fn accessed(k: &Kernel) -> (Vec<bool>, Vec<bool>) {
     let (mut read, mut written) = (vec![false; k.buffers.len()], vec![false; k.buffers.len()]);
-    let whole = |id: super::BufferId| match k.buffers.get(id.0).map(|b| &b.layout) {
-        Some(Layout::Pointer { into }) => into.0,
-        _ => id.0,
+    let whole = |id: super::BufferId| match k.buffers.get(id.id).map(|b| &b.layout) {
+        Some(Layout::Pointer { into }) => into.id,
+        _ => id.id,
     };
     k.visit(&mut |stmt| {
         stmt.visit_exprs(&mut |e| {

@@ -2,7 +2,7 @@
 
 mod convert;
 
-use super::{BufferId, Const, Intrinsic, Scalar, Ty, Var};
+use super::{BufferId, Const, Elem, Intrinsic, Scalar, Ty, Var};
 
 /// A pure expression. [`Expr::ty`] is its type; the builder functions keep operands of one type by
 /// widening `I32` to `U64` where the two meet.
@@ -14,6 +14,12 @@ pub enum Expr {
     U64(u64),
     /// A literal of type [`Ty::F32`].
     F32(f32),
+    /// A literal of type [`Ty::F64`].
+    F64(f64),
+    /// A literal of type [`Ty::U32`].
+    U32(u32),
+    /// A literal of type [`Ty::I64`].
+    I64(i64),
     /// A named compile-time constant.
     Const(Const),
     /// A scalar parameter.
@@ -28,15 +34,17 @@ pub enum Expr {
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     /// `cond ? yes : no`, evaluating only the operand it needs.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Conversion between integer types, preserving the value.
-    Cast(Ty, Box<Expr>),
+    /// Conversion of a number, see the module documentation of the IR.
+    Cast(Elem, Box<Expr>),
+    /// The same bits as another type of the same size.
+    Bitcast(Elem, Box<Expr>),
     /// A read of memory.
     Load(Access),
     /// An intrinsic function.
     Call(Intrinsic, Vec<Expr>),
-    /// Four `F32` as one `F32x4`.
-    Pack(Box<[Expr; 4]>),
-    /// One of the four elements of an `F32x4`.
+    /// Elements of one type as a vector: as many as it holds.
+    Pack(Vec<Expr>),
+    /// One of the elements of a vector.
     Lane(Box<Expr>, u8),
 }
 
@@ -47,7 +55,7 @@ pub struct Access {
     pub buffer: BufferId,
     /// One expression for each logical dimension.
     pub index: Vec<Expr>,
-    /// 1, or 4 for a 16-byte access.
+    /// 1, or for a 16-byte access as many elements as it covers.
     pub lanes: u8,
 }
 
@@ -57,15 +65,20 @@ impl Access {
         Self { buffer, index: index.into_iter().collect(), lanes: 1 }
     }
 
-    /// Four consecutive elements, the first at the index.
+    /// The consecutive elements of 16 bytes, the first at the index.
     pub fn vector(mut self) -> Self {
-        self.lanes = 4;
+        self.lanes = self.buffer.elem.vector_lanes();
         self
+    }
+
+    /// Whether the access moves 16 bytes.
+    pub fn is_vector(&self) -> bool {
+        self.lanes > 1
     }
 
     /// The type of the value at this place.
     pub fn ty(&self) -> Ty {
-        if self.lanes == 4 { Ty::F32x4 } else { Ty::F32 }
+        if self.is_vector() { Ty::Vector(self.buffer.elem) } else { Ty::Scalar(self.buffer.elem) }
     }
 
     /// The value at this place.
@@ -85,6 +98,8 @@ pub enum Special {
     BlockX,
     /// `blockIdx.y`
     BlockY,
+    /// `blockIdx.z`
+    BlockZ,
 }
 
 /// Unary operators.
@@ -92,13 +107,26 @@ pub enum Special {
 pub enum UnaryOp {
     /// Logical negation.
     Not,
-    /// Arithmetic negation of an `I32` or `F32`.
+    /// Arithmetic negation of a signed integer or a floating-point number.
     Neg,
 }
 
-/// Binary operators. Arithmetic and bit operators give the operands' type, the others `Bool`.
+/// Binary operators on operands of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
+    /// Of numbers; the result has their type.
+    Arith(Arith),
+    /// Of integers; the result has their type.
+    Integer(Integer),
+    /// Of numbers; the result is a truth value.
+    Cmp(Cmp),
+    /// Of truth values.
+    Logic(Logic),
+}
+
+/// Arithmetic operators of integers and floating-point numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arith {
     /// Sum.
     Add,
     /// Difference.
@@ -107,16 +135,28 @@ pub enum BinaryOp {
     Mul,
     /// Quotient, of integers towards zero.
     Div,
-    /// Remainder of integers, with the dividend's sign.
+}
+
+/// Operators that only integers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Integer {
+    /// Remainder, with the dividend's sign.
     Rem,
-    /// Bitwise exclusive or of integers.
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
     Xor,
-    /// Bitwise and of integers.
-    BitAnd,
-    /// Shift of an integer to the left.
+    /// Shift to the left.
     Shl,
     /// Shift of a non-negative integer to the right.
     Shr,
+}
+
+/// Comparisons. With a NaN all fail but [`Cmp::Ne`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cmp {
     /// Less than.
     Lt,
     /// Less than or equal.
@@ -129,17 +169,34 @@ pub enum BinaryOp {
     Eq,
     /// Not equal.
     Ne,
-    /// Logical and; the right operand is evaluated only where the left holds.
+}
+
+/// Connectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Logic {
+    /// The right operand is evaluated only where the left holds.
     And,
-    /// Logical or; the right operand is evaluated only where the left does not hold.
+    /// The right operand is evaluated only where the left does not hold.
     Or,
 }
 
 impl BinaryOp {
+    /// Sum.
+    pub const ADD: Self = Self::Arith(Arith::Add);
+    /// Difference.
+    pub const SUB: Self = Self::Arith(Arith::Sub);
+    /// Product.
+    pub const MUL: Self = Self::Arith(Arith::Mul);
+    /// Quotient.
+    pub const DIV: Self = Self::Arith(Arith::Div);
+    /// Remainder.
+    pub const REM: Self = Self::Integer(Integer::Rem);
+    /// Less than.
+    pub const LT: Self = Self::Cmp(Cmp::Lt);
+
     /// Whether the result is a truth value.
     pub fn is_predicate(self) -> bool {
-        use BinaryOp::{And, Eq, Ge, Gt, Le, Lt, Ne, Or};
-        matches!(self, Lt | Le | Gt | Ge | Eq | Ne | And | Or)
+        matches!(self, Self::Cmp(_) | Self::Logic(_))
     }
 }
 
@@ -149,8 +206,18 @@ impl Expr {
         match self {
             Expr::I32(_) | Expr::Special(_) => Ty::I32,
             Expr::U64(_) => Ty::U64,
-            Expr::F32(_) | Expr::Lane(..) => Ty::F32,
-            Expr::Pack(_) => Ty::F32x4,
+            Expr::F32(_) => Ty::F32,
+            Expr::F64(_) => Ty::F64,
+            Expr::U32(_) => Ty::U32,
+            Expr::I64(_) => Ty::I64,
+            Expr::Lane(e, _) => match e.ty() {
+                Ty::Vector(elem) => Ty::Scalar(elem),
+                other => other,
+            },
+            Expr::Pack(parts) => match parts.first().map(Expr::ty) {
+                Some(Ty::Scalar(elem)) => Ty::Vector(elem),
+                _ => Ty::Bool,
+            },
             Expr::Const(c) => c.ty,
             Expr::Param(p) => p.ty,
             Expr::Var(v) => v.ty,
@@ -159,9 +226,10 @@ impl Expr {
             Expr::Binary(op, ..) if op.is_predicate() => Ty::Bool,
             Expr::Binary(_, a, _) => a.ty(),
             Expr::Select(_, a, _) => a.ty(),
-            Expr::Cast(ty, _) => *ty,
+            Expr::Cast(elem, _) | Expr::Bitcast(elem, _) => Ty::Scalar(*elem),
             Expr::Load(access) => access.ty(),
-            Expr::Call(f, _) => f.row().result,
+            // Every intrinsic gives the type of its first operand.
+            Expr::Call(_, args) => args.first().map_or(Ty::Bool, Expr::ty),
         }
     }
 
@@ -169,7 +237,7 @@ impl Expr {
     pub fn wide(self) -> Expr {
         match self {
             Expr::I32(v) if v >= 0 => Expr::U64(v as u64),
-            e if e.ty() == Ty::I32 => Expr::Cast(Ty::U64, Box::new(e)),
+            e if e.ty() == Ty::I32 => Expr::Cast(Elem::U64, Box::new(e)),
             e => e,
         }
     }
@@ -186,42 +254,42 @@ impl Expr {
 
     /// `self < other`
     pub fn lt(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Lt, self, other.into())
+        Expr::binary(BinaryOp::Cmp(Cmp::Lt), self, other.into())
     }
 
     /// `self <= other`
     pub fn le(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Le, self, other.into())
+        Expr::binary(BinaryOp::Cmp(Cmp::Le), self, other.into())
     }
 
     /// `self > other`
     pub fn gt(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Gt, self, other.into())
+        Expr::binary(BinaryOp::Cmp(Cmp::Gt), self, other.into())
     }
 
     /// `self >= other`
     pub fn ge(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Ge, self, other.into())
+        Expr::binary(BinaryOp::Cmp(Cmp::Ge), self, other.into())
     }
 
     /// `self == other`
     pub fn equals(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Eq, self, other.into())
+        Expr::binary(BinaryOp::Cmp(Cmp::Eq), self, other.into())
     }
 
     /// `self && other`
     pub fn and(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::And, self, other.into())
+        Expr::binary(BinaryOp::Logic(Logic::And), self, other.into())
     }
 
     /// `self || other`
     pub fn or(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Or, self, other.into())
+        Expr::binary(BinaryOp::Logic(Logic::Or), self, other.into())
     }
 
     /// `self ^ other`
     pub fn xor(self, other: impl Into<Expr>) -> Expr {
-        Expr::binary(BinaryOp::Xor, self, other.into())
+        Expr::binary(BinaryOp::Integer(Integer::Xor), self, other.into())
     }
 
     /// `self ? yes : no`
@@ -229,15 +297,30 @@ impl Expr {
         Expr::Select(Box::new(self), Box::new(yes.into()), Box::new(no.into()))
     }
 
-    /// Element `lane` of an `F32x4`.
+    /// Element `lane` of a vector.
     pub fn lane(self, lane: u8) -> Expr {
         Expr::Lane(Box::new(self), lane)
     }
 
-    /// The smaller one.
+    /// The smaller integer.
     pub fn min(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
         self.clone().lt(other.clone()).select(self, other)
+    }
+
+    /// `!self`
+    pub fn negated(self) -> Expr {
+        Expr::Unary(UnaryOp::Not, Box::new(self))
+    }
+
+    /// The number as another type.
+    pub fn cast(self, elem: Elem) -> Expr {
+        if self.ty() == Ty::Scalar(elem) { self } else { Expr::Cast(elem, Box::new(self)) }
+    }
+
+    /// The same bits as another type of the same size.
+    pub fn bitcast(self, elem: Elem) -> Expr {
+        if self.ty() == Ty::Scalar(elem) { self } else { Expr::Bitcast(elem, Box::new(self)) }
     }
 
     /// `self / by` rounded up, both non-negative: `(self + by - 1) / by`.
@@ -257,11 +340,16 @@ impl Expr {
             Expr::I32(_)
             | Expr::U64(_)
             | Expr::F32(_)
+            | Expr::F64(_)
+            | Expr::U32(_)
+            | Expr::I64(_)
             | Expr::Const(_)
             | Expr::Param(_)
             | Expr::Var(_)
             | Expr::Special(_) => {}
-            Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Lane(e, _) => e.visit(f),
+            Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Bitcast(_, e) | Expr::Lane(e, _) => {
+                e.visit(f);
+            }
             Expr::Binary(_, a, b) => {
                 a.visit(f);
                 b.visit(f);

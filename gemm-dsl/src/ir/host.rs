@@ -1,6 +1,6 @@
 //! Evaluation on the host: constants, extents and grid rules, checked for overflow.
 
-use super::{BinaryOp, ConstDecl, Expr, Kernel, UnaryOp};
+use super::{Arith, BinaryOp, Cmp, ConstDecl, Expr, Integer, Kernel, Logic, UnaryOp};
 use thiserror::Error;
 
 /// Values of the integer scalar parameters of one launch, indexed by parameter.
@@ -59,26 +59,36 @@ pub(crate) fn eval(
                 go(b)?
             }
         }
-        Expr::Binary(op, a, b) => {
+        Expr::Binary(BinaryOp::Logic(op), a, b) => match (op, go(a)? != 0) {
+            (Logic::And, false) => 0,
+            (Logic::Or, true) => 1,
+            _ => i128::from(go(b)? != 0),
+        },
+        Expr::Binary(BinaryOp::Cmp(op), a, b) => {
+            let (x, y) = (go(a)?, go(b)?);
+            i128::from(match op {
+                Cmp::Lt => x < y,
+                Cmp::Le => x <= y,
+                Cmp::Gt => x > y,
+                Cmp::Ge => x >= y,
+                Cmp::Eq => x == y,
+                Cmp::Ne => x != y,
+            })
+        }
+        Expr::Binary(op @ (BinaryOp::Arith(_) | BinaryOp::Integer(_)), a, b) => {
             let (x, y) = (go(a)?, go(b)?);
             let checked = match op {
-                BinaryOp::Add => x.checked_add(y),
-                BinaryOp::Sub => x.checked_sub(y),
-                BinaryOp::Mul => x.checked_mul(y),
-                BinaryOp::Div => x.checked_div(y),
-                BinaryOp::Rem => x.checked_rem(y),
-                BinaryOp::Xor => Some(x ^ y),
-                BinaryOp::BitAnd => Some(x & y),
-                BinaryOp::Shl => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
-                BinaryOp::Shr => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
-                BinaryOp::Lt => Some((x < y).into()),
-                BinaryOp::Le => Some((x <= y).into()),
-                BinaryOp::Gt => Some((x > y).into()),
-                BinaryOp::Ge => Some((x >= y).into()),
-                BinaryOp::Eq => Some((x == y).into()),
-                BinaryOp::Ne => Some((x != y).into()),
-                BinaryOp::And => Some((x != 0 && y != 0).into()),
-                BinaryOp::Or => Some((x != 0 || y != 0).into()),
+                BinaryOp::Arith(Arith::Add) => x.checked_add(y),
+                BinaryOp::Arith(Arith::Sub) => x.checked_sub(y),
+                BinaryOp::Arith(Arith::Mul) => x.checked_mul(y),
+                BinaryOp::Arith(Arith::Div) => x.checked_div(y),
+                BinaryOp::Integer(Integer::Rem) => x.checked_rem(y),
+                BinaryOp::Integer(Integer::Xor) => Some(x ^ y),
+                BinaryOp::Integer(Integer::And) => Some(x & y),
+                BinaryOp::Integer(Integer::Or) => Some(x | y),
+                BinaryOp::Integer(Integer::Shl) => shift(x, y, i128::checked_mul),
+                BinaryOp::Integer(Integer::Shr) => shift(x, y, i128::checked_div),
+                BinaryOp::Cmp(_) | BinaryOp::Logic(_) => unreachable!("matched above"),
             };
             let value = checked.ok_or(HostError::Overflow)?;
             if value > u64::MAX.into() || value < i64::MIN.into() {
@@ -86,7 +96,11 @@ pub(crate) fn eval(
             }
             value
         }
+        Expr::U32(v) => (*v).into(),
+        Expr::I64(v) => (*v).into(),
         Expr::F32(_)
+        | Expr::F64(_)
+        | Expr::Bitcast(..)
         | Expr::Var(_)
         | Expr::Special(_)
         | Expr::Load(_)
@@ -94,4 +108,9 @@ pub(crate) fn eval(
         | Expr::Pack(_)
         | Expr::Lane(..) => return Err(HostError::NotUniform),
     })
+}
+
+/// `x` times or divided by 2^`y`.
+fn shift(x: i128, y: i128, by: impl FnOnce(i128, i128) -> Option<i128>) -> Option<i128> {
+    u32::try_from(y).ok().filter(|y| *y < 64).and_then(|y| by(x, 1 << y))
 }

@@ -1,6 +1,6 @@
 //! Buffers and their layouts: where the element of a logical index lies.
 
-use super::Expr;
+use super::{Elem, Expr};
 
 /// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,11 +13,13 @@ pub enum Space {
     Register,
 }
 
-/// A buffer of `F32` elements.
+/// A buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buffer {
     /// Its name in the text.
     pub name: String,
+    /// What its elements are.
+    pub elem: Elem,
     /// Where it lives.
     pub space: Space,
     /// The logical extents, in elements: constants, and for a global buffer scalar parameters.
@@ -38,6 +40,8 @@ pub enum Layout {
         order: Vec<usize>,
         /// Extra elements of the physically last dimension: an integer constant.
         pad: Expr,
+        /// How the elements of a row are exchanged, if they are.
+        swizzle: Option<Swizzle>,
     },
     /// One or more pointers into a global buffer, for reading. The extents are those of the array of
     /// pointers, none for a single one; an access has one more index, the distance in elements from
@@ -46,30 +50,51 @@ pub enum Layout {
         /// The buffer pointed into.
         into: super::BufferId,
     },
-    /// Row-major with explicit strides, in elements, of all logical dimensions but the last, whose
-    /// stride is 1 (global memory).
+    /// A stride, in elements, for each logical dimension (global memory). Exactly one is the literal
+    /// 1: along that dimension consecutive elements lie.
     Strided {
-        /// One expression over scalar parameters for each dimension but the last.
+        /// Expressions over constants and scalar parameters.
         strides: Vec<Expr>,
     },
+}
+
+/// An exchange of the elements of a physical row by exclusive or: in row `r` of the array, with the
+/// outer dimensions flattened, physical column `c` holds what would lie at column
+/// `c ^ ((r >> shift) % 2^bits) << base`. It spreads a column over the banks of shared memory without
+/// padding. 16-byte accesses need a `base` that leaves a vector together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Swizzle {
+    /// How many bits of the column are exchanged.
+    pub bits: u8,
+    /// The lowest of them.
+    pub base: u8,
+    /// The lowest bit of the row that takes part.
+    pub shift: u8,
+}
+
+impl Swizzle {
+    /// The physical column of an element of row `row` that would lie at `column`.
+    pub fn apply(self, row: u64, column: u64) -> u64 {
+        column ^ (((row >> self.shift) & ((1 << self.bits) - 1)) << self.base)
+    }
 }
 
 impl Layout {
     /// The C array that follows the logical order of `rank` dimensions, unpadded.
     pub fn row_major(rank: usize) -> Layout {
-        Layout::Array { order: (0..rank).collect(), pad: Expr::I32(0) }
+        Layout::Array { order: (0..rank).collect(), pad: Expr::I32(0), swizzle: None }
     }
 
     /// One dimension of consecutive elements.
     pub fn linear() -> Layout {
-        Layout::Strided { strides: Vec::new() }
+        Layout::Strided { strides: vec![Expr::I32(1)] }
     }
 }
 
 impl Buffer {
     /// The physical extents of a C array, outermost first, padding included; `None` if strided.
     pub fn physical_dims(&self) -> Option<Vec<Expr>> {
-        let Layout::Array { order, pad } = &self.layout else {
+        let Layout::Array { order, pad, .. } = &self.layout else {
             return None;
         };
         let mut dims: Vec<Expr> = order.iter().map(|&d| self.dims[d].clone()).collect();
@@ -83,7 +108,9 @@ impl Buffer {
     pub fn contiguous_dim(&self) -> usize {
         match &self.layout {
             Layout::Array { order, .. } => order.last().copied().unwrap_or(0),
-            Layout::Strided { strides } => strides.len(),
+            Layout::Strided { strides } => {
+                strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
+            }
             Layout::Pointer { .. } => self.dims.len(),
         }
     }

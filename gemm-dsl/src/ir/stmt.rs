@@ -39,7 +39,7 @@ pub enum Stmt {
     Store {
         /// The place.
         target: Access,
-        /// The value, [`Ty::F32x4`] for a vector access.
+        /// The value, [`Ty::F32X4`] for a vector access.
         value: Expr,
     },
     /// Runs one of two blocks.

@@ -2,7 +2,7 @@
 
 use super::contract::Contract;
 use super::names::is_identifier;
-use super::{Access, Buffer, BufferId, Expr, Kernel, Layout, Space, Step, Stmt, Ty, Var};
+use super::{Access, Buffer, BufferId, Expr, Kernel, Layout, Space, Step, Stmt, Swizzle, Ty, Var};
 use std::collections::HashSet;
 use std::ops::Deref;
 use thiserror::Error;
@@ -31,6 +31,8 @@ pub struct IrError {
     pub rule: String,
 }
 
+/// The oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
+pub const OLDEST_ARCH: u32 = 75;
 /// The most threads a block may have on any architecture.
 pub const MAX_THREADS: u32 = 1024;
 /// The most shared memory a block may have on any architecture, in bytes (227 KiB, sm_90).
@@ -55,7 +57,7 @@ impl VerifiedKernel {
         let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
         check.kernel().map_err(broken)?;
         let shared = shared_bytes(&kernel).map_err(broken)?;
-        let arch = kernel.intrinsics().into_iter().map(|i| i.row().min_arch).max().unwrap_or(75);
+        let arch = if kernel.copies_asynchronously() { 80 } else { OLDEST_ARCH };
         let shared = (shared, shared > STATIC_SHARED_BYTES);
         let contract = Contract::new(&kernel, shared, arch).map_err(broken)?;
         Ok(Self { kernel, contract })
@@ -81,7 +83,7 @@ impl VerifiedKernel {
         self.shared_bytes() > STATIC_SHARED_BYTES
     }
 
-    /// The oldest architecture that has all the kernel's intrinsics, as in `sm_80`.
+    /// The oldest architecture that can run the kernel, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
         self.contract.min_arch()
     }
@@ -94,7 +96,7 @@ type Checked<T = ()> = Result<T, String>;
 fn shared_bytes(k: &Kernel) -> Checked<u64> {
     let mut total: u64 = 0;
     for buffer in k.buffers.iter().filter(|b| b.space == Space::Shared) {
-        let mut bytes: u64 = 4;
+        let mut bytes: u64 = buffer.elem.size().into();
         for dim in buffer.physical_dims().ok_or("a shared array is not strided")? {
             bytes = bytes.saturating_mul(constant(k, &dim, "a shared extent")?);
         }
@@ -144,7 +146,7 @@ impl Check<'_> {
             require(self.ty(&c.value)? == c.ty, || {
                 format!("constant {} has another type", c.name)
             })?;
-            if c.ty.is_integer() {
+            if c.ty.is_index() {
                 k.eval_const(&c.value).map_err(|e| format!("constant {}: {e}", c.name))?;
             }
         }
@@ -178,37 +180,53 @@ impl Check<'_> {
     fn buffer(&self, buffer: &Buffer) -> Checked {
         let name = &buffer.name;
         for dim in &buffer.dims {
-            require(self.ty(dim)?.is_integer(), || format!("an extent of {name} is no integer"))?;
+            require(self.ty(dim)?.is_index(), || format!("an extent of {name} is no integer"))?;
             if buffer.space != Space::Global {
                 constant(self.k, dim, name)?;
             }
         }
         match &buffer.layout {
-            Layout::Array { order, pad } => {
+            Layout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
                 require(sorted.into_iter().eq(0..buffer.dims.len()), || {
                     format!("the layout of {name} permutes other dimensions")
                 })?;
-                constant(self.k, pad, name).map(drop)
+                constant(self.k, pad, name)?;
+                swizzle.map_or(Ok(()), |swizzle| self.swizzle(buffer, swizzle))
             }
             Layout::Pointer { into } => {
                 let global = |b: &Buffer| matches!(b.layout, Layout::Strided { .. });
-                require(self.k.buffers.get(into.0).is_some_and(global), || {
+                require(self.k.buffers.get(into.id).is_some_and(global), || {
                     format!("{name} points into no global buffer")
                 })?;
                 buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
             }
             Layout::Strided { strides } => {
                 require(buffer.space == Space::Global, || format!("{name} is strided"))?;
-                require(strides.len() + 1 == buffer.dims.len(), || format!("strides of {name}"))?;
+                require(strides.len() == buffer.dims.len(), || format!("strides of {name}"))?;
                 for stride in strides {
-                    require(self.ty(stride)?.is_integer(), || format!("a stride of {name}"))?;
+                    require(self.ty(stride)?.is_index(), || format!("a stride of {name}"))?;
                 }
-                Ok(())
+                let units = strides.iter().filter(|s| **s == Expr::I32(1)).count();
+                require(units == 1, || format!("{units} strides of {name} are 1"))
             }
         }
+    }
+
+    /// A swizzle exchanges elements inside a row: the columns come in whole groups.
+    fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> Checked {
+        let name = &buffer.name;
+        let Swizzle { bits, base, shift } = swizzle;
+        require(bits + base < 32 && shift < 32, || format!("the swizzle of {name}"))?;
+        let dims = buffer.physical_dims().unwrap_or_default();
+        require(dims.len() >= 2, || format!("{name} has no rows to swizzle"))?;
+        let last = dims.last().map_or(Ok(0), |d| constant(self.k, d, name))?;
+        require(last.is_multiple_of(1 << (bits + base)), || {
+            format!("rows of {name} hold {last} elements, not groups of 2^{}", bits + base)
+        })?;
+        require(buffer.space == Space::Shared, || format!("{name} is swizzled, but not shared"))
     }
 
     fn block(&mut self, block: &[Stmt]) -> Checked {
@@ -237,7 +255,7 @@ impl Check<'_> {
     fn unclaimed(&self, name: &str) -> Checked {
         let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
         let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
-            || arrays.iter().any(|b| self.k.buffers[b.0].name == name);
+            || arrays.iter().any(|b| self.k.buffers[b.id].name == name);
         require(!clash, || format!("{name} is declared twice in a block"))
     }
 
@@ -257,7 +275,7 @@ impl Check<'_> {
                 require(self.ty(value)? == ty, || "an assignment of another type".into())
             }
             Stmt::Registers { buffer, .. } => {
-                let decl = self.k.buffers.get(buffer.0).ok_or("an unknown register array")?;
+                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
                 let local =
                     decl.space == Space::Register || matches!(decl.layout, Layout::Pointer { .. });
                 require(local, || format!("{} in a body", decl.name))?;
@@ -278,7 +296,7 @@ impl Check<'_> {
             Stmt::For(l) => {
                 let outer = self.visible.len();
                 self.declare(l.var, &l.from)?;
-                require(l.var.ty.is_integer(), || "a loop variable is no integer".into())?;
+                require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
                 require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
                 let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
                 require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
@@ -289,22 +307,24 @@ impl Check<'_> {
             Stmt::Point { pointer, at } => {
                 let into = self.pointer(pointer)?;
                 self.access(at)?;
-                require(at.buffer == into && at.lanes == 1, || {
+                require(at.buffer == into && !at.is_vector(), || {
                     "a pointer into another buffer".into()
                 })
             }
             Stmt::Advance { pointer, by } => {
                 self.pointer(pointer)?;
-                require(self.ty(by)?.is_integer(), || "a distance is no integer".into())
+                require(self.ty(by)?.is_index(), || "a distance is no integer".into())
             }
             Stmt::CopyAsync { target, source, guard } => {
                 self.access(target)?;
                 self.access(source)?;
-                let space = |a: &Access| self.k.buffers[a.buffer.0].space;
+                let space = |a: &Access| self.k.buffers[a.buffer.id].space;
                 require(space(target) == Space::Shared && space(source) == Space::Global, || {
                     "an asynchronous copy goes from global to shared memory".into()
                 })?;
-                require(target.lanes == source.lanes, || "a copy of two widths".into())?;
+                require(target.ty() == source.ty(), || "a copy of two types".into())?;
+                let bytes = u32::from(target.lanes) * target.buffer.elem.size();
+                require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
                 match guard {
                     Some(g) => {
                         require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())

@@ -1,7 +1,6 @@
 //! Walks over a kernel.
 
-use super::{Access, Expr, Guard, Intrinsic, Kernel, Step, Stmt};
-use std::collections::BTreeSet;
+use super::{Access, Expr, Kernel, Step, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -22,34 +21,19 @@ impl Kernel {
         block(&self.body, f);
     }
 
-    /// The intrinsics that the kernel uses, sorted.
-    pub fn intrinsics(&self) -> Vec<Intrinsic> {
-        use Intrinsic as I;
-        let mut found = BTreeSet::new();
+    /// Visits every expression of the body, parents first.
+    pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
+        self.visit(&mut |stmt| stmt.visit_exprs(f));
+    }
+
+    /// Whether some statement copies asynchronously, which architectures before sm_80 cannot.
+    pub fn copies_asynchronously(&self) -> bool {
+        let mut found = false;
         self.visit(&mut |stmt| {
-            stmt.visit_exprs(&mut |e| {
-                if let Expr::Call(f, _) = e {
-                    found.insert(*f);
-                }
-            });
-            found.extend(match stmt {
-                Stmt::CopyAsync { target, guard, .. } => {
-                    let wide = target.lanes == 4;
-                    Some(match guard {
-                        None if wide => I::CopyAsync16,
-                        None => I::CopyAsync4,
-                        Some(Guard { or_zero: true, .. }) if wide => I::CopyAsync16Guarded,
-                        Some(Guard { or_zero: true, .. }) => I::CopyAsync4Guarded,
-                        Some(_) if wide => I::CopyAsync16If,
-                        Some(_) => I::CopyAsync4If,
-                    })
-                }
-                Stmt::CopyCommit => Some(I::CopyCommit),
-                Stmt::CopyWait { .. } => Some(I::CopyWait),
-                _ => None,
-            });
+            found |=
+                matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. });
         });
-        found.into_iter().collect()
+        found
     }
 }
 

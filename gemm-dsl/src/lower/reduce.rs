@@ -11,8 +11,8 @@ mod tree;
 
 use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
-    self, BufferId, Const, Expr, Extent, Geometry, IrError, KernelBuilder, Operand, Requirement,
-    Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
+    self, BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
+    Requirement, Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Finish, ReducePlan};
 use operator::{identity, noun};
@@ -88,19 +88,19 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
         }
     }
 
-    let input = k.global("in", Operand::Input(0));
-    let output = k.global("out", Operand::Output(0));
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
     let n = k.extent("n", Ty::U64, Extent::LENGTH);
     let per_block = plan.elements_per_block();
     let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
-    k.shape(input, [n.into()], []);
-    k.shape(output, [blocks.clone()], []);
+    k.shape(input, [n.into()], [1.into()]);
+    k.shape(output, [blocks.clone()], [1.into()]);
 
     let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
     k.launch_bounds(block);
     k.geometry(Geometry {
         block: (plan.block(), 1),
-        grid: [blocks, 1u64.into()],
+        grid: [blocks, 1u64.into(), 1u64.into()],
         blocks_per_sm: 1,
     });
     if wide {

@@ -20,6 +20,7 @@ mod schedule;
 mod stream;
 mod tile;
 
+use crate::ir::Elem::F32;
 use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
     Access, BufferId, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Scalar, Source,
@@ -116,7 +117,8 @@ impl Problem {
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc]`.
     fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
         let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
-        let (a, b, c) = (k.global("A", a_op), k.global("B", b_op), k.global("C", c_op));
+        let (a, b, c) =
+            (k.global("A", F32, a_op), k.global("B", F32, b_op), k.global("C", F32, c_op));
         let m = k.extent("M", Ty::I32, Extent::M);
         let n = k.extent("N", Ty::I32, Extent::N);
         let depth = k.extent("K", Ty::I32, Extent::K);
@@ -137,9 +139,9 @@ impl Problem {
             Shape::Naive(_) => (false, false),
             Shape::Tiled(t) => (t.a_global_vector(), t.b_global_vector()),
         };
-        k.shape(a, [m.into(), readable(depth, a_vector)], [lda.into()]);
-        k.shape(b, [depth.into(), readable(n, b_vector)], [ldb.into()]);
-        k.shape(c, [m.into(), n.into()], [ldc.into()]);
+        k.shape(a, [m.into(), readable(depth, a_vector)], [lda.into(), 1.into()]);
+        k.shape(b, [depth.into(), readable(n, b_vector)], [ldb.into(), 1.into()]);
+        k.shape(c, [m.into(), n.into()], [ldc.into(), 1.into()]);
         let problem = Self {
             a: Matrix { buffer: a, stride: lda },
             b: Matrix { buffer: b, stride: ldb },

@@ -1,52 +1,158 @@
-//! Device memory of the simulator.
+//! Simulated global memory.
 
+use crate::ir::Elem;
+use half::{bf16, f16};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// An array of `f32` in simulated device memory, or a part of one.
+/// A type whose values a buffer holds.
+pub trait Element: Copy + Send + Sync + 'static + sealed::Element {
+    /// The element type of the IR.
+    const ELEM: Elem;
+}
+
+mod sealed {
+    pub trait Element {
+        fn bits(self) -> u64;
+        fn of_bits(bits: u64) -> Self;
+    }
+}
+
+macro_rules! elements {
+    ($($ty:ty = $elem:ident, |$value:ident| $bits:expr, |$from:ident| $of:expr;)*) => {
+        $(
+            impl Element for $ty {
+                const ELEM: Elem = Elem::$elem;
+            }
+            impl sealed::Element for $ty {
+                fn bits(self) -> u64 {
+                    let $value = self;
+                    $bits
+                }
+                fn of_bits($from: u64) -> Self {
+                    $of
+                }
+            }
+        )*
+    };
+}
+
+elements! {
+    f64 = F64, |v| v.to_bits(), |b| f64::from_bits(b);
+    f32 = F32, |v| v.to_bits().into(), |b| f32::from_bits(b as u32);
+    f16 = F16, |v| v.to_bits().into(), |b| f16::from_bits(b as u16);
+    bf16 = Bf16, |v| v.to_bits().into(), |b| bf16::from_bits(b as u16);
+    i64 = I64, |v| v as u64, |b| b as i64;
+    u64 = U64, |v| v, |b| b;
+    i32 = I32, |v| v as u32 as u64, |b| b as i32;
+    u32 = U32, |v| v.into(), |b| b as u32;
+    i16 = I16, |v| v as u16 as u64, |b| b as i16;
+    u16 = U16, |v| v.into(), |b| b as u16;
+    i8 = I8, |v| v as u8 as u64, |b| b as i8;
+    u8 = U8, |v| v.into(), |b| b as u8;
+}
+
+/// Elements in simulated global memory, or a view of some.
 ///
-/// A clone is the same memory, as a copied pointer is. Words are atomic, so blocks of one launch and
-/// concurrent launches may share a buffer; every access is relaxed, and whether two accesses of a
-/// launch are ordered is the race detector's business. An allocation starts on 256 bytes.
+/// Clones and views share the same memory, as a copied pointer is. Elements are atomic, so blocks of
+/// one launch and concurrent launches may share a buffer; every access is relaxed, and whether two
+/// accesses of a launch are ordered is the race detector's business. An allocation starts on 256
+/// bytes.
 #[derive(Clone)]
 pub struct Buffer {
-    words: Arc<[AtomicU32]>,
+    elem: Elem,
+    cells: Cells,
     start: usize,
     len: usize,
 }
 
+/// Elements by their size.
+#[derive(Clone)]
+pub(super) enum Cells {
+    One(Arc<[AtomicU8]>),
+    Two(Arc<[AtomicU16]>),
+    Four(Arc<[AtomicU32]>),
+    Eight(Arc<[AtomicU64]>),
+}
+
+/// Runs an expression on the cells, whatever their size.
+macro_rules! with_cells {
+    ($cells:expr, $name:ident => $body:expr) => {
+        match $cells {
+            Cells::One($name) => $body,
+            Cells::Two($name) => $body,
+            Cells::Four($name) => $body,
+            Cells::Eight($name) => $body,
+        }
+    };
+}
+
 impl Buffer {
     /// A new allocation that holds a copy of `values`, bit for bit.
+    pub fn from_slice<T: Element>(values: &[T]) -> Self {
+        let bits = values.iter().map(|v| v.bits());
+        let cells = match T::ELEM.size() {
+            1 => Cells::One(bits.map(|b| AtomicU8::new(b as u8)).collect()),
+            2 => Cells::Two(bits.map(|b| AtomicU16::new(b as u16)).collect()),
+            4 => Cells::Four(bits.map(|b| AtomicU32::new(b as u32)).collect()),
+            _ => Cells::Eight(bits.map(AtomicU64::new).collect()),
+        };
+        Self { elem: T::ELEM, cells, start: 0, len: values.len() }
+    }
+
+    /// A new allocation that holds a copy of `values`, bit for bit.
     pub fn from_f32(values: &[f32]) -> Self {
-        Self::from_words(values.iter().map(|v| AtomicU32::new(v.to_bits())).collect())
+        Self::from_slice(values)
+    }
+
+    /// A new allocation of `len` zeros of `F32`.
+    pub fn zeros(len: usize) -> Self {
+        Self::zeros_of(Elem::F32, len)
     }
 
     /// A new allocation of `len` zeros.
-    pub fn zeros(len: usize) -> Self {
-        Self::from_words((0..len).map(|_| AtomicU32::new(0)).collect())
+    pub fn zeros_of(elem: Elem, len: usize) -> Self {
+        let cells = match elem.size() {
+            1 => Cells::One((0..len).map(|_| AtomicU8::new(0)).collect()),
+            2 => Cells::Two((0..len).map(|_| AtomicU16::new(0)).collect()),
+            4 => Cells::Four((0..len).map(|_| AtomicU32::new(0)).collect()),
+            _ => Cells::Eight((0..len).map(|_| AtomicU64::new(0)).collect()),
+        };
+        Self { elem, cells, start: 0, len }
     }
 
-    fn from_words(words: Arc<[AtomicU32]>) -> Self {
-        let len = words.len();
-        Self { words, start: 0, len }
+    /// The elements, copied out bit for bit, as values of a type of their size.
+    pub fn to_vec_of<T: Element>(&self) -> Option<Vec<T>> {
+        let range = self.start..self.start + self.len;
+        (T::ELEM.size() == self.elem.size()).then(|| {
+            with_cells!(&self.cells, cells => {
+                let cells = cells[range].iter();
+                cells.map(|c| T::of_bits(c.load(Ordering::Relaxed).into())).collect()
+            })
+        })
     }
 
-    /// The elements, copied out bit for bit.
+    /// The elements of a buffer of `F32`, copied out bit for bit; empty for another type's.
     pub fn to_vec(&self) -> Vec<f32> {
-        let words = self.words().iter();
-        words.map(|w| f32::from_bits(w.load(Ordering::Relaxed))).collect()
+        self.to_vec_of().unwrap_or_default()
     }
 
-    /// Overwrites the first `values.len()` elements; `false`, and nothing written, if they do not fit.
-    pub fn copy_from(&self, values: &[f32]) -> bool {
-        let fits = values.len() <= self.len;
+    /// Overwrites the first `values.len()` elements; `false`, and nothing written, if they do not fit
+    /// or are of another size.
+    pub fn copy_from<T: Element>(&self, values: &[T]) -> bool {
+        let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
         if fits {
-            for (word, value) in self.words().iter().zip(values) {
-                word.store(value.to_bits(), Ordering::Relaxed);
+            for (i, value) in values.iter().enumerate() {
+                self.write(i, value.bits());
             }
         }
         fits
+    }
+
+    /// What its elements are.
+    pub fn elem(&self) -> Elem {
+        self.elem
     }
 
     /// The number of elements.
@@ -60,35 +166,66 @@ impl Buffer {
     }
 
     /// Elements `offset .. offset + len` of the same memory; `None` if they are not all inside. An
-    /// offset that is no multiple of 4 gives a base that is not aligned to 16 bytes.
+    /// offset that is no multiple of 16 bytes gives a base that is not aligned to them.
     pub fn view(&self, offset: usize, len: usize) -> Option<Self> {
         let end = offset.checked_add(len)?;
         (end <= self.len).then(|| Self {
-            words: Arc::clone(&self.words),
+            elem: self.elem,
+            cells: self.cells.clone(),
             start: self.start + offset,
             len,
         })
     }
 
-    /// The distance of the first element from a 256-byte boundary's start, in bytes.
-    pub(super) fn byte_offset(&self) -> u64 {
-        4 * self.start as u64
+    /// The distance of the first element from the start of the allocation, in bytes.
+    pub fn byte_offset(&self) -> u64 {
+        u64::from(self.elem.size()) * self.start as u64
     }
 
     /// Whether an element belongs to both.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.words, &other.words)
-            && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let same = match (&self.cells, &other.cells) {
+            (Cells::One(a), Cells::One(b)) => Arc::ptr_eq(a, b),
+            (Cells::Two(a), Cells::Two(b)) => Arc::ptr_eq(a, b),
+            (Cells::Four(a), Cells::Four(b)) => Arc::ptr_eq(a, b),
+            (Cells::Eight(a), Cells::Eight(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        same && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
     }
 
-    pub(super) fn words(&self) -> &[AtomicU32] {
-        self.words.get(self.start..self.start + self.len).unwrap_or(&[])
+    /// The words of elements of 4 bytes.
+    pub(super) fn words(&self) -> Option<&[AtomicU32]> {
+        match &self.cells {
+            Cells::Four(cells) => cells.get(self.start..self.start + self.len),
+            _ => None,
+        }
+    }
+
+    /// The bits of an element.
+    #[inline]
+    pub(super) fn read(&self, at: usize) -> u64 {
+        let at = self.start + at;
+        with_cells!(&self.cells, cells => cells[at].load(Ordering::Relaxed).into())
+    }
+
+    /// Sets the bits of an element.
+    #[inline]
+    pub(super) fn write(&self, at: usize, bits: u64) {
+        let at = self.start + at;
+        match &self.cells {
+            Cells::One(cells) => cells[at].store(bits as u8, Ordering::Relaxed),
+            Cells::Two(cells) => cells[at].store(bits as u16, Ordering::Relaxed),
+            Cells::Four(cells) => cells[at].store(bits as u32, Ordering::Relaxed),
+            Cells::Eight(cells) => cells[at].store(bits, Ordering::Relaxed),
+        }
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
+            .field("elem", &self.elem)
             .field("start", &self.start)
             .field("len", &self.len)
             .finish_non_exhaustive()

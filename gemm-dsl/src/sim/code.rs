@@ -4,7 +4,7 @@
 //! everything else is computed for the 32 lanes together.
 
 use super::counters::Cost;
-use crate::ir::{BinaryOp, Scope, Space, Stmt};
+use crate::ir::{Arith, BinaryOp, Cmp, Elem, Scope, Space, Stmt};
 
 /// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
 /// sign-extended, a `U64` as it is, a truth value as 0 or 1.
@@ -18,6 +18,7 @@ pub(super) enum Scalar {
     Slot(u32),
     BlockX,
     BlockY,
+    BlockZ,
     /// Negation of an `I32`.
     Neg(Box<Scalar>),
     Not(Box<Scalar>),
@@ -47,12 +48,13 @@ pub(super) struct Choice<T> {
     pub(super) no: Lazy<T>,
 }
 
-/// A 32-bit value per lane.
+/// A value of at most 32 bits per lane: a float by its bits, an integer extended by its sign or by
+/// zeros.
 #[derive(Clone, Debug)]
 pub(super) enum Lane {
     Scalar(Scalar),
-    /// The bits of an `F32`.
-    Float(u32),
+    /// The bits of a value known when the kernel is launched.
+    Bits(u32),
     /// A variable.
     Slot(u32),
     /// An element of a register array at a static index.
@@ -63,24 +65,58 @@ pub(super) enum Lane {
     Neg(Box<Lane>),
     NegFloat(Box<Lane>),
     I32(BinaryOp, Box<[Lane; 2]>),
-    F32(BinaryOp, Box<[Lane; 2]>),
+    U32(BinaryOp, Box<[Lane; 2]>),
+    F32(Arith, Box<[Lane; 2]>),
     Select(Box<Choice<Lane>>),
+    /// `U64` to `I32`.
     Narrow(Box<Wide>),
+    Convert(Box<Convert>),
     Fma(Box<[Lane; 3]>),
     Function(fn([f32; 3]) -> f32, Vec<Lane>),
     ShuffleDown(&'static str, Box<[Lane; 2]>),
     /// One element of a vector.
-    Part(Box<Vector>, u8),
+    Part(Box<Vector>, Elem, u8),
 }
 
-/// A `U64` per lane.
+/// A 64-bit value per lane.
 #[derive(Clone, Debug)]
 pub(super) enum Wide {
     Scalar(Scalar),
+    /// The bits of a value known when the kernel is launched.
+    Bits(u64),
     Slot(u32),
+    /// An element of a register array at a static index: two slots, the low word first.
+    Element(u32),
+    Register(Box<Memory>),
+    Load(Box<Memory>),
+    Neg(Box<Wide>),
+    NegFloat(Box<Wide>),
     U64(BinaryOp, Box<[Wide; 2]>),
+    I64(BinaryOp, Box<[Wide; 2]>),
+    F64(Arith, Box<[Wide; 2]>),
     Select(Box<Choice<Wide>>),
+    /// `I32` to `U64`.
     Widen(Box<Lane>),
+    Convert(Box<Convert>),
+    Function(fn([f64; 3]) -> f64, Vec<Wide>),
+    ShuffleDown(&'static str, Box<(Wide, Lane)>),
+    /// One element of a vector.
+    Part(Box<Vector>, u8),
+}
+
+/// One number per lane, of any type.
+#[derive(Clone, Debug)]
+pub(super) enum Number {
+    Lane(Lane),
+    Wide(Wide),
+}
+
+/// A conversion between types of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Convert {
+    pub(super) from: Elem,
+    pub(super) to: Elem,
+    pub(super) value: Number,
 }
 
 /// A truth value per lane.
@@ -88,23 +124,27 @@ pub(super) enum Wide {
 pub(super) enum Pred {
     Scalar(Scalar),
     Slot(u32),
-    I32(BinaryOp, Box<[Lane; 2]>),
-    U64(BinaryOp, Box<[Wide; 2]>),
-    F32(BinaryOp, Box<[Lane; 2]>),
+    I32(Cmp, Box<[Lane; 2]>),
+    U32(Cmp, Box<[Lane; 2]>),
+    F32(Cmp, Box<[Lane; 2]>),
+    U64(Cmp, Box<[Wide; 2]>),
+    I64(Cmp, Box<[Wide; 2]>),
+    F64(Cmp, Box<[Wide; 2]>),
     Not(Box<Pred>),
     And(Box<(Pred, Lazy<Pred>)>),
     Or(Box<(Pred, Lazy<Pred>)>),
     Select(Box<Choice<Pred>>),
 }
 
-/// Four `F32` per lane.
+/// 16 bytes per lane, as four words.
 #[derive(Clone, Debug)]
 pub(super) enum Vector {
     /// A variable: four lane slots from here on.
     Slot(u32),
     Register(Box<Memory>),
     Load(Box<Memory>),
-    Pack(Box<[Lane; 4]>),
+    /// Elements side by side, the first lowest.
+    Pack(Elem, Vec<Number>),
     Select(Box<Choice<Vector>>),
 }
 
@@ -139,15 +179,16 @@ pub(super) struct Memory {
     pub(super) pointer: Option<Box<Pointer>>,
     pub(super) space: Space,
     pub(super) index: Vec<Index>,
-    /// Whether it is four elements.
+    /// Whether it is 16 bytes; else it is one element.
     pub(super) vector: bool,
 }
 
 /// What a store writes.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    One(Lane),
-    Four(Vector),
+    Lane(Lane),
+    Wide(Wide),
+    Vector(Vector),
 }
 
 /// An asynchronous copy.
@@ -167,7 +208,10 @@ pub(super) enum Op {
     SetLane(u32, Lane),
     SetWide(u32, Wide),
     SetPred(u32, Pred),
+    /// Sets a variable of 16 bytes, or the slots of an element of a register array.
     SetVector(u32, Vector),
+    /// Sets an element of 8 bytes of a register array at a static index.
+    SetElement(u32, Wide),
     /// Sets an element of a register array at a static index, or a variable, to a multiply-add
     /// of such elements.
     Fma {

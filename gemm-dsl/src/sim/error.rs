@@ -1,7 +1,7 @@
 //! What a simulated launch reports instead of a result.
 
 use crate::ir::contract::Unmet;
-use crate::ir::{BinaryOp, HostError, Scope, Space, Ty};
+use crate::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
 
@@ -58,6 +58,16 @@ pub enum SimError {
         /// The other buffer.
         other: String,
     },
+    /// A buffer's elements are not of the size that the kernel declares.
+    #[error("buffer `{name}` holds {} elements, but {} were given", expected.name(), given.name())]
+    ElementType {
+        /// The buffer.
+        name: String,
+        /// What the kernel declares.
+        expected: Elem,
+        /// What was given.
+        given: Elem,
+    },
     /// A thread did what the IR forbids.
     #[error(transparent)]
     Fault(Box<Fault>),
@@ -66,14 +76,14 @@ pub enum SimError {
 /// What a thread did wrong, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
-    "`{kernel}`, block ({}, {}), thread ({}, {}): {kind}\n    in `{statement}`",
-    block.0, block.1, thread.0, thread.1
+    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`",
+    coordinates(*block), thread.0, thread.1
 )]
 pub struct Fault {
     /// The kernel.
     pub kernel: String,
     /// `blockIdx`.
-    pub block: (u32, u32),
+    pub block: (u32, u32, u32),
     /// `threadIdx`.
     pub thread: (u32, u32),
     /// The first line of the statement's text.
@@ -84,7 +94,7 @@ pub struct Fault {
 
 /// An element of a buffer by its logical index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The name of the buffer.
     pub buffer: String,
     /// The memory it lives in.
@@ -93,7 +103,7 @@ pub struct Place {
     pub index: Vec<i128>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.buffer)?;
         self.index.iter().try_for_each(|i| write!(f, "[{i}]"))
@@ -104,7 +114,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
     /// `blockIdx` of its thread.
-    pub block: (u32, u32),
+    pub block: (u32, u32, u32),
     /// `threadIdx` of its thread.
     pub thread: (u32, u32),
     /// Whether it wrote.
@@ -120,8 +130,8 @@ impl fmt::Display for Earlier {
             true => "an asynchronous copy of ",
             false => "",
         };
-        let ((bx, by_), (tx, ty)) = (self.block, self.thread);
-        write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block ({bx}, {by_})")
+        let ((tx, ty), block) = (self.thread, coordinates(self.block));
+        write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block {block}")
     }
 }
 
@@ -130,20 +140,20 @@ impl fmt::Display for Earlier {
 #[non_exhaustive]
 pub enum FaultKind {
     /// An index is outside the logical extents of its buffer.
-    #[error("{place} is out of bounds: the extents are {extents:?}{}", vector_note(*.vector))]
+    #[error("{place} is out of bounds: the extents are {extents:?}{}", width_note(*.width))]
     OutOfBounds {
         /// The element.
-        place: Place,
+        place: Position,
         /// The logical extents.
         extents: Vec<u64>,
-        /// Whether four elements from there on were accessed.
-        vector: bool,
+        /// The elements accessed: 1, or those of a vector.
+        width: u32,
     },
     /// An index is inside the extents, but the memory given to the launch ends before.
     #[error("{place} is element {offset} of an allocation of {len}")]
     BeyondAllocation {
         /// The element.
-        place: Place,
+        place: Position,
         /// Its distance from the base, in elements.
         offset: u64,
         /// The number of elements allocated.
@@ -167,19 +177,19 @@ pub enum FaultKind {
     #[error("the 16-byte access at {place} is not aligned")]
     Misaligned {
         /// Its first element.
-        place: Place,
+        place: Position,
     },
     /// An element is read that no thread has written.
     #[error("{place} is read and was never written")]
     Uninitialised {
         /// The element.
-        place: Place,
+        place: Position,
     },
     /// Two accesses of one element, one of them a write, are not ordered.
     #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
     Race {
         /// The element.
-        place: Place,
+        place: Position,
         /// Whether the later access writes.
         writes: bool,
         /// The access it conflicts with.
@@ -189,7 +199,7 @@ pub enum FaultKind {
     #[error("asynchronous copy consumed before its wait: {place} is being written by {earlier}")]
     CopyNotAwaited {
         /// The element.
-        place: Place,
+        place: Position,
         /// The copy.
         earlier: Earlier,
     },
@@ -229,7 +239,7 @@ pub enum FaultKind {
         delta: i32,
     },
     /// The result of an integer operation does not fit its type.
-    #[error("{op:?} of {} and {} overflows", .operands[0], .operands[1])]
+    #[error("{} of {} and {} overflows", operator(*.op), .operands[0], .operands[1])]
     Overflow {
         /// The operator.
         op: BinaryOp,
@@ -243,7 +253,7 @@ pub enum FaultKind {
     #[error("division by zero")]
     DivisionByZero,
     /// A value does not fit the integer type it is converted to, or negated in.
-    #[error("{value} does not fit {ty:?}")]
+    #[error("{value} does not fit {ty}")]
     Conversion {
         /// The value.
         value: i128,
@@ -252,8 +262,15 @@ pub enum FaultKind {
     },
 }
 
-fn vector_note(vector: bool) -> &'static str {
-    if vector { ", and four elements are accessed" } else { "" }
+fn width_note(width: u32) -> String {
+    let number = match width {
+        1 => return String::new(),
+        2 => "two",
+        4 => "four",
+        8 => "eight",
+        _ => "sixteen",
+    };
+    format!(", and {number} elements are accessed")
 }
 
 fn verb(writes: bool) -> &'static str {
@@ -265,4 +282,18 @@ fn barrier(scope: Scope) -> &'static str {
         Scope::Warp => "warp barrier",
         Scope::Block => "block barrier",
     }
+}
+
+fn operator(op: BinaryOp) -> String {
+    match op {
+        BinaryOp::Arith(op) => format!("{op:?}"),
+        BinaryOp::Integer(op) => format!("{op:?}"),
+        BinaryOp::Cmp(op) => format!("{op:?}"),
+        BinaryOp::Logic(op) => format!("{op:?}"),
+    }
+}
+
+/// The coordinates of a block, the third only where it tells blocks apart.
+fn coordinates((x, y, z): (u32, u32, u32)) -> String {
+    if z == 0 { format!("({x}, {y})") } else { format!("({x}, {y}, {z})") }
 }

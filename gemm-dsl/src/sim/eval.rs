@@ -2,14 +2,17 @@
 
 mod scalar;
 
-use super::code::{Choice, Lane, Lazy, Pred, Vector, Wide};
+use super::code::{Choice, Convert, Lane, Lazy, Number, Pred, Vector, Wide};
+use super::convert::convert;
 use super::error::FaultKind;
 use super::lanes::{
-    Arithmetic, Lanes, WARP, WideLanes, blend, compare, float, fma, int, lanes_of, mask_where, wide,
+    Arithmetic, Lanes, WARP, WideLanes, blend, compare, double, float, fma, int, lanes_of, long,
+    mask_where, unsigned, wide,
 };
 use super::machine::{Machine, Registers};
+use super::memory::{Quad, part, words_of};
 use super::observe::{Kind, Stopped, stop};
-use crate::intrinsic::canonical;
+use crate::intrinsic::{Float, canonical};
 use crate::ir::Ty;
 
 fn arithmetic(error: Arithmetic) -> Stopped {
@@ -66,13 +69,9 @@ impl Machine<'_> {
                 *out = *self.lane(lane, regs, mask, &mut unused)?;
             }
             Lane::Scalar(scalar) => *out = Lanes::splat(self.scalar(scalar, regs, mask)? as u32),
-            Lane::Float(bits) => *out = Lanes::splat(*bits),
-            Lane::Register(memory) => {
-                self.load_register(memory, regs, mask, std::array::from_mut(out))?;
-            }
-            Lane::Load(memory) => {
-                self.load(memory, regs, mask, Kind::Read, std::array::from_mut(out))?;
-            }
+            Lane::Bits(bits) => *out = Lanes::splat(*bits),
+            Lane::Register(memory) => self.load_register(memory, regs, mask, out)?,
+            Lane::Load(memory) => self.load(memory, regs, mask, Kind::Read, out)?,
             Lane::Neg(e) => {
                 let mut buffer = Lanes::ZERO;
                 let value = self.lane(e, regs, mask, &mut buffer)?;
@@ -95,6 +94,16 @@ impl Machine<'_> {
                 let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
                 let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
                 int(*op, a, b, mask, out).map_err(arithmetic)?;
+            }
+            Lane::U32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                unsigned(*op, a, b, mask, out).map_err(arithmetic)?;
+            }
+            Lane::Convert(conversion) => {
+                let mut bits = [0; WARP];
+                self.convert(conversion, regs, mask, &mut bits)?;
+                out.0 = bits.map(|b| b as u32);
             }
             Lane::F32(op, operands) => {
                 let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
@@ -139,27 +148,83 @@ impl Machine<'_> {
             Lane::ShuffleDown(name, operands) => {
                 let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
                 let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
-                self.converged(name, mask)?;
+                let sources = self.sources(name, delta, mask)?;
                 for l in lanes_of(mask) {
-                    let delta = delta.0[l] as i32;
-                    let fault = || stop(l as u32, FaultKind::ShuffleSource { delta });
-                    let distance = usize::try_from(delta).ok().filter(|&d| d < WARP);
-                    let source = l + distance.ok_or_else(fault)?;
-                    // Past the warp's end a lane reads itself.
-                    let source = if source < WARP { source } else { l };
-                    if self.existing >> source & 1 == 0 {
-                        return Err(fault());
-                    }
-                    out.0[l] = value.0[source];
+                    out.0[l] = value.0[sources[l]];
                 }
             }
-            Lane::Part(vector, part) => {
-                let mut values = [Lanes::ZERO; 4];
+            Lane::Part(vector, elem, i) => {
+                let mut values = Quad::default();
                 self.vector(vector, regs, mask, &mut values)?;
-                *out = values[usize::from(*part) % 4];
+                if elem.size() == 4 {
+                    *out = values[usize::from(*i) % 4];
+                } else {
+                    for l in 0..WARP {
+                        out.0[l] = part(*elem, &values.each_ref().map(|v| v.0[l]), (*i).into());
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// The bits of a converted number.
+    fn convert(
+        &mut self,
+        conversion: &Convert,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), Stopped> {
+        let mut value = [0; WARP];
+        self.number(&conversion.value, regs, mask, &mut value)?;
+        for l in lanes_of(mask) {
+            out[l] = convert(conversion.from, conversion.to, value[l])
+                .map_err(|kind| stop(l as u32, kind))?;
+        }
+        Ok(())
+    }
+
+    /// The bits of a number of any type.
+    fn number(
+        &mut self,
+        number: &Number,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), Stopped> {
+        match number {
+            Number::Wide(wide) => self.wide(wide, regs, mask, out)?,
+            Number::Lane(lane) => {
+                let mut buffer = Lanes::ZERO;
+                *out = self.lane(lane, regs, mask, &mut buffer)?.0.map(u64::from);
+            }
+        }
+        Ok(())
+    }
+
+    /// The lane that each lane of a shuffle takes its value from.
+    fn sources(
+        &self,
+        intrinsic: &'static str,
+        delta: &Lanes,
+        mask: u32,
+    ) -> Result<[usize; WARP], Stopped> {
+        self.converged(intrinsic, mask)?;
+        let mut sources = [0; WARP];
+        for l in lanes_of(mask) {
+            let delta = delta.0[l] as i32;
+            let fault = || stop(l as u32, FaultKind::ShuffleSource { delta });
+            let distance = usize::try_from(delta).ok().filter(|&d| d < WARP);
+            let source = l + distance.ok_or_else(fault)?;
+            // Past the warp's end a lane reads itself.
+            let source = if source < WARP { source } else { l };
+            if self.existing >> source & 1 == 0 {
+                return Err(fault());
+            }
+            sources[l] = source;
+        }
+        Ok(sources)
     }
 
     /// Fails unless all lanes of the warp take part in an intrinsic.
@@ -190,7 +255,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A `U64` per lane.
+    /// A value of 8 bytes per lane.
     pub(super) fn wide(
         &mut self,
         value: &Wide,
@@ -200,7 +265,73 @@ impl Machine<'_> {
     ) -> Result<(), Stopped> {
         match value {
             Wide::Scalar(scalar) => *out = [self.scalar(scalar, regs, mask)? as u64; WARP],
+            Wide::Bits(bits) => *out = [*bits; WARP],
             Wide::Slot(slot) => *out = regs.wides[*slot as usize],
+            Wide::Element(slot) => {
+                self.ready(*slot, regs, mask)?;
+                let [low, high] = [*slot, *slot + 1].map(|s| &regs.lanes[s as usize].0);
+                for l in 0..WARP {
+                    out[l] = u64::from(low[l]) | u64::from(high[l]) << 32;
+                }
+            }
+            Wide::Register(memory) => self.load_register_wide(memory, regs, mask, out)?,
+            Wide::Load(memory) => self.load_wide(memory, regs, mask, Kind::Read, out)?,
+            Wide::Neg(e) => {
+                let mut value = [0; WARP];
+                self.wide(e, regs, mask, &mut value)?;
+                for l in lanes_of(mask) {
+                    let v = value[l] as i64;
+                    let negated = v.checked_neg();
+                    let negated =
+                        negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I64))?;
+                    out[l] = negated as u64;
+                }
+            }
+            Wide::NegFloat(e) => {
+                let mut value = [0; WARP];
+                self.wide(e, regs, mask, &mut value)?;
+                *out = value.map(|v| (-f64::from_bits(v)).canonical().to_bits());
+            }
+            Wide::I64(op, operands) => {
+                let (mut a, mut b) = ([0; WARP], [0; WARP]);
+                self.wide(&operands[0], regs, mask, &mut a)?;
+                self.wide(&operands[1], regs, mask, &mut b)?;
+                long(*op, &a, &b, mask, out).map_err(arithmetic)?;
+            }
+            Wide::F64(op, operands) => {
+                let (mut a, mut b) = ([0; WARP], [0; WARP]);
+                self.wide(&operands[0], regs, mask, &mut a)?;
+                self.wide(&operands[1], regs, mask, &mut b)?;
+                double(*op, &a, &b, out);
+            }
+            Wide::Convert(conversion) => self.convert(conversion, regs, mask, out)?,
+            Wide::Function(function, operands) => {
+                let mut values = [[0; WARP]; 3];
+                for (value, operand) in values.iter_mut().zip(operands) {
+                    self.wide(operand, regs, mask, value)?;
+                }
+                for l in 0..WARP {
+                    let operands = values.each_ref().map(|v| f64::from_bits(v[l]));
+                    out[l] = function(operands).to_bits();
+                }
+            }
+            Wide::ShuffleDown(name, operands) => {
+                let (mut value, mut buffer) = ([0; WARP], Lanes::ZERO);
+                self.wide(&operands.0, regs, mask, &mut value)?;
+                let delta = self.lane(&operands.1, regs, mask, &mut buffer)?;
+                let sources = self.sources(name, delta, mask)?;
+                for l in lanes_of(mask) {
+                    out[l] = value[sources[l]];
+                }
+            }
+            Wide::Part(vector, i) => {
+                let mut values = Quad::default();
+                self.vector(vector, regs, mask, &mut values)?;
+                let [low, high] = [0, 1].map(|half| &values[(2 * usize::from(*i) + half) % 4].0);
+                for l in 0..WARP {
+                    out[l] = u64::from(low[l]) | u64::from(high[l]) << 32;
+                }
+            }
             Wide::U64(op, operands) => {
                 let (mut a, mut b) = ([0; WARP], [0; WARP]);
                 self.wide(&operands[0], regs, mask, &mut a)?;
@@ -253,11 +384,20 @@ impl Machine<'_> {
                 let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
                 compare(*op, &a.0.map(f32::from_bits), &b.0.map(f32::from_bits))
             }
-            Pred::U64(op, operands) => {
+            Pred::U32(op, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [a, b] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                compare(*op, &a.0, &b.0)
+            }
+            Pred::U64(op, operands) | Pred::I64(op, operands) | Pred::F64(op, operands) => {
                 let (mut a, mut b) = ([0; WARP], [0; WARP]);
                 self.wide(&operands[0], regs, mask, &mut a)?;
                 self.wide(&operands[1], regs, mask, &mut b)?;
-                compare(*op, &a, &b)
+                match pred {
+                    Pred::U64(..) => compare(*op, &a, &b),
+                    Pred::I64(..) => compare(*op, &a.map(|v| v as i64), &b.map(|v| v as i64)),
+                    _ => compare(*op, &a.map(f64::from_bits), &b.map(f64::from_bits)),
+                }
             }
             Pred::Not(e) => !self.pred(e, regs, mask)?,
             Pred::And(pair) => {
@@ -293,13 +433,13 @@ impl Machine<'_> {
         self.pred(&lazy.value, regs, mask)
     }
 
-    /// Four `F32` per lane.
+    /// 16 bytes per lane, as words.
     pub(super) fn vector(
         &mut self,
         vector: &Vector,
         regs: &Registers,
         mask: u32,
-        out: &mut [Lanes; 4],
+        out: &mut Quad,
     ) -> Result<(), Stopped> {
         match vector {
             Vector::Slot(slot) => {
@@ -308,16 +448,29 @@ impl Machine<'_> {
                     *out = regs.lanes[slot as usize];
                 }
             }
-            Vector::Register(memory) => self.load_register(memory, regs, mask, out)?,
-            Vector::Load(memory) => self.load(memory, regs, mask, Kind::Read, out)?,
-            Vector::Pack(parts) => {
+            Vector::Register(memory) => self.load_register_vector(memory, regs, mask, out)?,
+            Vector::Load(memory) => self.load_vector(memory, regs, mask, Kind::Read, out)?,
+            Vector::Pack(elem, parts) if elem.size() == 4 => {
                 for (part, out) in parts.iter().zip(out) {
+                    let Number::Lane(part) = part else {
+                        unreachable!("an element of 4 bytes is a lane's value");
+                    };
                     self.compute(part, regs, mask, out)?;
+                }
+            }
+            Vector::Pack(elem, parts) => {
+                let mut bits = vec![[0; WARP]; elem.vector_lanes().into()];
+                for (part, bits) in parts.iter().zip(&mut bits) {
+                    self.number(part, regs, mask, bits)?;
+                }
+                for l in 0..WARP {
+                    let words = words_of(*elem, |i| bits[i][l]);
+                    out.iter_mut().zip(words).for_each(|(out, word)| out.0[l] = word);
                 }
             }
             Vector::Select(choice) => {
                 self.choose(choice, regs, mask, |machine, arm, mask| {
-                    let mut values = [Lanes::ZERO; 4];
+                    let mut values = Quad::default();
                     machine.vector(arm, regs, mask, &mut values)?;
                     for (out, value) in out.iter_mut().zip(&values) {
                         blend(&mut out.0, &value.0, mask);

@@ -4,6 +4,7 @@ use super::code::{Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
 use super::machine::{Machine, Registers};
+use super::memory::Quad;
 use super::observe::{Observer, Stopped, Sync, stop};
 use crate::ir::Scope;
 
@@ -89,11 +90,17 @@ impl Warp {
                     *variable = *variable & !mask | holds;
                 }
                 Op::SetVector(slot, vector) => {
-                    let mut values = [Lanes::ZERO; 4];
+                    let mut values = Quad::default();
                     machine.vector(vector, regs, mask, &mut values)?;
                     for (slot, value) in (*slot..).zip(&values) {
                         set(regs, slot, value, mask);
                     }
+                }
+                Op::SetElement(slot, wide) => {
+                    let mut value = [0; WARP];
+                    machine.wide(wide, regs, mask, &mut value)?;
+                    set(regs, *slot, &Lanes(value.map(|v| v as u32)), mask);
+                    set(regs, *slot + 1, &Lanes(value.map(|v| (v >> 32) as u32)), mask);
                 }
                 Op::Forget { first, count } => {
                     for slot in *first..first + count {

@@ -20,7 +20,7 @@ pub(super) fn run(launch: &Launch<'_>, code: &Code<'_>) -> Result<Counters, SimE
         Some((memory.len(), code.loaded[i]))
     });
     let grid_race = GridRace::new(watched);
-    let blocks = launch.grid.0 * launch.grid.1;
+    let blocks = launch.grid.0 * launch.grid.1 * launch.grid.2;
     let next = AtomicU32::new(0);
     // Blocks are taken in order, so all below the lowest one with a fault are run to their end:
     // which fault is reported does not depend on timing.
@@ -62,7 +62,7 @@ pub(super) fn run(launch: &Launch<'_>, code: &Code<'_>) -> Result<Counters, SimE
         Some(conflict) => {
             let region = &launch.regions[conflict.buffer];
             let kind = FaultKind::Race {
-                place: region.element(conflict.word as u64),
+                place: region.element(conflict.element as u64),
                 writes: conflict.higher_writes,
                 earlier: Earlier {
                     block: launch.block(conflict.lower.block),
@@ -185,11 +185,11 @@ impl<'l> Worker<'l> {
                 _ = other.run(&mut self.machine);
             }
             let regions = self.machine.launch.regions.iter();
-            let word = regions
+            let element = regions
                 .filter(|r| r.space == Space::Shared && r.name == place.buffer)
-                .map(|r| r.base + r.word(&place.index))
+                .map(|r| r.shadow + r.offset(&place.index))
                 .next();
-            if let Some(earlier) = word.and_then(|w| self.machine.observers.race.writer(w)) {
+            if let Some(earlier) = element.and_then(|w| self.machine.observers.race.writer(w)) {
                 kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
             }
         }

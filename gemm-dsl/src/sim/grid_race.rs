@@ -53,7 +53,7 @@ struct Watched {
 /// Two accesses of one word by two blocks, one of them a write.
 pub(super) struct GridConflict {
     pub(super) buffer: usize,
-    pub(super) word: usize,
+    pub(super) element: usize,
     pub(super) lower: Touch,
     pub(super) lower_writes: bool,
     pub(super) higher: Touch,
@@ -137,7 +137,7 @@ impl Watched {
         let (lower, higher) = (write.min(other), write.max(other));
         Some(GridConflict {
             buffer,
-            word,
+            element: word,
             lower: Touch::unpack(lower),
             lower_writes: write_first || other_writes,
             higher: Touch::unpack(higher),

@@ -4,21 +4,21 @@ use super::error::FaultKind;
 use super::observe::{Observer, Request, Stopped, Sync, stop};
 use crate::ir::Space;
 
-/// One bit for each word of shared memory: whether it was written since the block began.
+/// One bit for each element of shared memory: whether it was written since the block began.
 pub(super) struct Init {
-    words: Vec<u64>,
+    written: Vec<u64>,
 }
 
 impl Init {
-    pub(super) fn new(shared_words: u32) -> Self {
-        let len = (shared_words as usize).div_ceil(64);
-        Self { words: vec![0; len] }
+    pub(super) fn new(elements: u32) -> Self {
+        let len = (elements as usize).div_ceil(64);
+        Self { written: vec![0; len] }
     }
 }
 
 impl Observer for Init {
     fn begin(&mut self, _: u32) {
-        self.words.fill(0);
+        self.written.fill(0);
     }
 
     #[inline]
@@ -26,17 +26,17 @@ impl Observer for Init {
         if request.region.space != Space::Shared {
             return Ok(());
         }
-        // The words of a vector are aligned, so they share an entry of the bit set.
+        // The elements of a vector are aligned, so they share an entry of the bit set.
         let bits = (1 << request.width) - 1;
-        for &(word, lanes) in request.groups.as_slice() {
-            let at = request.region.base + word;
-            let entry = &mut self.words[at as usize / 64];
+        for &(offset, lanes) in request.groups.as_slice() {
+            let at = request.region.shadow + offset;
+            let entry = &mut self.written[at as usize / 64];
             let bits = bits << (at % 64);
             if request.kind.writes() {
                 *entry |= bits;
             } else if *entry & bits != bits {
                 let missing = (!*entry & bits).trailing_zeros() - at % 64;
-                let place = request.region.element((word + missing).into());
+                let place = request.region.element((offset + missing).into());
                 let kind = FaultKind::Uninitialised { place };
                 return Err(stop(lanes.trailing_zeros(), kind));
             }

@@ -3,8 +3,8 @@
 //! Operations compute all 32 lanes, active or not: what an inactive lane holds is never looked at.
 
 use super::error::FaultKind;
-use crate::intrinsic::canonical;
-use crate::ir::BinaryOp;
+use crate::intrinsic::{Float, canonical};
+use crate::ir::{Arith, BinaryOp, Cmp, Integer};
 use pulp::Arch;
 
 /// Lanes of a warp.
@@ -19,6 +19,12 @@ pub(super) struct Lanes(pub [u32; WARP]);
 
 /// One 64-bit value per lane.
 pub(super) type WideLanes = [u64; WARP];
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
 
 impl Lanes {
     pub(super) const ZERO: Lanes = Lanes([0; WARP]);
@@ -93,14 +99,28 @@ pub(super) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
     )
 }
 
-/// An arithmetic operator on `F32`; the other operators do not apply to it.
+/// An arithmetic operator on `F32`.
 #[inline]
-pub(super) fn float(op: BinaryOp, a: &Lanes, b: &Lanes, out: &mut Lanes) {
+pub(super) fn float(op: Arith, a: &Lanes, b: &Lanes, out: &mut Lanes) {
     match op {
-        BinaryOp::Add => each_float(a, b, out, |a, b| a + b),
-        BinaryOp::Sub => each_float(a, b, out, |a, b| a - b),
-        BinaryOp::Mul => each_float(a, b, out, |a, b| a * b),
-        _ => each_float(a, b, out, |a, b| a / b),
+        Arith::Add => each_float(a, b, out, |a, b| a + b),
+        Arith::Sub => each_float(a, b, out, |a, b| a - b),
+        Arith::Mul => each_float(a, b, out, |a, b| a * b),
+        Arith::Div => each_float(a, b, out, |a, b| a / b),
+    }
+}
+
+/// An arithmetic operator on `F64`.
+pub(super) fn double(op: Arith, a: &WideLanes, b: &WideLanes, out: &mut WideLanes) {
+    for lane in 0..WARP {
+        let (a, b) = (f64::from_bits(a[lane]), f64::from_bits(b[lane]));
+        let value = match op {
+            Arith::Add => a + b,
+            Arith::Sub => a - b,
+            Arith::Mul => a * b,
+            Arith::Div => a / b,
+        };
+        out[lane] = value.canonical().to_bits();
     }
 }
 
@@ -114,26 +134,26 @@ fn each_float(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(f32, f32) -> f32
 
 /// A comparison, as the mask of the lanes where it holds.
 #[inline]
-pub(super) fn compare<T: PartialOrd + Copy>(op: BinaryOp, a: &[T; WARP], b: &[T; WARP]) -> u32 {
+pub(super) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP]) -> u32 {
     match op {
-        BinaryOp::Lt => mask_where(|l| a[l] < b[l]),
-        BinaryOp::Le => mask_where(|l| a[l] <= b[l]),
-        BinaryOp::Gt => mask_where(|l| a[l] > b[l]),
-        BinaryOp::Ge => mask_where(|l| a[l] >= b[l]),
-        BinaryOp::Ne => mask_where(|l| a[l] != b[l]),
-        _ => mask_where(|l| a[l] == b[l]),
+        Cmp::Lt => mask_where(|l| a[l] < b[l]),
+        Cmp::Le => mask_where(|l| a[l] <= b[l]),
+        Cmp::Gt => mask_where(|l| a[l] > b[l]),
+        Cmp::Ge => mask_where(|l| a[l] >= b[l]),
+        Cmp::Eq => mask_where(|l| a[l] == b[l]),
+        Cmp::Ne => mask_where(|l| a[l] != b[l]),
     }
 }
 
 /// A comparison of two values.
-pub(super) fn compare_scalar<T: PartialOrd>(op: BinaryOp, a: T, b: T) -> bool {
+pub(super) fn compare_scalar<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
     match op {
-        BinaryOp::Lt => a < b,
-        BinaryOp::Le => a <= b,
-        BinaryOp::Gt => a > b,
-        BinaryOp::Ge => a >= b,
-        BinaryOp::Ne => a != b,
-        _ => a == b,
+        Cmp::Lt => a < b,
+        Cmp::Le => a <= b,
+        Cmp::Gt => a > b,
+        Cmp::Ge => a >= b,
+        Cmp::Eq => a == b,
+        Cmp::Ne => a != b,
     }
 }
 
@@ -149,7 +169,7 @@ pub(super) fn int(
     // The sign bit of `wrong` says that some lane overflowed, perhaps an inactive one.
     let mut wrong = 0u32;
     match op {
-        BinaryOp::Add => {
+        BinaryOp::ADD => {
             for l in 0..WARP {
                 let (x, y) = (a.0[l], b.0[l]);
                 let sum = x.wrapping_add(y);
@@ -157,7 +177,7 @@ pub(super) fn int(
                 out.0[l] = sum;
             }
         }
-        BinaryOp::Sub => {
+        BinaryOp::SUB => {
             for l in 0..WARP {
                 let (x, y) = (a.0[l], b.0[l]);
                 let difference = x.wrapping_sub(y);
@@ -165,15 +185,16 @@ pub(super) fn int(
                 out.0[l] = difference;
             }
         }
-        BinaryOp::Mul => {
+        BinaryOp::MUL => {
             for l in 0..WARP {
                 let product = i64::from(a.0[l] as i32) * i64::from(b.0[l] as i32);
                 wrong |= u32::from(product != i64::from(product as i32)) << 31;
                 out.0[l] = product as u32;
             }
         }
-        BinaryOp::Xor => (0..WARP).for_each(|l| out.0[l] = a.0[l] ^ b.0[l]),
-        BinaryOp::BitAnd => (0..WARP).for_each(|l| out.0[l] = a.0[l] & b.0[l]),
+        BinaryOp::Integer(Integer::Xor) => (0..WARP).for_each(|l| out.0[l] = a.0[l] ^ b.0[l]),
+        BinaryOp::Integer(Integer::And) => (0..WARP).for_each(|l| out.0[l] = a.0[l] & b.0[l]),
+        BinaryOp::Integer(Integer::Or) => (0..WARP).for_each(|l| out.0[l] = a.0[l] | b.0[l]),
         _ => wrong = 1 << 31,
     }
     if wrong >> 31 == 1 {
@@ -195,9 +216,9 @@ pub(super) fn wide(
     out: &mut WideLanes,
 ) -> Result<(), Arithmetic> {
     match op {
-        BinaryOp::Add => (0..WARP).for_each(|l| out[l] = a[l].wrapping_add(b[l])),
-        BinaryOp::Sub => (0..WARP).for_each(|l| out[l] = a[l].wrapping_sub(b[l])),
-        BinaryOp::Mul => (0..WARP).for_each(|l| out[l] = a[l].wrapping_mul(b[l])),
+        BinaryOp::ADD => (0..WARP).for_each(|l| out[l] = a[l].wrapping_add(b[l])),
+        BinaryOp::SUB => (0..WARP).for_each(|l| out[l] = a[l].wrapping_sub(b[l])),
+        BinaryOp::MUL => (0..WARP).for_each(|l| out[l] = a[l].wrapping_mul(b[l])),
         _ => {
             for l in lanes_of(mask) {
                 out[l] = wide_scalar(op, a[l], b[l])
@@ -208,39 +229,86 @@ pub(super) fn wide(
     Ok(())
 }
 
-/// An operator on two `I32`. A result that does not fit is an error, as is a shift by a negative
-/// amount or by the width or more, and a shift of a negative value to the right.
-pub(super) fn int_scalar(op: BinaryOp, a: i32, b: i32) -> Result<i32, FaultKind> {
-    let value = match op {
-        BinaryOp::Add => a.checked_add(b),
-        BinaryOp::Sub => a.checked_sub(b),
-        BinaryOp::Mul => a.checked_mul(b),
-        BinaryOp::Div | BinaryOp::Rem if b == 0 => return Err(FaultKind::DivisionByZero),
-        BinaryOp::Div => a.checked_div(b),
-        BinaryOp::Rem => a.checked_rem(b),
-        BinaryOp::Xor => Some(a ^ b),
-        BinaryOp::BitAnd => Some(a & b),
-        BinaryOp::Shl if (0..32).contains(&b) => i32::try_from(i64::from(a) << b).ok(),
-        BinaryOp::Shr if (0..32).contains(&b) && a >= 0 => Some(a >> b),
-        _ => None,
-    };
-    value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
+/// An operator on `I64` in the active lanes.
+pub(super) fn long(
+    op: BinaryOp,
+    a: &WideLanes,
+    b: &WideLanes,
+    mask: u32,
+    out: &mut WideLanes,
+) -> Result<(), Arithmetic> {
+    for l in lanes_of(mask) {
+        let value = long_scalar(op, a[l] as i64, b[l] as i64);
+        out[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u64;
+    }
+    Ok(())
 }
 
-/// An operator on two `U64`. Sums, differences, products and shifts to the left wrap.
-pub(super) fn wide_scalar(op: BinaryOp, a: u64, b: u64) -> Result<u64, FaultKind> {
-    let value = match op {
-        BinaryOp::Add => Some(a.wrapping_add(b)),
-        BinaryOp::Sub => Some(a.wrapping_sub(b)),
-        BinaryOp::Mul => Some(a.wrapping_mul(b)),
-        BinaryOp::Div | BinaryOp::Rem if b == 0 => return Err(FaultKind::DivisionByZero),
-        BinaryOp::Div => Some(a / b),
-        BinaryOp::Rem => Some(a % b),
-        BinaryOp::Xor => Some(a ^ b),
-        BinaryOp::BitAnd => Some(a & b),
-        BinaryOp::Shl if b < 64 => Some(a << b),
-        BinaryOp::Shr if b < 64 => Some(a >> b),
-        _ => None,
+/// An operator on `U32` in the active lanes.
+pub(super) fn unsigned(
+    op: BinaryOp,
+    a: &Lanes,
+    b: &Lanes,
+    mask: u32,
+    out: &mut Lanes,
+) -> Result<(), Arithmetic> {
+    for l in lanes_of(mask) {
+        let value = unsigned_scalar(op, a.0[l], b.0[l]);
+        out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })?;
+    }
+    Ok(())
+}
+
+/// Operators on two integers. `$wrap` says what becomes of a result that does not fit. A shift by
+/// the width or more is an error, as is a shift of a negative value to the right.
+macro_rules! scalar_operator {
+    ($(#[$doc:meta])* $name:ident, $ty:ty, $add:ident, $sub:ident, $mul:ident, $shl:expr) => {
+        $(#[$doc])*
+        #[allow(unused_comparisons, reason = "one text for signed and unsigned types")]
+        pub(super) fn $name(op: BinaryOp, a: $ty, b: $ty) -> Result<$ty, FaultKind> {
+            let some = |v: $ty| -> Option<$ty> { Some(v) };
+            let shift = u32::try_from(b).ok().filter(|b| *b < <$ty>::BITS);
+            let value = match op {
+                BinaryOp::Arith(Arith::Add) => a.$add(b).into(),
+                BinaryOp::Arith(Arith::Sub) => a.$sub(b).into(),
+                BinaryOp::Arith(Arith::Mul) => a.$mul(b).into(),
+                BinaryOp::Arith(Arith::Div) | BinaryOp::Integer(Integer::Rem) if b == 0 => {
+                    return Err(FaultKind::DivisionByZero);
+                }
+                BinaryOp::Arith(Arith::Div) => a.checked_div(b),
+                BinaryOp::Integer(Integer::Rem) => a.checked_rem(b),
+                BinaryOp::Integer(Integer::Xor) => some(a ^ b),
+                BinaryOp::Integer(Integer::And) => some(a & b),
+                BinaryOp::Integer(Integer::Or) => some(a | b),
+                BinaryOp::Integer(Integer::Shl) => {
+                    let shl: fn($ty, u32) -> Option<$ty> = $shl;
+                    shift.and_then(|b| shl(a, b))
+                }
+                BinaryOp::Integer(Integer::Shr) => shift.filter(|_| a >= 0).map(|b| a >> b),
+                BinaryOp::Cmp(_) | BinaryOp::Logic(_) => {
+                    unreachable!("lowered as a truth value")
+                }
+            };
+            value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
+        }
     };
-    value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
+}
+
+scalar_operator! {
+    /// On two `I32`: a result that does not fit is an error.
+    int_scalar, i32, checked_add, checked_sub, checked_mul,
+    |a, b| i32::try_from(i64::from(a) << b).ok()
+}
+scalar_operator! {
+    /// On two `I64`: a result that does not fit is an error.
+    long_scalar, i64, checked_add, checked_sub, checked_mul,
+    |a, b| i64::try_from(i128::from(a) << b).ok()
+}
+scalar_operator! {
+    /// On two `U32`: sums, differences, products and shifts to the left wrap.
+    unsigned_scalar, u32, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
+}
+scalar_operator! {
+    /// On two `U64`: sums, differences, products and shifts to the left wrap.
+    wide_scalar, u64, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }

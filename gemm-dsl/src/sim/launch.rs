@@ -12,12 +12,12 @@ pub(super) struct Launch<'k> {
     /// The bits of each scalar parameter, by parameter; 0 for buffers.
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
-    /// Words of shared memory.
-    pub(super) shared_words: u32,
+    /// The size of shared memory.
+    pub(super) shared: region::Shared,
     /// The first lane slot that is no element of a register array.
     pub(super) first_variable: u32,
-    /// Blocks along x and y.
-    pub(super) grid: (u32, u32),
+    /// Blocks along x, y and z.
+    pub(super) grid: (u32, u32, u32),
 }
 
 /// The most blocks of a launch: the race detector numbers them with 32 bits.
@@ -53,12 +53,11 @@ impl<'k> Launch<'k> {
             })
             .collect();
         let call = kernel.contract().bind_in_order(&arrays, scalars)?;
-        let is_integer =
-            |p: &Param| matches!(p.kind, ParamKind::Scalar { ty, .. } if ty.is_integer());
+        let is_index = |p: &Param| matches!(p.kind, ParamKind::Scalar { ty, .. } if ty.is_index());
         let params = kernel.params.iter().zip(&call.scalars);
         let values: Vec<Option<u64>> =
-            params.map(|(param, bits)| is_integer(param).then_some(*bits)).collect();
-        let (regions, shared_words, first_variable) = region::resolve(kernel, &values, buffers)?;
+            params.map(|(param, bits)| is_index(param).then_some(*bits)).collect();
+        let (regions, shared, first_variable) = region::resolve(kernel, &values, buffers)?;
         let blocks = call.grid.iter().map(|&n| u64::from(n)).product::<u64>();
         if blocks > MAX_BLOCKS {
             return Err(SimError::ExtentRange {
@@ -71,9 +70,9 @@ impl<'k> Launch<'k> {
             kernel,
             scalars: call.scalars,
             regions,
-            shared_words,
+            shared,
             first_variable,
-            grid: (call.grid[0], call.grid[1]),
+            grid: (call.grid[0], call.grid[1], call.grid[2]),
         })
     }
 
@@ -99,9 +98,9 @@ impl<'k> Launch<'k> {
     }
 
     /// The coordinates of the block with this number, x fastest.
-    pub(super) fn block(&self, number: u32) -> (u32, u32) {
-        let width = self.grid.0.max(1);
-        (number % width, number / width)
+    pub(super) fn block(&self, number: u32) -> (u32, u32, u32) {
+        let (width, height) = (self.grid.0.max(1), self.grid.1.max(1));
+        (number % width, number / width % height, number / width / height)
     }
 
     /// The coordinates of the thread with this linear index.

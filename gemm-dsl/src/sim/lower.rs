@@ -8,6 +8,7 @@ mod scalar;
 use super::code::{Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
+use super::region::slots_of;
 use super::uniform;
 use crate::ir::{BufferId, Expr, Layout, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
@@ -24,12 +25,11 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let places = kernel.vars.iter().zip(&varying);
     let places = places
         .map(|(var, &varies)| match var.ty {
-            Ty::F32 => take(&mut slots.lanes, 1),
-            Ty::F32x4 => take(&mut slots.lanes, 4),
-            _ if !varies => take(&mut slots.scalars, 1),
-            Ty::I32 => take(&mut slots.lanes, 1),
-            Ty::U64 => take(&mut slots.wides, 1),
+            Ty::Bool | Ty::I32 | Ty::U64 if !varies => take(&mut slots.scalars, 1),
             Ty::Bool => take(&mut slots.preds, 1),
+            Ty::Vector(_) => take(&mut slots.lanes, 4),
+            Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
+            Ty::Scalar(_) => take(&mut slots.lanes, 1),
         })
         .collect();
     let pointers = kernel.buffers.iter();
@@ -127,14 +127,13 @@ impl<'k> Lowering<'_, 'k> {
     /// Sends an instruction that goes elsewhere to the next instruction.
     fn land(&mut self, at: u32) {
         let here = self.here();
-        if let Some(instr) = self.code.instrs.get_mut(at as usize)
-            && let Op::Unless(_, target)
+        match &mut self.code.instrs[at as usize].op {
+            Op::Unless(_, target)
             | Op::Jump(target)
             | Op::If(_, target)
             | Op::Else(target)
-            | Op::Test(_, target) = &mut instr.op
-        {
-            *target = here;
+            | Op::Test(_, target) => *target = here,
+            op => unreachable!("{op:?} goes nowhere else"),
         }
     }
 
@@ -142,7 +141,7 @@ impl<'k> Lowering<'_, 'k> {
         match stmt {
             Stmt::Let { var, value } => {
                 // One whose value is static is as good as a constant.
-                let fixed = if var.ty.is_integer() { self.fixed(value) } else { None };
+                let fixed = if var.ty.is_index() { self.fixed(value) } else { None };
                 self.statics[var.id] = fixed;
                 if fixed.is_none() {
                     self.set(*var, value);
@@ -152,10 +151,11 @@ impl<'k> Lowering<'_, 'k> {
                 self.set(*var, value);
             }
             Stmt::Registers { buffer, zeroed } => {
-                if let Some(Some((first, count, _))) = self.pointers.get(buffer.0).copied() {
+                if let Some((first, count, _)) = self.pointers[buffer.id] {
                     self.emit(Op::Unset { first, count });
-                } else if let Some(region) = self.launch.regions.get(buffer.0) {
-                    let (first, count) = (region.base, region.words as u32);
+                } else {
+                    let region = &self.launch.regions[buffer.id];
+                    let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
                     self.emit(if *zeroed {
                         Op::Zero { first, count }
                     } else {
@@ -164,34 +164,34 @@ impl<'k> Lowering<'_, 'k> {
                 }
             }
             Stmt::Point { pointer, at } => {
-                if let Some((pointer, _)) = self.pointer(pointer.buffer, &pointer.index) {
-                    let place = self.memory(at);
-                    self.emit(Op::Point(Box::new((pointer, place))));
-                }
+                let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
+                let place = self.memory(at);
+                self.emit(Op::Point(Box::new((pointer, place))));
             }
             Stmt::Advance { pointer, by } => {
-                if let Some((pointer, _)) = self.pointer(pointer.buffer, &pointer.index) {
-                    self.cost.add(Class::Integer);
-                    let by = self.index(by);
-                    self.emit(Op::Advance(Box::new((pointer, by))));
-                }
+                let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
+                self.cost.add(Class::Integer);
+                let by = self.index(by);
+                self.emit(Op::Advance(Box::new((pointer, by))));
             }
             Stmt::Store { target, value } => {
-                let value = match target.lanes {
-                    4 => Value::Four(self.vector(value)),
-                    _ => Value::One(self.lane(value)),
+                let value = match target.ty() {
+                    Ty::Vector(_) => Value::Vector(self.vector(value)),
+                    Ty::Scalar(elem) if elem.size() == 8 => Value::Wide(self.wide(value)),
+                    _ => Value::Lane(self.lane(value)),
                 };
                 let place = self.memory(target);
                 if place.space != Space::Register {
                     let shared = place.space == Space::Shared;
                     self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
-                    self.code.stored[target.buffer.0] = true;
+                    self.code.stored[target.buffer.id] = true;
                     self.emit(Op::Store(Box::new((place, value))));
                     return;
                 }
                 let op = match (self.element(&place), value) {
-                    (Some(slot), Value::One(value)) => set_lane(slot, value),
-                    (Some(slot), Value::Four(value)) => Op::SetVector(slot, value),
+                    (Some(slot), Value::Lane(value)) => set_lane(slot, value),
+                    (Some(slot), Value::Wide(value)) => Op::SetElement(slot, value),
+                    (Some(slot), Value::Vector(value)) => Op::SetVector(slot, value),
                     (None, value) => Op::StoreRegister(Box::new((place, value))),
                 };
                 self.emit(op);
@@ -205,7 +205,7 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::CopyAsync { target, source, guard } => {
                 let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
                 let (target_place, source_place) = (self.memory(target), self.memory(source));
-                self.code.stored[target.buffer.0] = true;
+                self.code.stored[target.buffer.id] = true;
                 self.code.loaded[source_place.region as usize] = true;
                 self.cost.add(Class::Copy);
                 self.emit(Op::Copy(Box::new(Copy {
@@ -236,12 +236,13 @@ impl<'k> Lowering<'_, 'k> {
     fn set(&mut self, var: Var, value: &Expr) {
         let place = self.places[var.id];
         let op = match var.ty {
-            Ty::F32 => set_lane(place, self.lane(value)),
-            Ty::F32x4 => Op::SetVector(place, self.vector(value)),
-            _ if !self.varying[var.id] => Op::SetScalar(place, self.scalar(value)),
-            Ty::I32 => Op::SetLane(place, self.lane(value)),
-            Ty::U64 => Op::SetWide(place, self.wide(value)),
+            Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var.id] => {
+                Op::SetScalar(place, self.scalar(value))
+            }
             Ty::Bool => Op::SetPred(place, self.pred(value)),
+            Ty::Vector(_) => Op::SetVector(place, self.vector(value)),
+            Ty::Scalar(elem) if elem.size() == 8 => Op::SetWide(place, self.wide(value)),
+            Ty::Scalar(_) => set_lane(place, self.lane(value)),
         };
         self.emit(op);
     }

@@ -85,7 +85,7 @@ pub(super) struct Machine<'l> {
     pub(super) observers: Observers<'l>,
     pub(super) profile: Profile,
     /// `blockIdx` of the block.
-    pub(super) block: (u32, u32),
+    pub(super) block: (u32, u32, u32),
     /// The warp that runs, its lanes that exist, and the number of its statement.
     pub(super) warp: u32,
     pub(super) existing: u32,
@@ -98,14 +98,14 @@ impl<'l> Machine<'l> {
             launch,
             code,
             arch: Arch::new(),
-            shared: vec![0; launch.shared_words as usize],
+            shared: vec![0; launch.shared.words as usize],
             observers: Observers {
-                init: Init::new(launch.shared_words),
+                init: Init::new(launch.shared.elements),
                 race: Race::new(launch, grid),
                 traffic: Traffic::new(),
             },
             profile: Profile::new(code.costs.len()),
-            block: (0, 0),
+            block: (0, 0, 0),
             warp: 0,
             existing: ALL,
             stmt: 0,

@@ -1,35 +1,44 @@
 //! Memory of a running warp: addresses, their checks, loads and stores.
 
 use super::code::{Index, Memory, Value};
-use super::error::FaultKind;
-use super::lanes::{ALL, Lanes, WARP, lanes_of, mask_where};
+use super::error::{FaultKind, Position};
+use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
 use super::observe::{Groups, Kind, Observer, Request, Stopped, stop};
-use super::region::Region;
-use crate::ir::Space;
+use super::region::{Region, slots_of};
+use crate::ir::{Elem, Space};
 use std::sync::atomic::Ordering;
 
-/// The first word that each lane accesses, counted from the buffer's first.
-type Words = [u32; WARP];
+/// The first element that each lane accesses, counted from the buffer's first.
+type Offsets = [u32; WARP];
+
+/// The words of a vector.
+pub(super) type Quad = [Lanes; 4];
 
 impl<'l> Machine<'l> {
     fn region(&self, memory: &Memory) -> &'l Region {
         &self.launch.regions[memory.region as usize]
     }
 
-    /// The words that the lanes access, all inside the extents and the allocation, and aligned.
-    fn words(&mut self, memory: &Memory, regs: &Registers, mask: u32) -> Result<Words, Stopped> {
+    /// Where the lanes access, all inside the extents and the allocation, and aligned.
+    fn offsets(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<Offsets, Stopped> {
         if let Some(pointer) = &memory.pointer {
             return self.pointed(memory, pointer, regs, mask);
         }
         let region = self.region(memory);
+        let width = region.width(memory.vector);
         // Inside the extents of a roomy region every offset fits 32 bits, so it may be computed
         // modulo 2^32.
-        let mut words = [0; WARP];
+        let mut offsets = [0; WARP];
         let mut wrong = if memory.vector && memory.index.is_empty() { mask } else { 0 };
         for (d, index) in memory.index.iter().enumerate() {
-            let reach = if memory.vector && d == region.contiguous { 3 } else { 0 };
-            let limit = region.dims[d].saturating_sub(reach);
+            let reach = if d == region.contiguous { width - 1 } else { 0 };
+            let limit = region.dims[d].saturating_sub(reach.into());
             let stride = region.strides[d] as u32;
             match index {
                 Index::Scalar(scalar) => {
@@ -38,7 +47,7 @@ impl<'l> Machine<'l> {
                         wrong |= mask;
                     }
                     let offset = (index as u32).wrapping_mul(stride);
-                    words.iter_mut().for_each(|w| *w = offset.wrapping_add(*w));
+                    offsets.iter_mut().for_each(|o| *o = offset.wrapping_add(*o));
                 }
                 Index::I32(lane) => {
                     let mut buffer = Lanes::ZERO;
@@ -46,7 +55,7 @@ impl<'l> Machine<'l> {
                     let limit = limit.min(1 << 31) as u32;
                     wrong |= mask_where(|l| index[l] >= limit) & mask;
                     for l in 0..WARP {
-                        words[l] = index[l].wrapping_mul(stride).wrapping_add(words[l]);
+                        offsets[l] = index[l].wrapping_mul(stride).wrapping_add(offsets[l]);
                     }
                 }
                 Index::U64(wide) => {
@@ -54,7 +63,8 @@ impl<'l> Machine<'l> {
                     self.wide(wide, regs, mask, &mut index)?;
                     wrong |= mask_where(|l| index[l] >= limit) & mask;
                     for l in 0..WARP {
-                        words[l] = (index[l] as u32).wrapping_mul(stride).wrapping_add(words[l]);
+                        let index = index[l] as u32;
+                        offsets[l] = index.wrapping_mul(stride).wrapping_add(offsets[l]);
                     }
                 }
             }
@@ -67,15 +77,18 @@ impl<'l> Machine<'l> {
         if !region.roomy {
             self.inside(memory, regs, mask)?;
         }
+        if region.swizzle.is_some() {
+            offsets = offsets.map(|o| region.exchanged(o));
+        }
         if memory.vector {
-            let crooked = mask_where(|l| !(words[l] + region.skew).is_multiple_of(4)) & mask;
+            let crooked = mask_where(|l| !(offsets[l] + region.skew).is_multiple_of(width)) & mask;
             if crooked != 0 {
                 let lane = crooked.trailing_zeros();
                 let place = region.place(self.index_of(memory, regs, lane)?);
                 return Err(stop(lane, FaultKind::Misaligned { place }));
             }
         }
-        Ok(words)
+        Ok(offsets)
     }
 
     /// The logical index of one lane.
@@ -108,12 +121,12 @@ impl<'l> Machine<'l> {
             let index = self.index_of(memory, regs, lane as u32)?;
             let steps = index.iter().zip(&region.strides);
             let offset: i128 = steps.map(|(i, &stride)| i * i128::from(stride)).sum();
-            let last = offset + if memory.vector { 3 } else { 0 };
-            if last >= region.words.into() {
+            let last = offset + i128::from(region.width(memory.vector) - 1);
+            if last >= region.len.into() {
                 let kind = FaultKind::BeyondAllocation {
                     place: region.place(index),
                     offset: last as u64,
-                    len: region.words,
+                    len: region.len,
                 };
                 return Err(stop(lane as u32, kind));
             }
@@ -125,69 +138,223 @@ impl<'l> Machine<'l> {
         &mut self,
         kind: Kind,
         memory: &Memory,
-        words: &Words,
+        offsets: &Offsets,
         mask: u32,
     ) -> Result<(), Stopped> {
+        let region = self.region(memory);
         let request = Request {
             kind,
             buffer: memory.region as usize,
-            region: self.region(memory),
+            region,
             warp: self.warp,
             mask,
-            groups: &Groups::new(words, mask),
-            width: if memory.vector { 4 } else { 1 },
+            groups: &Groups::new(offsets, mask),
+            width: region.width(memory.vector),
             stmt: self.stmt,
         };
         self.observers.access(&request)
     }
 
-    /// Reads one element, or four consecutive ones, in the active lanes.
-    pub(super) fn load<const N: usize>(
+    /// Where the lanes read, checked and observed.
+    fn reading(
         &mut self,
         memory: &Memory,
         regs: &Registers,
         mask: u32,
         kind: Kind,
-        out: &mut [Lanes; N],
+    ) -> Result<(Offsets, &'l Region), Stopped> {
+        let offsets = self.offsets(memory, regs, mask)?;
+        self.observe(kind, memory, &offsets, mask)?;
+        Ok((offsets, self.region(memory)))
+    }
+
+    /// Reads an element of at most 4 bytes in the active lanes.
+    pub(super) fn load(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        kind: Kind,
+        out: &mut Lanes,
     ) -> Result<(), Stopped> {
-        let words = self.words(memory, regs, mask)?;
-        self.observe(kind, memory, &words, mask)?;
-        let region = self.region(memory);
-        if region.space == Space::Shared {
-            for l in lanes_of(mask) {
-                let at = (region.base + words[l]) as usize;
-                for (out, &word) in out.iter_mut().zip(&self.shared[at..]) {
-                    out.0[l] = word;
+        let (offsets, region) = self.reading(memory, regs, mask, kind)?;
+        match (&region.memory, region.elem.size()) {
+            (None, 4) => {
+                for l in lanes_of(mask) {
+                    out.0[l] = self.shared[(region.base + offsets[l]) as usize];
                 }
             }
-        } else if let Some(buffer) = &region.memory {
-            let memory = buffer.words();
-            for l in lanes_of(mask) {
-                for (out, word) in out.iter_mut().zip(&memory[words[l] as usize..]) {
-                    out.0[l] = word.load(Ordering::Relaxed);
+            (Some(buffer), 4) => {
+                let memory = buffer.words().unwrap_or_default();
+                for l in lanes_of(mask) {
+                    out.0[l] = memory[offsets[l] as usize].load(Ordering::Relaxed);
+                }
+            }
+            _ => {
+                for l in lanes_of(mask) {
+                    out.0[l] = extended(region.elem, self.bits(region, offsets[l]));
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads an element of a register array, or four, at an index that is not static.
-    pub(super) fn load_register<const N: usize>(
+    /// Reads an element of 8 bytes in the active lanes.
+    pub(super) fn load_wide(
         &mut self,
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        out: &mut [Lanes; N],
+        kind: Kind,
+        out: &mut WideLanes,
     ) -> Result<(), Stopped> {
-        let words = self.words(memory, regs, mask)?;
-        let base = self.region(memory).base;
+        let (offsets, region) = self.reading(memory, regs, mask, kind)?;
         for l in lanes_of(mask) {
-            for (slot, out) in (base + words[l]..).zip(out.iter_mut()) {
+            out[l] = self.bits(region, offsets[l]);
+        }
+        Ok(())
+    }
+
+    /// Reads 16 bytes in the active lanes.
+    pub(super) fn load_vector(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        kind: Kind,
+        out: &mut Quad,
+    ) -> Result<(), Stopped> {
+        let (offsets, region) = self.reading(memory, regs, mask, kind)?;
+        match &region.memory {
+            None => {
+                for l in lanes_of(mask) {
+                    let word = region.base + offsets[l] * region.elem.size() / 4;
+                    for (out, &word) in out.iter_mut().zip(&self.shared[word as usize..]) {
+                        out.0[l] = word;
+                    }
+                }
+            }
+            Some(buffer) => match buffer.words() {
+                Some(memory) => {
+                    for l in lanes_of(mask) {
+                        for (out, word) in out.iter_mut().zip(&memory[offsets[l] as usize..]) {
+                            out.0[l] = word.load(Ordering::Relaxed);
+                        }
+                    }
+                }
+                None => {
+                    for l in lanes_of(mask) {
+                        let words = words_of(region.elem, |i| buffer.read(offsets[l] as usize + i));
+                        out.iter_mut().zip(words).for_each(|(out, word)| out.0[l] = word);
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The bits of an element of shared or global memory.
+    fn bits(&self, region: &Region, offset: u32) -> u64 {
+        let Some(buffer) = &region.memory else {
+            let size = region.elem.size();
+            let word = |byte: u32| u64::from(self.shared[(region.base + byte / 4) as usize]);
+            let byte = offset * size;
+            return match size {
+                8 => word(byte) | word(byte + 4) << 32,
+                _ => word(byte) >> (8 * (byte % 4)) & (u64::MAX >> (64 - 8 * size)),
+            };
+        };
+        buffer.read(offset as usize)
+    }
+
+    /// Sets the bits of an element of shared or global memory.
+    fn set_bits(&mut self, region: &Region, offset: u32, bits: u64) {
+        if let Some(buffer) = &region.memory {
+            return buffer.write(offset as usize, bits);
+        }
+        let size = region.elem.size();
+        let byte = offset * size;
+        let at = (region.base + byte / 4) as usize;
+        match size {
+            8 => (self.shared[at], self.shared[at + 1]) = (bits as u32, (bits >> 32) as u32),
+            4 => self.shared[at] = bits as u32,
+            _ => {
+                let (shift, low) = (8 * (byte % 4), u32::MAX >> (32 - 8 * size));
+                let kept = self.shared[at] & !(low << shift);
+                self.shared[at] = kept | (bits as u32 & low) << shift;
+            }
+        }
+    }
+
+    /// The lane slots of the elements that an access to a register array covers, for one lane.
+    fn covered(region: &Region, memory: &Memory, offset: u32) -> impl Iterator<Item = u32> {
+        let unit = slots_of(region.elem);
+        let first = region.base + offset * unit;
+        first..first + region.width(memory.vector) * unit
+    }
+
+    /// Reads an element of a register array, or a vector, at an index that is not static: its lane
+    /// slots, one after the other.
+    fn load_slots(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        mut take: impl FnMut(usize, usize, u32),
+    ) -> Result<(), Stopped> {
+        let offsets = self.offsets(memory, regs, mask)?;
+        let region = self.region(memory);
+        for l in lanes_of(mask) {
+            for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
                 self.ready(slot, regs, 1 << l)?;
-                out.0[l] = regs.lanes[slot as usize].0[l];
+                take(l, i, regs.lanes[slot as usize].0[l]);
             }
         }
         Ok(())
+    }
+
+    /// Reads an element of at most 4 bytes of a register array.
+    pub(super) fn load_register(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), Stopped> {
+        self.load_slots(memory, regs, mask, |l, _, word| out.0[l] = word)
+    }
+
+    /// Reads an element of 8 bytes of a register array.
+    pub(super) fn load_register_wide(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), Stopped> {
+        self.load_slots(memory, regs, mask, |l, i, word| match i {
+            0 => out[l] = word.into(),
+            _ => out[l] |= u64::from(word) << 32,
+        })
+    }
+
+    /// Reads 16 bytes of a register array.
+    pub(super) fn load_register_vector(
+        &mut self,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Quad,
+    ) -> Result<(), Stopped> {
+        let size = self.region(memory).elem.size();
+        if size >= 4 {
+            return self.load_slots(memory, regs, mask, |l, i, word| out[i].0[l] = word);
+        }
+        out.fill(Lanes::ZERO);
+        let (per_word, low) = ((4 / size) as usize, u32::MAX >> (32 - 8 * size));
+        self.load_slots(memory, regs, mask, |l, i, word| {
+            out[i / per_word].0[l] |= (word & low) << (8 * size as usize * (i % per_word));
+        })
     }
 
     /// Fails unless a lane slot has a value in all active lanes.
@@ -200,11 +367,12 @@ impl<'l> Machine<'l> {
     #[cold]
     fn unready(&self, slot: u32, missing: u32) -> Stopped {
         let holds = |r: &&Region| {
-            r.space == Space::Register && (r.base..r.base + r.words as u32).contains(&slot)
+            r.space == Space::Register
+                && (r.base..r.base + r.len as u32 * slots_of(r.elem)).contains(&slot)
         };
         let region = self.launch.regions.iter().find(holds);
-        let place = region.map(|r| r.element((slot - r.base).into()));
-        let place = place.unwrap_or_else(|| super::error::Place {
+        let place = region.map(|r| r.element(((slot - r.base) / slots_of(r.elem)).into()));
+        let place = place.unwrap_or_else(|| Position {
             buffer: String::new(),
             space: Space::Register,
             index: Vec::new(),
@@ -220,13 +388,20 @@ impl<'l> Machine<'l> {
         regs: &mut Registers,
         mask: u32,
     ) -> Result<(), Stopped> {
-        let words = self.words(memory, regs, mask)?;
-        let mut values = [Lanes::ZERO; 4];
-        let width = self.value(value, regs, mask, &mut values)?;
-        let base = self.region(memory).base;
+        let offsets = self.offsets(memory, regs, mask)?;
+        let mut values = Quad::default();
+        self.value(value, regs, mask, &mut values)?;
+        let region = self.region(memory);
+        let elem = region.elem;
         for l in lanes_of(mask) {
-            for (slot, value) in (base + words[l]..).zip(&values[..width]) {
-                regs.lanes[slot as usize].0[l] = value.0[l];
+            let words = values.each_ref().map(|v| v.0[l]);
+            for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
+                let word = if elem.size() >= 4 || !memory.vector {
+                    words[i]
+                } else {
+                    part(elem, &words, i)
+                };
+                regs.lanes[slot as usize].0[l] = word;
                 regs.ready[slot as usize] |= 1 << l;
             }
         }
@@ -241,49 +416,72 @@ impl<'l> Machine<'l> {
         regs: &Registers,
         mask: u32,
     ) -> Result<(), Stopped> {
-        let mut values = [Lanes::ZERO; 4];
-        let width = self.value(value, regs, mask, &mut values)?;
-        let words = self.words(memory, regs, mask)?;
-        self.observe(Kind::Write, memory, &words, mask)?;
-        self.write(memory, &words, &values[..width], mask);
+        let mut values = Quad::default();
+        self.value(value, regs, mask, &mut values)?;
+        let offsets = self.offsets(memory, regs, mask)?;
+        self.observe(Kind::Write, memory, &offsets, mask)?;
+        self.write(memory, &offsets, &values, mask);
         Ok(())
     }
 
-    /// Evaluates what a store writes; gives the number of elements.
+    /// Evaluates what a store writes: the words of a vector, or one value, its low word first.
     fn value(
         &mut self,
         value: &Value,
         regs: &Registers,
         mask: u32,
-        out: &mut [Lanes; 4],
-    ) -> Result<usize, Stopped> {
+        out: &mut Quad,
+    ) -> Result<(), Stopped> {
         match value {
-            Value::One(lane) => {
+            Value::Lane(lane) => {
                 let mut buffer = Lanes::ZERO;
                 out[0] = *self.lane(lane, regs, mask, &mut buffer)?;
-                Ok(1)
             }
-            Value::Four(vector) => {
-                self.vector(vector, regs, mask, out)?;
-                Ok(4)
+            Value::Wide(wide) => {
+                let mut value = [0; WARP];
+                self.wide(wide, regs, mask, &mut value)?;
+                out[0].0 = value.map(|v| v as u32);
+                out[1].0 = value.map(|v| (v >> 32) as u32);
             }
+            Value::Vector(vector) => self.vector(vector, regs, mask, out)?,
         }
+        Ok(())
     }
 
-    fn write(&mut self, memory: &Memory, words: &Words, values: &[Lanes], mask: u32) {
+    fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
         let region = self.region(memory);
-        if region.space == Space::Shared {
-            for l in lanes_of(mask) {
-                let at = (region.base + words[l]) as usize;
-                for (word, value) in self.shared[at..].iter_mut().zip(values) {
-                    *word = value.0[l];
+        let elem = region.elem;
+        match (&region.memory, elem.size(), memory.vector) {
+            (None, _, true) => {
+                for l in lanes_of(mask) {
+                    let at = (region.base + offsets[l] * elem.size() / 4) as usize;
+                    for (word, value) in self.shared[at..].iter_mut().zip(values) {
+                        *word = value.0[l];
+                    }
                 }
             }
-        } else if let Some(buffer) = &region.memory {
-            let memory = buffer.words();
-            for l in lanes_of(mask) {
-                for (word, value) in memory[words[l] as usize..].iter().zip(values) {
-                    word.store(value.0[l], Ordering::Relaxed);
+            (Some(buffer), 4, vector) => {
+                let memory = buffer.words().unwrap_or_default();
+                let width = if vector { 4 } else { 1 };
+                for l in lanes_of(mask) {
+                    let words = memory[offsets[l] as usize..].iter();
+                    for (word, value) in words.zip(&values[..width]) {
+                        word.store(value.0[l], Ordering::Relaxed);
+                    }
+                }
+            }
+            (Some(buffer), _, true) => {
+                for l in lanes_of(mask) {
+                    let words = values.each_ref().map(|v| v.0[l]);
+                    for i in 0..elem.vector_lanes().into() {
+                        buffer.write(offsets[l] as usize + i, part_bits(elem, &words, i));
+                    }
+                }
+            }
+            (_, _, false) => {
+                for l in lanes_of(mask) {
+                    let bits = u64::from(values[0].0[l]) | u64::from(values[1].0[l]) << 32;
+                    self.set_bits(region, offsets[l], bits);
                 }
             }
         }
@@ -299,13 +497,17 @@ impl<'l> Machine<'l> {
         regs: &Registers,
         mask: u32,
     ) -> Result<(), Stopped> {
-        let mut values = [Lanes::ZERO; 4];
+        let mut values = Quad::default();
         if valid != 0 {
             if source.vector {
-                self.load(source, regs, valid, Kind::CopyRead, &mut values)?;
+                self.load_vector(source, regs, valid, Kind::CopyRead, &mut values)?;
+            } else if self.region(source).elem.size() == 8 {
+                let mut wide = [0; WARP];
+                self.load_wide(source, regs, valid, Kind::CopyRead, &mut wide)?;
+                values[0].0 = wide.map(|v| v as u32);
+                values[1].0 = wide.map(|v| (v >> 32) as u32);
             } else {
-                let first = std::array::from_mut(&mut values[0]);
-                self.load(source, regs, valid, Kind::CopyRead, first)?;
+                self.load(source, regs, valid, Kind::CopyRead, &mut values[0])?;
             }
         }
         if valid != ALL {
@@ -315,10 +517,47 @@ impl<'l> Machine<'l> {
                 }
             }
         }
-        let words = self.words(target, regs, mask)?;
-        self.observe(Kind::CopyWrite, target, &words, mask)?;
-        let width = if target.vector { 4 } else { 1 };
-        self.write(target, &words, &values[..width], mask);
+        let offsets = self.offsets(target, regs, mask)?;
+        self.observe(Kind::CopyWrite, target, &offsets, mask)?;
+        self.write(target, &offsets, &values, mask);
         Ok(())
     }
+}
+
+/// An element of at most 4 bytes as a lane holds it.
+fn extended(elem: Elem, bits: u64) -> u32 {
+    match elem {
+        Elem::I16 => bits as i16 as u32,
+        Elem::I8 => bits as i8 as u32,
+        _ => bits as u32,
+    }
+}
+
+/// The bits of element `i` of a vector of four words.
+fn part_bits(elem: Elem, words: &[u32; 4], i: usize) -> u64 {
+    let size = elem.size() as usize;
+    let word = |byte: usize| u64::from(words[byte / 4 % 4]);
+    match size {
+        8 => word(8 * i) | word(8 * i + 4) << 32,
+        _ => word(size * i) >> (8 * (size * i % 4)) & (u64::MAX >> (64 - 8 * size)),
+    }
+}
+
+/// Element `i`, of at most 4 bytes, of a vector of four words, as a lane holds it.
+pub(super) fn part(elem: Elem, words: &[u32; 4], i: usize) -> u32 {
+    extended(elem, part_bits(elem, words, i))
+}
+
+/// The four words of a vector with these elements.
+pub(super) fn words_of(elem: Elem, bits: impl Fn(usize) -> u64) -> [u32; 4] {
+    let size = elem.size() as usize;
+    let mut words = [0; 4];
+    for i in 0..elem.vector_lanes().into() {
+        let (bits, byte) = (bits(i) & (u64::MAX >> (64 - 8 * size)), size * i);
+        words[byte / 4] |= (bits << (8 * (byte % 4))) as u32;
+        if size == 8 {
+            words[byte / 4 + 1] = (bits >> 32) as u32;
+        }
+    }
+    words
 }

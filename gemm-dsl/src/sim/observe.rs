@@ -51,15 +51,22 @@ pub(super) struct Request<'a> {
     pub(super) warp: u32,
     /// The lanes that take part, at least one.
     pub(super) mask: u32,
-    /// The lanes by the word of the buffer that each accesses first.
+    /// The lanes by the element of the buffer that each accesses first.
     pub(super) groups: &'a Groups,
-    /// Words accessed by a lane, 1 or 4.
+    /// Elements accessed by a lane: 1, or those of a vector.
     pub(super) width: u32,
     /// The number of the statement.
     pub(super) stmt: u32,
 }
 
-/// Lanes grouped by the word that they access.
+impl Request<'_> {
+    /// Bytes accessed by a lane.
+    pub(super) fn bytes(&self) -> u32 {
+        self.width * self.region.elem.size()
+    }
+}
+
+/// Lanes grouped by the element that they access.
 pub(super) struct Groups {
     len: usize,
     groups: [(u32, u32); WARP],

@@ -92,7 +92,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The words that the lanes access through a pointer, all inside the allocation and aligned.
+    /// Where the lanes access through a pointer, all inside the allocation and aligned.
     pub(super) fn pointed(
         &mut self,
         memory: &Memory,
@@ -106,7 +106,8 @@ impl Machine<'_> {
         for index in &memory.index {
             distances = self.distances(index, regs, mask)?;
         }
-        let reach = if memory.vector { 3 } else { 0 };
+        let width = region.width(memory.vector);
+        let reach = u64::from(width - 1);
         let mut words = [0; WARP];
         for lane in lanes_of(mask) {
             let from = regs.wides[slots[lane] as usize][lane];
@@ -115,15 +116,15 @@ impl Machine<'_> {
                 return Err(stop(lane as u32, FaultKind::UnsetPointer { into: name }));
             }
             let word = from.wrapping_add(distances[lane]);
-            if word.checked_add(reach).is_none_or(|last| last >= region.words) {
+            if word.checked_add(reach).is_none_or(|last| last >= region.len) {
                 let kind = FaultKind::BeyondAllocation {
                     place: region.place(vec![(word as i64).into()]),
                     offset: word.wrapping_add(reach),
-                    len: region.words,
+                    len: region.len,
                 };
                 return Err(stop(lane as u32, kind));
             }
-            if memory.vector && !(word + u64::from(region.skew)).is_multiple_of(4) {
+            if memory.vector && !(word + u64::from(region.skew)).is_multiple_of(width.into()) {
                 let place = region.element(word);
                 return Err(stop(lane as u32, FaultKind::Misaligned { place }));
             }

@@ -239,7 +239,7 @@ impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
         self.clocks = Clocks::new(self.threads);
-        self.shared.reset((self.launch.shared_words as usize).div_ceil(PAGE));
+        self.shared.reset((self.launch.shared.elements as usize).div_ceil(PAGE));
         self.global.reset(0);
         self.pages.clear();
         self.last = None;
@@ -251,7 +251,7 @@ impl Observer for Race<'_> {
             Space::Register => {}
             Space::Shared => {
                 for &(word, lanes) in request.groups.as_slice() {
-                    let at = (request.region.base + word) as usize;
+                    let at = (request.region.shadow + word) as usize;
                     check(&self.clocks, &mut self.shared, at, request, lanes)
                         .map_err(|c| self.report(request, word, &c))?;
                 }

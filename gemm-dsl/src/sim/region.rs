@@ -2,24 +2,29 @@
 
 use super::Buffer;
 use super::code::THREAD_Y;
-use super::error::{FaultKind, Place, SimError};
-use crate::ir::{Kernel, Layout, ParamKind, Scalars, Space};
+use super::error::{FaultKind, Position, SimError};
+use crate::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers.
 pub(super) struct Region {
     pub(super) name: String,
+    pub(super) elem: Elem,
     pub(super) space: Space,
     /// Logical extents.
     pub(super) dims: Vec<u64>,
-    /// The distance between neighbours along each logical dimension, in words.
+    /// The distance between neighbours along each logical dimension, in elements.
     pub(super) strides: Vec<u64>,
+    /// The exchange of elements in a row, with the elements of a row.
+    pub(super) swizzle: Option<(Swizzle, u32)>,
     /// The logical dimension along which a vector access lies.
     pub(super) contiguous: usize,
-    /// Words allocated.
-    pub(super) words: u64,
+    /// Elements allocated.
+    pub(super) len: u64,
     /// The first word in shared memory, or the first lane slot of a register array.
     pub(super) base: u32,
-    /// The word at which a global buffer starts, counted from a 32-byte boundary.
+    /// The number of the first element among those of all shared arrays.
+    pub(super) shadow: u32,
+    /// The element at which a global buffer starts, counted from a 32-byte boundary.
     pub(super) skew: u32,
     /// Whether every element inside the extents lies inside the allocation.
     pub(super) roomy: bool,
@@ -27,31 +32,48 @@ pub(super) struct Region {
     pub(super) memory: Option<Buffer>,
 }
 
-/// The largest number of words of one buffer: their addresses are 32 bits wide.
-const MAX_WORDS: u64 = u32::MAX as u64 - 8;
-/// The largest number of elements of all register arrays together.
+/// The size of shared memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shared {
+    /// In words of 4 bytes.
+    pub(super) words: u32,
+    /// In elements, each array starting on a multiple of 16 of them.
+    pub(super) elements: u32,
+}
+
+/// The largest number of elements of one buffer: their addresses are 32 bits wide.
+const MAX_ELEMENTS: u64 = u32::MAX as u64 - 32;
+/// The largest number of lane slots of all register arrays together.
 const MAX_REGISTERS: u64 = 1 << 16;
+/// The most elements of a vector: shared arrays are numbered from multiples of it.
+const MOST_LANES: u64 = VECTOR_BYTES as u64;
 /// The first lane slot of register arrays: those before hold the coordinates of the thread.
 const FIRST_SLOT: u32 = THREAD_Y + 1;
 
 /// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
-/// them with the words of shared memory and the end of the lane slots of register arrays.
+/// them with the size of shared memory and the end of the lane slots of register arrays.
 pub(super) fn resolve(
     kernel: &Kernel,
     scalars: &Scalars,
     memory: &[Buffer],
-) -> Result<(Vec<Region>, u32, u32), SimError> {
+) -> Result<(Vec<Region>, Shared, u32), SimError> {
     let mut bound = vec![None; kernel.buffers.len()];
     let params = kernel.params.iter().filter_map(|p| match p.kind {
         ParamKind::Buffer { buffer, .. } => Some(buffer),
         ParamKind::Scalar { .. } => None,
     });
     for (buffer, memory) in params.zip(memory) {
-        if let Some(slot) = bound.get_mut(buffer.0) {
-            *slot = Some(memory.clone());
+        if memory.elem().size() != buffer.elem.size() {
+            let name = kernel[buffer].name.clone();
+            return Err(SimError::ElementType {
+                name,
+                expected: buffer.elem,
+                given: memory.elem(),
+            });
         }
+        bound[buffer.id] = Some(memory.clone());
     }
-    let (mut shared, mut slots) = (0u64, u64::from(FIRST_SLOT));
+    let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));
     let mut regions = Vec::with_capacity(bound.len());
     for (buffer, bound) in kernel.buffers.iter().zip(bound) {
         let number = |what: &str, expr| {
@@ -70,12 +92,10 @@ pub(super) fn resolve(
         let (strides, size) = match &buffer.layout {
             Layout::Strided { strides } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
-                let mut strides: Vec<u64> = strides.collect::<Result<_, _>>()?;
-                strides.push(1);
-                (strides, 0)
+                (strides.collect::<Result<_, _>>()?, 0)
             }
             Layout::Pointer { .. } => (vec![0; dims.len()], 0),
-            Layout::Array { order, pad } => {
+            Layout::Array { order, pad, .. } => {
                 let pad = number("the padding", pad)?;
                 let mut strides = vec![0; dims.len()];
                 let mut size: u64 = 1;
@@ -87,28 +107,31 @@ pub(super) fn resolve(
                 (strides, size)
             }
         };
-        let words = match (&bound, buffer.space) {
+        let len = match (&bound, buffer.space) {
             (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,
             (None, _) => size,
         };
-        if words > MAX_WORDS {
+        if len > MAX_ELEMENTS {
             return Err(SimError::ExtentRange {
                 what: format!("the size of `{}`", buffer.name),
-                value: words.into(),
-                limit: MAX_WORDS,
+                value: len.into(),
+                limit: MAX_ELEMENTS,
             });
         }
-        let mut base = 0;
+        let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
             // Each array starts on 16 bytes. All together are within MAX_SHARED_BYTES.
             shared = shared.next_multiple_of(4);
             base = shared as u32;
-            shared += words;
+            shared += (len * u64::from(buffer.elem.size())).div_ceil(4);
+            elements = elements.next_multiple_of(MOST_LANES);
+            shadow = elements as u32;
+            elements += len;
         }
         if buffer.space == Space::Register {
             base = slots as u32;
-            slots += words;
+            slots += len * u64::from(slots_of(buffer.elem));
             if slots > MAX_REGISTERS {
                 return Err(SimError::ExtentRange {
                     what: format!("the register arrays up to `{}`", buffer.name),
@@ -128,33 +151,51 @@ pub(super) fn resolve(
                 limit: 1 << 62,
             });
         }
+        let swizzle = match &buffer.layout {
+            Layout::Array { order, swizzle: Some(swizzle), .. } => {
+                let row = order.iter().rev().nth(1).map_or(0, |&outer| strides[outer]);
+                Some((*swizzle, row as u32))
+            }
+            _ => None,
+        };
+        let size = u64::from(buffer.elem.size());
         regions.push(Region {
             name: buffer.name.clone(),
+            elem: buffer.elem,
             space: buffer.space,
             contiguous: buffer.contiguous_dim(),
             dims,
             strides,
-            words,
+            swizzle,
+            len,
             base,
-            skew: bound.as_ref().map_or(0, |m| (m.byte_offset() / 4 % 8) as u32),
-            roomy: empty || furthest < u128::from(words),
+            shadow,
+            skew: bound.as_ref().map_or(0, |m| (m.byte_offset() % 32 / size) as u32),
+            roomy: empty || furthest < u128::from(len),
             memory: bound,
         });
     }
-    Ok((regions, shared as u32, slots as u32))
+    Ok((regions, Shared { words: shared as u32, elements: elements as u32 }, slots as u32))
+}
+
+/// The lane slots of an element of a register array.
+pub(super) fn slots_of(elem: Elem) -> u32 {
+    elem.size().div_ceil(4)
 }
 
 impl Region {
     /// The element of a logical index.
-    pub(super) fn place(&self, index: Vec<i128>) -> Place {
-        Place { buffer: self.name.clone(), space: self.space, index }
+    pub(super) fn place(&self, index: Vec<i128>) -> Position {
+        Position { buffer: self.name.clone(), space: self.space, index }
     }
 
-    /// The element that lies at a word of this buffer.
-    pub(super) fn element(&self, word: u64) -> Place {
+    /// The element that lies at an offset in this buffer.
+    pub(super) fn element(&self, offset: u64) -> Position {
         let mut by_stride: Vec<usize> = (0..self.dims.len()).collect();
         by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
-        let (mut index, mut rest) = (vec![0; self.dims.len()], word);
+        // A swizzle is its own inverse.
+        let mut rest = u64::from(self.exchanged(offset as u32)) | (offset >> 32 << 32);
+        let mut index = vec![0; self.dims.len()];
         for d in by_stride {
             if let Some(quotient) = rest.checked_div(self.strides[d]) {
                 index[d] = quotient.into();
@@ -164,14 +205,34 @@ impl Region {
         self.place(index)
     }
 
-    /// The word of an element inside the extents.
-    pub(super) fn word(&self, index: &[i128]) -> u32 {
+    /// Where an element inside the extents lies, in elements.
+    pub(super) fn offset(&self, index: &[i128]) -> u32 {
         let steps = index.iter().zip(&self.strides);
-        steps.fold(0, |word, (&i, &stride)| word + i as u32 * stride as u32)
+        let linear = steps.fold(0, |offset, (&i, &stride)| offset + i as u32 * stride as u32);
+        self.exchanged(linear)
+    }
+
+    /// Where what would lie at an offset lies for the swizzle.
+    #[inline]
+    pub(super) fn exchanged(&self, offset: u32) -> u32 {
+        match self.swizzle {
+            Some((swizzle, row)) if row > 0 => {
+                let (at, column) = (offset / row, offset % row);
+                at * row + swizzle.apply(at.into(), column.into()) as u32
+            }
+            _ => offset,
+        }
+    }
+
+    /// The elements that an access of 16 bytes covers, or one.
+    #[inline]
+    pub(super) fn width(&self, vector: bool) -> u32 {
+        if vector { self.elem.vector_lanes().into() } else { 1 }
     }
 
     /// The fault of an index outside the extents.
     pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
-        FaultKind::OutOfBounds { place: self.place(index), extents: self.dims.clone(), vector }
+        let (extents, width) = (self.dims.clone(), self.width(vector));
+        FaultKind::OutOfBounds { place: self.place(index), extents, width }
     }
 }

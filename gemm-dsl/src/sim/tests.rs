@@ -14,7 +14,7 @@ mod wavefronts;
 use super::{Buffer, Counters, Fault, FaultKind, SimError, launch};
 use crate::ir::contract::{Need, Subject, Unmet};
 use crate::ir::{
-    Access, BufferId, Expr, Geometry, KernelBuilder, Layout, Operand, Special, VerifiedKernel,
+    Access, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Special, VerifiedKernel,
 };
 
 /// A kernel with one input `in` and one output `out` of given lengths.
@@ -28,14 +28,14 @@ struct Bench {
 /// A bench whose grid has `blocks` blocks of `threads` threads.
 fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
     let mut k = KernelBuilder::new("kernel");
-    let input = k.global("in", Operand::Input(0));
-    let output = k.global("out", Operand::Output(0));
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
     for (buffer, len) in [(input, lens[0]), (output, lens[1])] {
-        k.shape(buffer, [Expr::U64(len as u64)], []);
+        k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
     k.geometry(Geometry {
         block: (threads, 1),
-        grid: [Expr::U64(blocks), Expr::U64(1)],
+        grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
     Bench { k, input, output, lens }
@@ -43,7 +43,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
 
 impl Bench {
     fn shared(&mut self, len: i32) -> BufferId {
-        self.k.shared("x", [len.into()], Layout::row_major(1), "")
+        self.k.shared("x", Elem::F32, [len.into()], Layout::row_major(1), "")
     }
 
     /// The element of the input.

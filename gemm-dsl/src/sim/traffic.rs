@@ -5,15 +5,16 @@ use super::lanes::WARP;
 use super::observe::{Observer, Request, Stopped, Sync};
 use crate::ir::{Scope, Space};
 
-/// Words of a 32-byte sector of global memory.
-const SECTOR: u32 = 8;
+/// Bytes of a sector of global memory.
+const SECTOR: u64 = 32;
 /// Banks of shared memory, each a word wide.
 const BANKS: usize = 32;
 /// Groups of four banks, one of which a lane of a 16-byte access reads or writes.
 const QUADS: usize = BANKS / 4;
-/// The lanes of the phases of a 16-byte access, and of a load whose phases merge in pairs.
+/// The lanes of the phases of a 16-byte access.
 const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
-const HALVES: [u32; 2] = [0xffff, 0xffff_0000];
+/// Those of an 8-byte access, and of a 16-byte load whose phases merge in pairs.
+const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
@@ -32,6 +33,21 @@ fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
         || alike(|lanes| (lanes & 0x3333_3333) << 2 | lanes >> 2 & 0x3333_3333)
 }
 
+/// The wavefronts and the phases of an access of 16 bytes, given the first word of each group of
+/// lanes.
+fn quads(words: impl Iterator<Item = (u32, u32)> + Clone, request: &Request<'_>) -> (u64, u64) {
+    let halves = !request.kind.writes() && in_pairs(request.groups.as_slice(), request.mask);
+    let lanes_of_phases: &[u32] = if halves { &PAIRS } else { &QUARTERS };
+    lanes_of_phases.iter().fold((0, 0), |(wavefronts, phases), lanes| {
+        let mut banks = [0u8; QUADS];
+        for (word, of) in words.clone() {
+            banks[word as usize / 4 % QUADS] += u8::from(of & lanes != 0);
+        }
+        let most = banks.iter().copied().fold(0, u8::max);
+        (wavefronts + u64::from(most), phases + u64::from(most > 0))
+    })
+}
+
 impl Traffic {
     pub(super) fn new() -> Self {
         Self { counters: Counters::default(), block_barriers: 0, warp_barriers: 0 }
@@ -39,7 +55,7 @@ impl Traffic {
 
     fn global(&mut self, request: &Request<'_>) {
         self.counters.global_requests += 1;
-        let bytes = u64::from(request.mask.count_ones() * 4 * request.width);
+        let bytes = u64::from(request.mask.count_ones() * request.bytes());
         match request.kind.writes() {
             true => self.counters.global_store_bytes += bytes,
             false => self.counters.global_load_bytes += bytes,
@@ -48,8 +64,9 @@ impl Traffic {
         // aligned: it never straddles two.
         let mut sectors = [0; WARP];
         let groups = request.groups.as_slice();
-        for (sector, &(word, _)) in sectors.iter_mut().zip(groups) {
-            *sector = (word + request.region.skew) / SECTOR;
+        let (skew, size) = (request.region.skew, u64::from(request.region.elem.size()));
+        for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
+            *sector = (u64::from(offset) + u64::from(skew)) * size / SECTOR;
         }
         let sectors = &mut sectors[..groups.len()];
         if !sectors.is_sorted() {
@@ -61,35 +78,44 @@ impl Traffic {
 
     fn shared(&mut self, request: &Request<'_>) {
         self.counters.shared_requests += 1;
-        let bytes = u64::from(request.mask.count_ones() * 4 * request.width);
+        let bytes = u64::from(request.mask.count_ones() * request.bytes());
         match request.kind.writes() {
             true => self.counters.shared_store_bytes += bytes,
             false => self.counters.shared_load_bytes += bytes,
         }
-        let base = request.region.base;
-        let (mut wavefronts, mut phases) = (0, 0);
-        if request.width == 1 {
-            let mut banks = [0u8; BANKS];
-            for &(word, _) in request.groups.as_slice() {
-                banks[(base + word) as usize % BANKS] += 1;
-            }
-            wavefronts = u64::from(banks.iter().copied().fold(0, u8::max));
-            phases = 1;
-        } else {
-            let groups = request.groups.as_slice();
-            let halves = !request.kind.writes() && in_pairs(groups, request.mask);
-            let lanes_of_phases: &[u32] = if halves { &HALVES } else { &QUARTERS };
-            for lanes in lanes_of_phases {
-                let mut banks = [0u8; QUADS];
-                for &(word, of) in groups {
-                    let quad = (base + word) as usize / 4 % QUADS;
-                    banks[quad] += u8::from(of & lanes != 0);
+        let (base, size) = (request.region.base, request.region.elem.size());
+        let word = |offset: u32| base + offset * size / 4;
+        let groups = request.groups.as_slice();
+        let (wavefronts, phases) = match request.bytes() {
+            16 => quads(groups.iter().map(|&(offset, of)| (word(offset), of)), request),
+            8 => PAIRS.iter().fold((0, 0), |(wavefronts, phases), lanes| {
+                // Each phase moves the 8 bytes of half a warp.
+                let mut banks = [0u8; BANKS / 2];
+                for &(offset, of) in groups {
+                    banks[word(offset) as usize / 2 % (BANKS / 2)] += u8::from(of & lanes != 0);
                 }
                 let most = banks.iter().copied().fold(0, u8::max);
-                wavefronts += u64::from(most);
-                phases += u64::from(most > 0);
+                (wavefronts + u64::from(most), phases + u64::from(most > 0))
+            }),
+            _ => {
+                let mut banks = [0u8; BANKS];
+                let mut words = [0; WARP];
+                let mut known = 0;
+                for &(offset, _) in groups {
+                    let word = word(offset);
+                    // Lanes that access parts of one word share it.
+                    if size < 4 {
+                        if words[..known].contains(&word) {
+                            continue;
+                        }
+                        words[known] = word;
+                        known += 1;
+                    }
+                    banks[word as usize % BANKS] += 1;
+                }
+                (u64::from(banks.iter().copied().fold(0, u8::max)), 1)
             }
-        }
+        };
         self.counters.shared_wavefronts += wavefronts;
         self.counters.shared_bank_conflicts += wavefronts - phases;
     }

@@ -10,7 +10,7 @@ use crate::ir::{Expr, Kernel, Special, Step, Stmt, Ty};
 /// For each variable, whether it may differ between threads.
 pub(super) fn varying(kernel: &Kernel) -> Vec<bool> {
     let floats = kernel.vars.iter();
-    let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32x4)).collect();
+    let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32X4)).collect();
     let mut pass = Pass { depth: vec![0; varying.len()], varying, changed: true };
     // Optimistic: each round finds variables that depend on those found before.
     while pass.changed {
@@ -28,9 +28,12 @@ pub(super) fn differs(expr: &Expr, varying: &[bool]) -> bool {
         differs |= match e {
             Expr::Var(v) => varying.get(v.id).copied().unwrap_or(true),
             Expr::Special(s) => matches!(s, Special::ThreadX | Special::ThreadY),
-            Expr::Load(_) | Expr::Call(..) | Expr::F32(_) | Expr::Pack(_) | Expr::Lane(..) => true,
-            Expr::Const(c) => c.ty == Ty::F32,
-            Expr::Param(p) => p.ty == Ty::F32,
+            Expr::Load(_) | Expr::Call(..) | Expr::Pack(_) | Expr::Lane(..) => true,
+            // Numbers of other types are computed lane by lane, though all are the same.
+            Expr::F32(_) | Expr::F64(_) | Expr::U32(_) | Expr::I64(_) | Expr::Bitcast(..) => true,
+            Expr::Cast(to, _) => !Ty::Scalar(*to).is_index(),
+            Expr::Const(c) => !c.ty.is_index() && c.ty != Ty::Bool,
+            Expr::Param(p) => !p.ty.is_index(),
             _ => false,
         }
     });

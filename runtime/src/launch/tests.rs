@@ -7,8 +7,8 @@ use crate::{Buffer, Device, Launched, Result};
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::{Array, Launch, Program, Step};
 use gemm_dsl::ir::{
-    self, Access, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Source,
-    Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
+    self, Access, Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar,
+    Source, Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
 };
 
 const PER_BLOCK: u64 = 4;
@@ -17,13 +17,17 @@ const PER_BLOCK: u64 = 4;
 fn sums(variant: Variant) -> VerifiedKernel {
     let mut k = KernelBuilder::new("sums");
     k.variant(variant);
-    let input = k.global("in", Operand::Input(0));
-    let output = k.global("out", Operand::Output(0));
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
     let n = k.extent("n", Ty::U64, Extent::LENGTH);
     let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(PER_BLOCK), 1u64);
-    k.shape(input, [n.into()], []);
-    k.shape(output, [blocks.clone()], []);
-    k.geometry(Geometry { block: (32, 1), grid: [blocks, 1u64.into()], blocks_per_sm: 1 });
+    k.shape(input, [n.into()], [1.into()]);
+    k.shape(output, [blocks.clone()], [1.into()]);
+    k.geometry(Geometry {
+        block: (32, 1),
+        grid: [blocks, 1u64.into(), 1u64.into()],
+        blocks_per_sm: 1,
+    });
     if variant == Variant::Vector {
         k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
     }
@@ -68,12 +72,12 @@ fn fold(variants: &[Variant]) -> VerifiedProgram {
 /// A kernel of one thread that checks its extents and writes a zero.
 fn extents_only(ty: Ty, requires: impl FnOnce(&mut KernelBuilder, Scalar)) -> VerifiedProgram {
     let mut k = KernelBuilder::new("extents_only");
-    let a = k.global("A", Operand::Input(0));
-    let c = k.global("C", Operand::Output(0));
+    let a = k.global("A", Elem::F32, Operand::Input(0));
+    let c = k.global("C", Elem::F32, Operand::Output(0));
     let m = k.extent("M", ty, Extent::M);
-    k.shape(a, [m.into()], []);
-    k.shape(c, [1u64.into()], []);
-    let grid = [Expr::from(m).wide(), 1u64.into()];
+    k.shape(a, [m.into()], [1.into()]);
+    k.shape(c, [1u64.into()], [1.into()]);
+    let grid = [Expr::from(m).wide(), 1u64.into(), 1u64.into()];
     k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
     k.if_(Expr::from(Special::ThreadX).equals(0).and(Expr::from(Special::BlockX).equals(0)), |k| {
         k.store(Access::new(c, [0.into()]), 0.0);
@@ -236,13 +240,13 @@ fn nothing_is_launched_where_the_grid_is_empty() {
 /// A kernel that reads a matrix of m rows of 3.
 fn rows_of_three(pitched: bool) -> VerifiedProgram {
     let mut k = KernelBuilder::new("rows");
-    let a = k.global("A", Operand::Input(0));
-    let c = k.global("C", Operand::Output(0));
+    let a = k.global("A", Elem::F32, Operand::Input(0));
+    let c = k.global("C", Elem::F32, Operand::Output(0));
     let m = k.extent("M", Ty::I32, Extent::M);
     let source = Source::Stride { operand: Operand::Input(0), dim: 0 };
     let stride = if pitched { k.scalar("lda", Ty::I32, source).into() } else { 3.into() };
     k.shape(a, [m.into(), 3.into()], [stride]);
-    k.shape(c, [1u64.into()], []);
+    k.shape(c, [1u64.into()], [1.into()]);
     k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
         let last = Access::new(a, [Expr::from(m) - 1, 2.into()]).load();
         k.store(Access::new(c, [0.into()]), last);

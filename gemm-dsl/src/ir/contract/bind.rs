@@ -5,7 +5,7 @@ use super::{Extent, Operand, Rule};
 use crate::ir::{Scalar, Ty};
 
 /// The most blocks of a grid along each axis.
-const GRID_LIMITS: [u64; 2] = [i32::MAX as u64, u16::MAX as u64];
+const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
 
 /// An array as a launch passes it to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,8 @@ pub struct Given<'a> {
 pub struct Call {
     /// The bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
     pub scalars: Vec<u64>,
-    /// Blocks along x and y.
-    pub grid: [u32; 2],
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
 }
 
 impl Call {
@@ -121,7 +121,7 @@ impl Contract {
                         let subject = self.subject(*source);
                         return Err(self.unmet(subject, Need::AtMost(limit), bits.into()));
                     }
-                    (ty.is_integer() && !matches!(source, Source::Argument(_))).then_some(bits)
+                    (ty.is_index() && !matches!(source, Source::Argument(_))).then_some(bits)
                 }
             });
         }
@@ -143,7 +143,7 @@ impl Contract {
                 return Err(self.unmet(subject, Need::Elements(needed), bound.len.into()));
             }
         }
-        let mut grid = [0; 2];
+        let mut grid = [0; 3];
         for (axis, (rule, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
             let subject = || Subject::Blocks { axis };
             let value = self.value(rule, &values, subject)?;
@@ -288,7 +288,7 @@ impl Contract {
 fn greatest(ty: Ty, source: Source) -> u64 {
     match (ty, source) {
         (Ty::I32, Source::Extent(_) | Source::Stride { .. }) => i32::MAX as u64,
-        (Ty::U64, _) => u64::MAX,
+        (Ty::Scalar(elem), _) if elem.size() == 8 => u64::MAX,
         _ => u32::MAX.into(),
     }
 }

@@ -27,7 +27,7 @@ impl Rule {
                 let known = matches!(source, Some(ParamKind::Scalar {
                     ty,
                     source: Source::Extent(_) | Source::Stride { .. },
-                }) if *ty == p.ty && ty.is_integer());
+                }) if *ty == p.ty && ty.is_index());
                 if !known {
                     unknown = Some(format!("parameter {} is no extent and no stride", p.param));
                 }

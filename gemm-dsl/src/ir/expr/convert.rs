@@ -1,7 +1,7 @@
 //! What an expression can be made from, and its operators.
 
 use super::{BinaryOp, Expr, Special};
-use crate::ir::{Const, Scalar, Var};
+use crate::ir::{Const, Scalar, Ty, Var};
 use std::ops::{Add, Div, Mul, Rem, Sub};
 
 impl From<i32> for Expr {
@@ -54,7 +54,7 @@ macro_rules! operator {
             type Output = Expr;
             fn $method(self, other: R) -> Expr {
                 let ($a, $b) = (self, other.into());
-                if $a.ty().is_integer() && $b.ty().is_integer() {
+                if $a.ty().is_index() && $b.ty().is_index() {
                     let fold: Option<Expr> = $fold;
                     if let Some(folded) = fold {
                         return folded;
@@ -77,26 +77,36 @@ macro_rules! operator {
     };
 }
 
-operator!(Add, add, Add, a, b, {
+/// An operand as the whole operator would give it: widened where the other one is a `U64`.
+fn as_result(kept: &Expr, dropped: &Expr) -> Expr {
+    if dropped.ty() == Ty::U64 { kept.clone().wide() } else { kept.clone() }
+}
+
+/// Zero in the type of the operator's result.
+fn zero(a: &Expr, b: &Expr) -> Expr {
+    if a.ty() == Ty::U64 || b.ty() == Ty::U64 { Expr::U64(0) } else { Expr::I32(0) }
+}
+
+operator!(Add, add, ADD, a, b, {
     if b.is_int(0) {
-        Some(a.clone())
+        Some(as_result(&a, &b))
     } else if a.is_int(0) {
-        Some(b.clone())
+        Some(as_result(&b, &a))
     } else {
         None
     }
 });
-operator!(Sub, sub, Sub, a, b, if b.is_int(0) { Some(a.clone()) } else { None });
-operator!(Mul, mul, Mul, a, b, {
+operator!(Sub, sub, SUB, a, b, if b.is_int(0) { Some(as_result(&a, &b)) } else { None });
+operator!(Mul, mul, MUL, a, b, {
     if b.is_int(1) {
-        Some(a.clone())
+        Some(as_result(&a, &b))
     } else if a.is_int(1) {
-        Some(b.clone())
+        Some(as_result(&b, &a))
     } else if a.is_int(0) || b.is_int(0) {
-        Some(Expr::I32(0))
+        Some(zero(&a, &b))
     } else {
         None
     }
 });
-operator!(Div, div, Div, a, b, if b.is_int(1) { Some(a.clone()) } else { None });
-operator!(Rem, rem, Rem, a, b, if b.is_int(1) { Some(Expr::I32(0)) } else { None });
+operator!(Div, div, DIV, a, b, if b.is_int(1) { Some(as_result(&a, &b)) } else { None });
+operator!(Rem, rem, REM, a, b, if b.is_int(1) { Some(zero(&a, &b)) } else { None });

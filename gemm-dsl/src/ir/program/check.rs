@@ -85,7 +85,7 @@ impl Check<'_> {
             _ => unknown = Some(format!("{what} has no value before the launch")),
         });
         unknown.map_or(Ok(()), Err)?;
-        require(expr.ty() == ty, || format!("{what} is of type {:?}, not {ty:?}", expr.ty()))
+        require(expr.ty() == ty, || format!("{what} is of type {}, not {ty}", expr.ty()))
     }
 
     fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> Checked {
@@ -190,7 +190,7 @@ impl Check<'_> {
                 }
                 Source::Argument(n) => {
                     require(self.p.arguments.get(n) == Some(ty), || {
-                        format!("number {n} of `{name}` is not of type {ty:?}")
+                        format!("number {n} of `{name}` is not of type {ty}")
                     })?;
                 }
             }

@@ -1,7 +1,7 @@
 //! Each rule of a program, broken.
 
 use super::*;
-use crate::ir::{Access, Geometry, KernelBuilder, Requirement, Source, Special};
+use crate::ir::{Access, Elem, Geometry, KernelBuilder, Requirement, Source, Special};
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
 #[derive(Clone, Copy, PartialEq)]
@@ -16,11 +16,11 @@ enum Body {
 
 fn kernel(name: &str, body: Body) -> KernelBuilder {
     let mut k = KernelBuilder::new(name);
-    let x = k.global("x", Operand::Input(0));
-    let y = k.global("y", Operand::Output(0));
+    let x = k.global("x", Elem::F32, Operand::Input(0));
+    let y = k.global("y", Elem::F32, Operand::Output(0));
     let n = k.extent("n", Ty::I32, Extent::LENGTH);
     for array in [x, y] {
-        k.shape(array, [n.into()], []);
+        k.shape(array, [n.into()], [1.into()]);
     }
     k.geometry(Geometry { block: (32, 1), ..k_geometry() });
     k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
@@ -36,7 +36,7 @@ fn kernel(name: &str, body: Body) -> KernelBuilder {
 }
 
 fn k_geometry() -> Geometry {
-    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
+    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
 }
 
 /// A program under construction: one input, one output, one temporary and three kernels.
@@ -265,8 +265,8 @@ fn kernels_of_a_launch_are_there_and_write_the_same() {
     says(&changed(|p| first(p).choose[0] = KernelId(3)), "there is no KernelId(3)");
     let mut k = KernelBuilder::new("idle");
     for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
-        let array = k.global(name, operand);
-        k.shape(array, [1u64.into()], []);
+        let array = k.global(name, Elem::F32, operand);
+        k.shape(array, [1u64.into()], [1.into()]);
     }
     k.extent("n", Ty::I32, Extent::LENGTH);
     let idle = k.finish().expect("a sound kernel");
@@ -292,7 +292,7 @@ fn strides_and_numbers_exist() {
     says(&with(stride(Operand::Input(0), 1), Ty::I32), "the stride 1 of Input(0)");
     says(&with(stride(Operand::Input(0), 0), Ty::F32), "the stride 0 of Input(0)");
     says(&with(stride(Operand::Input(1), 0), Ty::I32), "Input(1) of `more` is not bound");
-    says(&with(Source::Argument(0), Ty::F32), "number 0 of `more` is not of type F32");
+    says(&with(Source::Argument(0), Ty::F32), "number 0 of `more` is not of type f32");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_contract_rests_on_extents_and_strides() {
         &breaks(|k| k.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
         "on no such parameter",
     );
-    let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1)], ..k_geometry() };
+    let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1), Expr::U64(1)], ..k_geometry() };
     let mut k = kernel("kernel", Body::Set);
     let number = k.scalar("number", Ty::U64, Source::Argument(0));
     k.geometry(grid(number.into()));

@@ -1,15 +1,15 @@
 //! The typing rules of accesses and expressions.
 
 use super::{Check, Checked, constant, require};
-use crate::intrinsic::Semantics;
 use crate::ir::{
-    Access, BinaryOp, BufferId, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty, UnaryOp,
+    Access, BinaryOp, BufferId, Elem, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty,
+    UnaryOp, VECTOR_BYTES,
 };
 
 impl Check<'_> {
     /// The buffer that a pointer in scope points into.
     pub(super) fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
-        let buffer = self.k.buffers.get(pointer.buffer.0).ok_or("an unknown pointer")?;
+        let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
         let Layout::Pointer { into } = buffer.layout else {
             return Err(format!("{name} is no pointer"));
@@ -17,7 +17,7 @@ impl Check<'_> {
         require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
         require(pointer.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
         for index in &pointer.index {
-            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
+            require(self.ty(index)?.is_index(), || format!("an index of {name}"))?;
         }
         Ok(into)
     }
@@ -27,15 +27,15 @@ impl Check<'_> {
             matches!(p.kind, ParamKind::Buffer { buffer, operand: Operand::Input(_) }
                 if buffer == access.buffer)
         });
-        let pointer = self.k.buffers.get(access.buffer.0);
+        let pointer = self.k.buffers.get(access.buffer.id);
         let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
         require(!input && !pointer, || {
-            format!("{} is read-only", self.k.buffers[access.buffer.0].name)
+            format!("{} is read-only", self.k.buffers[access.buffer.id].name)
         })
     }
 
     pub(super) fn access(&self, access: &Access) -> Checked<Ty> {
-        let buffer = self.k.buffers.get(access.buffer.0).ok_or("an unknown buffer")?;
+        let buffer = self.k.buffers.get(access.buffer.id).ok_or("an unknown buffer")?;
         let name = &buffer.name;
         let pointer = matches!(buffer.layout, Layout::Pointer { .. });
         if buffer.space == Space::Register || pointer {
@@ -44,12 +44,26 @@ impl Check<'_> {
         let rank = buffer.dims.len() + usize::from(pointer);
         require(access.index.len() == rank, || format!("the rank of {name}"))?;
         for index in &access.index {
-            require(self.ty(index)?.is_integer(), || format!("an index of {name}"))?;
+            require(self.ty(index)?.is_index(), || format!("an index of {name}"))?;
         }
-        require(matches!(access.lanes, 1 | 4), || format!("an access of {} lanes", access.lanes))?;
-        if let (4, Some(dims)) = (access.lanes, buffer.physical_dims()) {
+        let elem = buffer.elem;
+        require(access.buffer.elem == elem, || format!("the elements of {name}"))?;
+        let lanes = access.lanes;
+        require(lanes == 1 || lanes == elem.vector_lanes(), || {
+            format!("an access of {lanes} elements of {name}")
+        })?;
+        if let (true, Some(dims)) = (access.is_vector(), buffer.physical_dims()) {
             let last = dims.last().map_or(Ok(0), |d| constant(self.k, d, name))?;
-            require(last.is_multiple_of(4), || format!("rows of {name} hold {last} elements"))?;
+            require(last.is_multiple_of(lanes.into()), || {
+                format!("rows of {name} hold {last} elements")
+            })?;
+            let swizzle = match buffer.layout {
+                Layout::Array { swizzle, .. } => swizzle,
+                _ => None,
+            };
+            require(swizzle.is_none_or(|s| 1 << s.base >= lanes), || {
+                format!("the swizzle of {name} parts a vector")
+            })?;
         }
         Ok(access.ty())
     }
@@ -57,7 +71,13 @@ impl Check<'_> {
     /// The type of an expression whose parts fit together.
     pub(super) fn ty(&self, expr: &Expr) -> Checked<Ty> {
         match expr {
-            Expr::I32(_) | Expr::U64(_) | Expr::F32(_) | Expr::Special(_) => {}
+            Expr::I32(_)
+            | Expr::U64(_)
+            | Expr::F32(_)
+            | Expr::F64(_)
+            | Expr::U32(_)
+            | Expr::I64(_)
+            | Expr::Special(_) => {}
             Expr::Const(c) => {
                 let known = self.k.consts.get(c.id).is_some_and(|d| d.ty == c.ty);
                 require(known, || "an unknown constant".into())?;
@@ -77,45 +97,69 @@ impl Check<'_> {
                 let ty = self.ty(e)?;
                 let fits = match op {
                     UnaryOp::Not => ty == Ty::Bool,
-                    UnaryOp::Neg => matches!(ty, Ty::I32 | Ty::F32),
+                    UnaryOp::Neg => matches!(ty, Ty::I32 | Ty::I64 | Ty::F32 | Ty::F64),
                 };
-                require(fits, || format!("{op:?} of {ty:?}"))?;
+                require(fits, || format!("{op:?} of {ty}"))?;
             }
             Expr::Binary(op, a, b) => {
-                use BinaryOp::{Add, And, BitAnd, Div, Mul, Or, Rem, Shl, Shr, Sub, Xor};
                 let (a, b) = (self.ty(a)?, self.ty(b)?);
                 let fits = match op {
-                    And | Or => a == Ty::Bool,
-                    Rem | Xor | BitAnd | Shl | Shr => a.is_integer(),
-                    Add | Sub | Mul | Div => a.is_integer() || a == Ty::F32,
-                    _ => a.is_integer() || a == Ty::F32,
+                    BinaryOp::Arith(_) | BinaryOp::Cmp(_) => a.is_integer() || a.is_float(),
+                    BinaryOp::Integer(_) => a.is_integer(),
+                    BinaryOp::Logic(_) => a == Ty::Bool,
                 };
-                require(fits && a == b, || format!("{op:?} of {a:?} and {b:?}"))?;
+                require(fits && a == b, || format!("{op:?} of {a} and {b}"))?;
             }
             Expr::Select(c, a, b) => {
                 let (c, a, b) = (self.ty(c)?, self.ty(a)?, self.ty(b)?);
-                require(c == Ty::Bool && a == b, || format!("select of {a:?} and {b:?}"))?;
+                require(c == Ty::Bool && a == b, || format!("select of {a} and {b}"))?;
             }
-            Expr::Cast(ty, e) => {
+            Expr::Cast(to, e) => {
                 let from = self.ty(e)?;
-                require(from.is_integer() && ty.is_integer(), || format!("cast {from:?} {ty:?}"))?;
+                let fits = matches!(from, Ty::Scalar(from) if converts(from, *to));
+                require(fits, || format!("a cast of {from} to {to}"))?;
+            }
+            Expr::Bitcast(to, e) => {
+                let from = self.ty(e)?;
+                let fits = matches!(from, Ty::Scalar(from) if from.size() == to.size());
+                require(fits, || format!("the bits of {from} as {to}"))?;
             }
             Expr::Load(access) => return self.access(access),
             Expr::Call(f, args) => {
-                let row = f.row();
                 let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
-                let callable = !matches!(row.semantics, Semantics::Copy);
-                require(callable && tys == row.operands, || format!("{} of {tys:?}", row.cuda))?;
+                require(f.result(&tys).is_some(), || format!("{f:?} of {tys:?}"))?;
             }
             Expr::Pack(parts) => {
-                for part in parts.iter() {
-                    require(self.ty(part)? == Ty::F32, || "a part of a vector".into())?;
-                }
+                let tys = parts.iter().map(|p| self.ty(p)).collect::<Checked<Vec<Ty>>>()?;
+                let vector = tys.first().copied();
+                let fits = match vector {
+                    Some(first @ Ty::Scalar(elem)) => {
+                        elem.size() < VECTOR_BYTES
+                            && tys.len() == usize::from(elem.vector_lanes())
+                            && tys.iter().all(|ty| *ty == first)
+                    }
+                    _ => false,
+                };
+                require(fits, || format!("a vector of {tys:?}"))?;
             }
             Expr::Lane(e, lane) => {
-                require(self.ty(e)? == Ty::F32x4 && *lane < 4, || "a lane of a vector".into())?;
+                let ty = self.ty(e)?;
+                let fits = matches!(ty, Ty::Vector(elem) if *lane < elem.vector_lanes());
+                require(fits, || format!("lane {lane} of {ty}"))?;
             }
         }
         Ok(expr.ty())
+    }
+}
+
+/// Whether there is a conversion: among the types that are computed with, and between such a type
+/// and one that is only stored.
+fn converts(from: Elem, to: Elem) -> bool {
+    let stored_as = |stored: Elem| if stored.is_float() { Elem::F32 } else { Elem::I32 };
+    match (from.computes(), to.computes()) {
+        (true, true) => true,
+        (true, false) => from == stored_as(to),
+        (false, true) => to == stored_as(from),
+        (false, false) => false,
     }
 }

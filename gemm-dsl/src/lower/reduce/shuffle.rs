@@ -2,7 +2,7 @@
 
 use super::operator::{accumulator, combine};
 use super::{Reducer, WARP, halve};
-use crate::ir::{Access, Expr, Intrinsic, KernelBuilder, Layout, Special, Unroll, Var};
+use crate::ir::{Access, Elem, Expr, Intrinsic, KernelBuilder, Layout, Special, Unroll, Var};
 
 impl Reducer<'_> {
     /// Shuffles inside each warp, one shared word per warp, shuffles inside the first warp.
@@ -35,7 +35,8 @@ impl Reducer<'_> {
             return;
         }
         let warps = k.constant("WARPS", block / WARP, "warps of a block");
-        let x = k.shared("x", [warps.into()], Layout::row_major(1), "one value per warp");
+        let x =
+            k.shared("x", Elem::F32, [warps.into()], Layout::row_major(1), "one value per warp");
         k.comment("Lane 0 of each warp hands its value to the first warp, which folds them.");
         let handed = Access::new(x, [tid.clone() / WARP]);
         k.if_((tid.clone() % WARP).equals(0), |k| k.store(handed, value));

@@ -2,7 +2,7 @@
 
 use super::operator::combine;
 use super::{Reducer, WARP, double, halve};
-use crate::ir::{Access, BufferId, Expr, KernelBuilder, Layout, Special, Unroll, Var};
+use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder, Layout, Special, Unroll, Var};
 use crate::spec::Tree;
 
 impl Reducer<'_> {
@@ -12,7 +12,8 @@ impl Reducer<'_> {
         let to_the_end = left == 1;
         let all_done = self.plan.block() as i32 <= left;
         let k = &mut self.k;
-        let x = k.shared("x", [block.into()], Layout::row_major(1), "one value per thread");
+        let x =
+            k.shared("x", Elem::F32, [block.into()], Layout::row_major(1), "one value per thread");
         let at = |i: Expr| Access::new(x, [i]);
         k.store(at(tid.clone()), value);
         k.barrier();

@@ -2,7 +2,7 @@
 
 use super::copy::Side;
 use super::tile::{Axis, Tiled};
-use crate::ir::{Access, BufferId, Const, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
+use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
 use crate::spec::Order;
 
 /// The sums of a thread.
@@ -34,7 +34,7 @@ impl Accumulators {
         let place = if dims.is_empty() {
             Sums::One(k.mut_("acc", 0.0))
         } else {
-            Sums::Many(k.zeroed_registers("acc", dims, ""))
+            Sums::Many(k.zeroed_registers("acc", Elem::F32, dims, ""))
         };
         Self { place, tall, wide, partials, count }
     }
@@ -63,7 +63,7 @@ impl Accumulators {
             Sums::Many(buffer) if self.partials == 1 => {
                 self.access(*buffer, 0.into(), m.clone(), n.clone()).vector().load()
             }
-            _ => Expr::Pack(Box::new([0, 1, 2, 3].map(|j| self.value(m, &(n.clone() + j))))),
+            _ => Expr::Pack([0, 1, 2, 3].map(|j| self.value(m, &(n.clone() + j))).to_vec()),
         }
     }
 
@@ -161,9 +161,18 @@ impl FragmentPair {
         let dims = |count: Const, many: bool| {
             [Expr::I32(2)].into_iter().chain(many.then(|| Expr::from(count)))
         };
-        let a =
-            k.registers("a_frag", dims(tiled.tm, tiled.t.tm() > 1), "column of A: in use, next");
-        let b = k.registers("b_frag", dims(tiled.tn, tiled.t.tn() > 1), "row of B: in use, next");
+        let a = k.registers(
+            "a_frag",
+            Elem::F32,
+            dims(tiled.tm, tiled.t.tm() > 1),
+            "column of A: in use, next",
+        );
+        let b = k.registers(
+            "b_frag",
+            Elem::F32,
+            dims(tiled.tn, tiled.t.tn() > 1),
+            "row of B: in use, next",
+        );
         Self { a, b }
     }
 
@@ -214,7 +223,7 @@ fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &
         return Held::One(if used_once { value } else { k.let_(name, value).into() });
     }
     let name = if side == Side::A { "a_frag" } else { "b_frag" };
-    let array = k.registers(name, [own.name.into()], "");
+    let array = k.registers(name, Elem::F32, [own.name.into()], "");
     fill(k, tiled, side, array, None, slot, at);
     Held::Many(array)
 }

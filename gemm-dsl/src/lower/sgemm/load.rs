@@ -4,7 +4,7 @@
 use super::copy::{Place, Share, Side, TileCopy};
 use super::edge::clamped;
 use super::tile::Tiled;
-use crate::ir::{Access, BufferId, Expr, KernelBuilder};
+use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder};
 
 /// The loads of one operand.
 pub(super) struct Loads<'t> {
@@ -31,7 +31,7 @@ impl<'t> Loads<'t> {
             Side::B => ("b_next", "share of the next tile of B"),
         };
         let lanes = (self.copy.width == 4).then_some(Expr::I32(4));
-        k.registers(name, [self.copy.count.into()].into_iter().chain(lanes), what)
+        k.registers(name, Elem::F32, [self.copy.count.into()].into_iter().chain(lanes), what)
     }
 
     /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
@@ -108,7 +108,7 @@ impl<'t> Loads<'t> {
         if !wide {
             return inside.select(value, zero);
         }
-        let guarded = inside.select(value, Expr::Pack(Box::new([zero; 4].map(Expr::F32))));
+        let guarded = inside.select(value, Expr::Pack([zero; 4].map(Expr::F32).to_vec()));
         if self.copy.side == Side::B || !self.tiled.plan.pitched() {
             return guarded;
         }
@@ -118,7 +118,7 @@ impl<'t> Loads<'t> {
             let inside = (along_k.clone() + i32::from(j)).lt(limit.clone());
             inside.select(Expr::from(v).lane(j), zero)
         };
-        Expr::Pack(Box::new([lane(0), lane(1), lane(2), lane(3)]))
+        Expr::Pack(vec![lane(0), lane(1), lane(2), lane(3)])
     }
 
     fn store(&self, k: &mut KernelBuilder, slot: &Expr, place: Place, value: Expr) {

@@ -2,7 +2,7 @@
 
 use super::{Problem, schedule};
 use crate::ir::{
-    Access, Const, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
+    Access, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
 };
 use crate::plan::{NaivePlan, SgemmPlan};
 use crate::spec::Lanes;
@@ -117,7 +117,7 @@ fn dot_product(
     }
 
     let count = k.constant("PARTIALS", partials, "independent partial sums of an output");
-    let acc = k.zeroed_registers("acc", [count.into()], "");
+    let acc = k.zeroed_registers("acc", Elem::F32, [count.into()], "");
     let at = |p: Expr| Access::new(acc, [p]);
     in_groups(k, whole.into(), unroll, |k, i, u| {
         let p = u % count;

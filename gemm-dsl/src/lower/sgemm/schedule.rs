@@ -12,10 +12,10 @@ pub(super) struct Origin {
 }
 
 /// The grid: one block for each tile of C, in one dimension.
-pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 2] {
+pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
     let (bm, bn) = plan.block_tile();
     let tiles = |extent, tile: u32| Expr::from(extent).wide().div_ceil(u64::from(tile));
-    [tiles(problem.m, bm) * tiles(problem.n, bn), 1u64.into()]
+    [tiles(problem.m, bm) * tiles(problem.n, bn), 1u64.into(), 1u64.into()]
 }
 
 /// Finds this block's tile.

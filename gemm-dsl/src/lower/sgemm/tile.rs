@@ -5,7 +5,7 @@ use super::copy::{Copies, Side};
 use super::schedule::{self, Origin};
 use super::{Matrix, Problem};
 use crate::ir::{
-    Access, BufferId, Const, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
+    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
 };
 use crate::plan::{Pipeline, SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
@@ -157,8 +157,9 @@ fn shared_tiles(
         (0..usize::from(ring)).chain(inner).collect()
     };
     let mut tile = |name: &str, rows: Const, cols: Const, swap: bool, pad: Expr, what: &str| {
+        let layout = Layout::Array { order: order(swap), pad, swizzle: None };
         let dims = slots.map(Expr::from).into_iter().chain([rows.into(), cols.into()]);
-        let buffer = k.shared(name, dims, Layout::Array { order: order(swap), pad }, what);
+        let buffer = k.shared(name, Elem::F32, dims, layout, what);
         SharedTile { buffer, ring }
     };
     let a_is = if t.transpose() { "tile of A, K-major" } else { "tile of A" };

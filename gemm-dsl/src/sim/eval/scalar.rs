@@ -6,7 +6,7 @@ use super::super::lanes::{compare_scalar, int_scalar, wide_scalar};
 use super::super::machine::{Machine, Registers};
 use super::super::observe::{Stopped, stop};
 use super::conversion;
-use crate::ir::Ty;
+use crate::ir::{BinaryOp, Ty};
 
 /// The result of an integer operation on scalars; at fault is the first active lane.
 fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, Stopped> {
@@ -25,6 +25,7 @@ impl Machine<'_> {
             Scalar::Slot(slot) => regs.scalars[*slot as usize],
             Scalar::BlockX => self.block.0.into(),
             Scalar::BlockY => self.block.1.into(),
+            Scalar::BlockZ => self.block.2.into(),
             Scalar::Neg(e) => {
                 let value = self.scalar(e, regs, mask)?;
                 let fits = i32::try_from(-value);
@@ -35,19 +36,17 @@ impl Machine<'_> {
             Scalar::I32(op, operands) => {
                 let a = self.scalar(&operands[0], regs, mask)?;
                 let b = self.scalar(&operands[1], regs, mask)?;
-                if op.is_predicate() {
-                    compare_scalar(*op, a, b).into()
-                } else {
-                    computed(int_scalar(*op, a as i32, b as i32), mask)?
+                match op {
+                    BinaryOp::Cmp(op) => compare_scalar(*op, a, b).into(),
+                    _ => computed(int_scalar(*op, a as i32, b as i32), mask)?,
                 }
             }
             Scalar::U64(op, operands) => {
                 let a = self.scalar(&operands[0], regs, mask)? as u64;
                 let b = self.scalar(&operands[1], regs, mask)? as u64;
-                if op.is_predicate() {
-                    compare_scalar(*op, a, b).into()
-                } else {
-                    computed(wide_scalar(*op, a, b).map(|v| v as i64), mask)?
+                match op {
+                    BinaryOp::Cmp(op) => compare_scalar(*op, a, b).into(),
+                    _ => computed(wide_scalar(*op, a, b).map(|v| v as i64), mask)?,
                 }
             }
             Scalar::And(pair) => match self.scalar(&pair.0, regs, mask)? {

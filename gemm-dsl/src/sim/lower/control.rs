@@ -4,7 +4,7 @@ use super::super::code::{Op, Scalar};
 use super::super::counters::Class;
 use super::super::uniform;
 use super::Lowering;
-use crate::ir::{Expr, Loop, Step, Stmt, Unroll};
+use crate::ir::{BinaryOp, Expr, Loop, Step, Stmt, Unroll};
 
 /// The most rounds of a loop that are unrolled.
 const MAX_ROUNDS: usize = 1 << 12;
@@ -124,12 +124,11 @@ impl<'k> Lowering<'_, 'k> {
 
 /// The value of the loop variable in the next round.
 fn stepped(l: &Loop) -> Expr {
-    use crate::ir::BinaryOp::{Add, Div, Mul, Sub};
     let (op, by) = match &l.step {
-        Step::Add(by) => (Add, by),
-        Step::Sub(by) => (Sub, by),
-        Step::Mul(by) => (Mul, by),
-        Step::Div(by) => (Div, by),
+        Step::Add(by) => (BinaryOp::ADD, by),
+        Step::Sub(by) => (BinaryOp::SUB, by),
+        Step::Mul(by) => (BinaryOp::MUL, by),
+        Step::Div(by) => (BinaryOp::DIV, by),
     };
     Expr::Binary(op, Box::new(Expr::Var(l.var)), Box::new(by.clone()))
 }

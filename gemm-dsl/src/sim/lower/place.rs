@@ -2,6 +2,7 @@
 
 use super::super::code::{Index, Memory, Pointer, Scalar};
 use super::super::counters::Class;
+use super::super::region::slots_of;
 use super::Lowering;
 use crate::ir::{Access, BufferId, Expr, Space, Ty};
 
@@ -27,38 +28,36 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A pointer and the buffer it points into, if the buffer stands for pointers.
-    pub(super) fn pointer(
-        &mut self,
-        buffer: BufferId,
-        index: &[Expr],
-    ) -> Option<(Pointer, BufferId)> {
-        let (first, count, into) = self.pointers.get(buffer.0).copied().flatten()?;
+    /// A pointer and the buffer it points into.
+    pub(super) fn pointer(&mut self, buffer: BufferId, index: &[Expr]) -> (Pointer, BufferId) {
+        let Some((first, count, into)) = self.pointers[buffer.id] else {
+            unreachable!("verified: the buffer stands for pointers");
+        };
         let index = index.first().map(|e| self.index(e));
-        let pointer = Pointer { first, count, index };
-        Some((pointer, into))
+        (Pointer { first, count, index }, into)
     }
 
     /// A place.
     pub(super) fn memory(&mut self, access: &Access) -> Memory {
-        if let Some((last, index)) = access.index.split_last()
-            && let Some((pointer, into)) = self.pointer(access.buffer, index)
+        if self.pointers[access.buffer.id].is_some()
+            && let Some((last, index)) = access.index.split_last()
         {
+            let (pointer, into) = self.pointer(access.buffer, index);
             return Memory {
                 index: vec![self.index(last)],
                 pointer: Some(Box::new(pointer)),
-                region: into.0 as u32,
+                region: into.id as u32,
                 space: Space::Global,
-                vector: access.lanes == 4,
+                vector: access.is_vector(),
             };
         }
         let index = access.index.iter().map(|e| self.index(e));
         Memory {
             index: index.collect(),
             pointer: None,
-            region: access.buffer.0 as u32,
-            space: self.launch.regions[access.buffer.0].space,
-            vector: access.lanes == 4,
+            region: access.buffer.id as u32,
+            space: self.launch.regions[access.buffer.id].space,
+            vector: access.is_vector(),
         }
     }
 
@@ -75,13 +74,18 @@ impl Lowering<'_, '_> {
                 return None;
             };
             let index = u64::try_from(*index).ok()?;
-            let reach = if place.vector && d == region.contiguous { 3 } else { 0 };
-            if index.checked_add(reach)? >= region.dims[d] {
+            let reach = if d == region.contiguous { region.width(place.vector) - 1 } else { 0 };
+            if index.checked_add(reach.into())? >= region.dims[d] {
                 return None;
             }
             offset += index * region.strides[d];
         }
-        let right = !place.vector || (offset.is_multiple_of(4) && !place.index.is_empty());
-        right.then(|| region.base + offset as u32)
+        // The elements of a vector are its words where they are at least as large.
+        let width = region.width(place.vector);
+        let right = !place.vector
+            || (region.elem.size() >= 4
+                && offset.is_multiple_of(width.into())
+                && !place.index.is_empty());
+        right.then(|| region.base + offset as u32 * slots_of(region.elem))
     }
 }

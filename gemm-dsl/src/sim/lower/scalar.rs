@@ -4,7 +4,7 @@ use super::super::code::Scalar;
 use super::super::counters::Class;
 use super::super::lanes::{compare_scalar, int_scalar, wide_scalar};
 use super::Lowering;
-use crate::ir::{BinaryOp, Expr, Special, Ty, UnaryOp};
+use crate::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 
 impl Lowering<'_, '_> {
     /// An integer or truth value that all threads share.
@@ -19,11 +19,10 @@ impl Lowering<'_, '_> {
                     Ty::U64 => u64::try_from(v).ok().map(|v| v as i64),
                     _ => i64::try_from(v).ok(),
                 });
-                match (value, kernel.consts.get(c.id)) {
-                    (Some(value), _) => Scalar::Static(value),
+                match value {
+                    Some(value) => Scalar::Static(value),
                     // Its value wraps or overflows in its own type, which the exact one does not.
-                    (None, Some(decl)) => self.scalar(&decl.value),
-                    (None, None) => Scalar::Static(0),
+                    None => self.scalar(&kernel[*c].value),
                 }
             }
             Expr::Param(p) => Scalar::Known(self.launch.scalars[p.param] as i64),
@@ -32,7 +31,8 @@ impl Lowering<'_, '_> {
                 None => Scalar::Slot(self.places[v.id]),
             },
             Expr::Special(Special::BlockX) => Scalar::BlockX,
-            Expr::Special(_) => Scalar::BlockY,
+            Expr::Special(Special::BlockY) => Scalar::BlockY,
+            Expr::Special(Special::BlockZ) => Scalar::BlockZ,
             Expr::Unary(op, e) => {
                 let e = self.scalar(e);
                 let neg = *op == UnaryOp::Neg;
@@ -48,18 +48,17 @@ impl Lowering<'_, '_> {
                     |[e]| node(e),
                 )
             }
-            Expr::Cast(ty, e) => {
+            Expr::Cast(to, e) => {
                 let from = e.ty();
                 let e = self.scalar(e);
-                let fits = |v: i64| match ty {
-                    Ty::I32 => i32::try_from(v as u64).ok().map(i64::from),
-                    _ => (v >= 0).then_some(v),
+                let fits = |v: i64| match to {
+                    Elem::I32 => i32::try_from(v as u64).is_ok(),
+                    _ => v >= 0,
                 };
-                match (&e, *ty) {
-                    (_, ty) if ty == from => e,
-                    (Scalar::Static(v), _) if fits(*v).is_some() => e,
-                    (Scalar::Known(v), _) if fits(*v).is_some() => e,
-                    (_, Ty::I32) => Scalar::Narrow(Box::new(e)),
+                match &e {
+                    _ if Ty::Scalar(*to) == from => e,
+                    Scalar::Static(v) | Scalar::Known(v) if fits(*v) => e,
+                    _ if *to == Elem::I32 => Scalar::Narrow(Box::new(e)),
                     _ => Scalar::Widen(Box::new(e)),
                 }
             }
@@ -72,8 +71,8 @@ impl Lowering<'_, '_> {
                     Scalar::Select(Box::new((cond, yes, no)))
                 }
             },
-            Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
-                let and = *op == BinaryOp::And;
+            Expr::Binary(BinaryOp::Logic(op), a, b) => {
+                let and = *op == Logic::And;
                 match self.scalar(a) {
                     Scalar::Static(v) if (v != 0) == and => self.scalar(b),
                     Scalar::Static(v) => Scalar::Static(v),
@@ -88,11 +87,13 @@ impl Lowering<'_, '_> {
             Expr::Binary(op, a, b) => {
                 let (op, wide) = (*op, a.ty() == Ty::U64);
                 let operands = [self.scalar(a), self.scalar(b)];
-                let compute = |[a, b]: [i64; 2]| match (op.is_predicate(), wide) {
-                    (true, false) => Some(compare_scalar(op, a, b).into()),
-                    (true, true) => Some(compare_scalar(op, a as u64, b as u64).into()),
-                    (false, false) => int_scalar(op, a as i32, b as i32).ok().map(i64::from),
-                    (false, true) => wide_scalar(op, a as u64, b as u64).ok().map(|v| v as i64),
+                let compute = |[a, b]: [i64; 2]| match (op, wide) {
+                    (BinaryOp::Cmp(op), false) => Some(compare_scalar(op, a, b).into()),
+                    (BinaryOp::Cmp(op), true) => {
+                        Some(compare_scalar(op, a as u64, b as u64).into())
+                    }
+                    (_, false) => int_scalar(op, a as i32, b as i32).ok().map(i64::from),
+                    (_, true) => wide_scalar(op, a as u64, b as u64).ok().map(|v| v as i64),
                 };
                 self.fold(operands, compute, |operands| {
                     let operands = Box::new(operands);
@@ -102,10 +103,16 @@ impl Lowering<'_, '_> {
                     }
                 })
             }
-            // These differ between threads or are no integers.
-            Expr::F32(_) | Expr::Load(_) | Expr::Call(..) | Expr::Pack(_) | Expr::Lane(..) => {
-                Scalar::Static(0)
-            }
+            Expr::Special(Special::ThreadX | Special::ThreadY)
+            | Expr::F32(_)
+            | Expr::F64(_)
+            | Expr::U32(_)
+            | Expr::I64(_)
+            | Expr::Bitcast(..)
+            | Expr::Load(_)
+            | Expr::Call(..)
+            | Expr::Pack(_)
+            | Expr::Lane(..) => unreachable!("it differs between threads or is no index"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Bounds, alignment and initialisation, in each memory.
 
 use super::*;
-use crate::ir::Space;
+use crate::ir::{Elem, Space};
 
 #[test]
 fn out_of_bounds_of_global_memory() {
@@ -13,7 +13,7 @@ fn out_of_bounds_of_global_memory() {
     };
     assert!(kernel(32).run().is_ok());
     let fault = kernel(20).fault();
-    assert_eq!((fault.block, fault.thread), ((0, 0), (20, 0)));
+    assert_eq!((fault.block, fault.thread), ((0, 0, 0), (20, 0)));
     match fault.kind {
         FaultKind::OutOfBounds { place, extents, .. } => {
             assert_eq!((place.buffer.as_str(), place.index), ("in", vec![20]));
@@ -36,8 +36,8 @@ fn negative_indices_are_out_of_bounds() {
 fn out_of_bounds_of_shared_memory() {
     let kernel = |column: i32| {
         let mut b = bench(32, 1, [1, 1]);
-        let layout = Layout::Array { order: vec![0, 1], pad: Expr::from(1) };
-        let x = b.k.shared("x", [2.into(), 32.into()], layout, "");
+        let layout = Layout::Array { order: vec![0, 1], pad: Expr::from(1), swizzle: None };
+        let x = b.k.shared("x", Elem::F32, [2.into(), 32.into()], layout, "");
         b.k.store(Access::new(x, [0.into(), tid() + column]), 1.0);
         b
     };
@@ -54,7 +54,7 @@ fn out_of_bounds_of_shared_memory() {
 fn out_of_bounds_of_registers() {
     for (index, right) in [(3.into(), true), (Expr::from(4), false), (tid(), false)] {
         let mut b = bench(32, 1, [1, 1]);
-        let r = b.k.registers("r", [4.into()], "");
+        let r = b.k.registers("r", Elem::F32, [4.into()], "");
         b.k.store(at(r, index), 1.0);
         match b.run() {
             Ok(_) => assert!(right),
@@ -79,7 +79,7 @@ fn a_vector_may_not_reach_over_the_end() {
     let (out, _) = kernel(32).run().expect("the kernel is right");
     assert!((0..32).all(|i| out[i] == i as f32));
     let kind = kernel(31).kind();
-    assert!(matches!(kind, FaultKind::OutOfBounds { place, vector: true, .. }
+    assert!(matches!(kind, FaultKind::OutOfBounds { place, width: 4, .. }
         if place.index == [28]));
 }
 
@@ -137,7 +137,7 @@ fn shared_memory_starts_uninitialised() {
     };
     assert!(kernel(32).run().is_ok());
     let fault = kernel(30).fault();
-    assert_eq!((fault.block, fault.thread), ((1, 0), (0, 0)));
+    assert_eq!((fault.block, fault.thread), ((1, 0, 0), (0, 0)));
     assert!(matches!(fault.kind, FaultKind::Uninitialised { place } if place.index == [31]));
 }
 
@@ -147,7 +147,7 @@ fn registers_start_uninitialised_in_each_lane_and_each_round() {
         let mut b = bench(32, 1, [1, 32]);
         let output = b.output;
         b.k.unrolled("round", 2, |k, i| {
-            let r = k.registers("r", [2.into()], "");
+            let r = k.registers("r", Elem::F32, [2.into()], "");
             k.if_(Expr::from(i).le(round).and(tid().lt(written)), |k| {
                 k.store(at(r, 1), 1.0);
             });
@@ -176,7 +176,7 @@ fn a_fault_names_everything() {
         k.store(at(output, tid()), value);
     });
     let fault = b.fault();
-    assert_eq!((fault.kernel.as_str(), fault.block, fault.thread), ("kernel", (2, 0), (6, 0)));
+    assert_eq!((fault.kernel.as_str(), fault.block, fault.thread), ("kernel", (2, 0, 0), (6, 0)));
     let text = fault.to_string();
     assert!(text.contains("in[10]") && text.contains("block (2, 0), thread (6, 0)"), "{text}");
     assert!(!fault.statement.is_empty());

@@ -1,7 +1,7 @@
 //! Asynchronous copies: an agent of its own from issue to wait.
 
 use super::*;
-use crate::ir::{Guard, Stmt};
+use crate::ir::{Elem, Guard, Stmt};
 
 /// Which part of the protocol is planted out.
 #[derive(Clone, Copy, PartialEq)]
@@ -86,7 +86,7 @@ fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
 fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     let mut b = staged(32, Plant::Nothing, Some(7));
     // The source has only the elements behind the guard.
-    b.k.shape(b.input, [Expr::U64(7)], []);
+    b.k.shape(b.input, [Expr::U64(7)], [1.into()]);
     b.lens[0] = 7;
     let (out, counters) = b.run().expect("the guard protects the source");
     let expected = |t: usize| if t > 24 { (31 - t) as f32 } else { 0.0 };
@@ -99,7 +99,7 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
 fn pipeline(stages: i32, pending: u32, barrier: bool) -> Bench {
     let (tiles, n) = (6, 64);
     let mut b = bench(n as u32, 1, [(tiles * n) as usize, n as usize]);
-    let x = b.k.shared("x", [stages.into(), n.into()], Layout::row_major(2), "");
+    let x = b.k.shared("x", Elem::F32, [stages.into(), n.into()], Layout::row_major(2), "");
     let (input, output) = (b.input, b.output);
     let sum = b.k.mut_("sum", 0.0);
     let fetch = |k: &mut KernelBuilder, tile: Expr| {

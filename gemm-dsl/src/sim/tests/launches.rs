@@ -1,20 +1,20 @@
 //! Arguments, grids and requirements.
 
 use super::*;
-use crate::ir::{Extent, HostError, Requirement, Ty};
+use crate::ir::{Elem, Extent, HostError, Requirement, Ty};
 
 /// Copies `n` elements, `per` a block, with one thread a block doing nothing beyond.
 fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
     let mut k = KernelBuilder::new("copy");
-    let input = k.global("in", Operand::Input(0));
-    let output = k.global("out", Operand::Output(0));
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
     let n = k.extent("n", Ty::I32, Extent::LENGTH);
     for buffer in [input, output] {
-        k.shape(buffer, [n.into()], []);
+        k.shape(buffer, [n.into()], [1.into()]);
     }
     k.geometry(Geometry {
         block: (32, 2),
-        grid: [Expr::from(n).div_ceil(64).wide(), Expr::U64(1)],
+        grid: [Expr::from(n).div_ceil(64).wide(), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
     let index = Expr::from(Special::BlockX) * 64 + Expr::from(Special::ThreadY) * 32 + tid();
@@ -66,26 +66,26 @@ fn wrong_arguments() {
 
 #[test]
 fn wrong_grids() {
-    let with_grid = |grid: [Expr; 2]| {
+    let with_grid = |grid: [Expr; 3]| {
         let mut kernel = copy_kernel(&[]).into_inner();
         kernel.geometry.grid = grid;
         let kernel = VerifiedKernel::new(kernel).expect("valid");
         launch(&kernel, &[Buffer::zeros(0), Buffer::zeros(0)], &[0])
     };
-    let zero = with_grid([Expr::U64(0), Expr::U64(7)]);
+    let zero = with_grid([Expr::U64(0), Expr::U64(7), Expr::U64(1)]);
     assert_eq!(zero, Ok(Counters::default()));
     let along = |axis, need, value, grid| {
         let Unmet { subject, need: unmet_need, value: unmet_value, .. } = unmet(with_grid(grid));
         assert_eq!((subject, unmet_need, unmet_value), (Subject::Blocks { axis }, need, value));
     };
-    along(1, Need::AtMost(65535), 65536, [Expr::U64(1), Expr::U64(65536)]);
+    along(1, Need::AtMost(65535), 65536, [Expr::U64(1), Expr::U64(65536), Expr::U64(1)]);
     let longest = i32::MAX as u64;
-    along(0, Need::AtMost(longest), 1 << 31, [Expr::U64(longest + 1), Expr::U64(1)]);
-    let many = with_grid([Expr::U64(longest), Expr::U64(65535)]);
+    along(0, Need::AtMost(longest), 1 << 31, [Expr::U64(longest + 1), Expr::U64(1), Expr::U64(1)]);
+    let many = with_grid([Expr::U64(longest), Expr::U64(65535), Expr::U64(1)]);
     assert!(matches!(many, Err(SimError::ExtentRange { .. })));
-    let by_zero = [Expr::U64(1) / Expr::from(scalar_n()).wide(), Expr::U64(1)];
+    let by_zero = [Expr::U64(1) / Expr::from(scalar_n()).wide(), Expr::U64(1), Expr::U64(1)];
     along(0, Need::Defined(HostError::Overflow), 0, by_zero);
-    let negative = [Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1)];
+    let negative = [Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1), Expr::U64(1)];
     along(0, Need::AtLeast(0), -1, negative);
 }
 
@@ -114,7 +114,7 @@ fn views() {
     let view = memory.view(1, 3).and_then(|v| v.view(1, 2)).expect("inside");
     assert_eq!(view.to_vec(), [3.0, 4.0]);
     assert!(memory.view(2, 3).is_none() && memory.view(usize::MAX, 2).is_none());
-    assert!(view.copy_from(&[7.0]) && !view.copy_from(&[0.0; 3]));
+    assert!(view.copy_from(&[7.0f32]) && !view.copy_from(&[0.0f32; 3]));
     assert_eq!(memory.to_vec(), [1.0, 2.0, 7.0, 4.0]);
     assert!(memory.view(4, 0).is_some_and(|v| v.is_empty()));
 }

@@ -1,7 +1,7 @@
 //! Pointers into global memory, and register arrays that start as zeros.
 
 use super::*;
-use crate::ir::{Guard, PointerRef, Requirement, Step, Stmt, Ty, Unroll};
+use crate::ir::{Elem, Guard, PointerRef, Requirement, Step, Stmt, Ty, Unroll};
 
 fn pointer(buffer: BufferId, index: impl IntoIterator<Item = Expr>) -> PointerRef {
     PointerRef { buffer, index: index.into_iter().collect() }
@@ -107,7 +107,7 @@ fn a_skipped_copy_leaves_its_target_alone() {
 #[test]
 fn zeroed_registers_need_no_store() {
     let mut b = bench(32, 1, [32, 32]);
-    let r = b.k.zeroed_registers("r", [4.into()], "");
+    let r = b.k.zeroed_registers("r", Elem::F32, [4.into()], "");
     b.k.if_(tid().lt(3), |k| k.store(at(r, 2), 1.0));
     b.write(tid(), load(r, 2));
     let (out, _) = b.run().expect("every element has a value");

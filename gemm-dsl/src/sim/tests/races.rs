@@ -1,7 +1,7 @@
 //! The race detector on threads.
 
 use super::*;
-use crate::ir::{Layout, Operand, Scope, Stmt};
+use crate::ir::{Elem, Layout, Operand, Scope, Stmt};
 
 /// The last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence: a
 /// warp barrier after the read and one after the write of each step, but for the one planted out.
@@ -174,8 +174,8 @@ fn older_reads_are_not_forgotten() {
 fn races_in_global_memory_within_a_block() {
     let kernel = |barrier: bool| {
         let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Operand::Temp(0));
-        k.shape(scratch, [Expr::U64(64)], []);
+        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
+        k.shape(scratch, [Expr::U64(64)], [1.into()]);
         k.store(at(scratch, tid()), 1.0);
         if barrier {
             k.warp_barrier();
@@ -204,12 +204,12 @@ fn blocks_may_not_write_one_word() {
     assert!(kernel(32).run().is_ok());
     for _ in 0..20 {
         let fault = kernel(31).fault();
-        assert_eq!((fault.block, fault.thread), ((1, 0), (0, 0)));
+        assert_eq!((fault.block, fault.thread), ((1, 0, 0), (0, 0)));
         let FaultKind::Race { place, writes, earlier } = fault.kind else {
             panic!("{:?}", fault.kind);
         };
         assert_eq!((place.index, writes), (vec![31], true));
-        assert_eq!((earlier.block, earlier.thread, earlier.wrote), ((0, 0), (31, 0), true));
+        assert_eq!((earlier.block, earlier.thread, earlier.wrote), ((0, 0, 0), (31, 0), true));
     }
 }
 
@@ -218,14 +218,14 @@ fn blocks_may_not_write_one_word() {
 fn blocks_may_not_read_what_another_writes() {
     let kernel = |ahead: i32| {
         let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Operand::Temp(0));
-        let out = k.global("out", Operand::Output(0));
+        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
+        let out = k.global("out", Elem::F32, Operand::Output(0));
         for buffer in [scratch, out] {
-            k.shape(buffer, [Expr::U64(8)], []);
+            k.shape(buffer, [Expr::U64(8)], [1.into()]);
         }
         k.geometry(Geometry {
             block: (1, 1),
-            grid: [Expr::U64(8), Expr::U64(1)],
+            grid: [Expr::U64(8), Expr::U64(1), Expr::U64(1)],
             blocks_per_sm: 1,
         });
         let block = || Expr::from(Special::BlockX);
@@ -240,9 +240,9 @@ fn blocks_may_not_read_what_another_writes() {
             panic!("a race was expected");
         };
         // Word 0 is written by block 0 and read by block 5.
-        assert_eq!(fault.block, (5, 0));
+        assert_eq!(fault.block, (5, 0, 0));
         assert!(matches!(fault.kind, FaultKind::Race { place, writes: false, earlier }
-            if place.index == [0] && earlier.block == (0, 0) && earlier.wrote));
+            if place.index == [0] && earlier.block == (0, 0, 0) && earlier.wrote));
     }
 }
 
@@ -256,7 +256,7 @@ fn the_lowest_block_is_reported() {
         let output = b.output;
         b.k.if_(tid().equals(0), |k| k.store(at(output, block), value));
         let fault = b.fault();
-        assert_eq!(fault.block, (150, 0));
+        assert_eq!(fault.block, (150, 0, 0));
     }
 }
 
@@ -264,8 +264,8 @@ fn the_lowest_block_is_reported() {
 #[test]
 fn a_race_is_reported_by_its_logical_index() {
     let mut b = bench(32, 1, [1, 1]);
-    let layout = Layout::Array { order: vec![1, 0], pad: Expr::from(3) };
-    let x = b.k.shared("x", [8.into(), 32.into()], layout, "");
+    let layout = Layout::Array { order: vec![1, 0], pad: Expr::from(3), swizzle: None };
+    let x = b.k.shared("x", Elem::F32, [8.into(), 32.into()], layout, "");
     b.k.store(Access::new(x, [5.into(), tid()]), 1.0);
     b.k.store(Access::new(x, [5.into(), Expr::from(31) - tid()]), 1.0);
     let fault = b.fault();

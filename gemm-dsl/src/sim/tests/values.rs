@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::intrinsic::CANONICAL_NAN;
-use crate::ir::{BinaryOp, Extent, Intrinsic, Step, Stmt, Ty, UnaryOp, Unroll};
+use crate::ir::{BinaryOp, Elem, Extent, Intrinsic, Step, Stmt, Ty, UnaryOp, Unroll};
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
 fn compute(input: [u32; 3], value: impl Fn([Expr; 3]) -> Expr) -> u32 {
@@ -23,7 +23,7 @@ const PAYLOAD: u32 = 0xffc1_2345;
 #[test]
 fn arithmetic_makes_the_canonical_nan() {
     let nan = [PAYLOAD, bits(1.0), bits(2.0)];
-    for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div] {
+    for op in [BinaryOp::ADD, BinaryOp::SUB, BinaryOp::MUL, BinaryOp::DIV] {
         let value = compute(nan, |[a, b, _]| Expr::binary(op, a, b));
         assert_eq!(value, CANONICAL_NAN, "{op:?}");
     }
@@ -189,7 +189,7 @@ fn operands_are_evaluated_where_they_are_needed() {
 #[test]
 fn register_arrays_take_indices_that_differ() {
     let mut b = bench(32, 1, [1, 32]);
-    let r = b.k.registers("r", [4.into(), 2.into()], "");
+    let r = b.k.registers("r", Elem::F32, [4.into(), 2.into()], "");
     let place = |i: Expr, j: i32| Access::new(r, [i, j.into()]);
     b.k.loop_(
         "i",
@@ -219,13 +219,13 @@ fn integers_that_do_not_fit_are_faults() {
         b.kind()
     };
     let big = tid() + i32::MAX - 3;
-    assert!(matches!(fault(big), FaultKind::Overflow { op: BinaryOp::Add, .. }));
+    assert!(matches!(fault(big), FaultKind::Overflow { op: BinaryOp::ADD, .. }));
     assert!(matches!(fault(tid() / tid()), FaultKind::DivisionByZero));
     let uniform = Expr::from(Special::BlockX);
     assert!(matches!(fault(uniform.clone() % uniform), FaultKind::DivisionByZero));
-    let negative = Expr::Cast(Ty::U64, Box::new(tid() - 1));
+    let negative = Expr::Cast(Elem::U64, Box::new(tid() - 1));
     assert!(matches!(fault(negative), FaultKind::Conversion { value: -1, .. }));
-    let large = Expr::Cast(Ty::I32, Box::new(tid().wide() + Expr::U64(1 << 40)));
+    let large = Expr::Cast(Elem::I32, Box::new(tid().wide() + Expr::U64(1 << 40)));
     assert!(matches!(fault(large), FaultKind::Conversion { .. }));
 }
 

@@ -61,7 +61,7 @@ impl Measured {
                 (true, false) => drop(k.let_("value", place.load())),
                 (true, true) if words == 4 => {
                     let zero = [0, 1, 2, 3].map(|_| Expr::F32(0.0));
-                    k.store(place, Expr::Pack(Box::new(zero)));
+                    k.store(place, Expr::Pack(zero.to_vec()));
                 }
                 (true, true) => k.store(place, 0.0),
             }

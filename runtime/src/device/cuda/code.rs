@@ -56,7 +56,7 @@ impl Gpu {
     pub(crate) fn launch(
         &self,
         loadable: &Loadable,
-        grid: [u32; 2],
+        grid: [u32; 3],
         arguments: &[Argument],
     ) -> Result<()> {
         let function = loadable.function(|| self.load(loadable))?;
@@ -73,7 +73,7 @@ impl Gpu {
         let contract = loadable.kernel.contract();
         let (block_x, block_y) = contract.block();
         let config = LaunchConfig {
-            grid_dim: (grid[0], grid[1], 1),
+            grid_dim: (grid[0], grid[1], grid[2]),
             block_dim: (block_x, block_y, 1),
             // A block has far less than 4 GiB.
             shared_mem_bytes: contract.dynamic_shared_bytes() as u32,

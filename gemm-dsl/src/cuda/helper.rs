@@ -1,0 +1,325 @@
+//! Device functions that the text defines for itself, and the spelling of what CUDA C has no operator
+//! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
+
+use super::expr::element_type;
+use crate::intrinsic::Spelling;
+use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
+use std::collections::BTreeSet;
+
+/// The type that 16 bytes of elements are moved in.
+pub(super) fn vector_type(elem: Elem) -> &'static str {
+    match elem {
+        Elem::F32 | Elem::Tf32 => "float4",
+        Elem::F64 => "double2",
+        Elem::I64 => "longlong2",
+        Elem::U64 => "ulonglong2",
+        Elem::I32 => "int4",
+        // Eight halves or sixteen bytes: CUDA C has no vector of them.
+        Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
+    }
+}
+
+/// The function that reads 16 bytes.
+pub(super) fn load(elem: Elem) -> &'static str {
+    if elem == Elem::F32 { "load4" } else { "load16" }
+}
+
+/// The function that writes 16 bytes.
+pub(super) fn store(elem: Elem) -> &'static str {
+    if elem == Elem::F32 { "store4" } else { "store16" }
+}
+
+/// A vector of its parts.
+pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
+    let Some(Ty::Scalar(elem)) = first else {
+        unreachable!("verified: a vector is packed of numbers");
+    };
+    let name = vector_type(elem);
+    if elem.size() >= 4 {
+        return format!("make_{name}({})", parts.join(", "));
+    }
+    // Parts of a word beside one another, the first lowest; a signed one without its sign's copies.
+    let (per_word, bits) = (4 / elem.size() as usize, 8 * elem.size());
+    let unsigned = if elem.size() == 1 { "unsigned char" } else { "unsigned short" };
+    let word = |parts: &[String]| {
+        let part = |(i, part): (usize, &String)| match i {
+            0 => format!("(unsigned int)({unsigned})({part})"),
+            i => format!("((unsigned int)({unsigned})({part}) << {})", i as u32 * bits),
+        };
+        parts.iter().enumerate().map(part).collect::<Vec<_>>().join(" | ")
+    };
+    let words: Vec<String> = parts.chunks(per_word).map(word).collect();
+    format!("make_{name}({})", words.join(", "))
+}
+
+/// An element of a vector, and whether the text needs no parentheses anywhere.
+pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
+    let per_word = (4 / elem.size()).max(1) as u8;
+    let component = ["x", "y", "z", "w"][usize::from(lane / per_word)];
+    if per_word == 1 {
+        return (format!("{vector}.{component}"), true);
+    }
+    let name = element_type(elem);
+    match u32::from(lane % per_word) * 8 * elem.size() {
+        0 => (format!("({name}){vector}.{component}"), false),
+        bits => (format!("({name})({vector}.{component} >> {bits})"), false),
+    }
+}
+
+/// The spelling of an intrinsic whose first operand is of this type.
+pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
+    let Ty::Scalar(elem) = first else {
+        unreachable!("verified: intrinsics take numbers");
+    };
+    f.spelling(elem)
+}
+
+/// The function of a conversion that a C cast does not spell: to integers it would be undefined for
+/// what does not fit, and types that are only stored are bits to the text.
+pub(super) fn conversion(from: Ty, to: Elem) -> Option<&'static str> {
+    let Ty::Scalar(from) = from else {
+        unreachable!("verified: a number is converted");
+    };
+    Some(match (from, to) {
+        (Elem::F32, Elem::I32) => "__float2int_rz",
+        (Elem::F32, Elem::U32) => "__float2uint_rz",
+        (Elem::F32, Elem::I64) => "__float2ll_rz",
+        (Elem::F32, Elem::U64) => "__float2ull_rz",
+        (Elem::F64, Elem::I32) => "__double2int_rz",
+        (Elem::F64, Elem::U32) => "__double2uint_rz",
+        (Elem::F64, Elem::I64) => "__double2ll_rz",
+        (Elem::F64, Elem::U64) => "__double2ull_rz",
+        (Elem::F32, Elem::F16) => "to_f16",
+        (Elem::F16, Elem::F32) => "from_f16",
+        (Elem::F32, Elem::Bf16) => "to_bf16",
+        (Elem::Bf16, Elem::F32) => "from_bf16",
+        (Elem::F32, Elem::Tf32) => "to_tf32",
+        _ => return None,
+    })
+}
+
+/// The function that gives the same bits another type, where a C cast does not.
+pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
+    Some(match (from, to) {
+        (Ty::F32 | Ty::Scalar(Elem::Tf32), Elem::I32) => "__float_as_int",
+        (Ty::F32 | Ty::Scalar(Elem::Tf32), Elem::U32) => "__float_as_uint",
+        (Ty::I32, Elem::F32 | Elem::Tf32) => "__int_as_float",
+        (Ty::U32, Elem::F32 | Elem::Tf32) => "__uint_as_float",
+        (Ty::F64, Elem::I64 | Elem::U64) => "__double_as_longlong",
+        (Ty::I64 | Ty::U64, Elem::F64) => "__longlong_as_double",
+        _ => return None,
+    })
+}
+
+/// The function that an asynchronous copy calls.
+pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
+    let how = match guard {
+        None => "",
+        Some(Guard { or_zero: true, .. }) => "_or_zero",
+        Some(_) => "_if",
+    };
+    format!("copy_async_{}{how}", copy_bytes(target))
+}
+
+fn copy_bytes(target: &Access) -> u32 {
+    u32::from(target.lanes) * target.buffer.elem.size()
+}
+
+/// The definitions of the device functions that a kernel calls, in the order of the text.
+pub(super) fn definitions(k: &Kernel) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let mut note = |order: (u8, u8), text: String| {
+        if !text.is_empty() {
+            found.insert((order, text));
+        }
+    };
+    k.visit_exprs(&mut |e| match e {
+        Expr::Load(access) if access.is_vector() => {
+            note((0, 0), load_definition(access.buffer.elem));
+        }
+        Expr::Cast(to, e) => {
+            if let Some(name) = conversion(e.ty(), *to) {
+                note((2, 0), conversion_definition(name).to_owned());
+            }
+        }
+        Expr::Call(f, args) => {
+            if let Some(first) = args.first() {
+                note((3, *f as u8), spelling(*f, first.ty()).definition.to_owned());
+            }
+        }
+        _ => {}
+    });
+    k.visit(&mut |stmt| match stmt {
+        Stmt::Store { target, .. } if target.is_vector() => {
+            note((1, 0), store_definition(target.buffer.elem));
+        }
+        Stmt::CopyAsync { target, guard, .. } => {
+            let guarded = guard.as_ref().map(|g| g.or_zero);
+            let rank = guarded.map_or(0, |or_zero| if or_zero { 1 } else { 2 });
+            let bytes = copy_bytes(target);
+            let text = copy_definition(element_type(target.buffer.elem), bytes, guarded);
+            note((4, 32 * rank + bytes as u8), text);
+        }
+        Stmt::CopyCommit => note((5, 0), COPY_COMMIT.to_owned()),
+        Stmt::CopyWait { .. } => note((5, 1), COPY_WAIT.to_owned()),
+        _ => {}
+    });
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
+fn load_definition(elem: Elem) -> String {
+    let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
+    let what = if elem == Elem::F32 {
+        "Reads four floats by one 16-byte access."
+    } else {
+        "Reads 16 bytes by one access."
+    };
+    format!(
+        "\
+// {what}
+__device__ __forceinline__ {vector} {name}(const {ty}* from)
+{{
+    return *reinterpret_cast<const {vector}*>(from);
+}}
+"
+    )
+}
+
+fn store_definition(elem: Elem) -> String {
+    let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
+    let what = if elem == Elem::F32 {
+        "Writes four floats by one 16-byte access."
+    } else {
+        "Writes 16 bytes by one access."
+    };
+    format!(
+        "\
+// {what}
+__device__ __forceinline__ void {name}({ty}* to, {vector} value)
+{{
+    *reinterpret_cast<{vector}*>(to) = value;
+}}
+"
+    )
+}
+
+/// A copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
+fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
+    // A copy of 16 bytes need not leave its data in L1.
+    let cache = if bytes == 16 { "cg" } else { "ca" };
+    let zeros = if bytes == 16 { "zeros" } else { "a zero" };
+    let around = if bytes == 16 { " and L1" } else { "" };
+    let address = "const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);";
+    match guarded {
+        None => format!(
+            "\
+// Asynchronous copy of {bytes} bytes, global to shared, around the registers{around}.
+__device__ __forceinline__ void copy_async_{bytes}({ty}* shared, const {ty}* global)
+{{
+    {address}
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"r\"(dst), \"l\"(global) : \"memory\");
+}}
+"
+        ),
+        Some(true) => format!(
+            "\
+// Asynchronous copy of {bytes} bytes where `valid`; else it writes {zeros} and reads nothing.
+__device__ __forceinline__ void copy_async_{bytes}_or_zero({ty}* shared, const {ty}* global, bool valid)
+{{
+    {address}
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
+}}
+"
+        ),
+        Some(false) => format!(
+            "\
+// Asynchronous copy of {bytes} bytes where `valid`, without a branch.
+__device__ __forceinline__ void copy_async_{bytes}_if({ty}* shared, const {ty}* global, bool valid)
+{{
+    {address}
+    asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
+                 \"  @p cp.async.{cache}.shared.global [%0], [%1], {bytes}; }}\"
+                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
+}}
+"
+        ),
+    }
+}
+
+const COPY_COMMIT: &str = "\
+// Closes a group of asynchronous copies.
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");
+}
+";
+
+const COPY_WAIT: &str = "\
+// Waits until at most `pending` groups of asynchronous copies are in flight.
+template <int pending>
+__device__ __forceinline__ void copy_wait()
+{
+    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(pending) : \"memory\");
+}
+";
+
+/// The definition of a conversion of this name; empty where CUDA C has it.
+fn conversion_definition(name: &str) -> &'static str {
+    match name {
+        "to_f16" => TO_F16,
+        "from_f16" => FROM_F16,
+        "to_bf16" => TO_BF16,
+        "from_bf16" => FROM_BF16,
+        "to_tf32" => TO_TF32,
+        _ => "",
+    }
+}
+
+const TO_F16: &str = "\
+// The bits of the nearest binary16, of two the even one.
+__device__ __forceinline__ unsigned short to_f16(float x)
+{
+    unsigned short r;
+    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x));
+    return r;
+}
+";
+
+const FROM_F16: &str = "\
+// The value of a binary16.
+__device__ __forceinline__ float from_f16(unsigned short x)
+{
+    float r;
+    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(x));
+    return r;
+}
+";
+
+const TO_BF16: &str = "\
+// The bits of the nearest bfloat16, of two the even one.
+__device__ __forceinline__ unsigned short to_bf16(float x)
+{
+    const unsigned int bits = __float_as_uint(x);
+    if (x != x) return 0x7fff;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+";
+
+const FROM_BF16: &str = "\
+// The value of a bfloat16: the upper half of a binary32.
+__device__ __forceinline__ float from_bf16(unsigned short x)
+{
+    return __uint_as_float((unsigned int)x << 16);
+}
+";
+
+const TO_TF32: &str = "\
+// The nearest number of 10 bits after the point, of two the greater in magnitude.
+__device__ __forceinline__ float to_tf32(float x)
+{
+    const unsigned int bits = __float_as_uint(x);
+    if (x != x) return __int_as_float(0x7fffffff);
+    if ((bits & 0x7f800000) == 0x7f800000) return x;
+    return __uint_as_float((bits + 0x1000) & 0xffffe000);
+}
+";

@@ -1,0 +1,170 @@
+//! Types of values and elements of memory.
+
+use std::fmt;
+
+/// What one element of a buffer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Elem {
+    /// IEEE binary64.
+    F64,
+    /// IEEE binary32.
+    F32,
+    /// A binary32 whose low 13 bits of the mantissa are 0: an operand of tensor cores.
+    Tf32,
+    /// IEEE binary16. It is stored and converted, never computed with.
+    F16,
+    /// The upper half of a binary32. It is stored and converted, never computed with.
+    Bf16,
+    /// A signed 64-bit integer.
+    I64,
+    /// An unsigned 64-bit integer.
+    U64,
+    /// A signed 32-bit integer.
+    I32,
+    /// An unsigned 32-bit integer.
+    U32,
+    /// A signed 16-bit integer. It is stored and converted, never computed with.
+    I16,
+    /// An unsigned 16-bit integer. It is stored and converted, never computed with.
+    U16,
+    /// A signed byte. It is stored and converted, never computed with.
+    I8,
+    /// An unsigned byte. It is stored and converted, never computed with.
+    U8,
+}
+
+/// Bytes of a vector access.
+pub const VECTOR_BYTES: u32 = 16;
+
+impl Elem {
+    /// Every element type.
+    pub const ALL: [Elem; 13] = [
+        Elem::F64,
+        Elem::F32,
+        Elem::Tf32,
+        Elem::F16,
+        Elem::Bf16,
+        Elem::I64,
+        Elem::U64,
+        Elem::I32,
+        Elem::U32,
+        Elem::I16,
+        Elem::U16,
+        Elem::I8,
+        Elem::U8,
+    ];
+
+    /// Bytes of one element, which is also its alignment.
+    pub const fn size(self) -> u32 {
+        match self {
+            Elem::F64 | Elem::I64 | Elem::U64 => 8,
+            Elem::F32 | Elem::Tf32 | Elem::I32 | Elem::U32 => 4,
+            Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 => 2,
+            Elem::I8 | Elem::U8 => 1,
+        }
+    }
+
+    /// Elements of a 16-byte vector.
+    pub const fn vector_lanes(self) -> u8 {
+        (VECTOR_BYTES / self.size()) as u8
+    }
+
+    /// Whether it is a floating-point number.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16)
+    }
+
+    /// Whether it is an integer.
+    pub const fn is_integer(self) -> bool {
+        !self.is_float()
+    }
+
+    /// Whether it is an integer that may be negative.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, Elem::I64 | Elem::I32 | Elem::I16 | Elem::I8)
+    }
+
+    /// Whether arithmetic is defined on it; the others are converted first.
+    pub const fn computes(self) -> bool {
+        matches!(self, Elem::F64 | Elem::F32 | Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32)
+    }
+
+    /// The name that Rust has for it, or the field's where Rust has none.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Elem::F64 => "f64",
+            Elem::F32 => "f32",
+            Elem::Tf32 => "tf32",
+            Elem::F16 => "f16",
+            Elem::Bf16 => "bf16",
+            Elem::I64 => "i64",
+            Elem::U64 => "u64",
+            Elem::I32 => "i32",
+            Elem::U32 => "u32",
+            Elem::I16 => "i16",
+            Elem::U16 => "u16",
+            Elem::I8 => "i8",
+            Elem::U8 => "u8",
+        }
+    }
+}
+
+/// The type of an expression, a variable or a scalar parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// A truth value.
+    Bool,
+    /// One number.
+    Scalar(Elem),
+    /// As many consecutive elements as 16 bytes hold, moved by one access.
+    Vector(Elem),
+}
+
+impl Ty {
+    /// Indices inside a block, matrix extents.
+    pub const I32: Ty = Ty::Scalar(Elem::I32);
+    /// Bit patterns.
+    pub const U32: Ty = Ty::Scalar(Elem::U32);
+    /// A signed 64-bit integer.
+    pub const I64: Ty = Ty::Scalar(Elem::I64);
+    /// Offsets and lengths of arrays that may pass 2^31 elements.
+    pub const U64: Ty = Ty::Scalar(Elem::U64);
+    /// An IEEE binary32 value.
+    pub const F32: Ty = Ty::Scalar(Elem::F32);
+    /// An IEEE binary64 value.
+    pub const F64: Ty = Ty::Scalar(Elem::F64);
+    /// Four consecutive `F32`.
+    pub const F32X4: Ty = Ty::Vector(Elem::F32);
+
+    /// Whether it is one integer that is computed with.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Ty::I32 | Ty::U32 | Ty::I64 | Ty::U64)
+    }
+
+    /// Whether it is one floating-point number that is computed with.
+    pub fn is_float(self) -> bool {
+        matches!(self, Ty::F32 | Ty::F64)
+    }
+
+    /// Whether it may index memory or count a loop: `I32` or `U64`.
+    pub fn is_index(self) -> bool {
+        matches!(self, Ty::I32 | Ty::U64)
+    }
+}
+
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// As Rust writes it; a vector as `f32x4`.
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ty::Bool => f.write_str("bool"),
+            Ty::Scalar(elem) => write!(f, "{elem}"),
+            Ty::Vector(elem) => write!(f, "{elem}x{}", elem.vector_lanes()),
+        }
+    }
+}
