@@ -8,6 +8,7 @@ pub(crate) mod syntax;
 
 use crate::ir::IrError;
 use std::fmt;
+use std::ops::Range;
 
 /// One fault of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +31,51 @@ pub(crate) enum Site {
 
 /// The place of a fault in a spec that was given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Excerpt {
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The width of the faulty token in characters, at least 1.
-    pub width: usize,
-    /// The text of the line.
+    /// The text of the line; of a long one what lies around the faulty token, `…` for the rest.
     pub text: String,
+    /// The characters of `text` before the token.
+    pub indent: usize,
+    /// The width in characters of the token, as far as `text` shows it; at least 1.
+    pub width: usize,
+}
+
+impl Excerpt {
+    /// The most characters of a line that are shown.
+    const MAX: usize = 100;
+
+    /// The excerpt for some bytes of a text.
+    pub(crate) fn of(text: &str, place: Range<usize>) -> Self {
+        let before = &text[..place.start];
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[place.start..].find('\n').map_or(text.len(), |more| place.start + more);
+        let line = text[start..end].trim_end_matches('\r');
+        let column = text[start..place.start].chars().count();
+        let width = text[place.start..place.end.min(end)].chars().count().max(1);
+        // A long line is shown from a quarter of the excerpt before the token on.
+        let length = line.chars().count();
+        let skipped = match length <= Self::MAX {
+            true => 0,
+            false => column.saturating_sub(Self::MAX / 4).min(length - Self::MAX),
+        };
+        let mut shown: String = line.chars().skip(skipped).take(Self::MAX).collect();
+        let mut indent = column - skipped;
+        let width = width.min((Self::MAX - indent).max(1));
+        if skipped + Self::MAX < length {
+            shown.push('…');
+        }
+        if skipped > 0 {
+            shown.insert(0, '…');
+            indent += 1;
+        }
+        let line = before.matches('\n').count() + 1;
+        Self { line, column: column + 1, text: shown, indent, width }
+    }
 }
 
 impl SpecError {
@@ -87,11 +124,11 @@ impl SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        let Some(Excerpt { line, column, width, text }) = &self.excerpt else {
+        let Some(Excerpt { line, text, indent, width, .. }) = &self.excerpt else {
             return Ok(());
         };
         let margin = " ".repeat(line.to_string().len());
-        let indent = " ".repeat(column - 1);
+        let indent = " ".repeat(*indent);
         let carets = "^".repeat(*width);
         write!(f, "\n{margin} |\n{line} | {text}\n{margin} | {indent}{carets}")
     }
@@ -149,4 +186,15 @@ impl std::error::Error for SpecErrors {}
 pub(crate) fn quoted(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")
+}
+
+/// The most characters that a message quotes of what was written.
+const MAX_QUOTE: usize = 60;
+
+/// A part of what was written as a message quotes it.
+pub(crate) fn clip(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTE) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
 }

@@ -9,16 +9,27 @@
 //! with the first one.
 
 mod entries;
+mod stream;
 #[cfg(test)]
 mod tests;
+mod text;
+mod token;
 mod value;
 
 use crate::error::syntax::{self as error, Meant};
 use crate::error::{Excerpt, Site, SpecError, SpecErrors};
 use crate::spec::{Datum, Family, Key, Kind, ReduceSpec, SgemmSpec};
 use entries::{Entry, Found};
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::HashMap;
+use token::{Span, Token, Tokens};
+
+/// The longest text that is read, in bytes: a hundred times what all keys need.
+const MAX_TEXT: usize = 64 * 1024;
+/// The deepest nesting of brackets.
+const MAX_DEPTH: usize = 64;
+/// The most faults that are told at once.
+const MAX_FAULTS: usize = 20;
 
 /// The spec that the tokens of a macro call describe, checked as by [`ReduceSpec::plan`].
 ///
@@ -36,9 +47,18 @@ pub fn sgemm(tokens: TokenStream) -> syn::Result<SgemmSpec> {
     from_tokens(tokens)
 }
 
-fn from_tokens<S: Family>(tokens: TokenStream) -> syn::Result<S> {
-    let (spec, faults) = checked::<S>(tokens);
-    let error = |(fault, place): (SpecError, Place)| syn::Error::new_spanned(place, fault);
+fn from_tokens<S: Family>(stream: TokenStream) -> syn::Result<S> {
+    let (tokens, places) =
+        stream::tokens(stream).map_err(|fault| syn::Error::new(fault.1, fault.0))?;
+    let (spec, faults) = checked::<S>(&tokens);
+    let error = |(fault, span): Fault| match span {
+        None => syn::Error::new(proc_macro2::Span::call_site(), fault),
+        // Such an error reaches from the first token that it is given to the last.
+        Some(span) => {
+            let ends = [span.start, span.end - 1].map(|end| Ident::new("_", places[end]));
+            syn::Error::new_spanned(TokenStream::from_iter(ends.map(TokenTree::from)), fault)
+        }
+    };
     match faults.into_iter().map(error).reduce(|mut all, next| {
         all.combine(next);
         all
@@ -50,78 +70,60 @@ fn from_tokens<S: Family>(tokens: TokenStream) -> syn::Result<S> {
 
 /// The spec that a text describes, checked like one in a macro call.
 pub(crate) fn from_text<S: Family>(text: &str) -> Result<S, SpecErrors> {
-    let (spec, faults) = match text.parse::<TokenStream>() {
-        Ok(tokens) => checked::<S>(tokens),
-        Err(lex) => {
-            let excerpt = excerpt(text, lex.span(), lex.span());
-            return Err(error::not_tokens(lex).with_excerpt(excerpt).into());
-        }
+    let (tokens, places) = text::tokens(text).map_err(|fault| {
+        let (fault, place) = *fault;
+        fault.with_excerpt(Some(Excerpt::of(text, place)))
+    })?;
+    let (spec, faults) = checked::<S>(&tokens);
+    let located = |(fault, span): Fault| {
+        let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
+        fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
     };
-    SpecErrors::check(faults.into_iter().map(|f| located(text, f)).collect())?;
+    SpecErrors::check(faults.into_iter().map(located).collect())?;
     Ok(spec)
 }
 
-/// The tokens that a fault is about; none stands for the whole spec.
-type Place = TokenStream;
+/// A fault and the tokens that it is about; none stands for the whole spec.
+type Fault = (SpecError, Option<Span>);
 
-fn located(text: &str, (fault, place): (SpecError, Place)) -> SpecError {
-    let mut tokens = place.into_iter();
-    let excerpt = tokens.next().and_then(|first| {
-        let last = tokens.last().map_or(first.span(), |last| last.span());
-        excerpt(text, first.span(), last)
-    });
-    fault.with_excerpt(excerpt)
-}
-
-fn excerpt(text: &str, first: proc_macro2::Span, last: proc_macro2::Span) -> Option<Excerpt> {
-    let (start, end) = (first.start(), last.end());
-    let line = text.lines().nth(start.line.checked_sub(1)?)?;
-    let length = line.chars().count();
-    let until = if end.line == start.line { end.column } else { length };
-    Some(Excerpt {
-        line: start.line,
-        column: start.column + 1,
-        width: until.saturating_sub(start.column).max(1),
-        text: line.to_owned(),
-    })
-}
-
-fn checked<S: Family>(tokens: TokenStream) -> (S, Vec<(SpecError, Place)>) {
-    let mut reader = Reader::<S>::read(tokens);
+fn checked<S: Family>(tokens: &[Token]) -> (S, Vec<Fault>) {
+    let mut reader = Reader::<S>::read(Tokens::all(tokens));
     if let Err(errors) = reader.spec.check() {
         reader.add_plan_faults(&errors);
     }
-    reader.faults.sort_by_key(|(_, place)| position(place));
-    (reader.spec, reader.faults)
-}
-
-/// Line and column of the first token.
-fn position(place: &Place) -> (usize, usize) {
-    let first = place.clone().into_iter().next();
-    let start = first.map(|token| token.span().start());
-    start.map_or((0, 0), |start| (start.line, start.column))
+    let mut faults = reader.faults;
+    faults.sort_by_key(|(_, span)| span.as_ref().map(|span| span.start));
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        faults.truncate(MAX_FAULTS);
+        faults.push((error::too_many(more), None));
+    }
+    (reader.spec, faults)
 }
 
 /// What has been read of a spec.
-struct Reader<S> {
+struct Reader<'t, S> {
     spec: S,
-    faults: Vec<(SpecError, Place)>,
+    faults: Vec<Fault>,
     /// Keys whose value is not what was meant.
     misread: Vec<&'static str>,
     /// Keys that a misspelt one may have been meant as.
     meant: Vec<&'static str>,
-    given: HashMap<&'static str, Entry>,
+    /// Whether a message has listed all keys.
+    listed: bool,
+    given: HashMap<&'static str, Entry<'t>>,
 }
 
-impl<S: Family> Reader<S> {
-    fn read(tokens: TokenStream) -> Self {
+impl<'t, S: Family> Reader<'t, S> {
+    fn read(tokens: Tokens<'t>) -> Self {
         let kind = |name: &str| key::<S>(name).map(|key| key.kind);
         let Found { entries, faults } = entries::split(tokens, &kind);
         let mut reader = Self {
             spec: S::default(),
-            faults,
+            faults: faults.into_iter().map(|(fault, span)| (fault, Some(span))).collect(),
             misread: Vec::new(),
             meant: Vec::new(),
+            listed: false,
             given: HashMap::new(),
         };
         for entry in entries {
@@ -130,19 +132,19 @@ impl<S: Family> Reader<S> {
         reader
     }
 
-    fn fault(&mut self, fault: SpecError, place: impl Into<Place>) {
+    fn fault(&mut self, fault: SpecError, span: Span) {
         self.misread.extend(fault.keys());
-        self.faults.push((fault, place.into()));
+        self.faults.push((fault, Some(span)));
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: Entry<'t>) {
         let Some(key) = key::<S>(&entry.name()) else {
             self.unknown(&entry);
             return;
         };
         if let Some(first) = self.given.get(key.name) {
             let fault = error::duplicate(key.name, &first.value_text());
-            self.fault(fault, entry.key_place());
+            self.fault(fault, entry.key.span());
             return;
         }
         if entry.malformed {
@@ -152,30 +154,35 @@ impl<S: Family> Reader<S> {
                 Ok(datum) => {
                     if !(key.set)(&mut self.spec, &datum) {
                         let fault = error::wrong_kind(key.name, key.kind, &entry.value_text());
-                        self.fault(fault, entry.value_place());
+                        self.fault(fault, entry.value_span());
                     }
                 }
-                Err(fault) if fault.site() == Site::Key => self.fault(fault, entry.key_place()),
-                Err(fault) => self.fault(fault, entry.value_place()),
+                Err(fault) if fault.site() == Site::Key => self.fault(fault, entry.key.span()),
+                Err(fault) => self.fault(fault, entry.value_span()),
             }
         }
         self.given.insert(key.name, entry);
     }
 
-    fn unknown(&mut self, entry: &Entry) {
+    fn unknown(&mut self, entry: &Entry<'t>) {
         let name = entry.name();
         let keys: Vec<&'static str> = S::KEYS.iter().map(|key| key.name).collect();
         let meant = if let Some(other) = other_macro::<S>(&name) {
             Meant::Macro(other)
         } else if let Some((key, word)) = flagged_word::<S>(entry) {
             Meant::Word(key, word)
+        } else if let Some(key) = value::closest(&name, &keys) {
+            Meant::Key(key)
+        } else if self.listed {
+            Meant::UnclearAgain
         } else {
-            value::closest(&name, &keys).map_or(Meant::Unclear, Meant::Key)
+            Meant::Unclear
         };
+        self.listed |= matches!(meant, Meant::Unclear);
         if let Meant::Key(key) | Meant::Word(key, _) = meant {
             self.meant.push(key);
         }
-        self.fault(error::unknown_key(&name, &meant, S::MACRO, &keys), entry.key_place());
+        self.fault(error::unknown_key(&name, &meant, S::MACRO, &keys), entry.key.span());
     }
 
     fn add_plan_faults(&mut self, errors: &SpecErrors) {
@@ -187,11 +194,11 @@ impl<S: Family> Reader<S> {
             }
             // A default cannot be wrong by itself: the first key that was written is to blame.
             let entry = fault.keys().iter().find_map(|key| self.given.get(key));
-            let place = entry.map(|entry| match fault.site() {
-                Site::Key => entry.key_place(),
-                Site::Value => entry.value_place(),
+            let span = entry.map(|entry| match fault.site() {
+                Site::Key => entry.key.span(),
+                Site::Value => entry.value_span(),
             });
-            self.faults.push((fault.clone(), place.unwrap_or_default()));
+            self.faults.push((fault.clone(), span));
         }
     }
 }
@@ -200,11 +207,11 @@ fn key<S: Family>(name: &str) -> Option<&'static Key<S>> {
     S::KEYS.iter().find(|key| key.name == name)
 }
 
-fn datum<S>(key: &Key<S>, entry: &Entry) -> Result<Datum, SpecError> {
-    match (key.kind, entry.value.as_deref()) {
-        (Kind::Flag, None) => Ok(Datum::Flag),
-        (Kind::Flag, Some(_)) => Err(error::flag_with_value(key.name)),
-        (kind, None | Some([])) => Err(error::missing_value(key.name, kind)),
+fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, SpecError> {
+    match (key.kind, entry.value.filter(|value| !value.is_empty())) {
+        (Kind::Flag, _) if entry.value.is_some() => Err(error::flag_with_value(key.name)),
+        (Kind::Flag, _) => Ok(Datum::Flag),
+        (kind, None) => Err(error::missing_value(key.name, kind)),
         (kind, Some(tokens)) => value::read(key.name, kind, tokens),
     }
 }
@@ -218,18 +225,13 @@ fn other_macro<S: Family>(name: &str) -> Option<&'static str> {
 }
 
 /// The key and the word where a value was written as if it were a flag.
-fn flagged_word<S: Family>(entry: &Entry) -> Option<(&'static str, &'static str)> {
+fn flagged_word<S: Family>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
-    S::KEYS.iter().find_map(|key| match (key.kind, &entry.value) {
+    S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {
         (Kind::Word(words), None) => {
             let word = words.iter().find(|word| **word == name && word.len() > 1)?;
             Some((key.name, *word))
         }
         _ => None,
     })
-}
-
-/// The text of some tokens, close to how they were written.
-fn text(tokens: &[TokenTree]) -> String {
-    tokens.iter().cloned().collect::<TokenStream>().to_string()
 }

@@ -1,8 +1,9 @@
 //! What can be wrong with a kernel's name.
 
-use super::SpecError;
+use super::{SpecError, clip};
 
 pub(crate) fn not_an_identifier(name: &str) -> SpecError {
+    let name = clip(name);
     SpecError::at_value(
         &["name"],
         format!(
@@ -13,6 +14,7 @@ pub(crate) fn not_an_identifier(name: &str) -> SpecError {
 }
 
 pub(crate) fn leading_underscores(name: &str) -> SpecError {
+    let name = clip(name);
     SpecError::at_value(
         &["name"],
         format!(
@@ -23,6 +25,7 @@ pub(crate) fn leading_underscores(name: &str) -> SpecError {
 }
 
 pub(crate) fn taken(name: &str) -> SpecError {
+    let name = clip(name);
     SpecError::at_value(
         &["name"],
         format!(
@@ -32,6 +35,7 @@ pub(crate) fn taken(name: &str) -> SpecError {
 }
 
 pub(crate) fn used(name: &str) -> SpecError {
+    let name = clip(name);
     SpecError::at_value(
         &["name"],
         format!(

@@ -3,13 +3,43 @@
 use super::{SpecError, quoted};
 use crate::spec::Kind;
 
-pub(crate) fn not_tokens(reason: impl std::fmt::Display) -> SpecError {
+pub(crate) fn too_long(length: usize, most: usize) -> SpecError {
     SpecError::at_key(
         &[],
-        format!(
-            "a spec is made of Rust tokens, and this is none ({reason}); check brackets \
-             and quotes"
-        ),
+        format!("a spec of {length} bytes is too long to be meant; use at most {most}"),
+    )
+}
+
+pub(crate) fn too_deep(most: usize) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("brackets are nested more than {most} deep; a spec needs no such nesting"),
+    )
+}
+
+pub(crate) fn too_many(more: usize) -> SpecError {
+    let faults = if more == 1 { "fault" } else { "faults" };
+    SpecError::at_key(&[], format!("{more} more {faults} behind these; mend these first"))
+}
+
+pub(crate) fn unclosed(open: impl std::fmt::Display) -> SpecError {
+    SpecError::at_key(&[], format!("`{open}` is not closed; close it, or leave it out"))
+}
+
+pub(crate) fn unopened(close: char, open: Option<char>) -> SpecError {
+    SpecError::at_key(
+        &[],
+        match open {
+            None => format!("`{close}` closes nothing; open it, or leave it out"),
+            Some(open) => format!("`{close}` does not close `{open}`; pair the brackets"),
+        },
+    )
+}
+
+pub(crate) fn no_token(found: char) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("{found:?} starts no Rust token, and a spec is made of those; leave it out"),
     )
 }
 
@@ -44,6 +74,10 @@ pub(crate) fn missing_colon(key: &str, found: &str) -> SpecError {
     SpecError::at_key(&[], format!("expected `:` after `{key}`, found `{found}`"))
 }
 
+pub(crate) fn second_colon(key: &str) -> SpecError {
+    SpecError::at_key(&[], format!("one `:` is enough after `{key}`; leave this one out"))
+}
+
 /// How an unknown key may have been meant.
 pub(crate) enum Meant {
     /// As another key, close to it.
@@ -52,7 +86,10 @@ pub(crate) enum Meant {
     Word(&'static str, &'static str),
     /// As a key of another macro.
     Macro(&'static str),
+    /// As none of these: the message lists all keys.
     Unclear,
+    /// As none, and an earlier message lists all keys.
+    UnclearAgain,
 }
 
 pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&str]) -> SpecError {
@@ -63,6 +100,7 @@ pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&s
             format!(": it belongs to `{other}!`, and this is `{this_macro}!`; leave it out")
         }
         Meant::Unclear => format!("; `{this_macro}!` has {}", quoted(keys)),
+        Meant::UnclearAgain => String::new(),
     };
     SpecError::at_key(&[], format!("unknown key `{key}`{hint}"))
 }
@@ -147,6 +185,28 @@ pub(crate) fn too_large(key: &'static str, found: &str, part: &str) -> SpecError
     SpecError::at_value(
         &[key],
         format!("`{key}: {found}`: `{part}` is too large; a number is at most {}", u32::MAX),
+    )
+}
+
+pub(crate) fn hexadecimal(key: &'static str, found: &str, value: u32) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}` is hexadecimal; write one number in decimal, as in `{value}`"),
+    )
+}
+
+pub(crate) fn hexadecimal_size(
+    key: &'static str,
+    found: &str,
+    form: &str,
+    example: &str,
+) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!(
+            "`{key}: {found}` starts with `0x`, as hexadecimal numbers do; write {form} in decimal \
+             as in `{example}`"
+        ),
     )
 }
 

@@ -1,138 +1,150 @@
 //! Tokens into entries: commas, colons and angle brackets.
 
-use super::{Place, text};
+use super::token::{Span, Token, TokenKind, Tokens};
 use crate::error::SpecError;
 use crate::error::syntax as error;
 use crate::spec::Kind;
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 /// A key and what follows it.
-pub(super) struct Entry {
-    key: Ident,
+pub(super) struct Entry<'t> {
+    /// One token; more where a key was written with spaces or hyphens.
+    pub key: Tokens<'t>,
     /// The tokens after the colon, if there is one.
-    pub value: Option<Vec<TokenTree>>,
+    pub value: Option<Tokens<'t>>,
     /// Whether a fault of the entry has been reported already.
     pub malformed: bool,
 }
 
-impl Entry {
+impl Entry<'_> {
     pub fn name(&self) -> String {
-        self.key.to_string()
+        self.key.text()
     }
 
     pub fn value_text(&self) -> String {
-        text(self.value.as_deref().unwrap_or_default())
-    }
-
-    pub fn key_place(&self) -> Place {
-        TokenTree::from(self.key.clone()).into()
+        self.value.map(Tokens::text).unwrap_or_default()
     }
 
     /// The value; of a flag, or where a value is missing, the key.
-    pub fn value_place(&self) -> Place {
-        match self.value.as_deref() {
-            None | Some([]) => self.key_place(),
-            Some(tokens) => tokens.iter().cloned().collect(),
-        }
+    pub fn value_span(&self) -> Span {
+        self.value.filter(|value| !value.is_empty()).unwrap_or(self.key).span()
     }
 }
 
 /// The entries of a spec, and the faults between them.
-pub(super) struct Found {
-    pub entries: Vec<Entry>,
-    pub faults: Vec<(SpecError, Place)>,
+pub(super) struct Found<'t> {
+    pub entries: Vec<Entry<'t>>,
+    pub faults: Vec<(SpecError, Span)>,
 }
 
 /// Takes a spec apart. `kind` tells what may follow a known key.
-pub(super) fn split(tokens: TokenStream, kind: &dyn Fn(&str) -> Option<Kind>) -> Found {
-    let mut all = Vec::new();
-    flatten(tokens, &mut all);
+pub(super) fn split<'t>(tokens: Tokens<'t>, kind: &dyn Fn(&str) -> Option<Kind>) -> Found<'t> {
     let mut splitter = Splitter { kind, found: Found { entries: Vec::new(), faults: Vec::new() } };
-    let mut rest = splitter.without_angles(&all);
-    while let Some(comma) = rest.iter().position(|token| is_punct(token, ',')) {
-        let (entry, tail) = rest.split_at(comma);
-        if let ([], [comma, ..]) = (entry, tail) {
-            splitter.fault(error::empty_entry(), std::slice::from_ref(comma));
+    let mut rest = splitter.without_angles(tokens);
+    loop {
+        let entry = rest.until(|token| token.is(','));
+        let comma = rest.after(entry.len()).first(1);
+        if entry.is_empty() && !comma.is_empty() {
+            splitter.fault(error::empty_entry(), comma);
         }
         splitter.entries(entry);
-        rest = tail.get(1..).unwrap_or_default();
-    }
-    splitter.entries(rest);
-    splitter.found
-}
-
-/// Invisible groups, which a user's own macro puts around its arguments, are opened.
-fn flatten(tokens: TokenStream, into: &mut Vec<TokenTree>) {
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
-                flatten(group.stream(), into);
-            }
-            token => into.push(token),
+        if comma.is_empty() {
+            return splitter.found;
         }
+        rest = rest.after(entry.len() + 1);
     }
 }
 
-fn is_punct(token: &TokenTree, char: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
-}
-
-struct Splitter<'k> {
+struct Splitter<'t, 'k> {
     kind: &'k dyn Fn(&str) -> Option<Kind>,
-    found: Found,
+    found: Found<'t>,
 }
 
-impl Splitter<'_> {
-    fn fault(&mut self, fault: SpecError, at: &[TokenTree]) {
-        self.found.faults.push((fault, at.iter().cloned().collect()));
+impl<'t> Splitter<'t, '_> {
+    fn fault(&mut self, fault: SpecError, at: Tokens<'t>) {
+        self.found.faults.push((fault, at.span()));
     }
 
-    fn without_angles<'t>(&mut self, tokens: &'t [TokenTree]) -> &'t [TokenTree] {
-        match tokens {
-            [open, inner @ .., close] if is_punct(open, '<') && is_punct(close, '>') => inner,
-            [open, inner @ ..] if is_punct(open, '<') => {
-                self.fault(error::open_angle(), std::slice::from_ref(open));
-                inner
+    fn without_angles(&mut self, tokens: Tokens<'t>) -> Tokens<'t> {
+        match &tokens[..] {
+            [open, .., close] if open.is('<') && close.is('>') => tokens.inner(),
+            [open, ..] if open.is('<') => {
+                self.fault(error::open_angle(), tokens.first(1));
+                tokens.after(1)
             }
-            [inner @ .., close] if is_punct(close, '>') => {
-                self.fault(error::close_angle(), std::slice::from_ref(close));
-                inner
+            [.., close] if close.is('>') => {
+                self.fault(error::close_angle(), tokens.after(tokens.len() - 1));
+                tokens.first(tokens.len() - 1)
             }
-            all => all,
+            _ => tokens,
         }
     }
 
     /// The entries between two commas: one, or more where a comma is missing.
-    fn entries(&mut self, mut tokens: &[TokenTree]) {
-        while let [first, rest @ ..] = tokens {
-            let TokenTree::Ident(key) = first else {
-                self.fault(error::not_a_key(&text(&tokens[..1])), &tokens[..1]);
+    fn entries(&mut self, mut tokens: Tokens<'t>) {
+        while let Some(first) = tokens.iter().next() {
+            if !first.is_word() {
+                let found = tokens.first(tokens.unit());
+                self.fault(error::not_a_key(&found.text()), found);
                 return;
-            };
-            tokens = self.entry(key, rest);
+            }
+            let key = tokens.first(self.key_length(tokens));
+            tokens = self.entry(key, tokens.after(key.len()));
         }
     }
 
+    /// How many tokens a key has: more than one for `double-buffer` and `double buffer`, where the
+    /// words are no keys and all together are one.
+    fn key_length(&self, tokens: Tokens<'t>) -> usize {
+        let mut name = tokens[0].text.clone();
+        if self.is_key(&name) {
+            return 1;
+        }
+        let mut length = 1;
+        while let Some((hyphen, word)) = next_word(tokens.after(length)) {
+            name = name + "_" + &word.text;
+            length += 1 + usize::from(hyphen);
+            if self.is_key(&name) {
+                return length;
+            }
+            if length > 8 {
+                break;
+            }
+        }
+        1
+    }
+
+    fn is_key(&self, name: &str) -> bool {
+        (self.kind)(name).is_some()
+    }
+
     /// Reads one entry and returns the tokens after it.
-    fn entry<'t>(&mut self, key: &Ident, rest: &'t [TokenTree]) -> &'t [TokenTree] {
-        let name = key.to_string();
-        let mut entry = Entry { key: key.clone(), value: None, malformed: false };
-        let rest = match rest {
+    fn entry(&mut self, key: Tokens<'t>, rest: Tokens<'t>) -> Tokens<'t> {
+        let name = key.text();
+        let mut entry = Entry { key, value: None, malformed: false };
+        let rest = match &rest[..] {
             [] => rest,
-            [colon, rest @ ..] if is_punct(colon, ':') => {
-                let (value, rest) = self.value(rest);
-                entry.value = Some(value.to_vec());
+            [colon, more @ ..] if colon.is(':') => {
+                let mut behind = rest.after(1);
+                if more.first().is_some_and(|second| second.is(':')) {
+                    self.fault(error::second_colon(&name), behind.first(1));
+                    behind = behind.after(1);
+                }
+                let (value, rest) = self.value(behind);
+                entry.value = Some(value);
                 rest
             }
-            [next @ TokenTree::Ident(word), ..] if self.starts_entry(&name, &word.to_string()) => {
-                self.fault(error::missing_comma(&word.to_string()), std::slice::from_ref(next));
+            [word, ..] if word.is_word() && self.starts_entry(&name, word) => {
+                self.fault(error::missing_comma(&rest.first(1).text()), rest.first(1));
                 rest
             }
-            [found, ..] => {
-                let fault = error::missing_colon(&name, &text(&rest[..1]));
-                self.fault(fault, std::slice::from_ref(found));
+            [..] => {
+                // What follows an unknown key tells nothing.
+                if self.is_key(&name) {
+                    let found = rest.first(rest.unit());
+                    self.fault(error::missing_colon(&name, &found.text()), found);
+                }
                 entry.malformed = true;
-                &[]
+                rest.after(rest.len())
             }
         };
         self.found.entries.push(entry);
@@ -140,39 +152,54 @@ impl Splitter<'_> {
     }
 
     /// Whether a word behind a key without a colon is the next key.
-    fn starts_entry(&self, key: &str, word: &str) -> bool {
-        (self.kind)(word).is_some() || matches!((self.kind)(key), Some(Kind::Flag))
+    fn starts_entry(&self, key: &str, word: &Token) -> bool {
+        self.is_key(&word.text) || matches!((self.kind)(key), Some(Kind::Flag))
     }
 
     /// Splits what follows a colon into the value and the tokens of the next entries.
-    fn value<'t>(&mut self, tokens: &'t [TokenTree]) -> (&'t [TokenTree], &'t [TokenTree]) {
-        let length = match tokens {
-            [] => 0,
+    fn value(&mut self, tokens: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
+        let signs = tokens.iter().take_while(|token| is_sign(token)).count();
+        let length = match &tokens[..] {
             // `block: items: 4`: the value is missing. (`a::b` is a value, if a wrong one.)
-            [TokenTree::Ident(_), colon, next, ..]
-                if is_punct(colon, ':') && !is_punct(next, ':') =>
-            {
-                0
-            }
-            [sign, TokenTree::Literal(_) | TokenTree::Ident(_), ..] if is_punct(sign, '-') => 2,
-            _ => 1,
+            [word, colon, next, ..] if word.is_word() && colon.is(':') && !next.is(':') => 0,
+            _ => signs + tokens.after(signs).unit(),
         };
-        let (value, rest) = tokens.split_at(length);
-        match rest {
+        let (value, rest) = (tokens.first(length), tokens.after(length));
+        match &rest[..] {
             [] => {}
             _ if length == 0 => {}
-            [TokenTree::Ident(word), ..] if !continues_size(&word.to_string()) => {
-                self.fault(error::missing_comma(&word.to_string()), &rest[..1]);
+            [word, ..] if word.is_word() && !continues_size(&word.text) => {
+                self.fault(error::missing_comma(&rest.first(1).text()), rest.first(1));
             }
-            [punct, tail @ ..] if is_punct(punct, ';') => {
-                self.fault(error::not_a_comma(";"), &rest[..1]);
-                return (value, tail);
+            [punct, ..] if punct.is(';') => {
+                self.fault(error::not_a_comma(";"), rest.first(1));
+                return (value, rest.after(1));
             }
             // What is left makes no entry: let the whole be the value, which is of no kind.
-            _ => return (tokens, &[]),
+            _ => return (tokens, tokens.after(tokens.len())),
         }
-        (value, rest)
+        match &value[..] {
+            // What a user's own macro passes on as an expression is seen through.
+            [open, ..] if open.kind == TokenKind::Open && open.text.is_empty() => {
+                (value.inner(), rest)
+            }
+            _ => (value, rest),
+        }
     }
+}
+
+/// The word that continues a key, and whether a hyphen joins it.
+fn next_word(tokens: Tokens<'_>) -> Option<(bool, &Token)> {
+    match tokens.tokens() {
+        [word, ..] if word.is_word() => Some((false, word)),
+        [hyphen, word, ..] if hyphen.is('-') && word.is_word() => Some((true, word)),
+        _ => None,
+    }
+}
+
+/// Whether it can only stand before a value: `-` as in `-8`, or the quote of a lifetime.
+fn is_sign(token: &Token) -> bool {
+    matches!(token.kind, TokenKind::Punct { .. }) && !token.is(';')
 }
 
 /// Whether a word behind a number is meant as more dimensions, as in `128 x128`.

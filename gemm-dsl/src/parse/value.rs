@@ -1,49 +1,37 @@
 //! One value: a word, a number or a size.
 
-use super::text;
-use crate::error::SpecError;
-use crate::error::syntax as error;
+use super::token::{Token, TokenKind, Tokens};
+use crate::error::{SpecError, clip, syntax as error};
 use crate::spec::{Datum, Kind};
-use proc_macro2::TokenTree;
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
-pub(super) fn read(
-    key: &'static str,
-    kind: Kind,
-    tokens: &[TokenTree],
-) -> Result<Datum, SpecError> {
-    let found = text(tokens);
-    let wrong_kind = || error::wrong_kind(key, kind, &found);
-    match (kind, tokens) {
-        (Kind::Name, [TokenTree::Ident(word)]) => Ok(Datum::Word(word.to_string())),
-        (Kind::Word(words), [TokenTree::Ident(word)]) => {
-            let word = word.to_string();
+pub(super) fn read(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
+    let wrong_kind = || error::wrong_kind(key, kind, &tokens.text());
+    match (kind, &tokens[..]) {
+        (Kind::Name, [word]) if word.is_word() => Ok(Datum::Word(word.text.clone())),
+        (Kind::Word(words), [word]) if word.is_word() => {
+            let word = &word.text;
             if words.contains(&word.as_str()) {
-                Ok(Datum::Word(word))
+                Ok(Datum::Word(word.clone()))
             } else {
-                Err(error::unknown_word(key, &word, words, closest(&word, words)))
+                Err(error::unknown_word(key, &clip(word), words, closest(word, words)))
             }
         }
-        (Kind::Number | Kind::Size { .. }, [TokenTree::Punct(_), TokenTree::Literal(number)]) => {
-            // The only punctuation that is read together with a literal is a minus sign.
-            Err(match is_numeric(&number.to_string()) {
-                true => error::negative(key, &format!("-{number}")),
-                false => wrong_kind(),
-            })
-        }
-        (Kind::Number, [TokenTree::Literal(_)]) if is_numeric(&found) => {
-            if found.contains('x') {
-                return Err(error::size_for_number(key, &found));
-            }
-            Ok(Datum::Number(number(key, &found, &found)?))
-        }
-        (Kind::Size { form, example, dims }, [TokenTree::Literal(_)]) if is_numeric(&found) => {
-            size(key, &found, form, example, dims)
-        }
-        (Kind::Size { .. }, [TokenTree::Literal(_), rest @ ..])
-            if !rest.is_empty() && is_size_text(&found) =>
+        (Kind::Number | Kind::Size { .. }, [minus, number])
+            if minus.is('-') && is_numeric(number) =>
         {
-            Err(error::spaces(key, &found))
+            Err(error::negative(key, &tokens.text()))
+        }
+        (Kind::Number, [found]) if is_numeric(found) => one_number(key, &found.text),
+        (Kind::Size { form, example, dims }, [found]) if is_numeric(found) => {
+            size(key, &found.text, form, example, dims)
+        }
+        (Kind::Size { .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
+            let found = tokens.text();
+            match is_size_text(&found) {
+                true => Err(error::spaces(key, &found)),
+                false => Err(wrong_kind()),
+            }
         }
         _ => Err(wrong_kind()),
     }
@@ -52,21 +40,38 @@ pub(super) fn read(
 /// The word closest to what was written, if it is close at all.
 pub(super) fn closest(written: &str, words: &[&'static str]) -> Option<&'static str> {
     let written = written.to_lowercase();
-    words
+    let near = words
         .iter()
         .map(|word| (strsim::damerau_levenshtein(&written, word), *word))
         .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
         .min()
-        .map(|(_, word)| word)
+        .map(|(_, word)| word);
+    // `double` stands for `double_buffer`.
+    near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
 }
 
-/// Whether a literal is a number of some form, not a string or a character.
-fn is_numeric(literal: &str) -> bool {
-    literal.starts_with(|c: char| c.is_ascii_digit())
+/// Whether it is a number of some form, not a string or a character.
+fn is_numeric(token: &Token) -> bool {
+    token.kind == TokenKind::Literal && token.text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_size_text(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || c == 'x' || c == ' ')
+}
+
+fn one_number(key: &'static str, found: &str) -> Result<Datum, SpecError> {
+    if let Some(value) = hexadecimal(found) {
+        return Err(error::hexadecimal(key, found, value));
+    }
+    if found.contains('x') {
+        return Err(error::size_for_number(key, &clip(found)));
+    }
+    Ok(Datum::Number(number(key, found, found)?))
+}
+
+/// The value of a number such as `0x100`, which might also be meant as a size.
+fn hexadecimal(found: &str) -> Option<u32> {
+    u32::from_str_radix(found.strip_prefix("0x")?, 16).ok()
 }
 
 fn size(
@@ -76,33 +81,38 @@ fn size(
     example: &str,
     dims: usize,
 ) -> Result<Datum, SpecError> {
+    let quote = &clip(found);
     if found.contains('X') {
-        return Err(error::capital_x(key, found));
+        return Err(error::capital_x(key, quote));
     }
     let parts: Vec<&str> = found.split('x').collect();
     if parts.iter().any(|part| part.is_empty()) {
-        return Err(error::missing_dimension(key, found, form));
+        return Err(error::missing_dimension(key, quote, form));
+    }
+    if found.starts_with("0x") && parts.len() != dims {
+        return Err(error::hexadecimal_size(key, quote, form, example));
     }
     let sizes =
         parts.iter().map(|part| number(key, found, part)).collect::<Result<Vec<u32>, _>>()?;
     if sizes.contains(&0) {
-        return Err(error::zero_dimension(key, found));
+        return Err(error::zero_dimension(key, quote));
     }
     if sizes.len() != dims {
-        return Err(error::dimensions(key, found, (sizes.len(), dims), form, example));
+        return Err(error::dimensions(key, quote, (sizes.len(), dims), form, example));
     }
     Ok(Datum::Size(sizes))
 }
 
 /// The number that is `part` of the text `found`, in plain decimal digits.
 fn number(key: &'static str, found: &str, part: &str) -> Result<u32, SpecError> {
+    let (quote, quoted_part) = (&clip(found), &clip(part));
     if part.bytes().all(|b| b.is_ascii_digit()) {
-        part.parse().map_err(|_| error::too_large(key, found, part))
+        part.parse().map_err(|_| error::too_large(key, quote, quoted_part))
     } else if part.contains('.') {
-        Err(error::fraction(key, found, part))
+        Err(error::fraction(key, quote, quoted_part))
     } else if part.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
-        Err(error::underscores(key, found))
+        Err(error::underscores(key, quote))
     } else {
-        Err(error::not_decimal(key, found, part))
+        Err(error::not_decimal(key, quote, quoted_part))
     }
 }

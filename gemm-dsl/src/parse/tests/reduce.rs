@@ -55,10 +55,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("op: quux", &[("quux", "`op` takes one of `sum`, `prod`, `max`, `min`, not `quux`")]),
     ("op: 4", &[("4", "`op` takes one of `sum`, `prod`, `max`, `min`, not `4`")]),
-    (
-        "op: Op::Sum",
-        &[("Op::Sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `Op :: Sum`")],
-    ),
+    ("op: Op::Sum", &[("Op::Sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `Op::Sum`")]),
     ("op: sum block: 64", &[("block", "expected `,` before `block`")]),
     ("shuffle float4", &[("float4", "expected `,` before `float4`")]),
     ("block 64", &[("64", "expected `:` after `block`, found `64`")]),
@@ -74,11 +71,29 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: 64>", &[(">", "`>` closes nothing; start the spec with `<`, or leave it out")]),
     ("block: 128e", &[("128e", "`block: 128e`: `128e` is no plain decimal number")]),
     (
-        "(block",
+        "block: 0x100",
+        &[("0x100", "`block: 0x100` is hexadecimal; write one number in decimal, as in `256`")],
+    ),
+    ("(block", &[("(", "`(` is not closed; close it, or leave it out")]),
+    ("block)", &[(")", "`)` closes nothing; open it, or leave it out")]),
+    ("block: (64]", &[("]", "`]` does not close `(`; pair the brackets")]),
+    ("name: \"sum", &[("\"", "`\"` is not closed; close it, or leave it out")]),
+    ("op: max /* or min", &[("/*", "`/*` is not closed; close it, or leave it out")]),
+    (
+        "block: 64 €",
+        &[("€", "'€' starts no Rust token, and a spec is made of those; leave it out")],
+    ),
+    ("last warp", &[("last", "unknown key `last`; did you mean `unroll_last_warp`?")]),
+    (
+        "foo = 4",
         &[(
-            "(",
-            "a spec is made of Rust tokens, and this is none (cannot parse string into token stream); check brackets and quotes",
+            "foo",
+            "unknown key `foo`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
         )],
+    ),
+    (
+        "unroll-last warp",
+        &[("unroll-last warp", "unknown key `unroll-last warp`; did you mean `unroll_last_warp`?")],
     ),
     ("block: 64 128", &[("64 128", "`block` takes a whole number, not `64 128`")]),
     (
@@ -209,10 +224,13 @@ pub(super) const SPECS: &[Faulty] = &[
             "unknown key `type`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
         )],
     ),
-    ("block: 0x10", &[("0x10", "`block` takes one whole number, not the size `0x10`")]),
+    (
+        "block: 0x10",
+        &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],
+    ),
     ("block: - 8", &[("- 8", "`block: -8` is negative; use a whole number")]),
-    ("block: 64 + 64", &[("64 + 64", "`block` takes a whole number, not `64 + 64`")]),
-    ("op: -sum", &[("-sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `- sum`")]),
+    ("block: 64 + 64", &[("64 + 64", "`block` takes a whole number, not `64+64`")]),
+    ("op: -sum", &[("-sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `-sum`")]),
     (
         "blok: 96, block: 96",
         &[

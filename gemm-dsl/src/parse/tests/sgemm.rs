@@ -3,6 +3,61 @@
 use super::Faulty;
 
 pub(super) const SPECS: &[Faulty] = &[
+    (
+        "tile: +128x128x8",
+        &[("+128x128x8", "`tile` takes a size MxNxK such as `128x128x8`, not `+128x128x8`")],
+    ),
+    (
+        "tile:: 128x128x8, thread: 8x8",
+        &[(":", "one `:` is enough after `tile`; leave this one out")],
+    ),
+    (
+        "tile: : 128x128x8, thread: 8x8",
+        &[(":", "one `:` is enough after `tile`; leave this one out")],
+    ),
+    ("tile: -8x8x8", &[("-8x8x8", "`tile: -8x8x8` is negative; use a whole number")]),
+    ("tile: - 8x8x8", &[("- 8x8x8", "`tile: -8x8x8` is negative; use a whole number")]),
+    ("tile: 'a", &[("'a", "`tile` takes a size MxNxK such as `128x128x8`, not `'a`")]),
+    ("tile: 'a'", &[("'a'", "`tile` takes a size MxNxK such as `128x128x8`, not `'a'`")]),
+    (
+        "tile: 0x80x128x8",
+        &[(
+            "0x80x128x8",
+            "`tile: 0x80x128x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in `128x128x8`",
+        )],
+    ),
+    (
+        "tile: 0x8",
+        &[(
+            "0x8",
+            "`tile: 0x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in `128x128x8`",
+        )],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, double-buffer",
+        &[("double-buffer", "unknown key `double-buffer`; did you mean `double_buffer`?")],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, double buffer, pad-a: 4",
+        &[
+            ("double buffer", "unknown key `double buffer`; did you mean `double_buffer`?"),
+            ("pad-a", "unknown key `pad-a`; did you mean `pad_a`?"),
+        ],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, double",
+        &[("double", "unknown key `double`; did you mean `double_buffer`?")],
+    ),
+    (
+        "foo, bar: 4",
+        &[
+            (
+                "foo",
+                "unknown key `foo`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `map`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`",
+            ),
+            ("bar", "unknown key `bar`"),
+        ],
+    ),
     ("tile: 128x", &[("128x", "`tile: 128x`: a number is missing beside an `x`; write MxNxK")]),
     (
         "tile: 0x8x8",

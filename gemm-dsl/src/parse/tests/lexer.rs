@@ -1,0 +1,121 @@
+//! The tokens of a text are those of Rust's lexer.
+
+use super::super::token::{Token, TokenKind};
+use super::super::{stream, text};
+use proc_macro2::TokenStream;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Pieces whose combinations both lexers take, or both refuse.
+const PIECES: &[&str] = &[
+    "tile",
+    "r",
+    "b",
+    "br",
+    "x8",
+    "e5",
+    "_",
+    "é",
+    "r#tile",
+    "12",
+    "128x128x8",
+    "1_0",
+    "0x1f",
+    "1.5",
+    "1.",
+    "1e5",
+    "1e-5",
+    "1E+",
+    ".",
+    "..",
+    "7",
+    "'a",
+    "'a'",
+    "'",
+    "\"",
+    "\"a b\"",
+    "#",
+    "r\"",
+    "b\"x\"",
+    "r#\"a\"b\"#",
+    "b'x'",
+    ":",
+    "::",
+    ",",
+    "<",
+    ">=",
+    "&&",
+    "||",
+    "|",
+    "-",
+    "+",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "/*",
+    "*/",
+    "//",
+    "\n",
+    " ",
+    " ",
+    "\t",
+    "€",
+    "`",
+    "$",
+    ";",
+    "=",
+];
+
+fn of_rust(text: &str) -> Option<Vec<Token>> {
+    let stream = text.parse::<TokenStream>().ok()?;
+    stream::tokens(stream).ok().map(|(tokens, _)| tokens)
+}
+
+fn ours(text: &str) -> Option<Vec<Token>> {
+    text::tokens(text).ok().map(|(tokens, _)| tokens)
+}
+
+#[test]
+fn a_size_is_one_token_and_brackets_are_tokens_of_their_own() {
+    let Some(tokens) = ours("tile: 128x128x8, |a| (a && 'b)") else { panic!("lexer") };
+    let expected = [
+        ("tile", TokenKind::Word),
+        (":", TokenKind::Punct { joint: false }),
+        ("128x128x8", TokenKind::Literal),
+        (",", TokenKind::Punct { joint: false }),
+        ("|", TokenKind::Punct { joint: false }),
+        ("a", TokenKind::Word),
+        ("|", TokenKind::Punct { joint: false }),
+        ("(", TokenKind::Open),
+        ("a", TokenKind::Word),
+        ("&", TokenKind::Punct { joint: true }),
+        ("&", TokenKind::Punct { joint: false }),
+        ("'", TokenKind::Punct { joint: true }),
+        ("b", TokenKind::Word),
+        (")", TokenKind::Close),
+    ];
+    let expected = expected.map(|(text, kind)| Token { kind, text: text.to_owned() });
+    assert_eq!(tokens, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn a_text_has_the_tokens_that_rust_gives_it(
+        picks in proptest::collection::vec(any::<Index>(), 0..8),
+    ) {
+        let text: String = picks.iter().map(|pick| *pick.get(PIECES)).collect();
+        // To Rust a comment of documentation is an attribute.
+        prop_assume!(!text.contains("///"));
+        let (ours, rust) = (ours(&text), of_rust(&text));
+        // Rust refuses some neighbours of lifetimes and prefixes, such as `'a'b` and `br#`; the
+        // grammar refuses every lifetime and every `#`.
+        if rust.is_some() || !text.contains(['\'', '#']) {
+            prop_assert_eq!(ours, rust, "{:?}", text);
+        }
+    }
+}

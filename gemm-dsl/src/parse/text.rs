@@ -1,0 +1,213 @@
+//! The tokens of a text: those that Rust's own lexer makes of it, without a compiler behind it.
+//!
+//! Comments are skipped, those of documentation too. What is inside strings and numbers is not
+//! looked at: wherever it would matter, the grammar refuses them with a better message.
+
+use super::token::{Read, Token, TokenKind};
+use super::{MAX_DEPTH, MAX_TEXT};
+use crate::error::SpecError;
+use crate::error::syntax as error;
+use std::ops::Range;
+
+/// The tokens, and for each of them its place in the text, in bytes.
+///
+/// # Errors
+/// The first fault and its place: a character or a bracket that no Rust source could have there,
+/// or a text that is too long.
+pub(super) fn tokens(text: &str) -> Read<Range<usize>> {
+    if text.len() > MAX_TEXT {
+        return Err(Box::new((error::too_long(text.len(), MAX_TEXT), 0..0)));
+    }
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), places: Vec::new(), open: Vec::new() };
+    while lexer.token()? {}
+    match lexer.open.last() {
+        Some((bracket, at)) => Err(Box::new((error::unclosed(*bracket), *at..*at + 1))),
+        None => Ok((lexer.tokens, lexer.places)),
+    }
+}
+
+type Fault = Box<(SpecError, Range<usize>)>;
+
+struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    tokens: Vec<Token>,
+    places: Vec<Range<usize>>,
+    /// The brackets that are open, and where.
+    open: Vec<(char, usize)>,
+}
+
+impl<'t> Lexer<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// Reads one token, or what lies between two; false at the end.
+    fn token(&mut self) -> Result<bool, Fault> {
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else {
+            return Ok(false);
+        };
+        if first.is_whitespace() {
+            self.at += first.len_utf8();
+        } else if rest.starts_with("//") {
+            self.at += rest.find('\n').unwrap_or(rest.len());
+        } else if rest.starts_with("/*") {
+            self.at += comment(rest).ok_or_else(|| self.fault(error::unclosed("/*"), 2))?;
+        } else if let Some(start) = quoted_start(rest) {
+            let length = start.length(rest).ok_or_else(|| self.fault(error::unclosed(first), 1))?;
+            self.push(TokenKind::Literal, length + word(&rest[length..]));
+        } else if first.is_ascii_digit() {
+            self.push(TokenKind::Literal, number(rest));
+        } else if is_word_start(first) {
+            let raw = if rest.starts_with("r#") { 2 } else { 0 };
+            let length = word(&rest[raw..]);
+            self.push(TokenKind::Word, if length == 0 { 1 } else { raw + length });
+        } else if let '(' | '[' | '{' = first {
+            if self.open.len() >= MAX_DEPTH {
+                return Err(self.fault(error::too_deep(MAX_DEPTH), 1));
+            }
+            self.open.push((first, self.at));
+            self.push(TokenKind::Open, 1);
+        } else if let ')' | ']' | '}' = first {
+            match self.open.pop() {
+                Some(('(', _)) if first == ')' => {}
+                Some(('[', _)) if first == ']' => {}
+                Some(('{', _)) if first == '}' => {}
+                open => return Err(self.fault(error::unopened(first, open.map(|o| o.0)), 1)),
+            }
+            self.push(TokenKind::Close, 1);
+        } else if first == '\'' && !rest[1..].starts_with(is_word_start) {
+            return Err(self.fault(error::unclosed(first), 1));
+        } else if PUNCTUATION.contains(first) {
+            let joint = rest[1..].starts_with(|c| PUNCTUATION.contains(c)) || first == '\'';
+            // A comment is a space.
+            let joint = joint && !["//", "/*"].iter().any(|comment| rest[1..].starts_with(comment));
+            self.push(TokenKind::Punct { joint }, 1);
+        } else {
+            return Err(self.fault(error::no_token(first), first.len_utf8()));
+        }
+        Ok(true)
+    }
+
+    fn push(&mut self, kind: TokenKind, length: usize) {
+        let place = self.at..self.at + length;
+        self.tokens.push(Token { kind, text: self.text[place.clone()].to_owned() });
+        self.at = place.end;
+        self.places.push(place);
+    }
+
+    fn fault(&self, fault: SpecError, length: usize) -> Fault {
+        Box::new((fault, self.at..self.at + length))
+    }
+}
+
+const PUNCTUATION: &str = "~!@#$%^&*-=+|;:,<.>/?'";
+
+fn is_word_start(c: char) -> bool {
+    c == '_' || c.is_alphabetic()
+}
+
+/// The length of the word at the start, which may be none.
+fn word(text: &str) -> usize {
+    let end = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
+    if text.starts_with(is_word_start) { end } else { 0 }
+}
+
+/// The length of the comment at the start, and of those inside it.
+fn comment(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = 0;
+    loop {
+        let mark = at + text[at..].find(['/', '*'])?;
+        at = match text.get(mark..mark + 2) {
+            Some("/*") => {
+                depth += 1;
+                mark + 2
+            }
+            Some("*/") if depth == 1 => return Some(mark + 2),
+            Some("*/") => {
+                depth -= 1;
+                mark + 2
+            }
+            _ => mark + 1,
+        };
+    }
+}
+
+/// How a string or a character starts.
+struct Quoted {
+    /// Bytes up to and with the opening quote.
+    start: usize,
+    /// The number of `#` around it; `None` where a backslash escapes.
+    hashes: Option<usize>,
+    quote: char,
+}
+
+fn quoted_start(text: &str) -> Option<Quoted> {
+    let prefix = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
+        let behind = text.strip_prefix(prefix).unwrap_or_default();
+        match *prefix {
+            "br" | "cr" | "r" => behind.trim_start_matches('#').starts_with('"'),
+            "b" => behind.starts_with(['"', '\'']),
+            _ => behind.starts_with('"'),
+        }
+    });
+    let Some(prefix) = prefix else {
+        return is_character(text).then_some(Quoted { start: 1, hashes: None, quote: '\'' });
+    };
+    let behind = &text[prefix.len()..];
+    let hashes = behind.len() - behind.trim_start_matches('#').len();
+    Some(Quoted {
+        start: prefix.len() + hashes + 1,
+        hashes: prefix.ends_with('r').then_some(hashes),
+        quote: if behind.starts_with('\'') { '\'' } else { '"' },
+    })
+}
+
+/// Whether a text starts with a character in quotes, and not with a lifetime.
+fn is_character(text: &str) -> bool {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next(), chars.next()) {
+        (Some('\''), Some('\\'), _) => true,
+        (Some('\''), Some(c), Some('\'')) => c != '\'',
+        _ => false,
+    }
+}
+
+impl Quoted {
+    /// The length of the whole literal, if it is closed.
+    fn length(&self, text: &str) -> Option<usize> {
+        let inner = &text[self.start..];
+        let Some(hashes) = self.hashes else {
+            let mut escaped = false;
+            let end = inner.find(|c| {
+                let ends = c == self.quote && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            })?;
+            return Some(self.start + end + 1);
+        };
+        let close = format!("\"{}", "#".repeat(hashes));
+        Some(self.start + inner.find(&close)? + close.len())
+    }
+}
+
+/// The length of the number at the start, with its suffix: `128x128x8` is one of them.
+fn number(text: &str) -> usize {
+    let digits =
+        |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let mut length = digits(text);
+    if let Some(behind) = text[length..].strip_prefix('.')
+        && !behind.starts_with(|c| c == '.' || is_word_start(c))
+    {
+        length += 1 + digits(behind);
+    }
+    if let Some(behind) = text[length..].strip_prefix(['e', 'E']) {
+        let exponent = behind.strip_prefix(['+', '-']).unwrap_or(behind);
+        if exponent.trim_start_matches('_').starts_with(|c: char| c.is_ascii_digit()) {
+            length = text.len() - exponent.len() + digits(exponent);
+        }
+    }
+    length + word(&text[length..])
+}
