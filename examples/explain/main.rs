@@ -81,8 +81,8 @@ fn explain<S: Spec>(
     let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
     if let Some(fallback) = program.variants().nth(1) {
-        let variants =
-            format!("{}, or {} where rows are not aligned", kernel.variant, fallback.variant);
+        let (first, second) = (&kernel.variant, &fallback.variant);
+        let variants = format!("{first} where the operands allow it, else {second}");
         writeln!(out, "  {:22}{variants}", "accesses")?;
     }
 

@@ -23,18 +23,19 @@ fn line(stage: &str, time: f64, vs_cublas: &str, ok: bool) -> String {
     )
 }
 
-/// The exit code and the table of a comparison.
-fn compare(old: &Path, new: &Path, more: &[&str]) -> (Option<i32>, String) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/compare_ladders.sh");
-    let output = Command::new("bash")
-        .arg(script)
-        .args([old, new])
-        .args(["--rounds", "3"])
-        .args(more)
-        .output()
-        .expect("bash");
+/// The exit code of a script, and what it printed.
+fn run(script: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script);
+    let output = Command::new("bash").arg(script).args(arguments).output().expect("bash");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout) + &text(output.stderr))
+}
+
+/// The exit code and the table of a comparison.
+fn compare(old: &Path, new: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let path = |path: &Path| path.display().to_string();
+    let (old, new) = (path(old), path(new));
+    run("compare_ladders.sh", &[&[&*old, &*new, "--rounds", "3"], more].concat())
 }
 
 /// The words of the row of a stage.
@@ -78,6 +79,17 @@ fn stages_are_compared_by_name_and_size() {
     assert_eq!(code, Some(0), "{table}");
     assert_eq!(compare(&old, &dir.path().join("none"), &[]).0, Some(2));
     assert_eq!(compare(&old, &new, &["--sizes"]).0, Some(2));
+}
+
+#[test]
+fn a_script_says_what_it_takes() {
+    for script in ["compare_ladders.sh", "macro_cost.sh"] {
+        for arguments in [&[][..], &["--no-such-option"], &["no/such/path"]] {
+            let (code, said) = run(script, arguments);
+            assert_eq!(code, Some(2), "{script} {arguments:?}: {said}");
+            assert!(said.contains(&format!("\n  {script} ")), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -24,7 +24,8 @@ struct Final {
     rate: f64,
     unit: &'static str,
     baseline: &'static str,
-    /// The ratio to the baseline: the median over the repeats, the least and the most.
+    /// The ratio to the baseline: the median over the repeats, the least and the most; NaN, in JSON
+    /// null, where the baseline is not installed.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
@@ -86,6 +87,10 @@ pub fn finals<T: Target>(
     Ok(wrong)
 }
 
+fn ratio(value: f64) -> String {
+    if value.is_finite() { format!("{value:.3}") } else { "–".to_owned() }
+}
+
 fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     if json {
@@ -104,8 +109,8 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
         table.add([
             row.rank.to_string(),
             format!("{:.0}", row.rate),
-            format!("{:.3}", row.ratio),
-            format!("{:.3} … {:.3}", row.ratio_min, row.ratio_max),
+            ratio(row.ratio),
+            format!("{} … {}", ratio(row.ratio_min), ratio(row.ratio_max)),
             row.registers.to_string(),
             row.spec.clone(),
         ]);

@@ -45,7 +45,8 @@ const DRAWS: usize = 20_000;
 /// What became of the specs that were not ranked.
 #[derive(Default)]
 struct Dropped {
-    spilled: usize,
+    /// Kernels that keep values on the stack, as where registers are spilled.
+    on_stack: usize,
     refused: usize,
     wrong: Vec<String>,
 }
@@ -90,9 +91,9 @@ where
     }
     bar.finish_and_clear();
     eprintln!(
-        "{} specs timed, {} spilled registers, {} were refused, {} were wrong, in {:.0} s",
+        "{} specs timed, {} kept values on the stack, {} were refused, {} were wrong, in {:.0} s",
         ranking.count(),
-        dropped.spilled,
+        dropped.on_stack,
         dropped.refused,
         dropped.wrong.len(),
         limits.start.elapsed().as_secs_f64()
@@ -110,7 +111,7 @@ fn note<S>(bar: &ProgressBar, ranking: &Ranking<S>, dropped: &Dropped) {
     let best = ranking.best(0, 1);
     let best = best.first().and_then(|found| found.quick.first());
     let best = best.map_or(String::new(), |t| format!(", best {:.0} ({:.3})", t.rate, t.ratio));
-    let gone = dropped.spilled + dropped.refused;
+    let gone = dropped.on_stack + dropped.refused;
     bar.set_message(format!("{} timed, {gone} dropped{best}", ranking.count()));
 }
 
@@ -125,7 +126,7 @@ fn rank<T: Target>(
 ) -> Result<(), Failure> {
     let resources = match resources {
         Ok(resources) if resources.stack > 0 => {
-            dropped.spilled += 1;
+            dropped.on_stack += 1;
             return Ok(());
         }
         Ok(resources) => resources,

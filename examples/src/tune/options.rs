@@ -26,7 +26,7 @@ pub struct Options {
     /// How many specs are timed at leisure, for each size
     #[arg(long, default_value_t = 10)]
     pub finalists: usize,
-    /// One JSON object a line instead of a table
+    /// One JSON object a line instead of a table; a ratio is null where cuBLAS is not installed
     #[arg(long)]
     pub json: bool,
     /// The seed of operands and order
