@@ -1,4 +1,4 @@
-//! Explains one spec: its geometry, what it occupies and how many blocks fit on each
+//! Explains one spec: what its plan decided and why, what it occupies and how many blocks fit on each
 //! architecture, what the simulator counts at a small shape, what its text asks of a multiprocessor,
 //! and its source.
 //!
@@ -11,13 +11,12 @@
 
 mod counters;
 mod family;
-mod geometry;
 mod resources;
 
 use clap::Parser;
 use counters::Sample;
 use family::Family;
-use gemm_dsl::{cuda, spec::Spec};
+use gemm_dsl::{cuda, plan::Decision, spec::Spec};
 use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::io::Write;
@@ -54,19 +53,19 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         Family::Reduce => {
             let spec: ReduceSpec = line.text.parse()?;
             let plan = spec.plan()?;
-            explain(&spec, &geometry::of_reduction(&plan), options, || counters::reduce(&plan))
+            explain(&spec, &plan.decisions(), options, || counters::reduce(&plan))
         }
         Family::Sgemm => {
             let spec: SgemmSpec = line.text.parse()?;
             let plan = spec.plan()?;
-            explain(&spec, &geometry::of_product(&plan), options, || counters::product(&plan))
+            explain(&spec, &plan.decisions(), options, || counters::product(&plan))
         }
     }
 }
 
 fn explain<S: Spec>(
     spec: &S,
-    geometry: &[(&str, String)],
+    decisions: &[Decision],
     options: &Options,
     sample: impl FnOnce() -> Result<Sample, Failure>,
 ) -> Result<Outcome, Failure> {
@@ -75,8 +74,9 @@ fn explain<S: Spec>(
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}!({spec})\n", S::MACRO)?;
     writeln!(out, "  {:22}{}", "kernel", kernel.name)?;
-    for (name, value) in geometry {
-        writeln!(out, "  {name:22}{value}")?;
+    for Decision { name, value, reason } in decisions {
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        writeln!(out, "  {name:22}{value}{reason}")?;
     }
     let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;

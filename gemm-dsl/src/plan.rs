@@ -1,13 +1,18 @@
 //! The resolved geometry of a kernel. A plan exists only for a spec that passed every check, so
 //! whoever holds one need not check again.
 
+mod decision;
 mod reduce;
 mod sgemm;
 #[cfg(test)]
 mod tests;
 
+pub use decision::Decision;
 pub use reduce::{Finish, ReducePlan};
-pub use sgemm::{NaivePlan, Pipeline, SgemmPlan, Shape, TiledPlan, WarpTile};
+pub use sgemm::{
+    Axis, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
+    Ragged, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
+};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

@@ -134,7 +134,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Finish, Pipeline, Shape};
+    use crate::plan::{Finish, Pipeline, Pointers, Shape, Walk};
 
     #[test]
     fn every_stage_plans_and_is_printed_back() {
@@ -224,11 +224,16 @@ mod tests {
         let Shape::Tiled(tiled) = plan.shape() else {
             panic!("the last stage has a tile");
         };
+        let (a, b) = (tiled.a(), tiled.b());
         // Transposing asynchronous copies are 4 bytes wide.
-        assert!(!tiled.a_global_vector() && !tiled.a_shared_store_vector());
-        assert!(tiled.b_global_vector() && tiled.b_shared_store_vector());
-        assert!(tiled.a_frag_vector() && tiled.b_frag_vector() && tiled.c_vector());
-        assert_eq!((tiled.a_accesses(), tiled.b_accesses()), (8, 4));
+        assert_eq!((a.width(), a.store_width(), a.fragment_width(), a.accesses()), (1, 1, 4, 8));
+        assert_eq!((b.width(), b.store_width(), b.fragment_width(), b.accesses()), (4, 4, 4, 4));
+        assert_eq!(
+            (a.walk(), a.pointers()),
+            (Walk::Groups { step: 32, passes: 4 }, Pointers::PerPass)
+        );
+        assert_eq!((b.walk(), b.pointers()), (Walk::Lines { step: 4 }, Pointers::One));
+        assert_eq!(tiled.epilogue().width(), 4);
         assert_eq!(tiled.pipeline(), Pipeline::Async { stages: 5, spread: 10 });
         let warp = tiled.warp().map(|w| (w.lanes_m(), w.lanes_n(), w.warps_m(), w.warps_n()));
         assert_eq!(warp, Some((4, 8, 4, 2)));
@@ -237,7 +242,7 @@ mod tests {
         let Some(Shape::Tiled(scalar)) = scalar else {
             panic!("a guarded kernel with vectors has a scalar variant");
         };
-        assert!(!scalar.b_global_vector() && !scalar.c_vector() && scalar.b_frag_vector());
-        assert_eq!(scalar.b_accesses(), 16);
+        assert_eq!((scalar.b().width(), scalar.epilogue().width()), (1, 1));
+        assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
     }
 }

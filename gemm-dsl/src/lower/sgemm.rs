@@ -1,8 +1,13 @@
 //! Matrix products: C = A·B, row-major, `f32`.
 //!
+//! Nothing is decided here: builders match on the plan. A and B are one kind of thing, a
+//! [`Factor`](tile::Factor), and what tells them apart are questions to their
+//! [`OperandPlan`](crate::plan::OperandPlan), such as which of their axes is contiguous.
+//!
 //! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
-//! works on. An operand is a [`Matrix`]: the copies know its base and row stride, nothing else. The
-//! main loop ends in [`Accumulators`]; the *epilogue* visits them and alone knows C.
+//! works on. An operand is a [`Matrix`], which the builders index by row and column. The main loop
+//! of a tiled kernel ends in [`Accumulators`](fragment::Accumulators), and only the *epilogue* takes
+//! them to C; a kernel without a tile (`naive`) has no main loop and does both itself.
 //!
 //! Every kernel sums the terms of an element from +0 on in ascending k, with one fused multiply-add
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
@@ -40,12 +45,9 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let a = program.input("a", [m.clone(), k.clone()]);
     let b = program.input("b", [k.clone(), n.clone()]);
     let c = program.output("c", [m.clone(), n.clone()]);
-    let scalar = plan.scalar_variant();
-    let one =
-        if scalar.is_some() || plan.has_global_vectors() { Variant::Vector } else { Variant::Only };
-    let mut choose = vec![program.kernel(kernel(plan, one)?)];
-    if let Some(scalar) = scalar {
-        choose.push(program.kernel(kernel(&scalar, Variant::Scalar)?));
+    let mut choose = vec![program.kernel(kernel(plan)?)];
+    if let Some(scalar) = plan.scalar_variant() {
+        choose.push(program.kernel(kernel(&scalar)?));
     }
     let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
     let bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
@@ -57,7 +59,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     program.steps = match plan.guarded_variant() {
         None => launch(choose),
         Some(guarded) => {
-            let guarded = program.kernel(kernel(&guarded, Variant::Guarded)?);
+            let guarded = program.kernel(kernel(&guarded)?);
             let (then, otherwise) = (launch(choose), launch(vec![guarded]));
             vec![Step::If { cond: k.gt(0u64), then, otherwise }]
         }
@@ -65,15 +67,15 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-fn kernel(plan: &SgemmPlan, variant: Variant) -> Result<VerifiedKernel, IrError> {
+fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
     k.title("C = A * B in f32, row-major: A is M x K, B is K x N, C is M x N.");
     k.title(format!("sgemm_kernel!({})", plan.spec()));
-    k.variant(variant);
-    if variant == Variant::Scalar {
+    k.variant(plan.variant());
+    if plan.variant() == Variant::Scalar {
         k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
     }
-    if variant == Variant::Guarded {
+    if plan.variant() == Variant::Guarded {
         k.title("Variant for K = 0, with guards.");
     }
     let problem = Problem::declare(&mut k, plan);
@@ -137,7 +139,7 @@ impl Problem {
         };
         let (a_vector, b_vector) = match plan.shape() {
             Shape::Naive(_) => (false, false),
-            Shape::Tiled(t) => (t.a_global_vector(), t.b_global_vector()),
+            Shape::Tiled(t) => (t.a().overhangs(), t.b().overhangs()),
         };
         k.shape(a, [m.into(), readable(depth, a_vector)], [lda.into(), 1.into()]);
         k.shape(b, [depth.into(), readable(n, b_vector)], [ldb.into(), 1.into()]);
@@ -176,11 +178,11 @@ impl Problem {
             }
         }
         let accesses = [
-            (t.a_global_vector(), Operand::Input(0), self.a.stride),
-            (t.b_global_vector(), Operand::Input(1), self.b.stride),
-            (t.c_vector(), Operand::Output(0), self.c.stride),
+            (t.a().width(), Operand::Input(0), self.a.stride),
+            (t.b().width(), Operand::Input(1), self.b.stride),
+            (t.epilogue().width(), Operand::Output(0), self.c.stride),
         ];
-        for (_, operand, scalar) in accesses.into_iter().filter(|(vector, ..)| *vector) {
+        for (_, operand, scalar) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
             k.require(Requirement::Aligned { operand, bytes: 16 });
             k.require(Requirement::Multiple { scalar, of: 4 });
         }

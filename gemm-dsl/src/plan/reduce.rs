@@ -9,6 +9,7 @@
 //! * `shuffle` has no tree to contradict;
 //! * a name, if given, is a free identifier of CUDA C++.
 
+use super::decision::{Decision, Decisions};
 use super::{Faults, check_name};
 use crate::error::{SpecErrors, reduce as error};
 use crate::spec::{Op, ReduceSpec, Tree};
@@ -130,6 +131,25 @@ impl ReducePlan {
     /// How the values of a block become one.
     pub fn finish(&self) -> Finish {
         self.finish
+    }
+
+    /// All that was decided.
+    pub fn decisions(&self) -> Vec<Decision> {
+        let mut list = Decisions::of_block(self.block());
+        list.say("operator", self.op().to_string());
+        let items = match self.vector() {
+            1 => self.items().to_string(),
+            vector => format!("{} of {vector} elements", self.items()),
+        };
+        list.say("items of a thread", items);
+        list.say("elements of a block", self.elements_per_block().to_string());
+        let finish = match self.finish {
+            Finish::Tree => format!("{} tree in shared memory", self.tree()),
+            Finish::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
+            Finish::Shuffle => "shuffles in the warp, then across the warps".to_owned(),
+        };
+        list.say("combined by", finish);
+        list.finish()
     }
 
     /// Elements that a block takes in.

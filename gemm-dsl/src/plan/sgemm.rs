@@ -16,7 +16,7 @@
 //!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
-//!   to be 16 bytes wide is 4 bytes wide: see the methods of [`TiledPlan`].
+//!   to be 16 bytes wide is 4 bytes wide: see [`OperandPlan`].
 //! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
 //!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
@@ -27,18 +27,25 @@
 //! not divide among the threads, is predicated; a block need not be a multiple of a warp.
 
 mod check;
+mod decisions;
+mod epilogue;
+mod operand;
 mod tiled;
 
-pub use tiled::{Pipeline, TiledPlan, WarpTile};
+pub use epilogue::{EpiloguePlan, Guards};
+pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
+pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 
 use super::{Faults, facts};
 use crate::error::SpecErrors;
+use crate::ir::Variant;
 use crate::spec::{Bounds, Lanes, SgemmSpec};
 
 /// A sound matrix product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SgemmPlan {
     spec: SgemmSpec,
+    variant: Variant,
     shape: Shape,
 }
 
@@ -82,7 +89,7 @@ impl SgemmSpec {
         check::check(self, &mut faults);
         faults.finish()?;
         let shape = match self.tile {
-            Some(tile) => Shape::Tiled(TiledPlan::new(self, tile)),
+            Some(tile) => Shape::Tiled(TiledPlan::new(self, tile, Variant::Vector)),
             None => {
                 let block = self.block.unwrap_or(Self::DEFAULT_BLOCK);
                 Shape::Naive(NaivePlan {
@@ -93,7 +100,9 @@ impl SgemmSpec {
                 })
             }
         };
-        Ok(SgemmPlan { spec: self.clone(), shape })
+        let vectors = matches!(&shape, Shape::Tiled(tiled) if tiled.has_global_vectors());
+        let variant = if vectors { Variant::Vector } else { Variant::Only };
+        Ok(SgemmPlan { spec: self.clone(), variant, shape })
     }
 }
 
@@ -160,41 +169,29 @@ impl SgemmPlan {
         self.spec.pitched
     }
 
-    /// Whether some access to global memory moves 16 bytes.
-    pub fn has_global_vectors(&self) -> bool {
-        match &self.shape {
-            Shape::Naive(_) => false,
-            Shape::Tiled(t) => t.a_global_vector() || t.b_global_vector() || t.c_vector(),
-        }
-    }
-
-    /// Whether global memory is accessed 4 bytes at a time though the spec asks for 16.
-    pub fn is_scalar_variant(&self) -> bool {
-        self.spec.float4 && !self.has_global_vectors()
+    /// How wide the accesses to global memory are.
+    pub fn variant(&self) -> Variant {
+        self.variant
     }
 
     /// The same computation with guards at the edges and 4-byte accesses to global memory: it takes
     /// any shape. `None` where the kernel has guards.
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
-        match self.shape {
-            Shape::Tiled(tiled) if !self.guarded() => Some(Self {
-                spec: self.spec.clone().bounds(Bounds::Guarded),
-                shape: Shape::Tiled(tiled.with_scalar_global()),
-            }),
-            _ => None,
-        }
+        let spec = self.spec.clone().bounds(Bounds::Guarded);
+        (!self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
     }
 
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
     /// accessed 4 bytes at a time. `None` where nothing would change, and where the shape is
     /// promised to be aligned.
     pub fn scalar_variant(&self) -> Option<SgemmPlan> {
-        match self.shape {
-            Shape::Tiled(tiled) if self.guarded() && self.has_global_vectors() => Some(Self {
-                spec: self.spec.clone(),
-                shape: Shape::Tiled(tiled.with_scalar_global()),
-            }),
-            _ => None,
-        }
+        let applies = self.guarded() && self.variant == Variant::Vector;
+        applies.then(|| self.other(self.spec.clone(), Variant::Scalar)).flatten()
+    }
+
+    /// Another variant of a tiled kernel.
+    fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
+        let shape = Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant));
+        Some(Self { spec, variant, shape })
     }
 }

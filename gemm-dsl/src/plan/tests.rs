@@ -1,7 +1,7 @@
 //! What the texts of the DSL cannot say, and what holds for every plan.
 
 use super::Shape;
-use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS};
+use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
 use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -88,18 +88,25 @@ proptest! {
             prop_assert_eq!(warp.lanes_m() * warp.lanes_n(), 32);
             prop_assert_eq!(warp.warps_m() * warp.warps_n() * 32, tiled.threads());
         }
-        let moved = |accesses: u32, width: u32| accesses * width * tiled.threads();
-        prop_assert!(moved(tiled.a_accesses(), tiled.a_width()) >= tiled.bm() * tiled.bk());
-        prop_assert!(moved(tiled.b_accesses(), tiled.b_width()) >= tiled.bk() * tiled.bn());
-        // A vector never straddles a row.
-        prop_assert!(!tiled.a_global_vector() || tiled.bk() % 4 == 0);
-        prop_assert!(!tiled.b_global_vector() || tiled.bn() % 4 == 0);
-        prop_assert!(!tiled.c_vector() || tiled.bn() % 4 == 0);
-        prop_assert!(!tiled.a_frag_vector() || tiled.a_shared().1 % 4 == 0);
-        prop_assert!(!tiled.b_frag_vector() || tiled.b_shared().1 % 4 == 0);
+        for operand in [tiled.a(), tiled.b()] {
+            let elements = operand.extent() * operand.depth();
+            prop_assert!(operand.staged() * tiled.threads() >= elements);
+            prop_assert!((operand.accesses() - 1) * operand.width() * tiled.threads() < elements);
+            // A vector never straddles a row.
+            prop_assert!(operand.line().is_multiple_of(operand.width()));
+            let (_, row) = operand.shared_tile();
+            prop_assert!(row.is_multiple_of(operand.store_width()));
+            prop_assert!(row.is_multiple_of(operand.fragment_width()));
+            prop_assert!(operand.store_width() <= operand.width());
+        }
+        prop_assert!(tiled.bn().is_multiple_of(tiled.epilogue().width()));
+        prop_assert_eq!(plan.variant() == Variant::Vector, tiled.has_global_vectors());
         if let Some(scalar) = plan.scalar_variant() {
-            prop_assert!(!scalar.has_global_vectors());
-            prop_assert_eq!(scalar.threads(), plan.threads());
+            let Shape::Tiled(narrow) = scalar.shape() else {
+                return Err(TestCaseError::fail("a variant has the same shape"));
+            };
+            prop_assert!(!narrow.has_global_vectors());
+            prop_assert_eq!(narrow.threads(), tiled.threads());
         }
     }
 
@@ -111,4 +118,29 @@ proptest! {
             prop_assert!(program.is_ok(), "{}: {:?}", spec, program);
         }
     }
+}
+
+/// No decision is kept from whoever asks: plans of which the same is said are the same.
+#[test]
+fn what_is_said_of_a_plan_determines_it() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    use std::collections::HashMap;
+
+    let mut runner = TestRunner::deterministic();
+    let random = std::iter::repeat_with(|| plausible().new_tree(&mut runner));
+    let random = random.take(8000).filter_map(|tree| tree.ok().map(|tree| tree.current()));
+    let stages = crate::stages::sgemm().into_iter().map(|stage| stage.spec);
+    let plans = random.chain(stages).filter_map(|spec| spec.plan().ok());
+    let mut seen = HashMap::new();
+    for plan in plans.flat_map(|plan| [plan.scalar_variant(), Some(plan)]).flatten() {
+        let decisions = plan.decisions();
+        for (i, decision) in decisions.iter().enumerate() {
+            assert!(!decision.value.is_empty(), "{decision:?}");
+            assert!(decisions[..i].iter().all(|other| other.name != decision.name), "{decision:?}");
+        }
+        let shape = *seen.entry(decisions).or_insert(*plan.shape());
+        assert_eq!(shape, *plan.shape(), "{}", plan.spec());
+    }
+    assert!(seen.len() > 500, "{}", seen.len());
 }

@@ -3,66 +3,25 @@
 //! shared memory or through registers, `stream` by asynchronous copies.
 
 use crate::ir::{Const, Expr, KernelBuilder, Step, Unroll, Var};
-use crate::plan::{Pipeline, TiledPlan};
-
-/// Adjacent k of a row that eight lanes bring in when an asynchronous copy transposes A: with
-/// shared rows of BM + 4 elements, the 8 x 4 elements of a warp then lie on 32 distinct banks.
-pub(super) const GROUP: u32 = 8;
-
-/// The most accesses that are unrolled into one another.
-const UNROLLED: u32 = 16;
-
-/// The copies of both operands.
-#[derive(Clone, Debug)]
-pub(super) struct Copies {
-    pub a: TileCopy,
-    pub b: TileCopy,
-}
-
-/// The operand that a tile belongs to, which decides what bounds its rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// Rows along M, columns along K.
-    A,
-    /// Rows along K, columns along N.
-    B,
-}
-
-impl Side {
-    /// The name of the operand.
-    fn letter(self) -> &'static str {
-        match self {
-            Side::A => "A",
-            Side::B => "B",
-        }
-    }
-}
+use crate::plan::{Axis, GROUP, OperandPlan, Walk};
 
 /// A thread's share in copying one operand's tile.
 #[derive(Clone, Debug)]
 pub(super) struct TileCopy {
-    pub side: Side,
-    /// Elements of one access to global memory: 4 or 1.
-    pub width: u32,
-    /// Whether one access to shared memory stores as much.
-    pub stores_vector: bool,
+    plan: OperandPlan,
     /// Accesses of a thread.
     pub count: Const,
-    number: u32,
-    pub walk: Walk,
+    pub places: Places,
     /// Its only access, where a thread makes just one: the places are named once and for all.
     pub only: Option<Place>,
 }
 
-/// How the accesses of a thread walk over the tile. Consecutive threads always lie along a row.
+/// Where the accesses of a thread lie: the plan's [`Walk`] in the names of the text. A line of the
+/// tile is a row in memory.
 #[derive(Clone, Debug)]
-pub(super) enum Walk {
-    /// The block covers `step` whole rows at a time.
-    Rows { row: Var, col: Var, step: Const },
-    /// Eight threads cover a group of columns; the block covers `step` rows of it at a time, all
-    /// `passes` of one group before those of the next.
+pub(super) enum Places {
+    Lines { row: Var, col: Var, step: Const },
     Groups { row: Var, col: Var, step: Const, passes: Const },
-    /// Accesses are numbered along the rows; `total` does not divide among the threads evenly.
     Linear { tid: Var, threads: Const, per_row: Expr, total: Const, exact: bool },
 }
 
@@ -70,10 +29,23 @@ pub(super) enum Walk {
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub i: Expr,
-    pub row: Expr,
-    pub col: Expr,
+    /// Its first element, along the axis that the operand shares with C.
+    pub free: Expr,
+    /// And along K.
+    pub k: Expr,
+    contiguous: Axis,
     /// Whether the access exists, where that is not certain.
     exists: Option<Expr>,
+}
+
+impl Place {
+    /// Where element `lane` of the access lies: along the free axis, and along K.
+    pub fn lane(&self, lane: i32) -> (Expr, Expr) {
+        match self.contiguous {
+            Axis::K => (self.free.clone(), self.k.clone() + lane),
+            Axis::M | Axis::N => (self.free.clone() + lane, self.k.clone()),
+        }
+    }
 }
 
 /// Which of its accesses a thread makes now.
@@ -84,114 +56,94 @@ pub(super) enum Share {
     Part { k: Var, parts: Const },
 }
 
-impl Copies {
+/// A name of the text that belongs to one operand, such as `a_row`.
+pub(super) fn name_of(plan: &OperandPlan, what: &str) -> String {
+    format!("{}_{what}", plan.letter().to_ascii_lowercase())
+}
+
+/// The threads of a block, and the constants that name the tile's extents.
+#[derive(Clone, Copy)]
+pub(super) struct Extents {
+    pub tid: Var,
+    pub threads: Const,
+    pub free: Const,
+    pub depth: Const,
+}
+
+impl TileCopy {
     /// Declares the constants and the thread's starting places.
-    pub fn declare(
-        k: &mut KernelBuilder,
-        t: &TiledPlan,
-        tid: Var,
-        threads: Const,
-        (bm, bn, bk): (Const, Const, Const),
-    ) -> Self {
-        let asynchronous = matches!(t.pipeline(), Pipeline::Async { .. });
-        let mut declare = |side, rows: (Const, u32), cols: (Const, u32), width, stores_vector| {
-            let d = Declare { t, tid, threads, side, rows, cols, width };
-            let grouped = side == Side::A && asynchronous && t.transpose() && d.can_group();
-            let (walk, count) = if grouped { d.groups(k) } else { d.rows_or_linear(k) };
-            let (count, number) = count;
-            let mut copy = TileCopy { side, width, stores_vector, count, number, walk, only: None };
-            if number == 1 {
-                copy.only = Some(copy.place(k, 0.into()));
-            }
-            copy
-        };
-        let a_vector = t.a_shared_store_vector();
-        let a = declare(Side::A, (bm, t.bm()), (bk, t.bk()), t.a_width(), a_vector);
-        let b_vector = t.b_shared_store_vector();
-        let b = declare(Side::B, (bk, t.bk()), (bn, t.bn()), t.b_width(), b_vector);
-        Self { a, b }
+    pub fn declare(k: &mut KernelBuilder, plan: OperandPlan, of: Extents) -> Self {
+        let (count, places) = Declare { plan: &plan, of }.places(k);
+        let mut copy = Self { plan, count, places, only: None };
+        if plan.accesses() == 1 {
+            copy.only = Some(copy.place(k, 0.into()));
+        }
+        copy
     }
 }
 
 struct Declare<'p> {
-    t: &'p TiledPlan,
-    tid: Var,
-    threads: Const,
-    side: Side,
-    rows: (Const, u32),
-    cols: (Const, u32),
-    width: u32,
+    plan: &'p OperandPlan,
+    of: Extents,
 }
 
 impl Declare<'_> {
-    fn name(&self, suffix: &str) -> String {
-        let side = self.side.letter();
-        format!("{side}_{suffix}")
+    fn constant(
+        &self,
+        k: &mut KernelBuilder,
+        suffix: &str,
+        value: impl Into<Expr>,
+        meaning: impl Into<String>,
+    ) -> Const {
+        k.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
     }
 
-    fn units(&self) -> String {
-        let operand = self.side.letter();
-        let unit = if self.width == 4 { "vectors" } else { "elements" };
-        format!("{unit} of a tile of {operand}")
-    }
-
-    fn can_group(&self) -> bool {
-        let threads = self.t.threads();
-        self.width == 1
-            && self.cols.1.is_multiple_of(GROUP)
-            && threads.is_multiple_of(GROUP)
-            && self.rows.1.is_multiple_of(threads / GROUP)
-    }
-
-    fn groups(&self, k: &mut KernelBuilder) -> (Walk, (Const, u32)) {
-        let group = GROUP as i32;
-        let step = k.constant(&self.name("STEP"), self.threads / group, "rows of A copied at once");
-        let passes = k.constant(&self.name("PASSES"), self.rows.0 / step, "steps down a tile of A");
-        let count = passes * (self.cols.0 / group);
-        let count = k.constant(&self.name("COPIES"), count, format!("{} per thread", self.units()));
-        k.comment("Eight threads copy eight adjacent k of a row of A: a 32-byte sector.");
-        let row = k.let_("a_row", self.tid / group);
-        let col = k.let_("a_col", self.tid % group);
-        let number = self.rows.1 * self.cols.1 / self.t.threads();
-        (Walk::Groups { row, col, step, passes }, (count, number))
-    }
-
-    fn rows_or_linear(&self, k: &mut KernelBuilder) -> (Walk, (Const, u32)) {
-        let (threads, per_row) = (self.t.threads(), self.cols.1 / self.width);
-        let total = per_row * self.rows.1;
-        let per_row_text = self.cols.0 / self.width as i32;
-        let number = total.div_ceil(threads);
-        let meaning = format!("{} per thread", self.units());
-        let whole_rows =
-            threads.is_multiple_of(per_row) && self.rows.1.is_multiple_of(threads / per_row);
-        if whole_rows {
-            let operand = self.side.letter();
-            let what = format!("rows of a tile of {operand} that the block copies at once");
-            let step = k.constant(&self.name("STEP"), self.threads / per_row_text.clone(), what);
-            let count = k.constant(&self.name("COPIES"), self.rows.0 / step, meaning);
-            let (row, col) = match self.side {
-                Side::A => ("a_row", "a_col"),
-                Side::B => ("b_row", "b_col"),
-            };
-            if self.side == Side::A {
-                k.comment("Copies: consecutive threads along the rows of a tile.");
+    /// The number of accesses, and where they lie.
+    fn places(&self, k: &mut KernelBuilder) -> (Const, Places) {
+        let (plan, letter) = (self.plan, self.plan.letter());
+        let Extents { tid, threads, free, depth } = self.of;
+        let (rows, cols) = if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
+        let unit = if plan.width() == 4 { "vectors" } else { "elements" };
+        let units = format!("{unit} of a tile of {letter}");
+        let per_thread = format!("{units} per thread");
+        let (row, col) = (name_of(plan, "row"), name_of(plan, "col"));
+        let width = plan.width() as i32;
+        let per_row = cols / width;
+        match plan.walk() {
+            Walk::Groups { .. } => {
+                let group = GROUP as i32;
+                let meaning = format!("rows of {letter} copied at once");
+                let step = self.constant(k, "STEP", threads / group, meaning);
+                let meaning = format!("steps down a tile of {letter}");
+                let passes = self.constant(k, "PASSES", rows / step, meaning);
+                let count = self.constant(k, "COPIES", passes * (cols / group), per_thread);
+                k.comment(format!(
+                    "Eight threads copy eight adjacent {} of a row of {letter}: a 32-byte sector.",
+                    plan.contiguous().to_string().to_ascii_lowercase(),
+                ));
+                let row = k.let_(&row, tid / group);
+                let col = k.let_(&col, tid % group);
+                (count, Places::Groups { row, col, step, passes })
             }
-            let row = k.let_(row, self.tid / per_row_text.clone());
-            let col = k.let_(col, self.tid % per_row_text * self.width as i32);
-            return (Walk::Rows { row, col, step }, (count, number));
+            Walk::Lines { .. } => {
+                let meaning = format!("rows of a tile of {letter} that the block copies at once");
+                let step = self.constant(k, "STEP", threads / per_row.clone(), meaning);
+                let count = self.constant(k, "COPIES", rows / step, per_thread);
+                // Said once, at the first operand.
+                if plan.free() == Axis::M {
+                    k.comment("Copies: consecutive threads along the rows of a tile.");
+                }
+                let row = k.let_(&row, tid / per_row.clone());
+                let col = k.let_(&col, tid % per_row * width);
+                (count, Places::Lines { row, col, step })
+            }
+            Walk::Linear { exact, .. } => {
+                let total = self.constant(k, "TOTAL", rows * per_row.clone(), units);
+                let count = if exact { total / threads } else { (total + threads - 1) / threads };
+                let count = self.constant(k, "COPIES", count, per_thread);
+                (count, Places::Linear { tid, threads, per_row, total, exact })
+            }
         }
-        let total_name =
-            k.constant(&self.name("TOTAL"), self.rows.0 * per_row_text.clone(), self.units());
-        let exact = total.is_multiple_of(threads);
-        let count = if exact {
-            total_name / self.threads
-        } else {
-            (total_name + self.threads - 1) / self.threads
-        };
-        let count = k.constant(&self.name("COPIES"), count, meaning);
-        let (tid, threads) = (self.tid, self.threads);
-        let walk = Walk::Linear { tid, threads, per_row: per_row_text, total: total_name, exact };
-        (walk, (count, number))
     }
 }
 
@@ -207,58 +159,52 @@ impl TileCopy {
             None => body(k, place),
             Some(exists) => k.if_(exists, |k| body(k, place)),
         };
-        match (share, &self.only) {
-            (Share::All, Some(place)) => at(k, place.clone()),
+        let (from, to, unroll) = match (share, &self.only) {
+            (Share::All, Some(place)) => return at(k, place.clone()),
             (Share::All, None) => {
-                // A long run of copies need not be in registers all at once.
-                let unroll =
-                    if self.number > UNROLLED { Unroll::By(UNROLLED / 4) } else { Unroll::Full };
-                let test = |i: Var| Expr::from(i).lt(self.count);
-                k.loop_("i", 0, test, Step::Add(1.into()), unroll, |k, i| {
-                    let place = self.place(k, i.into());
-                    at(k, place);
-                });
+                (0.into(), self.count.into(), self.plan.unroll().map_or(Unroll::Full, Unroll::By))
             }
             (Share::Part { k: part, parts }, _) => {
-                let from = self.count * *part / *parts;
-                let to = self.count * (*part + 1) / *parts;
-                let test = |i: Var| Expr::from(i).lt(to);
-                k.loop_("i", from, test, Step::Add(1.into()), Unroll::Full, |k, i| {
-                    let place = self.place(k, i.into());
-                    at(k, place);
-                });
+                (self.count * *part / *parts, self.count * (*part + 1) / *parts, Unroll::Full)
             }
-        }
+        };
+        let test = |i: Var| Expr::from(i).lt(to);
+        k.loop_("i", from, test, Step::Add(1.into()), unroll, |k, i| {
+            let place = self.place(k, i.into());
+            at(k, place);
+        });
     }
 
     /// Names the place of access `i`.
     fn place(&self, k: &mut KernelBuilder, i: Expr) -> Place {
         // An only access is named beside that of the other operand, so its names tell them apart.
         let only = i == Expr::I32(0);
-        let (r, c, index) = match (only, self.side) {
-            (false, _) => ("r", "c", "index"),
-            (true, Side::A) => ("a_row", "a_col", "a_index"),
-            (true, Side::B) => ("b_row", "b_col", "b_index"),
+        let name = |short: &str, long: &str| match only {
+            true => name_of(&self.plan, long),
+            false => short.to_owned(),
         };
+        let (r, c) = (name("r", "row"), name("c", "col"));
         let mut exists = None;
-        let (row, col): (Expr, Expr) = match &self.walk {
-            Walk::Rows { row, col, .. } | Walk::Groups { row, col, .. } if only => {
+        let (row, col): (Expr, Expr) = match &self.places {
+            Places::Lines { row, col, .. } | Places::Groups { row, col, .. } if only => {
                 ((*row).into(), (*col).into())
             }
-            Walk::Rows { row, col, step } => {
-                (k.let_(r, *row + i.clone() * *step).into(), (*col).into())
+            Places::Lines { row, col, step } => {
+                (k.let_(&r, *row + i.clone() * *step).into(), (*col).into())
             }
-            Walk::Groups { row, col, step, passes } => {
-                let row = k.let_(r, *row + i.clone() % *passes * *step).into();
-                (row, k.let_(c, *col + i.clone() / *passes * GROUP as i32).into())
+            Places::Groups { row, col, step, passes } => {
+                let row = k.let_(&r, *row + i.clone() % *passes * *step).into();
+                (row, k.let_(&c, *col + i.clone() / *passes * GROUP as i32).into())
             }
-            Walk::Linear { tid, threads, per_row, total, exact } => {
-                let index = k.let_(index, *tid + i.clone() * *threads);
+            Places::Linear { tid, threads, per_row, total, exact } => {
+                let index = k.let_(&name("index", "index"), *tid + i.clone() * *threads);
                 exists = (!exact).then(|| Expr::from(index).lt(*total));
-                let row = k.let_(r, index / per_row.clone()).into();
-                (row, k.let_(c, index % per_row.clone() * self.width as i32).into())
+                let row = k.let_(&r, index / per_row.clone()).into();
+                (row, k.let_(&c, index % per_row.clone() * self.plan.width() as i32).into())
             }
         };
-        Place { i, row, col, exists }
+        let contiguous = self.plan.contiguous();
+        let (free, k) = if contiguous == Axis::K { (row, col) } else { (col, row) };
+        Place { i, free, k, contiguous, exists }
     }
 }

@@ -6,34 +6,13 @@
 //! copy can fill with +0 only; there the fill comes before the terms, and +0 + +0 is the +0 that a sum
 //! starts from.
 
-use super::copy::{Side, TileCopy};
-use super::tile::Tiled;
+use super::tile::{Factor, Tiled};
 use crate::ir::{Expr, KernelBuilder};
-
-/// Where the ragged tile of K is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ragged {
-    /// There is none: K is a multiple of BK.
-    Nowhere,
-    /// The first tile.
-    First,
-    /// The last tile. Only if it is the last does every other tile of a pitched A start on 16 bytes.
-    Last,
-}
-
-impl Ragged {
-    pub fn of(tiled: &Tiled<'_>) -> Self {
-        match (tiled.plan.guarded(), tiled.plan.pitched() && tiled.t.a_global_vector()) {
-            (false, _) => Ragged::Nowhere,
-            (true, false) => Ragged::First,
-            (true, true) => Ragged::Last,
-        }
-    }
-}
+use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
 /// The k at which the second tile starts.
-pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: Ragged) -> Expr {
-    if ragged != Ragged::First {
+pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
+    if tiled.t.ragged() != Ragged::First {
         return tiled.bk.into();
     }
     let depth = Expr::from(tiled.problem.k);
@@ -43,16 +22,15 @@ pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>, ragged: R
 }
 
 /// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
-/// certain.
+/// certain; of the first tile that is said by `first`.
 pub(super) fn bring_in(
     k: &mut KernelBuilder,
     tiled: &Tiled<'_>,
-    ragged: Ragged,
     k0: &Expr,
     first: Option<&Expr>,
     copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
 ) {
-    match (ragged, first) {
+    match (tiled.t.ragged(), first) {
         (Ragged::First, Some(width)) => copy(k, Some(width)),
         (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
         (Ragged::Last, _) => {
@@ -70,21 +48,25 @@ pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
     }
 }
 
-/// Where in global memory a place of a tile lies, given the k of the tile. Rows and columns outside C
-/// are replaced by the last ones inside: what they contribute to is never stored.
-pub(super) fn clamped(tiled: &Tiled<'_>, copy: &TileCopy, row: Expr, col: Expr) -> (Expr, Expr) {
-    let (p, origin) = (tiled.problem, &tiled.origin);
-    let clamp = |at: Expr, last: Expr| if tiled.plan.guarded() { at.min(last) } else { at };
-    match copy.side {
-        Side::A => (clamp(origin.row + row, p.m - 1), col),
-        Side::B => {
-            let last = match (copy.width, tiled.plan.pitched()) {
-                (1, _) => p.n - 1,
-                (_, false) => p.n - 4,
-                // The last vector that starts inside, though its end may be padding.
-                (_, true) => (p.n - 1) / 4 * 4,
-            };
-            (row, clamp(origin.col + col, last))
-        }
+/// Which row of A or column of B is read for element `at` of the tile.
+pub(super) fn clamped(factor: &Factor, at: Expr) -> Expr {
+    let at = factor.origin + at;
+    match factor.plan.edge() {
+        Edge::Exact => at,
+        Edge::Last => at.min(factor.extent - 1),
+        Edge::LastVector => at.min(factor.extent - 4),
+        Edge::LastStart => at.min((factor.extent - 1) / 4 * 4),
+    }
+}
+
+/// What is stored for `width` terms that do not exist.
+pub(super) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
+    let zero = Expr::F32(match plan.fill() {
+        Fill::MinusZero => -0.0,
+        Fill::PlusZero | Fill::None => 0.0,
+    });
+    match width {
+        1 => zero,
+        _ => Expr::Pack(vec![zero; width as usize]),
     }
 }

@@ -3,24 +3,26 @@
 use super::fragment::Accumulators;
 use super::tile::Tiled;
 use crate::ir::{Expr, KernelBuilder};
-use crate::plan::Pipeline;
+use crate::plan::Guards;
 
 /// Writes the elements of C that exist.
 pub(super) fn store(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators) {
-    if !tiled.plan.guarded() {
-        k.comment("Write the outputs.");
-        return outputs(k, tiled, acc, false);
+    match tiled.t.epilogue().guards() {
+        Guards::None => {
+            k.comment("Write the outputs.");
+            outputs(k, tiled, acc, false);
+        }
+        Guards::Inline => {
+            k.comment("Write the outputs that exist.");
+            outputs(k, tiled, acc, true);
+        }
+        Guards::Hoisted => {
+            k.comment("Write the outputs that exist.");
+            let (p, origin) = (tiled.problem, &tiled.origin);
+            let inside = (origin.row + tiled.bm).le(p.m).and((origin.col + tiled.bn).le(p.n));
+            k.if_else(inside, |k| outputs(k, tiled, acc, false), |k| outputs(k, tiled, acc, true));
+        }
     }
-    k.comment("Write the outputs that exist.");
-    let ring = matches!(tiled.t.pipeline(), Pipeline::Async { .. });
-    if !ring || tiled.plan.blocks_per_sm() > 1 {
-        return outputs(k, tiled, acc, true);
-    }
-    // With the guards out of the way of most blocks, the compiler finds better registers for the
-    // main loop: 1 % on an H200. Where several blocks share the registers it spills instead.
-    let (p, origin) = (tiled.problem, &tiled.origin);
-    let inside = (origin.row + tiled.bm).le(p.m).and((origin.col + tiled.bn).le(p.n));
-    k.if_else(inside, |k| outputs(k, tiled, acc, false), |k| outputs(k, tiled, acc, true));
 }
 
 fn outputs(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, guards: bool) {
@@ -28,7 +30,7 @@ fn outputs(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, guards:
     over(k, "m", tiled.tm.into(), tiled.t.tm(), |k, m| {
         let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.clone()));
         guarded(k, guards, Expr::from(row).lt(p.m), |k| {
-            if tiled.t.c_vector() {
+            if tiled.t.epilogue().width() == 4 {
                 over(k, "v", tiled.tn / 4, tiled.t.tn() / 4, |k, v| {
                     let col = k.let_("col", tiled.origin.col + tiled.cols.vector(v.clone()));
                     vector(k, tiled, acc, guards, (&m, row.into()), (&(v * 4), col.into()));
@@ -58,8 +60,8 @@ fn vector(
     let whole = |k: &mut KernelBuilder| {
         k.store(p.c.at(row.clone(), col.clone()).vector(), acc.vector(m, n));
     };
-    if !tiled.plan.pitched() || !guards {
-        // N is a multiple of 4: a vector lies in C as a whole or not at all.
+    if !tiled.t.epilogue().straddles() || !guards {
+        // A vector lies in C as a whole or not at all.
         return guarded(k, guards, col.clone().lt(p.n), whole);
     }
     k.if_else((col.clone() + 3).lt(p.n), whole, |k| {

@@ -1,8 +1,9 @@
 //! The innermost loops: fragments from shared memory to registers, and their outer product.
 
-use super::copy::Side;
-use super::tile::{Axis, Tiled};
+use super::copy::name_of;
+use super::tile::{Factor, Tiled};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
+use crate::plan::Axis;
 use crate::spec::Order;
 
 /// The sums of a thread.
@@ -63,7 +64,7 @@ impl Accumulators {
             Sums::Many(buffer) if self.partials == 1 => {
                 self.access(*buffer, 0.into(), m.clone(), n.clone()).vector().load()
             }
-            _ => Expr::Pack([0, 1, 2, 3].map(|j| self.value(m, &(n.clone() + j))).to_vec()),
+            _ => Expr::Pack((0..4).map(|j| self.value(m, &(n.clone() + j))).collect()),
         }
     }
 
@@ -114,8 +115,8 @@ impl Held {
 pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
     let partials = tiled.plan.partials() as i32;
     let step = |k: &mut KernelBuilder, at: Expr, partial: Expr| {
-        let a = load(k, tiled, Side::A, slot, &at);
-        let b = load(k, tiled, Side::B, slot, &at);
+        let a = load(k, tiled, &tiled.a, slot, &at);
+        let b = load(k, tiled, &tiled.b, slot, &at);
         outer_product(k, tiled, acc, &Fragments { a, b }, partial);
     };
     match tiled.plan.unroll() {
@@ -161,19 +162,11 @@ impl FragmentPair {
         let dims = |count: Const, many: bool| {
             [Expr::I32(2)].into_iter().chain(many.then(|| Expr::from(count)))
         };
-        let a = k.registers(
-            "a_frag",
-            Elem::F32,
-            dims(tiled.tm, tiled.t.tm() > 1),
-            "column of A: in use, next",
-        );
-        let b = k.registers(
-            "b_frag",
-            Elem::F32,
-            dims(tiled.tn, tiled.t.tn() > 1),
-            "row of B: in use, next",
-        );
-        Self { a, b }
+        let (a, b) = (dims(tiled.tm, tiled.t.tm() > 1), dims(tiled.tn, tiled.t.tn() > 1));
+        Self {
+            a: k.registers("a_frag", Elem::F32, a, "column of A: in use, next"),
+            b: k.registers("b_frag", Elem::F32, b, "row of B: in use, next"),
+        }
     }
 
     /// Loads the fragments of step `at` of the tile in buffer `slot`.
@@ -185,8 +178,8 @@ impl FragmentPair {
         slot: &Expr,
         at: &Expr,
     ) {
-        for (side, array) in [(Side::A, self.a), (Side::B, self.b)] {
-            fill(k, tiled, side, array, Some(turn.clone()), slot, at);
+        for (factor, array) in [(&tiled.a, self.a), (&tiled.b, self.b)] {
+            fill(k, factor, array, Some(turn.clone()), slot, at);
         }
     }
 
@@ -201,63 +194,48 @@ impl FragmentPair {
     }
 }
 
-fn axis<'t>(tiled: &'t Tiled<'_>, side: Side) -> &'t Axis {
-    if side == Side::A { &tiled.rows } else { &tiled.cols }
-}
-
-/// Element `offset` of the column of A's tile, or of the row of B's, at step `at`.
-fn shared(tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr, offset: Expr) -> Access {
-    match side {
-        Side::A => tiled.a.at(slot, offset, at.clone()),
-        Side::B => tiled.b.at(slot, at.clone(), offset),
-    }
-}
-
-fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, side: Side, slot: &Expr, at: &Expr) -> Held {
-    let own = axis(tiled, side);
+fn load(k: &mut KernelBuilder, tiled: &Tiled<'_>, factor: &Factor, slot: &Expr, at: &Expr) -> Held {
+    let own = factor.own;
     if own.count == 1 {
-        let value = shared(tiled, side, slot, at, own.first.into()).load();
+        let value = factor.shared.at(slot, (own.first.into(), at.clone())).load();
         // Used once it is read in place; used again it gets a name.
         let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
-        let name = if side == Side::A { "a" } else { "b" };
-        return Held::One(if used_once { value } else { k.let_(name, value).into() });
+        let name = factor.plan.letter().to_ascii_lowercase().to_string();
+        return Held::One(if used_once { value } else { k.let_(&name, value).into() });
     }
-    let name = if side == Side::A { "a_frag" } else { "b_frag" };
-    let array = k.registers(name, Elem::F32, [own.name.into()], "");
-    fill(k, tiled, side, array, None, slot, at);
+    let array = k.registers(&name_of(&factor.plan, "frag"), Elem::F32, [own.name.into()], "");
+    fill(k, factor, array, None, slot, at);
     Held::Many(array)
 }
 
+/// Reads a thread's part of step `at` of the tile.
 fn fill(
     k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
-    side: Side,
+    factor: &Factor,
     array: BufferId,
     turn: Option<Expr>,
     slot: &Expr,
     at: &Expr,
 ) {
-    let own = axis(tiled, side);
-    let vector = if side == Side::A { tiled.t.a_frag_vector() } else { tiled.t.b_frag_vector() };
-    let index = if side == Side::A { "m" } else { "n" };
+    let own = factor.own;
+    let vector = factor.plan.fragment_width() == 4;
+    let source = |offset: Expr| factor.shared.at(slot, (offset, at.clone()));
     let target = |i: Expr| {
         let i = (own.count > 1).then_some(i);
         Access::new(array, turn.clone().into_iter().chain(i))
     };
     if own.count == 1 {
-        k.store(target(0.into()), shared(tiled, side, slot, at, own.first.into()).load());
+        k.store(target(0.into()), source(own.first.into()).load());
     } else if vector && own.count == 4 {
-        let source = shared(tiled, side, slot, at, own.vector(0.into()));
-        k.store(target(0.into()).vector(), source.vector().load());
+        k.store(target(0.into()).vector(), source(own.vector(0.into())).vector().load());
     } else if vector {
         k.unrolled("v", own.name / 4, |k, v| {
-            let source = shared(tiled, side, slot, at, own.vector(v.into()));
-            k.store(target(v * 4).vector(), source.vector().load());
+            k.store(target(v * 4).vector(), source(own.vector(v.into())).vector().load());
         });
     } else {
+        let index = if factor.plan.free() == Axis::M { "m" } else { "n" };
         k.unrolled(index, own.name, |k, i| {
-            let source = shared(tiled, side, slot, at, own.element(i.into()));
-            k.store(target(i.into()), source.load());
+            k.store(target(i.into()), source(own.element(i.into())).load());
         });
     }
 }

@@ -1,44 +1,50 @@
 //! Copies of one operand's tiles by loads and stores: straight to shared memory, or to registers
 //! first.
 
-use super::copy::{Place, Share, Side, TileCopy};
-use super::edge::clamped;
-use super::tile::Tiled;
+use super::copy::{Place, Share, name_of};
+use super::edge::{clamped, zeros};
+use super::tile::Factor;
 use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder};
 
 /// The loads of one operand.
 pub(super) struct Loads<'t> {
-    tiled: &'t Tiled<'t>,
-    copy: &'t TileCopy,
+    factor: &'t Factor,
     /// The row of A or the column of B that the thread's only access reads, if it has just one.
     only: Option<Expr>,
 }
 
 impl<'t> Loads<'t> {
     /// Names what stays the same in all tiles.
-    pub fn declare(k: &mut KernelBuilder, tiled: &'t Tiled<'t>, copy: &'t TileCopy) -> Self {
-        let mut loads = Self { tiled, copy, only: None };
-        if let Some(place) = &copy.only {
+    pub fn declare(k: &mut KernelBuilder, factor: &'t Factor) -> Self {
+        let mut loads = Self { factor, only: None };
+        if let Some(place) = &factor.copy.only {
             loads.only = Some(loads.name_edge(k, place));
         }
         loads
     }
 
+    fn is_wide(&self) -> bool {
+        self.factor.plan.width() == 4
+    }
+
+    fn stores_as_read(&self) -> bool {
+        self.factor.plan.store_width() == self.factor.plan.width()
+    }
+
     /// A register array for this thread's share of a tile.
     pub fn registers(&self, k: &mut KernelBuilder) -> BufferId {
-        let (name, what) = match self.copy.side {
-            Side::A => ("a_next", "share of the next tile of A"),
-            Side::B => ("b_next", "share of the next tile of B"),
-        };
-        let lanes = (self.copy.width == 4).then_some(Expr::I32(4));
-        k.registers(name, Elem::F32, [self.copy.count.into()].into_iter().chain(lanes), what)
+        let plan = &self.factor.plan;
+        let what = format!("share of the next tile of {}", plan.letter());
+        let lanes = self.is_wide().then_some(Expr::I32(4));
+        let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
+        k.registers(&name_of(plan, "next"), Elem::F32, dims, what)
     }
 
     /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
     pub fn to_shared(&self, k: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
-        self.copy.each(k, &Share::All, |k, place| {
+        self.factor.copy.each(k, &Share::All, |k, place| {
             let value = self.value(k, &place, k0, limit);
-            self.store(k, slot, place, value);
+            self.store(k, slot, &place, value);
         });
     }
 
@@ -50,7 +56,7 @@ impl<'t> Loads<'t> {
         k0: &Expr,
         limit: Option<&Expr>,
     ) {
-        self.copy.each(k, &Share::All, |k, place| {
+        self.factor.copy.each(k, &Share::All, |k, place| {
             let value = self.value(k, &place, k0, limit);
             k.store(self.register(registers, place.i), value);
         });
@@ -58,21 +64,20 @@ impl<'t> Loads<'t> {
 
     /// Registers to shared memory.
     pub fn registers_to_shared(&self, k: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
-        self.copy.each(k, &Share::All, |k, place| {
-            if self.copy.width == 1 || self.copy.stores_vector {
+        self.factor.copy.each(k, &Share::All, |k, place| {
+            if self.stores_as_read() {
                 let value = self.register(registers, place.i.clone()).load();
-                return self.store(k, slot, place, value);
+                return self.store(k, slot, &place, value);
             }
             for j in 0..4 {
                 let value = Access::new(registers, [place.i.clone(), j.into()]).load();
-                let col = place.col.clone() + j;
-                k.store(self.tiled.shared(self.copy.side).at(slot, place.row.clone(), col), value);
+                k.store(self.factor.shared.at(slot, place.lane(j)), value);
             }
         });
     }
 
     fn register(&self, registers: BufferId, i: Expr) -> Access {
-        if self.copy.width == 4 {
+        if self.is_wide() {
             Access::new(registers, [i, 0.into()]).vector()
         } else {
             Access::new(registers, [i])
@@ -81,11 +86,8 @@ impl<'t> Loads<'t> {
 
     /// Names the row of A, or the column of B, that a place reads.
     fn name_edge(&self, k: &mut KernelBuilder, place: &Place) -> Expr {
-        let (row, col) = clamped(self.tiled, self.copy, place.row.clone(), place.col.clone());
-        match self.copy.side {
-            Side::A => k.let_("a_from", row).into(),
-            Side::B => k.let_("b_from", col).into(),
-        }
+        let from = clamped(self.factor, place.free.clone());
+        k.let_(&name_of(&self.factor.plan, "from"), from).into()
     }
 
     /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
@@ -95,45 +97,33 @@ impl<'t> Loads<'t> {
             Some(edge) => edge.clone(),
             None => self.name_edge(k, place),
         };
-        let (row, col, along_k) = match self.copy.side {
-            Side::A => (edge, k0.clone() + place.col.clone(), place.col.clone()),
-            Side::B => (k0.clone() + place.row.clone(), edge, place.row.clone()),
-        };
-        let access = self.tiled.matrix(self.copy.side).at(row, col);
-        let wide = self.copy.width == 4;
-        let value = if wide { access.vector().load() } else { access.load() };
+        let access = self.factor.at(edge, k0.clone() + place.k.clone());
+        let value = if self.is_wide() { access.vector().load() } else { access.load() };
         let Some(limit) = limit else { return value };
-        let inside = along_k.clone().lt(limit.clone());
-        let zero = if self.copy.side == Side::A { -0.0 } else { 0.0 };
-        if !wide {
-            return inside.select(value, zero);
-        }
-        let guarded = inside.select(value, Expr::Pack([zero; 4].map(Expr::F32).to_vec()));
-        if self.copy.side == Side::B || !self.tiled.plan.pitched() {
+        let plan = &self.factor.plan;
+        let inside = place.k.clone().lt(limit.clone());
+        let guarded = inside.select(value, zeros(plan, plan.width()));
+        if !plan.straddles() {
             return guarded;
         }
-        // The padding of a pitched row of A is not zero: what lies past K is cut off.
+        // The padding of a pitched row is not zero: what lies past K is cut off.
         let v = k.let_("padded", guarded);
         let lane = |j: u8| {
-            let inside = (along_k.clone() + i32::from(j)).lt(limit.clone());
-            inside.select(Expr::from(v).lane(j), zero)
+            let (_, at) = place.lane(j.into());
+            at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))
         };
-        Expr::Pack(vec![lane(0), lane(1), lane(2), lane(3)])
+        Expr::Pack((0..4).map(lane).collect())
     }
 
-    fn store(&self, k: &mut KernelBuilder, slot: &Expr, place: Place, value: Expr) {
-        let shared = self.tiled.shared(self.copy.side);
-        if self.copy.width == 1 {
-            k.store(shared.at(slot, place.row, place.col), value);
-        } else if self.copy.stores_vector {
-            k.store(shared.at(slot, place.row, place.col).vector(), value);
-        } else {
-            let name = if self.copy.side == Side::A { "a_vector" } else { "b_vector" };
-            let v = k.let_(name, value);
-            for j in 0..4u8 {
-                let col = place.col.clone() + i32::from(j);
-                k.store(shared.at(slot, place.row.clone(), col), Expr::from(v).lane(j));
-            }
+    fn store(&self, k: &mut KernelBuilder, slot: &Expr, place: &Place, value: Expr) {
+        let shared = self.factor.shared;
+        if self.stores_as_read() {
+            let target = shared.at(slot, place.lane(0));
+            return k.store(if self.is_wide() { target.vector() } else { target }, value);
+        }
+        let v = k.let_(&name_of(&self.factor.plan, "vector"), value);
+        for j in 0..4 {
+            k.store(shared.at(slot, place.lane(j)), Expr::from(v).lane(j as u8));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
 //! one tile and brings in the next.
 
-use super::edge::{Ragged, bring_in, edge_comment, width_of_first};
+use super::edge::{bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, multiply};
 use super::load::Loads;
 use super::ring;
@@ -35,15 +35,13 @@ enum Next {
 }
 
 fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
-    let ragged = Ragged::of(tiled);
     let acc = Accumulators::declare(k, tiled);
-    let first = width_of_first(k, tiled, ragged);
+    let first = width_of_first(k, tiled);
     edge_comment(k, tiled);
-    let loads =
-        (Loads::declare(k, tiled, &tiled.copies.a), Loads::declare(k, tiled, &tiled.copies.b));
+    let loads = (Loads::declare(k, &tiled.a), Loads::declare(k, &tiled.b));
     let (a, b) = (&loads.0, &loads.1);
     let zero = Expr::I32(0);
-    bring_in(k, tiled, ragged, &zero, Some(&first), |k, limit| {
+    bring_in(k, tiled, &zero, Some(&first), |k, limit| {
         a.to_shared(k, &zero, &zero, limit);
         b.to_shared(k, &zero, &zero, limit);
     });
@@ -78,7 +76,7 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
                 multiply(k, tiled, &acc, &slot);
                 k.if_(more, |k| {
                     k.barrier();
-                    bring_in(k, tiled, ragged, &k0, None, |k, limit| {
+                    bring_in(k, tiled, &k0, None, |k, limit| {
                         a.to_shared(k, &slot, &k0, limit);
                         b.to_shared(k, &slot, &k0, limit);
                     });
@@ -88,7 +86,7 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
             }
             let held = (a.registers(k), b.registers(k));
             k.if_(more.clone(), |k| {
-                bring_in(k, tiled, ragged, &k0, None, |k, limit| {
+                bring_in(k, tiled, &k0, None, |k, limit| {
                     a.to_registers(k, held.0, &k0, limit);
                     b.to_registers(k, held.1, &k0, limit);
                 });

@@ -3,15 +3,15 @@
 //! and tells that the buffer to be filled next has been read.
 
 use super::copy::Share;
-use super::edge::{Ragged, bring_in, edge_comment, width_of_first};
+use super::edge::{bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
 use super::stream::{Stream, When};
 use super::tile::Tiled;
 use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
+use crate::plan::Ragged;
 
 struct Ring<'t> {
     tiled: &'t Tiled<'t>,
-    ragged: Ragged,
     /// Buffers of the ring.
     stages: Const,
     /// Groups of copies that may be in flight when a tile is needed.
@@ -26,17 +26,17 @@ pub(super) fn asynchronous(
     stages: u32,
     spread: u32,
 ) -> Accumulators {
-    let ragged = Ragged::of(tiled);
     let ring =
         k.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way");
     let acc = Accumulators::declare(k, tiled);
     let pair = FragmentPair::declare(k, tiled);
-    let first = width_of_first(k, tiled, ragged);
+    let first = width_of_first(k, tiled);
     edge_comment(k, tiled);
-    let missing = (ragged == Ragged::First).then(|| k.let_("missing", tiled.bk - first.clone()));
-    let a = Stream::declare(k, tiled, &tiled.copies.a, missing);
-    let b = Stream::declare(k, tiled, &tiled.copies.b, missing);
-    let ring = Ring { tiled, ragged, stages: ring, pending: stages - 2, a, b };
+    let missing =
+        (tiled.t.ragged() == Ragged::First).then(|| k.let_("missing", tiled.bk - first.clone()));
+    let a = Stream::declare(k, &tiled.a, missing);
+    let b = Stream::declare(k, &tiled.b, missing);
+    let ring = Ring { tiled, stages: ring, pending: stages - 2, a, b };
     ring.fill(k, stages, &first, missing);
     k.push(Stmt::CopyWait { pending: ring.pending });
     k.barrier();
@@ -66,8 +66,8 @@ impl Ring<'_> {
         k0: &Expr,
         missing: Option<&Expr>,
     ) {
-        bring_in(k, self.tiled, self.ragged, k0, missing, |k, terms| {
-            let when = match (terms, self.ragged) {
+        bring_in(k, self.tiled, k0, missing, |k, terms| {
+            let when = match (terms, self.tiled.t.ragged()) {
                 (None, _) => When::Always,
                 (Some(missing), Ragged::First) => When::From(missing),
                 (Some(left), _) => When::Below(left),
@@ -163,7 +163,7 @@ impl Ring<'_> {
             }
         };
         k.if_(mine, |k| {
-            if self.ragged == Ragged::Last {
+            if self.tiled.t.ragged() == Ragged::Last {
                 k.if_(more, |k| self.start_existing(k, &share, write, &k0, None));
             } else {
                 self.start(k, &share, write, When::If(&more));

@@ -1,13 +1,14 @@
 //! What all builders of a kernel that stages block tiles of A and B in shared memory know: its
-//! constants, the position of a thread, the shared arrays, the share of a thread in the copies.
+//! constants, the position of a thread, and of both operands all places where their elements lie.
 
-use super::copy::{Copies, Side};
+use super::copy::{Extents, TileCopy};
 use super::schedule::{self, Origin};
 use super::{Matrix, Problem};
 use crate::ir::{
-    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Special, Stmt, Var,
+    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Scalar, Special, Stmt,
+    Var,
 };
-use crate::plan::{Pipeline, SgemmPlan, TiledPlan};
+use crate::plan::{Axis, OperandPlan, Pipeline, SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 
 /// What every builder of a tiled kernel knows.
@@ -22,16 +23,43 @@ pub(super) struct Tiled<'p> {
     pub tn: Const,
     pub origin: Origin,
     /// This thread's elements of the tile, along the rows and along the columns of C.
-    pub rows: Axis,
-    pub cols: Axis,
-    pub a: SharedTile,
-    pub b: SharedTile,
-    pub copies: Copies,
+    pub rows: Elements,
+    pub cols: Elements,
+    pub a: Factor,
+    pub b: Factor,
+}
+
+/// One of the two factors of the product: its plan, and where its elements lie.
+pub(super) struct Factor {
+    pub plan: OperandPlan,
+    /// In global memory.
+    pub matrix: Matrix,
+    /// The block's first row of A or column of B, and how many there are in all.
+    pub origin: Var,
+    pub extent: Scalar,
+    pub shared: SharedTile,
+    /// What a thread copies.
+    pub copy: TileCopy,
+    /// What a thread multiplies.
+    pub own: Elements,
+}
+
+impl Factor {
+    /// An element in global memory, by its row of A or column of B, and k.
+    pub fn at(&self, free: Expr, k: Expr) -> Access {
+        let [row, col] = by_row(&self.plan, free, k);
+        self.matrix.at(row, col)
+    }
+}
+
+/// What belongs to the free axis of an operand and what belongs to K, as row and column.
+fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
+    if plan.free() == Axis::M { [free, k] } else { [k, free] }
 }
 
 /// A thread's elements along one axis of the block tile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub(super) struct Elements {
     fragment: Fragment,
     /// The first element.
     pub first: Var,
@@ -42,7 +70,7 @@ pub(super) struct Axis {
     threads: Const,
 }
 
-impl Axis {
+impl Elements {
     /// Element `i` of the thread, as an offset in the tile.
     pub fn element(&self, i: Expr) -> Expr {
         match self.fragment {
@@ -68,15 +96,19 @@ impl Axis {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedTile {
     buffer: BufferId,
+    /// Whether its rows lie along K.
+    rows_along_k: bool,
     /// Whether there are several buffers: the first dimension then selects one.
-    ring: bool,
+    several: bool,
 }
 
 impl SharedTile {
-    /// Element (row, column) of the tile in buffer `slot`.
-    pub fn at(&self, slot: &Expr, row: Expr, col: Expr) -> Access {
-        let slot = self.ring.then(|| slot.clone());
-        Access::new(self.buffer, slot.into_iter().chain([row, col]))
+    /// The element of the tile in buffer `slot` that lies at `free` along the axis which the operand
+    /// shares with C, and at `k`.
+    pub fn at(&self, slot: &Expr, (free, k): (Expr, Expr)) -> Access {
+        let slot = self.several.then(|| slot.clone());
+        let at = if self.rows_along_k { [free, k] } else { [k, free] };
+        Access::new(self.buffer, slot.into_iter().chain(at))
     }
 }
 
@@ -102,32 +134,33 @@ impl<'p> Tiled<'p> {
         let blocks_per_sm = plan.blocks_per_sm();
         k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
         let tid = k.let_("tid", Special::ThreadX);
-        let assume = match t.pipeline() {
-            // With a warp tile this variant spills on sm_90 if the compiler is not told. The one
-            // with vectors loses a tenth of its speed if it is; without `float4` nothing is gained.
-            Pipeline::DoubleBuffer => plan.is_scalar_variant(),
-            // An instruction less in the main loop.
-            Pipeline::Async { .. } => true,
-            Pipeline::Single | Pipeline::Prefetch => false,
-        };
-        if assume {
+        if t.assume() {
             k.comment("Never negative, which an int does not say: divisions need no sign.");
             k.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
         let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
         let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
-        let copies = Copies::declare(k, t, tid, threads, (bm, bn, bk));
-        Self { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b, copies }
-    }
-
-    /// The shared tile of an operand.
-    pub fn shared(&self, side: Side) -> SharedTile {
-        if side == Side::A { self.a } else { self.b }
-    }
-
-    /// An operand in global memory.
-    pub fn matrix(&self, side: Side) -> Matrix {
-        if side == Side::A { self.problem.a } else { self.problem.b }
+        let a_copy = TileCopy::declare(k, t.a(), Extents { tid, threads, free: bm, depth: bk });
+        let b_copy = TileCopy::declare(k, t.b(), Extents { tid, threads, free: bn, depth: bk });
+        let a = Factor {
+            plan: t.a(),
+            matrix: problem.a,
+            origin: origin.row,
+            extent: problem.m,
+            shared: a,
+            copy: a_copy,
+            own: rows,
+        };
+        let b = Factor {
+            plan: t.b(),
+            matrix: problem.b,
+            origin: origin.col,
+            extent: problem.n,
+            shared: b,
+            copy: b_copy,
+            own: cols,
+        };
+        Self { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b }
     }
 }
 
@@ -136,7 +169,6 @@ fn shared_tiles(
     t: &TiledPlan,
     (bm, bn, bk): (Const, Const, Const),
 ) -> (SharedTile, SharedTile) {
-    let ring = t.buffers() > 1;
     let slots = match t.buffers() {
         1 => None,
         2 if t.pipeline() == Pipeline::DoubleBuffer => {
@@ -144,28 +176,36 @@ fn shared_tiles(
         }
         n => Some(k.constant("STAGES", n as i32, "tiles in shared memory, in use or on their way")),
     };
-    let mut pad = |name: &str, pad: u32, what: &str| match pad {
+    let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
-        pad => k
-            .constant(name, pad as i32, format!("unused elements of a shared row of {what}"))
-            .into(),
-    };
-    let (pad_a, pad_b) = (pad("PAD_A", t.pad_a(), "A"), pad("PAD_B", t.pad_b(), "B"));
-    let order = |swap: bool| {
-        let (row, col) = (usize::from(ring), usize::from(ring) + 1);
-        let inner = if swap { [col, row] } else { [row, col] };
-        (0..usize::from(ring)).chain(inner).collect()
-    };
-    let mut tile = |name: &str, rows: Const, cols: Const, swap: bool, pad: Expr, what: &str| {
-        let layout = Layout::Array { order: order(swap), pad, swizzle: None };
+        pad => {
+            let meaning = format!("unused elements of a shared row of {}", plan.letter());
+            k.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
+        }
+    });
+    let several = slots.is_some();
+    let mut tile = |plan: OperandPlan, free: Const, pad: Expr| {
+        let [rows, cols] = by_row(&plan, free, bk);
+        let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
+        // Dimensions from the outermost in memory to the innermost: buffers, then shared rows.
+        let first = usize::from(several);
+        let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
+        let order = (0..first).chain(inner).collect();
+        // Said where the tile does not lie as its operand does.
+        let lies = match plan.shared() == col_axis {
+            true => "",
+            false if plan.shared() == plan.free() => ", K-major",
+            false => ", transposed",
+        };
         let dims = slots.map(Expr::from).into_iter().chain([rows.into(), cols.into()]);
-        let buffer = k.shared(name, Elem::F32, dims, layout, what);
-        SharedTile { buffer, ring }
+        let name = format!("{}s", plan.letter());
+        let meaning = format!("tile of {}{lies}", plan.letter());
+        let layout = Layout::Array { order, pad, swizzle: None };
+        let buffer = k.shared(&name, Elem::F32, dims, layout, meaning);
+        SharedTile { buffer, rows_along_k: col_axis == Axis::K, several }
     };
-    let a_is = if t.transpose() { "tile of A, K-major" } else { "tile of A" };
-    let a = tile("As", bm, bk, t.transpose(), pad_a, a_is);
-    let b = tile("Bs", bk, bn, false, pad_b, "tile of B");
-    (a, b)
+    let [pad_a, pad_b] = pads;
+    (tile(t.a(), bm, pad_a), tile(t.b(), bn, pad_b))
 }
 
 /// Where in the block tile this thread's outputs lie.
@@ -174,7 +214,7 @@ fn position(
     t: &TiledPlan,
     tid: Var,
     (bm, bn, tm, tn): (Const, Const, Const, Const),
-) -> (Axis, Axis) {
+) -> (Elements, Elements) {
     let fragment = t.fragment();
     // Elements from one thread's first to the next thread's.
     let step = |own: Const| match fragment {
@@ -214,6 +254,6 @@ fn position(
             (row, col, lanes_m, lanes_n)
         }
     };
-    let axis = |first, name, count, threads| Axis { fragment, first, name, count, threads };
+    let axis = |first, name, count, threads| Elements { fragment, first, name, count, threads };
     (axis(first_row, tm, t.tm(), threads_m), axis(first_col, tn, t.tn(), threads_n))
 }

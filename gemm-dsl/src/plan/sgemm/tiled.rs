@@ -1,7 +1,10 @@
 //! The geometry of a kernel that stages its operands in shared memory.
 
+use super::epilogue::EpiloguePlan;
 use super::facts;
-use crate::spec::{Fragment, Order, SgemmSpec, Tile};
+use super::operand::{Axis, Given, OperandPlan};
+use crate::ir::Variant;
+use crate::spec::{Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
 
 /// How the tiles of the K loop come in while others are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,29 @@ pub enum Pipeline {
         /// Steps of the k loop over which the copies of a tile are issued; from 1 to the tile's K.
         spread: u32,
     },
+}
+
+impl Pipeline {
+    fn of(spec: &SgemmSpec) -> Self {
+        match (spec.stages, spec.double_buffer, spec.prefetch) {
+            (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
+            (None, true, _) => Self::DoubleBuffer,
+            (None, false, true) => Self::Prefetch,
+            (None, false, false) => Self::Single,
+        }
+    }
+}
+
+/// Which tile of K may have fewer terms than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ragged {
+    /// None: K is a multiple of the tile's.
+    Nowhere,
+    /// The first, so that the main loop needs no guard along K.
+    First,
+    /// The last: only then does every other tile of a pitched operand that is contiguous along K
+    /// start on 16 bytes.
+    Last,
 }
 
 facts! {
@@ -39,11 +65,21 @@ facts! {
     }
 }
 
+impl WarpTile {
+    fn new(tile: Tile, warp: Rect, thread: Rect) -> Self {
+        Self {
+            m: warp.m,
+            n: warp.n,
+            lanes_m: warp.m / thread.m,
+            lanes_n: warp.n / thread.n,
+            warps_m: tile.m / warp.m,
+            warps_n: tile.n / warp.n,
+        }
+    }
+}
+
 facts! {
     /// The geometry of a kernel that stages its operands in shared memory.
-    ///
-    /// A's shared tile has `bm` rows of `bk + pad_a` elements, or transposed `bk` rows of
-    /// `bm + pad_a`; B's has `bk` rows of `bn + pad_b`.
     TiledPlan {
         /// Rows of C in a block tile.
         bm: u32,
@@ -66,60 +102,76 @@ facts! {
         fragment: Fragment,
         /// The order of the multiply-adds of a fragment.
         order: Order,
-        /// Whether A's shared tile is stored K-major.
-        transpose: bool,
-        /// Extra elements at the end of each shared row of A.
-        pad_a: u32,
-        /// Extra elements at the end of each shared row of B.
-        pad_b: u32,
         /// How tiles come in.
         pipeline: Pipeline,
-        /// Whether 16 bytes are moved at once in shared memory where the layout allows.
-        shared_vectors: bool,
-        /// Whether 16 bytes are moved at once in global memory where the layout allows.
-        global_vectors: bool,
+        /// Which tile of K may have fewer terms than the others.
+        ragged: Ragged,
+        /// How the tiles of A travel.
+        a: OperandPlan,
+        /// How the tiles of B travel.
+        b: OperandPlan,
+        /// How the sums get into C.
+        epilogue: EpiloguePlan,
+        /// Whether the compiler is told that the number of a thread is not negative.
+        assume: bool,
     }
 }
 
 impl TiledPlan {
     /// The geometry of a spec that passed every check.
-    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
-        let thread = spec.thread;
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
+        let (thread, pipeline) = (spec.thread, Pipeline::of(spec));
+        let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
+        let asynchronous = matches!(pipeline, Pipeline::Async { .. });
+        let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
+        let by_fours = |own: u32| spec.fragment != Fragment::Strided && own.is_multiple_of(4);
+        let given = |free, contiguous, shared, extent, own, pad| Given {
+            free,
+            contiguous,
+            shared,
+            extent,
+            depth: tile.k,
+            pad,
+            threads: threads_m * threads_n,
+            vectors: (spec.float4, global_vectors),
+            by_fours: by_fours(own),
+            asynchronous,
+            pitched: spec.pitched,
+        };
+        let a_shared = if spec.transpose { Axis::M } else { Axis::K };
+        let a = given(Axis::M, Axis::K, a_shared, tile.m, thread.m, spec.pad_a);
+        let b = given(Axis::N, Axis::N, Axis::N, tile.n, thread.n, spec.pad_b);
+        let ragged = match spec.bounds {
+            Bounds::Aligned => Ragged::Nowhere,
+            Bounds::Guarded if a.vectors_straddle_k() || b.vectors_straddle_k() => Ragged::Last,
+            Bounds::Guarded => Ragged::First,
+        };
         Self {
             bm: tile.m,
             bn: tile.n,
             bk: tile.k,
             tm: thread.m,
             tn: thread.n,
-            threads_m: tile.m / thread.m,
-            threads_n: tile.n / thread.n,
-            warp: spec.warp.map(|warp| WarpTile {
-                m: warp.m,
-                n: warp.n,
-                lanes_m: warp.m / thread.m,
-                lanes_n: warp.n / thread.n,
-                warps_m: tile.m / warp.m,
-                warps_n: tile.n / warp.n,
-            }),
+            threads_m,
+            threads_n,
+            warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
             fragment: spec.fragment,
             order: spec.order,
-            transpose: spec.transpose,
-            pad_a: spec.pad_a,
-            pad_b: spec.pad_b,
-            pipeline: match (spec.stages, spec.double_buffer, spec.prefetch) {
-                (Some(stages), _, _) => Pipeline::Async { stages, spread: spec.spread },
-                (None, true, _) => Pipeline::DoubleBuffer,
-                (None, false, true) => Pipeline::Prefetch,
-                (None, false, false) => Pipeline::Single,
+            pipeline,
+            ragged,
+            a: OperandPlan::new(a, ragged),
+            b: OperandPlan::new(b, ragged),
+            epilogue: EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n)),
+            assume: match pipeline {
+                // With a warp tile this variant spills on sm_90 if the compiler is not told. The one
+                // with vectors loses a tenth of its speed if it is; without `float4` nothing is
+                // gained.
+                Pipeline::DoubleBuffer => spec.float4 && !global_vectors,
+                // An instruction less in the main loop.
+                Pipeline::Async { .. } => true,
+                Pipeline::Single | Pipeline::Prefetch => false,
             },
-            shared_vectors: spec.float4,
-            global_vectors: spec.float4,
         }
-    }
-
-    /// The same geometry with 4-byte accesses to global memory.
-    pub(super) fn with_scalar_global(self) -> Self {
-        Self { global_vectors: false, ..self }
     }
 
     /// Threads of a block, at most 1024; a multiple of 32 if there is a warp tile.
@@ -136,108 +188,18 @@ impl TiledPlan {
         }
     }
 
-    /// Rows of A's shared tile and the elements of each, padding included.
-    pub fn a_shared(&self) -> (u32, u32) {
-        if self.transpose {
-            (self.bk, self.bm + self.pad_a)
-        } else {
-            (self.bm, self.bk + self.pad_a)
-        }
-    }
-
-    /// Rows of B's shared tile and the elements of each, padding included.
-    pub fn b_shared(&self) -> (u32, u32) {
-        (self.bk, self.bn + self.pad_b)
-    }
-
     /// Bytes of shared memory of a block, both operands and all buffers; each operand's array
     /// starts on 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
-        let bytes = |(rows, row): (u32, u32)| {
+        let bytes = |operand: OperandPlan| {
+            let (rows, row) = operand.shared_tile();
             4 * u64::from(self.buffers()) * u64::from(rows) * u64::from(row)
         };
-        bytes(self.a_shared()).next_multiple_of(16) + bytes(self.b_shared())
+        bytes(self.a).next_multiple_of(16) + bytes(self.b)
     }
 
-    /// Whether tiles come in by asynchronous copies.
-    fn is_async(&self) -> bool {
-        matches!(self.pipeline, Pipeline::Async { .. })
-    }
-
-    fn a_shared_rows_aligned(&self) -> bool {
-        self.a_shared().1.is_multiple_of(4)
-    }
-
-    fn b_shared_rows_aligned(&self) -> bool {
-        self.b_shared().1.is_multiple_of(4)
-    }
-
-    /// Whether A is read from global memory 16 bytes at a time, along K. An asynchronous copy is
-    /// as wide at its target: where that is transposed or misaligned it moves 4 bytes.
-    pub fn a_global_vector(&self) -> bool {
-        self.global_vectors && (!self.is_async() || self.a_stores_along_rows())
-    }
-
-    /// Whether A is written to shared memory 16 bytes at a time.
-    pub fn a_shared_store_vector(&self) -> bool {
-        self.a_global_vector() && self.a_stores_along_rows()
-    }
-
-    fn a_stores_along_rows(&self) -> bool {
-        !self.transpose && self.a_shared_rows_aligned()
-    }
-
-    /// Whether a thread reads its fragment of A from shared memory 16 bytes at a time, along M.
-    pub fn a_frag_vector(&self) -> bool {
-        self.shared_vectors
-            && self.transpose
-            && self.a_shared_rows_aligned()
-            && self.vectors_along(self.tm)
-    }
-
-    /// Whether B is read from global memory 16 bytes at a time, along N. An asynchronous copy to
-    /// misaligned rows moves 4 bytes.
-    pub fn b_global_vector(&self) -> bool {
-        self.global_vectors && (!self.is_async() || self.b_shared_rows_aligned())
-    }
-
-    /// Whether B is written to shared memory 16 bytes at a time.
-    pub fn b_shared_store_vector(&self) -> bool {
-        self.b_global_vector() && self.b_shared_rows_aligned()
-    }
-
-    /// Whether a thread reads its fragment of B from shared memory 16 bytes at a time, along N.
-    pub fn b_frag_vector(&self) -> bool {
-        self.shared_vectors && self.b_shared_rows_aligned() && self.vectors_along(self.tn)
-    }
-
-    /// Whether a thread writes C 16 bytes at a time, along N.
-    pub fn c_vector(&self) -> bool {
-        self.global_vectors && self.vectors_along(self.tn)
-    }
-
-    /// Whether the elements of a thread along an axis are aligned vectors of four.
-    fn vectors_along(&self, extent: u32) -> bool {
-        self.fragment != Fragment::Strided && extent.is_multiple_of(4)
-    }
-
-    /// Elements of one access to A in global memory: 4 or 1.
-    pub fn a_width(&self) -> u32 {
-        if self.a_global_vector() { 4 } else { 1 }
-    }
-
-    /// Elements of one access to B in global memory: 4 or 1.
-    pub fn b_width(&self) -> u32 {
-        if self.b_global_vector() { 4 } else { 1 }
-    }
-
-    /// Accesses of one thread that bring in its share of a tile of A, the last maybe idle.
-    pub fn a_accesses(&self) -> u32 {
-        (self.bm * self.bk / self.a_width()).div_ceil(self.threads())
-    }
-
-    /// Accesses of one thread that bring in its share of a tile of B, the last maybe idle.
-    pub fn b_accesses(&self) -> u32 {
-        (self.bk * self.bn / self.b_width()).div_ceil(self.threads())
+    /// Whether some access to global memory moves 16 bytes.
+    pub fn has_global_vectors(&self) -> bool {
+        [self.a.width(), self.b.width(), self.epilogue.width()].contains(&4)
     }
 }

@@ -3,7 +3,7 @@
 use super::super::TiledPlan;
 use crate::error::SpecError;
 use crate::error::resources::{self as error, Registers, SharedSum};
-use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS};
+use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
 use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
 
@@ -72,7 +72,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
 fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledPlan> {
     let rests_on = ["thread", "warp", "fragment", "prefetch"];
     (faults.sound(&SHARED_KEYS) && faults.sound(&rests_on))
-        .then(|| spec.tile.map(|tile| TiledPlan::new(spec, tile)))
+        .then(|| spec.tile.map(|tile| TiledPlan::new(spec, tile, Variant::Vector)))
         .flatten()
 }
 
@@ -83,17 +83,14 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let Some(plan) = geometry(spec, faults) else {
         return;
     };
-    if plan.a_global_vector() {
+    let (a, b) = (plan.a(), plan.b());
+    if a.width() == 4 {
         faults.require(tile.k.is_multiple_of(4), || error::float4_width('A', 'K', tile, tile.k));
     }
-    if plan.b_global_vector() {
+    if b.width() == 4 {
         faults.require(tile.n.is_multiple_of(4), || error::float4_width('B', 'N', tile, tile.n));
     }
-    let acts = plan.a_global_vector()
-        || plan.b_global_vector()
-        || plan.c_vector()
-        || plan.a_frag_vector()
-        || plan.b_frag_vector();
+    let acts = plan.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
     faults.require(acts, || error::float4_without_access(tile));
 }
 
@@ -154,8 +151,7 @@ fn registers(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     let copies = if spec.stages.is_some() { 2 } else { 1 };
     let staged = match geometry(spec, faults) {
         Some(plan) if spec.prefetch || spec.double_buffer => {
-            u128::from(plan.a_accesses()) * u128::from(plan.a_width())
-                + u128::from(plan.b_accesses()) * u128::from(plan.b_width())
+            u128::from(plan.a().staged()) + u128::from(plan.b().staged())
         }
         _ => 0,
     };

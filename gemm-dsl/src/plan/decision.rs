@@ -1,0 +1,43 @@
+//! What a plan decided, for people to read.
+
+/// One decision of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// What was to be decided.
+    pub name: String,
+    /// How it was decided.
+    pub value: String,
+    /// Why, where the spec does not say it in so many words; else empty.
+    pub reason: &'static str,
+}
+
+/// Decisions in the order in which they are read.
+pub(super) struct Decisions(Vec<Decision>);
+
+impl Decisions {
+    /// None but the number of a block's threads, with which every plan begins.
+    pub fn of_block(threads: u32) -> Self {
+        let mut decisions = Self(Vec::new());
+        decisions.say("threads", format!("{threads} ({} warps)", threads.div_ceil(32)));
+        decisions
+    }
+
+    /// Adds one that the spec names.
+    pub fn say(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.because(name, value, "");
+    }
+
+    /// Adds one with its reason.
+    pub fn because(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+        reason: &'static str,
+    ) {
+        self.0.push(Decision { name: name.into(), value: value.into(), reason });
+    }
+
+    pub fn finish(self) -> Vec<Decision> {
+        self.0
+    }
+}

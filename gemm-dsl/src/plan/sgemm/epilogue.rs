@@ -1,0 +1,44 @@
+//! How the sums of a thread get into C.
+
+use super::facts;
+use super::tiled::Pipeline;
+use crate::spec::{Bounds, SgemmSpec};
+
+/// The guards that keep an epilogue inside C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guards {
+    /// None: C is a multiple of tiles.
+    None,
+    /// One for each store.
+    Inline,
+    /// One for the tile: a tile inside C is written without guards, one at its edge with them.
+    Hoisted,
+}
+
+facts! {
+    /// How the sums of a thread get into C.
+    EpiloguePlan {
+        /// Elements of one store, along N: 4 or 1.
+        width: u32,
+        /// The guards.
+        guards: Guards,
+        /// Whether a vector may reach past the end of a row into padding, which is never written.
+        straddles: bool,
+    }
+}
+
+impl EpiloguePlan {
+    pub(super) fn new(spec: &SgemmSpec, pipeline: Pipeline, vectors: bool) -> Self {
+        let ring = matches!(pipeline, Pipeline::Async { .. });
+        let guards = match spec.bounds {
+            Bounds::Aligned => Guards::None,
+            // With the guards out of the way of most blocks, the compiler finds better registers for
+            // the main loop: 1 % on an H200. Where several blocks share the registers it spills
+            // instead.
+            Bounds::Guarded if ring && spec.blocks_per_sm == 1 => Guards::Hoisted,
+            Bounds::Guarded => Guards::Inline,
+        };
+        let straddles = vectors && spec.pitched && guards != Guards::None;
+        Self { width: if vectors { 4 } else { 1 }, guards, straddles }
+    }
+}

@@ -1,0 +1,278 @@
+//! How the tiles of one operand travel: from global to shared memory, and from there to the
+//! registers of a thread.
+
+use super::facts;
+use super::tiled::Ragged;
+use std::fmt;
+
+/// An axis of the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The rows of A and C.
+    M,
+    /// The columns of B and C.
+    N,
+    /// The axis that is summed over.
+    K,
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::M => "M",
+            Self::N => "N",
+            Self::K => "K",
+        })
+    }
+}
+
+/// How the accesses of a block cover a tile. Consecutive threads always lie along the axis that is
+/// contiguous in global memory; a *line* is the part of the tile along it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// The block covers whole lines, this many at a time.
+    Lines {
+        /// How many.
+        step: u32,
+    },
+    /// Eight threads cover a group of [`GROUP`] adjacent elements of a line. The block covers one
+    /// group of `step` lines at a time, all lines of one group before those of the next.
+    Groups {
+        /// Lines at a time.
+        step: u32,
+        /// Steps down the tile.
+        passes: u32,
+    },
+    /// Accesses are numbered along the lines and dealt out one by one.
+    Linear {
+        /// All accesses.
+        total: u32,
+        /// Whether every thread has as many.
+        exact: bool,
+    },
+}
+
+/// Adjacent elements of a line that eight threads bring in when asynchronous copies transpose: with
+/// shared rows of 4 elements more than a multiple of 32, the 8 x 4 elements of a warp then lie on 32
+/// distinct banks.
+pub const GROUP: u32 = 8;
+
+/// The most accesses that are unrolled into one another.
+const UNROLLED: u32 = 16;
+
+/// The pointers to what a thread copies next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointers {
+    /// None: loads compute their addresses.
+    None,
+    /// One for all accesses, which lie a fixed distance apart.
+    One,
+    /// One for each pass down the tile.
+    PerPass,
+    /// One for each access.
+    PerAccess,
+}
+
+/// What is read where a tile reaches past the edge of C: something that exists and whose products
+/// are never stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// No tile does.
+    Exact,
+    /// The last row or column.
+    Last,
+    /// The last vector, with which a row ends.
+    LastVector,
+    /// The last vector that starts inside; its end may be padding.
+    LastStart,
+}
+
+/// What stands for the terms past the end of K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// Nothing: K is a multiple of the tile's.
+    None,
+    /// +0.
+    PlusZero,
+    /// −0, whose product with +0 leaves every sum as it is.
+    MinusZero,
+}
+
+facts! {
+    /// How the tiles of one operand travel. All widths are 4 or 1 elements.
+    OperandPlan {
+        /// The axis that the operand shares with C: M of A, N of B. Its other axis is K.
+        free: Axis,
+        /// The axis along which neighbours in global memory lie.
+        contiguous: Axis,
+        /// The axis along which neighbours in its shared tile lie.
+        shared: Axis,
+        /// Elements of its tile along the free axis.
+        extent: u32,
+        /// Elements of its tile along K.
+        depth: u32,
+        /// Unused elements at the end of each shared row.
+        pad: u32,
+        /// Elements of one access to global memory.
+        width: u32,
+        /// Elements of one store to shared memory.
+        store_width: u32,
+        /// Elements of one read of a fragment from shared memory.
+        fragment_width: u32,
+        /// How the accesses of the block cover the tile.
+        walk: Walk,
+        /// Accesses of one thread, the last maybe idle.
+        accesses: u32,
+        /// How many of them are unrolled into one another; `None` for all.
+        unroll: Option<u32>,
+        /// The pointers of asynchronous copies.
+        pointers: Pointers,
+        /// What is read past the edge of C.
+        edge: Edge,
+        /// What stands for the terms past the end of K.
+        fill: Fill,
+        /// Whether a vector may reach past the end of K into padding, which is not zero.
+        straddles: bool,
+        /// Whether the last vector of a row is read as a whole though it may end in padding.
+        overhangs: bool,
+    }
+}
+
+/// What the plan of an operand follows from.
+#[derive(Clone, Copy)]
+pub(super) struct Given {
+    pub free: Axis,
+    pub contiguous: Axis,
+    pub shared: Axis,
+    pub extent: u32,
+    pub depth: u32,
+    pub pad: u32,
+    pub threads: u32,
+    /// Whether 16 bytes are moved at once where the layout allows: in shared memory, in global.
+    pub vectors: (bool, bool),
+    /// Whether the elements of a thread are adjacent by fours.
+    pub by_fours: bool,
+    pub asynchronous: bool,
+    pub pitched: bool,
+}
+
+impl Given {
+    fn aligned_rows(&self) -> bool {
+        let (_, row) = shared_tile(self.free, self.shared, self.extent, self.depth, self.pad);
+        row.is_multiple_of(4)
+    }
+
+    /// Whether a store of 16 bytes, which lies along a shared row, can hold what was read.
+    fn stores_vectors(&self) -> bool {
+        self.contiguous == self.shared && self.aligned_rows()
+    }
+
+    /// Whether global memory is read 16 bytes at a time. An asynchronous copy is as wide at its
+    /// target as at its source.
+    fn reads_vectors(&self) -> bool {
+        self.vectors.1 && (!self.asynchronous || self.stores_vectors())
+    }
+
+    /// Whether a vector may reach past the end of K: a pitched row is of any length.
+    pub fn vectors_straddle_k(&self) -> bool {
+        self.pitched && self.reads_vectors() && self.contiguous == Axis::K
+    }
+}
+
+impl OperandPlan {
+    pub(super) fn new(given: Given, ragged: Ragged) -> Self {
+        let Given { free, contiguous, shared, extent, depth, pad, threads, .. } = given;
+        let reads_vectors = given.reads_vectors();
+        let width = if reads_vectors { 4 } else { 1 };
+        let fragment = given.vectors.0 && shared == free && given.aligned_rows() && given.by_fours;
+        let (lines, line) = if contiguous == free { (depth, extent) } else { (extent, depth) };
+        let transposing = given.asynchronous && contiguous != shared;
+        let walk = walk(lines, line, width, threads, transposing);
+        let accesses = (line / width * lines).div_ceil(threads);
+        let guarded = ragged != Ragged::Nowhere;
+        let straddles = guarded && given.vectors_straddle_k();
+        Self {
+            free,
+            contiguous,
+            shared,
+            extent,
+            depth,
+            pad,
+            width,
+            store_width: if reads_vectors && given.stores_vectors() { 4 } else { 1 },
+            fragment_width: if fragment { 4 } else { 1 },
+            walk,
+            accesses,
+            // A long run of copies need not be in registers all at once.
+            unroll: (accesses > UNROLLED).then_some(UNROLLED / 4),
+            pointers: match walk {
+                _ if !given.asynchronous => Pointers::None,
+                // Lines along K lie a fixed distance apart; those along C end at its edge.
+                Walk::Lines { .. } if contiguous == free => Pointers::One,
+                Walk::Groups { .. } => Pointers::PerPass,
+                Walk::Lines { .. } | Walk::Linear { .. } => Pointers::PerAccess,
+            },
+            edge: match (guarded, reads_vectors && contiguous == free, given.pitched) {
+                (false, ..) => Edge::Exact,
+                (true, false, _) => Edge::Last,
+                (true, true, false) => Edge::LastVector,
+                (true, true, true) => Edge::LastStart,
+            },
+            fill: match ragged {
+                Ragged::Nowhere => Fill::None,
+                // An asynchronous copy can fill with +0 only, and there the fill comes first.
+                Ragged::First if given.asynchronous => Fill::PlusZero,
+                Ragged::First | Ragged::Last if free == Axis::M => Fill::MinusZero,
+                Ragged::First | Ragged::Last => Fill::PlusZero,
+            },
+            straddles,
+            // Where an asynchronous copy would straddle, it is split into elements.
+            overhangs: guarded
+                && given.pitched
+                && reads_vectors
+                && !(straddles && given.asynchronous),
+        }
+    }
+
+    /// The operand's letter in the literature.
+    pub fn letter(&self) -> char {
+        if self.free == Axis::M { 'A' } else { 'B' }
+    }
+
+    /// Rows of the shared tile and the elements of each, padding included.
+    pub fn shared_tile(&self) -> (u32, u32) {
+        shared_tile(self.free, self.shared, self.extent, self.depth, self.pad)
+    }
+
+    /// Elements of a line of the tile: its extent along the contiguous axis.
+    pub fn line(&self) -> u32 {
+        if self.contiguous == self.free { self.extent } else { self.depth }
+    }
+
+    /// Registers of a thread in which its share of a tile waits.
+    pub fn staged(&self) -> u32 {
+        self.accesses * self.width
+    }
+}
+
+fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (u32, u32) {
+    if shared == free { (depth, extent + pad) } else { (extent, depth + pad) }
+}
+
+fn walk(lines: u32, line: u32, width: u32, threads: u32, transposing: bool) -> Walk {
+    let step = threads / GROUP;
+    if transposing
+        && width == 1
+        && line.is_multiple_of(GROUP)
+        && threads.is_multiple_of(GROUP)
+        && lines.is_multiple_of(step)
+    {
+        return Walk::Groups { step, passes: lines / step };
+    }
+    let per_line = line / width;
+    if threads.is_multiple_of(per_line) && lines.is_multiple_of(threads / per_line) {
+        return Walk::Lines { step: threads / per_line };
+    }
+    let total = per_line * lines;
+    Walk::Linear { total, exact: total.is_multiple_of(threads) }
+}
