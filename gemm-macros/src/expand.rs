@@ -1,6 +1,6 @@
 //! From the tokens of a call to the tokens it becomes.
 
-use gemm_dsl::{Generated, generate, spec::Spec};
+use gemm_dsl::spec::Spec;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::quote;
 use syn::parse::{ParseStream, Parser};
@@ -16,12 +16,12 @@ pub(crate) fn kernel<S: Spec>(
         Err(error) => return error.into_compile_error(),
     };
     let kernel = Ident::new(kernel, Span::call_site());
-    let build = |line: &str, source: &str| quote!(#runtime::#kernel::__from_macro(#line, #source));
-    match parse(spec).and_then(|spec| generated(&spec)) {
-        Ok(Generated { line, source }) => build(&line, &source),
+    let build = |line: &str| quote!(#runtime::#kernel::__from_macro(#line));
+    match parse(spec).and_then(|spec| checked(&spec)) {
+        Ok(line) => build(&line),
         Err(error) => {
             let errors = error.into_compile_error();
-            let instead = build("", "");
+            let instead = build("");
             quote!({ #errors #instead })
         }
     }
@@ -33,6 +33,8 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-fn generated(spec: &impl Spec) -> syn::Result<Generated> {
-    generate(spec).map_err(|errors| syn::Error::new(Span::call_site(), errors))
+/// The canonical line of a spec whose kernels can be generated.
+fn checked(spec: &impl Spec) -> syn::Result<String> {
+    let program = spec.program();
+    program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
 }

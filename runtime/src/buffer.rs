@@ -58,6 +58,11 @@ impl Buffer {
         Ok(BufferViewMut { buffer: self, start, len })
     }
 
+    /// All elements.
+    pub(crate) fn whole(&self) -> BufferView<'_> {
+        BufferView { buffer: self, start: 0, len: self.len }
+    }
+
     /// Where some consecutive elements lie.
     pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
         self.memory.place(start, len)
@@ -116,8 +121,9 @@ impl BufferViewMut<'_> {
         self.len == 0
     }
 
-    pub(crate) fn parts(&self) -> (&Buffer, usize, usize) {
-        (self.buffer, self.start, self.len)
+    /// The same elements, to whoever holds the exclusive borrow.
+    pub(crate) fn shared(&self) -> BufferView<'_> {
+        BufferView { buffer: self.buffer, start: self.start, len: self.len }
     }
 }
 

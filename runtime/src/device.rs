@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::operand::{Input, Place};
+use crate::operand::{self, Input, Place};
 use crate::program::Programs;
 use cuda::{Allocation, Gpu};
 use cudarc::driver::{CudaContext, CudaStream};
@@ -190,7 +190,7 @@ impl Device {
     /// # Errors
     /// [`Error::WrongDevice`], and [`Error::Driver`] for what earlier launches failed with.
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<f32>> {
-        let array = array.operand().resolve(self, "array")?;
+        let array = operand::read(array, self, "array")?;
         match (&self.0.backend, &array.place) {
             (Backend::Gpu(gpu), Place::Gpu(address)) => gpu.read(*address, array.len),
             (_, Place::Simulated { buffer, .. }) => Ok(buffer.to_vec()),

@@ -2,7 +2,7 @@
 
 use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::Unmet;
-use gemm_dsl::ir::{HostError, IrError};
+use gemm_dsl::ir::{Extent, HostError, IrError};
 use gemm_dsl::sim::SimError;
 use std::fmt;
 use thiserror::Error;
@@ -81,6 +81,26 @@ pub enum Error {
         has: u64,
         /// What was needed, with the arithmetic.
         need: String,
+    },
+    /// Two matrices of a call do not agree.
+    #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not fit", first.1, first.0, other.1, other.0)]
+    Extents {
+        /// The extent that both have.
+        extent: Extent,
+        /// One of the two, with its value.
+        first: (&'static str, usize),
+        /// The other one.
+        other: (&'static str, usize),
+    },
+    /// What a launch writes shares memory with another of its operands.
+    #[error(
+        "`{written}`, which the kernel writes, shares memory with `{other}`: use separate views"
+    )]
+    Overlap {
+        /// The operand that is written.
+        written: String,
+        /// The other operand.
+        other: String,
     },
     /// A matrix is to be read as consecutive elements, but its rows are padded.
     #[error(

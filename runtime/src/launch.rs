@@ -8,7 +8,7 @@ use crate::compile::Resources;
 use crate::device::cuda::Workspace;
 use crate::device::{Backend, Device, simulator};
 use crate::error::{Error, Result};
-use crate::operand::Place;
+use crate::operand::{Place, Shape};
 use crate::program::{Loadable, Prepared};
 use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
@@ -153,16 +153,22 @@ impl Bound {
         Self { name, place, len, axes: [axis; MAX_RANK], rank: 1 }
     }
 
-    /// A matrix whose rows are `stride` elements apart.
-    pub(crate) fn matrix(
-        name: &'static str,
-        place: Place,
-        len: u64,
-        (rows, cols): (u64, u64),
-        stride: u64,
-    ) -> Self {
-        let axes = [Axis { extent: rows, stride }, Axis { extent: cols, stride: 1 }];
+    /// A matrix.
+    pub(crate) fn matrix(name: &'static str, place: Place, len: u64, shape: Shape) -> Self {
+        let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
+        let Shape { rows, cols, row_stride, col_stride, .. } = shape;
+        let axes = [axis(rows, row_stride), axis(cols, col_stride)];
         Self { name, place, len, axes, rank: 2 }
+    }
+
+    /// Elements from the first of its shape to the last.
+    fn span(&self) -> u64 {
+        let axes = self.axes();
+        if axes.iter().any(|axis| axis.extent == 0) {
+            return 0;
+        }
+        let reach = axes.iter().map(|axis| (axis.extent - 1).saturating_mul(axis.stride));
+        reach.fold(1, u64::saturating_add)
     }
 
     fn axes(&self) -> &[Axis] {
@@ -185,6 +191,14 @@ pub(crate) fn launch(
     outputs: &[Bound],
     extents: &[u64],
 ) -> Result<Launched> {
+    for (n, written) in outputs.iter().enumerate() {
+        for other in inputs.iter().chain(&outputs[..n]) {
+            if written.place.overlaps(written.span(), &other.place, other.span()) {
+                let (written, other) = (written.name.to_owned(), other.name.to_owned());
+                return Err(Error::Overlap { written, other });
+            }
+        }
+    }
     let launches = program.program.launches(extents)?;
     let mut run = Run { device, program, inputs, outputs, extents, temps: Vec::new(), held: None };
     let mut steps = Vec::with_capacity(launches.len());

@@ -40,20 +40,22 @@ mod launch;
 mod matrix;
 mod operand;
 mod program;
+mod view;
 
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Owner, Result};
-pub use gemm_dsl::ir::Variant;
 pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
+pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::sim::{Counters, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
-pub use kernel::{ReduceKernel, SgemmKernel};
+pub use kernel::{Call, Kernel, ReduceKernel, SgemmKernel};
 pub use launch::{Launched, LaunchedStep};
 pub use matrix::Matrix;
 pub use operand::{Input, Output};
+pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 
 #[doc(hidden)]
 pub mod __private {

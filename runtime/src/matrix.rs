@@ -72,7 +72,8 @@ impl Matrix {
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        Shape { rows: self.rows as u64, cols: self.cols as u64, pitch: self.pitch as u64 }
+        let Self { rows, cols, pitch, .. } = *self;
+        Shape { start: 0, rows, cols, row_stride: pitch, col_stride: 1 }
     }
 }
 
@@ -144,7 +145,7 @@ fn product(rows: usize, pitch: usize) -> Result<usize> {
 }
 
 /// The elements from the first of the first row to the last of the last row.
-fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
+pub(crate) fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
     if rows == 0 || cols == 0 {
         return Ok(0);
     }

@@ -1,45 +1,13 @@
 //! Reductions.
 
-use super::Text;
+use super::{Call, ReduceKernel};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Bound, Launched, launch};
-use crate::operand::{Input, Output};
+use crate::operand::{self, Input, Output};
 use gemm_dsl::spec::ReduceSpec;
-use std::fmt;
-
-/// A reduction of an array of `f32` to one value, made by
-/// [`reduce_kernel!`](crate::reduce_kernel) or from a [`ReduceSpec`].
-///
-/// The elements are combined in an order that the spec and the length fix, so that the result is
-/// the same bits on every run and device. An empty array gives the operator's identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReduceKernel(Text);
 
 impl ReduceKernel {
-    #[doc(hidden)]
-    pub const fn __from_macro(line: &'static str, source: &'static str) -> Self {
-        Self(Text::from_macro(line, source))
-    }
-
-    /// The kernel of a spec: the same as the macro makes of the same line.
-    ///
-    /// # Errors
-    /// [`Error::Spec`] with all faults of the spec.
-    pub fn new(spec: ReduceSpec) -> Result<Self> {
-        Text::new(&spec).map(Self)
-    }
-
-    /// The CUDA C translation unit of the preferred access variant.
-    pub fn source(&self) -> &str {
-        &self.0.source
-    }
-
-    /// The spec as a line of the DSL, in canonical order and without defaults.
-    pub fn spec_line(&self) -> &str {
-        &self.0.line
-    }
-
     /// Reduces elements of the host: uploads, launches, downloads.
     ///
     /// # Errors
@@ -56,18 +24,18 @@ impl ReduceKernel {
     /// before the work is done; later work of the device comes after it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`]; [`Error::WrongExtent`] where `output` is empty; [`Error::TooLarge`]
-    /// beyond 2^31 − 1 blocks; [`Error::Padded`] for a matrix with padding; what compiling and
-    /// loading the kernel and allocating scratch memory fail with, in the first launch; and in the
-    /// simulator [`Error::Simulator`].
+    /// [`Error::WrongDevice`]; [`Error::WrongExtent`] where `output` is empty; [`Error::Padded`] for a
+    /// matrix with padding; [`Error::Overlap`]; [`Error::Unmet`] beyond 2^31 − 1 blocks; what compiling
+    /// and loading the kernel and allocating scratch memory fail with, in the first launch; and in
+    /// the simulator [`Error::Simulator`].
     pub fn launch<I, O>(&self, device: &Device, input: &I, output: &mut O) -> Result<Launched>
     where
         I: Input + ?Sized,
         O: Output + ?Sized,
     {
-        let program = self.0.prepare::<ReduceSpec>(device)?;
-        let input = input.operand().resolve(device, "input")?;
-        let output = output.operand_mut().resolve(device, "output")?;
+        let program = self.prepare(device)?;
+        let input = operand::read(input, device, "input")?;
+        let output = operand::write(output, device, "output")?;
         if output.len < 1 {
             return Err(Error::WrongExtent {
                 argument: "output",
@@ -75,23 +43,30 @@ impl ReduceKernel {
                 need: "the value needs 1".to_owned(),
             });
         }
-        let (input, length) = match input.shape {
-            Some(s) if s.rows > 1 && s.pitch != s.cols => {
-                return Err(Error::Padded { argument: "input", cols: s.cols, pitch: s.pitch });
-            }
-            shape => {
-                let length = shape.map_or(input.len, |s| s.rows * s.cols);
-                (Bound::vector("input", input.place.clone(), input.len, length), length)
+        let length = match input.shape {
+            None => input.len,
+            Some(shape) if shape.is_packed() => shape.rows as u64 * shape.cols as u64,
+            Some(shape) => {
+                let (cols, pitch) = (shape.cols as u64, shape.row_stride as u64);
+                return Err(Error::Padded { argument: "input", cols, pitch });
             }
         };
+        let input = Bound::vector("input", input.place.clone(), input.len, length);
         let output = Bound::vector("output", output.place.clone(), output.len, 1);
         launch(device, &program, &[input], &[output], &[length])
     }
 }
 
-/// The spec line.
-impl fmt::Display for ReduceKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.spec_line())
+impl Call<'_, ReduceSpec> {
+    /// As [`ReduceKernel::launch`].
+    ///
+    /// # Errors
+    /// Those of [`ReduceKernel::launch`].
+    pub fn launch<I, O>(&self, input: &I, output: &mut O) -> Result<Launched>
+    where
+        I: Input + ?Sized,
+        O: Output + ?Sized,
+    {
+        self.kernel.launch(self.device, input, output)
     }
 }

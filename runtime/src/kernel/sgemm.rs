@@ -1,42 +1,15 @@
 //! Matrix products.
 
-use super::Text;
+use super::{Call, SgemmKernel};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Bound, Launched, launch};
-use crate::operand::{Input, Output, Resolved, Shape};
+use crate::operand::{self, Input, Output, Resolved, Shape};
+use crate::view::{AsMatrix, AsMatrixMut};
+use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::SgemmSpec;
-use std::fmt;
-
-/// A product C = A·B of row-major matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns, made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SgemmKernel(Text);
 
 impl SgemmKernel {
-    #[doc(hidden)]
-    pub const fn __from_macro(line: &'static str, source: &'static str) -> Self {
-        Self(Text::from_macro(line, source))
-    }
-
-    /// The kernel of a spec: the same as the macro makes of the same line.
-    ///
-    /// # Errors
-    /// [`Error::Spec`] with all faults of the spec.
-    pub fn new(spec: SgemmSpec) -> Result<Self> {
-        Text::new(&spec).map(Self)
-    }
-
-    /// The CUDA C translation unit of the preferred access variant.
-    pub fn source(&self) -> &str {
-        &self.0.source
-    }
-
-    /// The spec as a line of the DSL, in canonical order and without defaults.
-    pub fn spec_line(&self) -> &str {
-        &self.0.line
-    }
-
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). For a
     /// `pitched` kernel the rows are padded on the way.
     ///
@@ -91,26 +64,45 @@ impl SgemmKernel {
         B: Input + ?Sized,
         C: Output + ?Sized,
     {
-        let program = self.0.prepare::<SgemmSpec>(device)?;
+        let program = self.prepare(device)?;
         let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
-        let a = a.operand().resolve(device, "a")?;
-        let b = b.operand().resolve(device, "b")?;
-        let c = c.operand_mut().resolve(device, "c")?;
+        let a = operand::read(a, device, "a")?;
+        let b = operand::read(b, device, "b")?;
+        let c = operand::write(c, device, "c")?;
         let inputs = [bind("a", &a, ("m", m), ("k", k))?, bind("b", &b, ("k", k), ("n", n))?];
         let outputs = [bind("c", &c, ("m", m), ("n", n))?];
         launch(device, &program, &inputs, &outputs, &[m, n, k])
     }
 
     fn is_pitched(&self, device: &Device) -> Result<bool> {
-        let program = self.0.prepare::<SgemmSpec>(device)?;
+        let program = self.prepare(device)?;
         Ok(program.takes_strides())
     }
 }
 
-/// The spec line.
-impl fmt::Display for SgemmKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.spec_line())
+impl Call<'_, SgemmSpec> {
+    /// Multiplies matrices on the device: C = A·B. Views say what the extents are. On a GPU the call
+    /// returns before the work is done; later work of the device comes after it.
+    ///
+    /// # Errors
+    /// [`Error::Extents`] where two views do not agree, and those of [`SgemmKernel::launch`].
+    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
+    where
+        A: AsMatrix + ?Sized,
+        B: AsMatrix + ?Sized,
+        C: AsMatrixMut + ?Sized,
+    {
+        let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
+        let same = |extent, first: (&'static str, usize), other: (&'static str, usize)| {
+            if first.1 == other.1 {
+                return Ok(first.1);
+            }
+            Err(Error::Extents { extent, first, other })
+        };
+        let m = same(Extent::M, ("a", a.rows()), ("c", c.rows()))?;
+        let n = same(Extent::N, ("b", b.cols()), ("c", c.cols()))?;
+        let k = same(Extent::K, ("a", a.cols()), ("b", b.rows()))?;
+        self.kernel.launch(self.device, &a, &b, &mut c, (m, n, k))
     }
 }
 
@@ -150,21 +142,26 @@ fn wrong_extent(
 fn bind(argument: &'static str, operand: &Resolved<'_>, rows: Named, cols: Named) -> Result<Bound> {
     let needed = elements(argument, rows, cols)?;
     let place = operand.place.clone();
-    match operand.shape {
-        Some(shape) if (shape.rows, shape.cols) != (rows.1, cols.1) => Err(Error::WrongExtent {
-            argument,
-            has: shape.rows.saturating_mul(shape.cols),
-            need: format!(
-                "its shape {}x{} is not {}x{} = {}x{}",
-                shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
-            ),
-        }),
-        Some(Shape { rows, cols, pitch }) => {
-            Ok(Bound::matrix(argument, place, operand.len, (rows, cols), pitch))
+    let shape = match operand.shape {
+        Some(shape) if (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
+            return Err(Error::WrongExtent {
+                argument,
+                has: (shape.rows as u64).saturating_mul(shape.cols as u64),
+                need: format!(
+                    "its shape {}x{} is not {}x{} = {}x{}",
+                    shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
+                ),
+            });
         }
+        Some(shape) => shape,
         None if operand.len < needed => {
-            Err(wrong_extent(argument, operand.len, rows, cols, needed))
+            return Err(wrong_extent(argument, operand.len, rows, cols, needed));
         }
-        None => Ok(Bound::matrix(argument, place, operand.len, (rows.1, cols.1), cols.1)),
-    }
+        None => {
+            // They are extents of the caller's, of type usize.
+            let (rows, cols) = (rows.1 as usize, cols.1 as usize);
+            Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1 }
+        }
+    };
+    Ok(Bound::matrix(argument, place, operand.len, shape))
 }

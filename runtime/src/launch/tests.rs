@@ -2,7 +2,7 @@
 
 use super::{Bound, launch};
 use crate::error::Error;
-use crate::operand::Place;
+use crate::operand::{Place, Shape};
 use crate::{Buffer, Device, Launched, Result};
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::{Array, Launch, Program, Step};
@@ -245,13 +245,19 @@ fn rows_of_three(pitched: bool) -> VerifiedProgram {
     let m = k.extent("M", Ty::I32, Extent::M);
     let source = Source::Stride { operand: Operand::Input(0), dim: 0 };
     let stride = if pitched { k.scalar("lda", Ty::I32, source).into() } else { 3.into() };
-    k.shape(a, [m.into(), 3.into()], [stride]);
+    k.shape(a, [m.into(), 3.into()], [stride, 1.into()]);
     k.shape(c, [1u64.into()], [1.into()]);
     k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
         let last = Access::new(a, [Expr::from(m) - 1, 2.into()]).load();
         k.store(Access::new(c, [0.into()]), last);
     });
     once(k.finish().expect("a sound kernel"))
+}
+
+/// Rows of three.
+fn matrix(place: Place, len: u64, rows: u64, stride: u64) -> Bound {
+    let (rows, row_stride) = (rows as usize, stride as usize);
+    Bound::matrix("a", place, len, Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1 })
 }
 
 #[test]
@@ -261,7 +267,7 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
     let input = device.upload(&values).expect("room");
     let of = |pitched, rows, len: usize, stride| {
         let place = input.place(0, len).expect("inside");
-        let bound = Bound::matrix("a", place, len as u64, (rows, 3), stride);
+        let bound = matrix(place, len as u64, rows, stride);
         run(&device, rows_of_three(pitched), bound, rows)
     };
     let value = |outcome: Result<(Launched, Buffer)>| {
@@ -287,7 +293,7 @@ fn every_element_within_the_extents_lies_in_the_view() {
         let span = (rows - 1) * stride + 3;
         let of = |len: u64| {
             let place = input.place(0, len as usize).expect("inside");
-            let bound = Bound::matrix("a", place, len, (rows, 3), stride);
+            let bound = matrix(place, len, rows, stride);
             run(&device, rows_of_three(true), bound, rows)
         };
         assert!(of(span).is_ok(), "{rows} rows {stride} apart");
@@ -295,7 +301,7 @@ fn every_element_within_the_extents_lies_in_the_view() {
         assert_eq!((need, found), (Need::Elements(span), i128::from(span) - 1));
         assert!(matches!(subject, Subject::Array { name, .. } if name == "a"));
     }
-    let none = Bound::matrix("a", input.place(0, 0).expect("inside"), 0, (0, 3), 3);
+    let none = matrix(input.place(0, 0).expect("inside"), 0, 0, 3);
     let (_, need, _) = unmet(run(&device, rows_of_three(true), none, 1));
     assert_eq!(need, Need::Elements(3));
 }
@@ -319,6 +325,33 @@ fn an_array_shorter_than_the_extents_is_refused() {
     let short = || Bound::vector("input", input.place(0, 2).expect("inside"), 2, 4);
     let (_, need, found) = unmet(run(&device, fold(&[Variant::Only]), short(), 4));
     assert_eq!((need, found), (Need::Elements(4), 2));
+}
+
+/// No safe call gets here; pointers of another library's making may.
+#[test]
+fn what_is_written_shares_nothing_with_what_is_read() {
+    let device = Device::simulator();
+    let memory = device.upload(&[1.0; 8]).expect("room");
+    let program = fold(&[Variant::Only]);
+    let program = device.programs().get_or("test", "overlap", || Ok(program)).expect("sound");
+    let part = |name, start, len: usize, extent| {
+        Bound::vector(name, memory.place(start, len).expect("inside"), len as u64, extent)
+    };
+    let outcome = |input, output| launch(&device, &program, &[input], &[output], &[4]);
+    assert!(outcome(part("x", 0, 4, 4), part("y", 4, 1, 1)).is_ok());
+    assert!(outcome(part("x", 1, 4, 4), part("y", 0, 1, 1)).is_ok());
+    for at in 1..5 {
+        let error = outcome(part("x", 1, 4, 4), part("y", at, 1, 1)).expect_err("shared");
+        assert!(
+            matches!(&error, Error::Overlap { written, other }
+            if written == "y" && other == "x"),
+            "{error}"
+        );
+    }
+    let gpu = |at: u64| Place::Gpu(0x1000 + 4 * at);
+    assert!(gpu(0).overlaps(4, &gpu(3), 1) && gpu(3).overlaps(1, &gpu(0), 4));
+    assert!(!gpu(0).overlaps(4, &gpu(4), 1) && !gpu(4).overlaps(1, &gpu(0), 4));
+    assert!(!gpu(0).overlaps(0, &gpu(0), 4));
 }
 
 #[test]

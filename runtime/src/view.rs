@@ -1,0 +1,301 @@
+//! Views of matrices: parts of what lies in device memory, without a copy.
+
+use crate::buffer::BufferView;
+use crate::error::{Error, Result};
+use crate::matrix::Matrix;
+use crate::operand::sealed;
+use crate::operand::{Exclusive, Input, Output, Shape, Shared};
+use std::fmt;
+use std::ops::Range;
+
+/// A matrix in device memory to be read: rows, columns, and a distance in elements between
+/// neighbours along each.
+///
+/// It is made of a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or is
+/// [`Matrix::view`]; [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its transpose.
+/// A launch reads nothing outside what the view was made of.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, pitched);
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0; 64])?, device.upload(&[2.0; 64])?);
+/// let mut c = device.alloc(64)?;
+/// // The upper left quarter of a matrix of 8 rows of 8, times the lower right one.
+/// let a = MatrixRef::new(&a, 8, 8)?.part(0..4, 0..4)?;
+/// let b = MatrixRef::new(&b, 8, 8)?.part(4..8, 4..8)?;
+/// let mut c = MatrixMut::new(&mut c, 4, 4)?;
+/// GEMM.call(&device).launch(&a, &b, &mut c)?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub struct MatrixRef<'a> {
+    elements: Shared<'a>,
+    shape: Shape,
+}
+
+/// A matrix in device memory to be written: as [`MatrixRef`], exclusively borrowed.
+pub struct MatrixMut<'a> {
+    elements: Exclusive<'a>,
+    shape: Shape,
+}
+
+impl<'a> MatrixRef<'a> {
+    /// The first `rows * cols` elements of an array as a matrix, row after row.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`] where the array has fewer elements.
+    pub fn new<I: Input + ?Sized>(array: &'a I, rows: usize, cols: usize) -> Result<Self> {
+        Self::pitched(array, rows, cols, cols)
+    }
+
+    /// Rows of `cols` elements, one every `pitch` elements of an array.
+    ///
+    /// # Errors
+    /// [`Error::ShortPitch`] where rows would overlap, [`Error::WrongExtent`] where the array is too
+    /// short.
+    pub fn pitched<I: Input + ?Sized>(
+        array: &'a I,
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let (elements, _) = array.input();
+        let len = match &elements {
+            Shared::Buffer(view) => view.len(),
+            Shared::Cuda(view) => view.len(),
+        };
+        Ok(Self { elements, shape: Shape::pitched(len, rows, cols, pitch)? })
+    }
+
+    /// A rectangle of the matrix.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
+        Ok(Self { elements: self.elements.copy(), shape: self.shape.part(rows, cols)? })
+    }
+
+    /// The transpose.
+    pub fn t(&self) -> Self {
+        Self { elements: self.elements.copy(), shape: self.shape.transposed() }
+    }
+}
+
+impl<'a> MatrixMut<'a> {
+    /// The first `rows * cols` elements of an array as a matrix, row after row.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`] where the array has fewer elements.
+    pub fn new<O: Output + ?Sized>(array: &'a mut O, rows: usize, cols: usize) -> Result<Self> {
+        Self::pitched(array, rows, cols, cols)
+    }
+
+    /// Rows of `cols` elements, one every `pitch` elements of an array.
+    ///
+    /// # Errors
+    /// [`Error::ShortPitch`] where rows would overlap, [`Error::WrongExtent`] where the array is too
+    /// short.
+    pub fn pitched<O: Output + ?Sized>(
+        array: &'a mut O,
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let (elements, _) = array.output();
+        let len = match &elements {
+            Exclusive::Buffer(view) => view.len(),
+            Exclusive::Cuda(view) => view.len(),
+        };
+        Ok(Self { elements, shape: Shape::pitched(len, rows, cols, pitch)? })
+    }
+
+    /// A rectangle of the matrix.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_>> {
+        let shape = self.shape.part(rows, cols)?;
+        Ok(MatrixMut { elements: self.elements.reborrow(), shape })
+    }
+
+    /// The transpose.
+    pub fn t(&mut self) -> MatrixMut<'_> {
+        MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
+    }
+}
+
+macro_rules! extents {
+    ($view:ident) => {
+        impl $view<'_> {
+            /// The number of rows.
+            pub fn rows(&self) -> usize {
+                self.shape.rows
+            }
+
+            /// The number of columns.
+            pub fn cols(&self) -> usize {
+                self.shape.cols
+            }
+
+            /// The distance between neighbours in a column, in elements.
+            pub fn row_stride(&self) -> usize {
+                self.shape.row_stride
+            }
+
+            /// The distance between neighbours in a row, in elements.
+            pub fn col_stride(&self) -> usize {
+                self.shape.col_stride
+            }
+        }
+
+        impl fmt::Debug for $view<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($view))
+                    .field("shape", &self.shape)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+extents!(MatrixRef);
+extents!(MatrixMut);
+
+impl Matrix {
+    /// The matrix to be read.
+    pub fn view(&self) -> MatrixRef<'_> {
+        MatrixRef { elements: Shared::Buffer(self.buffer().whole()), shape: self.shape() }
+    }
+
+    /// The matrix to be written.
+    pub fn view_mut(&mut self) -> MatrixMut<'_> {
+        MatrixMut { elements: Exclusive::Buffer(self.buffer().whole()), shape: self.shape() }
+    }
+}
+
+impl Shape {
+    /// Rows in an array of `len` elements.
+    fn pitched(len: usize, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
+        if pitch < cols {
+            return Err(Error::ShortPitch { pitch, cols });
+        }
+        let needed = crate::matrix::extent(rows, cols, pitch)?;
+        if len < needed {
+            return Err(Error::WrongExtent {
+                argument: "array",
+                has: len as u64,
+                need: format!(
+                    "{rows} rows of {cols} at a pitch of {pitch} need (rows − 1)·pitch + cols = \
+                     {needed}"
+                ),
+            });
+        }
+        Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1 })
+    }
+
+    fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
+        let inside = |range: &Range<usize>, len| {
+            let Range { start, end } = *range;
+            if start <= end && end <= len {
+                Ok(end - start)
+            } else {
+                Err(Error::OutOfRange { start, end, len })
+            }
+        };
+        let (height, width) = (inside(&rows, self.rows)?, inside(&cols, self.cols)?);
+        // What is empty starts nowhere; anything else lies inside the array.
+        let before = match (height, width) {
+            (0, _) | (_, 0) => 0,
+            _ => rows.start * self.row_stride + cols.start * self.col_stride,
+        };
+        Ok(Self { start: self.start + before, rows: height, cols: width, ..*self })
+    }
+
+    fn transposed(&self) -> Self {
+        Self {
+            start: self.start,
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+        }
+    }
+}
+
+impl<'a> Shared<'a> {
+    fn copy(&self) -> Self {
+        match self {
+            Shared::Buffer(view) => Shared::Buffer(*view),
+            Shared::Cuda(view) => Shared::Cuda(view.slice(..)),
+        }
+    }
+}
+
+impl Exclusive<'_> {
+    fn reborrow(&mut self) -> Exclusive<'_> {
+        match self {
+            Exclusive::Buffer(view) => Exclusive::Buffer(BufferView::clone(view)),
+            Exclusive::Cuda(view) => Exclusive::Cuda(view.slice_mut(..)),
+        }
+    }
+}
+
+/// A matrix on a device with its shape, to be read: [`Matrix`] or [`MatrixRef`].
+pub trait AsMatrix: Input {
+    /// The view of it.
+    fn as_matrix(&self) -> MatrixRef<'_>;
+}
+
+/// A matrix on a device with its shape, to be written: [`Matrix`] or [`MatrixMut`].
+pub trait AsMatrixMut: Output {
+    /// The view of it.
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_>;
+}
+
+impl AsMatrix for Matrix {
+    fn as_matrix(&self) -> MatrixRef<'_> {
+        self.view()
+    }
+}
+
+impl AsMatrix for MatrixRef<'_> {
+    fn as_matrix(&self) -> MatrixRef<'_> {
+        MatrixRef { elements: self.elements.copy(), shape: self.shape }
+    }
+}
+
+impl AsMatrixMut for Matrix {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_> {
+        self.view_mut()
+    }
+}
+
+impl AsMatrixMut for MatrixMut<'_> {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_> {
+        MatrixMut { elements: self.elements.reborrow(), shape: self.shape }
+    }
+}
+
+impl sealed::Input for MatrixRef<'_> {
+    fn input(&self) -> (Shared<'_>, Option<Shape>) {
+        (self.elements.copy(), Some(self.shape))
+    }
+}
+
+impl sealed::Output for MatrixMut<'_> {
+    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
+        (self.elements.reborrow(), Some(self.shape))
+    }
+}
+
+impl sealed::Input for Matrix {
+    fn input(&self) -> (Shared<'_>, Option<Shape>) {
+        (Shared::Buffer(self.buffer().whole()), Some(self.shape()))
+    }
+}
+
+impl sealed::Output for Matrix {
+    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
+        (Exclusive::Buffer(self.buffer().whole()), Some(self.shape()))
+    }
+}
