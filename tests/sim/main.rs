@@ -7,3 +7,4 @@ mod reduce;
 mod reduce_semantics;
 mod sgemm;
 mod sgemm_counters;
+mod views;

@@ -1,0 +1,213 @@
+//! No launch touches a word outside the views that it was given.
+//!
+//! Each operand is a view of exactly the elements from its first to its last, or a few more, inside an
+//! allocation of NaN. The simulator sees the view alone, so an access beside it is a fault; a NaN
+//! that reaches a result shows, and so does one that is overwritten.
+
+use gemm_dsl::spec::{Bounds, ReduceSpec, SgemmSpec};
+use gemm_reference::product::Size;
+use gemm_runtime::{
+    Buffer, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, SgemmKernel, Variant,
+};
+use gemm_tests::product::{Problem, accepted};
+use gemm_tests::{arbitrary, reduction};
+use proptest::prelude::*;
+
+/// The bits of a NaN that no arithmetic produces.
+const POISON: u32 = 0x7fc0_dead;
+
+/// How a matrix lies in its allocation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lies {
+    /// Elements before the view.
+    before: usize,
+    /// Elements between two rows.
+    padding: usize,
+    /// Elements of the view after the last one of the matrix.
+    after: usize,
+}
+
+impl Lies {
+    fn pitch(self, cols: usize) -> usize {
+        cols + self.padding
+    }
+
+    /// The length of the view.
+    fn len(self, rows: usize, cols: usize) -> usize {
+        let needed = if rows == 0 || cols == 0 { 0 } else { (rows - 1) * self.pitch(cols) + cols };
+        needed + self.after
+    }
+
+    /// The allocation: poison, and the matrix in it.
+    fn among_poison(self, values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+        let mut all = vec![f32::from_bits(POISON); self.before + self.len(rows, cols) + 8];
+        for (row, values) in values.chunks_exact(cols.max(1)).enumerate() {
+            all[self.before + row * self.pitch(cols)..][..cols].copy_from_slice(values);
+        }
+        all
+    }
+}
+
+fn lies() -> impl Strategy<Value = Lies> {
+    let few = || prop_oneof![2 => Just(0usize), 1 => Just(4usize), 3 => 0..9usize];
+    (few(), few(), prop_oneof![3 => Just(0usize), 1 => 0..4usize])
+        .prop_map(|(before, padding, after)| Lies { before, padding, after })
+}
+
+fn same_bits(a: &[f32], b: &[f32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+/// Launches a product on such views.
+///
+/// # Errors
+/// The runtime's, in words, or what is wrong with memory afterwards.
+fn multiply(
+    spec: &SgemmSpec,
+    problem: &Problem,
+    [in_a, in_b, in_c]: [Lies; 3],
+) -> Result<Result<Launched, Error>, String> {
+    let text = |error: Error| error.to_string();
+    let device = Device::simulator();
+    let Size { m, n, k } = problem.size;
+    let kernel = SgemmKernel::new(spec.clone()).map_err(text)?;
+    let before = [
+        in_a.among_poison(&problem.a, m, k),
+        in_b.among_poison(&problem.b, k, n),
+        in_c.among_poison(&vec![f32::from_bits(POISON); m * n], m, n),
+    ];
+    let [a_memory, b_memory, mut c_memory] = before.each_ref().map(|all| device.upload(all));
+    let (a_memory, b_memory) = (a_memory.map_err(text)?, b_memory.map_err(text)?);
+    let c_memory = c_memory.as_mut().map_err(|error| error.to_string())?;
+
+    let view = |memory, lies: Lies, rows, cols| {
+        let range = lies.before..lies.before + lies.len(rows, cols);
+        Buffer::slice(memory, range).map_err(text)
+    };
+    let (a, b) = (view(&a_memory, in_a, m, k)?, view(&b_memory, in_b, k, n)?);
+    let mut c = c_memory.slice_mut(in_c.before..in_c.before + in_c.len(m, n)).map_err(text)?;
+    let launched = {
+        let a = MatrixRef::pitched(&a, m, k, in_a.pitch(k)).map_err(text)?;
+        let b = MatrixRef::pitched(&b, k, n, in_b.pitch(n)).map_err(text)?;
+        let mut c = MatrixMut::pitched(&mut c, m, n, in_c.pitch(n)).map_err(text)?;
+        kernel.call(&device).launch(&a, &b, &mut c)
+    };
+
+    let [a, b, c] = [&a_memory, &b_memory, &*c_memory].map(|memory| device.download(memory));
+    let (a, b, c) = (a.map_err(text)?, b.map_err(text)?, c.map_err(text)?);
+    if !same_bits(&a, &before[0]) || !same_bits(&b, &before[1]) {
+        return Err("an input was written".to_owned());
+    }
+    if launched.is_err() {
+        return match same_bits(&c, &before[2]) {
+            true => Ok(launched),
+            false => Err("a refused launch wrote".to_owned()),
+        };
+    }
+    let mut product = Vec::with_capacity(m * n);
+    for (at, value) in c.iter().enumerate() {
+        let pitch = in_c.pitch(n).max(1);
+        let inside = at.checked_sub(in_c.before).map(|at| (at / pitch, at % pitch));
+        if inside.is_some_and(|(row, col)| row < m && col < n) {
+            product.push(*value);
+        } else if value.to_bits() != POISON {
+            return Err(format!("{value} was written beside C, to element {at}"));
+        }
+    }
+    problem.check(&product)?;
+    Ok(launched)
+}
+
+/// The case of which the rule of spans was learned: A ends with its last element, not with its
+/// padding.
+#[test]
+fn the_last_row_may_end_with_its_last_element() {
+    let spec: SgemmSpec =
+        "tile: 64x64x8, thread: 4x4, float4, pitched".parse().expect("a sound spec");
+    let problem = Problem::new(Size::new(2, 5, 5), 1);
+    let eight = |after| Lies { before: 0, padding: 3, after };
+    assert_eq!(eight(0).len(2, 5), 13);
+    let variant = |after| {
+        let outcome = multiply(&spec, &problem, [eight(after), eight(3), eight(0)]);
+        outcome.expect("sound").expect("a launch").variant()
+    };
+    // A last vector of A reads three elements more.
+    let variants = [0, 1, 2, 3, 4].map(variant);
+    let scalar = Variant::Scalar;
+    assert_eq!(variants, [scalar, scalar, scalar, Variant::Vector, Variant::Vector]);
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    let extent = || {
+        prop_oneof![
+            1 => Just(0usize),
+            2 => Just(1usize),
+            3 => prop::sample::select(vec![2, 3, 5, 7, 11, 13, 31, 37, 61, 67]),
+            3 => prop::sample::select(vec![4, 8, 12, 16, 20, 31, 32, 33, 63, 64, 65]),
+            2 => 0..70usize,
+        ]
+    };
+    (extent(), extent(), extent()).prop_map(|(m, n, k)| Size::new(m, n, k))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 600,
+        ..Default::default()
+    })]
+
+    #[test]
+    fn no_product_leaves_its_views(
+        spec in arbitrary::sgemm(128),
+        size in size(),
+        lies in [lies(), lies(), lies()],
+        seed: u64,
+    ) {
+        let lies = if spec.pitched { lies } else { lies.map(|l| Lies { padding: 0, ..l }) };
+        let size = accepted(&spec, size);
+        let problem = Problem::new(size, seed);
+        let outcome = multiply(&spec, &problem, lies);
+        let outcome = outcome.map_err(|e| {
+            TestCaseError::fail(format!("`{spec}` at {size}, {lies:?}: {e}"))
+        })?;
+        // A kernel without guards has no variant for operands that are not aligned.
+        let may_refuse = spec.bounds == Bounds::Aligned && spec.float4;
+        if let Err(error) = outcome {
+            let refused = may_refuse && matches!(error, Error::Unmet(_));
+            prop_assert!(refused, "`{spec}` at {size}, {lies:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_reduction_leaves_its_views(
+        spec in arbitrary::reduce(),
+        len in prop_oneof![0..70usize, 0..3000usize],
+        before in 0..8usize,
+        at in 0..4usize,
+        seed: u64,
+    ) {
+        let elements = reduction::elements(spec.op, seed, len);
+        let (value, around) = reduce(&spec, &elements, before, at);
+        prop_assert!(around, "`{spec}` wrote beside its output");
+        reduction::check(&spec, &elements, value).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// The value, and whether everything beside it and the input is as before.
+fn reduce(spec: &ReduceSpec, elements: &[f32], before: usize, at: usize) -> (f32, bool) {
+    let device = Device::simulator();
+    let kernel = ReduceKernel::new(spec.clone()).expect("a sound spec");
+    let lies = Lies { before, ..Lies::default() };
+    let memory = lies.among_poison(elements, 1, elements.len());
+    let input = device.upload(&memory).expect("room");
+    let mut output = device.upload(&[f32::from_bits(POISON); 5]).expect("room");
+    let view = input.slice(before..before + elements.len()).expect("inside");
+    let mut value = output.slice_mut(at..at + 1).expect("inside");
+    kernel.launch(&device, &view, &mut value).unwrap_or_else(|error| panic!("`{spec}`: {error}"));
+    let output = device.download(&output).expect("ours");
+    let beside = output.iter().enumerate().filter(|(i, _)| *i != at);
+    let untouched = beside.into_iter().all(|(_, value)| value.to_bits() == POISON)
+        && same_bits(&device.download(&input).expect("ours"), &memory);
+    (output[at], untouched)
+}
