@@ -1,7 +1,8 @@
 //! Registers, spills and occupancy, by architecture.
 
+use gemm_dsl::arch::{ALL, Multiprocessor};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
-use gemm_examples::occupancy::{ALL, Block, Multiprocessor};
+use gemm_examples::occupancy::{Block, occupancy};
 use gemm_examples::show::{self, Table, number, text};
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
@@ -44,7 +45,7 @@ fn row(
 ) -> Vec<String> {
     let threads = kernel.geometry.threads();
     let block = Block { threads, registers: found.registers, shared_bytes: kernel.shared_bytes() };
-    let occupancy = sm.occupancy(block);
+    let occupancy = occupancy(sm, block);
     vec![
         name,
         found.registers.to_string(),

@@ -1,63 +1,10 @@
 //! How many blocks of a kernel fit on a multiprocessor, and what keeps more from fitting.
 //!
-//! The limits are those of the table "Technical Specifications per Compute Capability" in NVIDIA's
-//! CUDA C++ Programming Guide; registers are handed out to warps in units of 256.
+//! The limits are those of the generator's table of architectures; registers are handed out to warps
+//! in units.
 
+use gemm_dsl::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
 use std::fmt;
-
-/// What a multiprocessor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Multiprocessor {
-    /// 90 for `sm_90`.
-    pub arch: u32,
-    /// Threads at once.
-    pub threads: u32,
-    /// Blocks at once.
-    pub blocks: u32,
-    /// Bytes of shared memory for all blocks.
-    pub shared_bytes: u64,
-    /// Bytes of shared memory that each block takes beyond its own.
-    pub shared_reserved: u64,
-    /// The most shared memory of one block, in bytes.
-    pub shared_per_block: u64,
-}
-
-const KB: u64 = 1024;
-
-/// Registers of a multiprocessor.
-const REGISTERS: u32 = 65_536;
-
-/// Registers that a warp gets are a multiple of this.
-const REGISTER_UNIT: u32 = 256;
-
-/// The multiprocessors of the architectures that kernels are compiled for.
-pub const ALL: [Multiprocessor; 7] = [
-    multiprocessor(75, 1024, 16, 64, 0, 64),
-    multiprocessor(80, 2048, 32, 164, 1, 163),
-    multiprocessor(86, 1536, 16, 100, 1, 99),
-    multiprocessor(89, 1536, 24, 100, 1, 99),
-    multiprocessor(90, 2048, 32, 228, 1, 227),
-    multiprocessor(100, 2048, 32, 228, 1, 227),
-    multiprocessor(120, 1536, 24, 100, 1, 99),
-];
-
-const fn multiprocessor(
-    arch: u32,
-    threads: u32,
-    blocks: u32,
-    shared_kb: u64,
-    reserved_kb: u64,
-    per_block_kb: u64,
-) -> Multiprocessor {
-    Multiprocessor {
-        arch,
-        threads,
-        blocks,
-        shared_bytes: shared_kb * KB,
-        shared_reserved: reserved_kb * KB,
-        shared_per_block: per_block_kb * KB,
-    }
-}
 
 /// What a block of a kernel needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,39 +52,40 @@ pub struct Occupancy {
     pub limit: Limit,
 }
 
-impl Multiprocessor {
-    /// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
-    pub fn occupancy(&self, block: Block) -> Occupancy {
-        let warps = block.threads.div_ceil(32).max(1);
-        let warp_registers = (block.registers.max(1) * 32).next_multiple_of(REGISTER_UNIT);
-        // A warp belongs to one of four schedulers, each with a quarter of the registers.
-        let warps_by_registers = 4 * (REGISTERS / 4 / warp_registers);
-        let by_shared = if block.shared_bytes > self.shared_per_block {
-            0
-        } else {
-            let needed = (block.shared_bytes + self.shared_reserved).max(1);
-            u32::try_from(self.shared_bytes / needed).unwrap_or(u32::MAX)
-        };
-        let limits = [
-            (warps_by_registers / warps, Limit::Registers),
-            (by_shared, Limit::Shared),
-            (self.threads / 32 / warps, Limit::Threads),
-            (self.blocks, Limit::Blocks),
-        ];
-        let (blocks, limit) = limits.into_iter().min().unwrap_or((0, Limit::Blocks));
-        let share = f64::from(blocks * warps) / f64::from(self.threads / 32);
-        Occupancy { blocks, share, limit }
-    }
+/// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
+pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
+    let warps = block.threads.div_ceil(WARP).max(1);
+    let warp_registers = (block.registers.max(1) * WARP).next_multiple_of(WARP_REGISTER_UNIT);
+    // A warp belongs to one of four schedulers, each with a quarter of the registers.
+    let warps_by_registers = 4 * (sm.registers / 4 / warp_registers);
+    let by_shared = if block.shared_bytes > sm.shared_per_block {
+        0
+    } else {
+        let needed = (block.shared_bytes + sm.shared_reserved).max(1);
+        u32::try_from(sm.shared_bytes / needed).unwrap_or(u32::MAX)
+    };
+    let limits = [
+        (warps_by_registers / warps, Limit::Registers),
+        (by_shared, Limit::Shared),
+        (sm.threads / WARP / warps, Limit::Threads),
+        (sm.blocks, Limit::Blocks),
+    ];
+    let (blocks, limit) = limits.into_iter().min().unwrap_or((0, Limit::Blocks));
+    let share = f64::from(blocks * warps) / f64::from(sm.threads / WARP);
+    Occupancy { blocks, share, limit }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gemm_dsl::arch::ALL;
+
+    const KB: u64 = 1024;
 
     fn on(arch: u32, threads: u32, registers: u32, shared_bytes: u64) -> Occupancy {
         let all = ALL.iter().find(|sm| sm.arch == arch);
         let sm = all.expect("a known architecture");
-        sm.occupancy(Block { threads, registers, shared_bytes })
+        occupancy(sm, Block { threads, registers, shared_bytes })
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
 
+pub mod arch;
 pub mod cuda;
 pub mod error;
 pub mod intrinsic;

@@ -8,11 +8,13 @@ mod sgemm;
 mod tests;
 
 pub use decision::Decision;
+pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{Finish, ReducePlan};
 pub use sgemm::{
     Axis, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
     Ragged, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
 };
+pub(crate) use sgemm::{MAX_EXTENT, Registers, SharedSum};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

@@ -1,10 +1,8 @@
 //! What can be wrong with a reduction.
 
 use super::SpecError;
+use crate::plan::MAX_BLOCK_ELEMENTS;
 use crate::spec::Tree;
-
-/// The most elements a block may take in: indices inside a block stay far from 2^31.
-pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(

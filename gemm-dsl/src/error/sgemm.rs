@@ -121,10 +121,11 @@ fn remainders(axes: [(&str, u32, u32); 2]) -> String {
     parts.join(", ")
 }
 
-pub(crate) fn warp_lanes(warp: Rect, thread: Rect, tile: Option<Tile>) -> SpecError {
+/// `better` is a warp tile that would do, if there is one.
+pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -> SpecError {
     let (m, n) = (warp.m / thread.m, warp.n / thread.n);
     let lanes = u64::from(m) * u64::from(n);
-    let remedy = match warp_tile(thread, tile) {
+    let remedy = match better {
         Some((m, n)) => format!("make the warp tile 32 thread tiles, such as `warp: {m}x{n}`"),
         None => "no 32 such thread tiles make up a divisor of the block tile; leave the warp tile \
                  out, or change `thread`"
@@ -138,17 +139,6 @@ pub(crate) fn warp_lanes(warp: Rect, thread: Rect, tile: Option<Tile>) -> SpecEr
             warp.m, thread.m, warp.n, thread.n,
         ),
     )
-}
-
-/// The warp tile nearest to a square of 32 thread tiles, if one divides the block tile.
-fn warp_tile(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
-    let divides = |(m, n): (u64, u64), tile: Tile| {
-        u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
-    };
-    [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32)]
-        .map(|(rows, cols)| (u64::from(thread.m) * rows, u64::from(thread.n) * cols))
-        .into_iter()
-        .find(|&size| tile.is_none_or(|tile| divides(size, tile)))
 }
 
 pub(crate) fn split_thread(thread: Rect) -> SpecError {
@@ -177,13 +167,12 @@ pub(crate) fn spread_beyond_tile(spread: u32, k: u32) -> SpecError {
     )
 }
 
-pub(crate) fn stages_on_odd_tile(k: u32) -> SpecError {
+pub(crate) fn stages_on_odd_tile(k: u32, even: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "stages"],
         format!(
             "`stages` alternates between two fragments from one k step to the next, and a tile with \
-             K = {k} has an odd number of steps; use K = {}",
-            k + 1
+             K = {k} has an odd number of steps; use K = {even}"
         ),
     )
 }

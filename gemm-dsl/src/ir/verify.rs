@@ -34,9 +34,9 @@ pub struct IrError {
 /// The oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
 pub const OLDEST_ARCH: u32 = 75;
 /// The most threads a block may have on any architecture.
-pub const MAX_THREADS: u32 = 1024;
+pub const MAX_THREADS: u32 = crate::arch::BLOCK_THREADS;
 /// The most shared memory a block may have on any architecture, in bytes (227 KiB, sm_90).
-pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
+pub const MAX_SHARED_BYTES: u64 = crate::arch::LARGEST.shared_per_block;
 /// The shared memory a block may declare statically, in bytes; beyond it memory is dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 

@@ -14,6 +14,9 @@ use super::{Faults, check_name};
 use crate::error::{SpecErrors, reduce as error};
 use crate::spec::{Op, ReduceSpec, Tree};
 
+/// The most elements that a block takes in.
+pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
+
 /// How the values of a block become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -70,7 +73,7 @@ fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
     let vector = if spec.float4 { 4 } else { 1 };
     let elements = u128::from(spec.block) * u128::from(spec.items) * u128::from(vector);
     if faults.sound(&["block"]) {
-        faults.require(elements <= error::MAX_BLOCK_ELEMENTS, || {
+        faults.require(elements <= MAX_BLOCK_ELEMENTS, || {
             error::too_many_elements(spec.block, spec.items, vector)
         });
     }

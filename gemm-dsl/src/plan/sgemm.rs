@@ -26,12 +26,14 @@
 //! Nothing else is refused. A copy with fewer accesses than threads, or a number of them that does
 //! not divide among the threads, is predicated; a block need not be a multiple of a warp.
 
+mod budget;
 mod check;
 mod decisions;
 mod epilogue;
 mod operand;
 mod tiled;
 
+pub(crate) use budget::{Registers, SharedSum};
 pub use epilogue::{EpiloguePlan, Guards};
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
@@ -40,6 +42,9 @@ use super::{Faults, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
 use crate::spec::{Bounds, Lanes, SgemmSpec};
+
+/// Indices inside a block stay far from 2^31.
+pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
 /// A sound matrix product.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::Shape;
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
-use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
+use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -112,10 +112,8 @@ proptest! {
 
     #[test]
     fn a_sound_product_has_a_program(spec in plausible()) {
-        use crate::spec::Spec;
-        if spec.plan().is_ok() {
-            let program = spec.program().map(drop);
-            prop_assert!(program.is_ok(), "{}: {:?}", spec, program);
+        if let Ok(plan) = spec.plan() {
+            takes_what_it_says(&plan).map_err(TestCaseError::fail)?;
         }
     }
 }
@@ -143,4 +141,73 @@ fn what_is_said_of_a_plan_determines_it() {
         assert_eq!(shape, *plan.shape(), "{}", plan.spec());
     }
     assert!(seen.len() > 500, "{}", seen.len());
+}
+
+/// All kernels of a plan take the threads and the shared memory that it says.
+fn takes_what_it_says(plan: &super::SgemmPlan) -> Result<(), String> {
+    let spec = plan.spec();
+    let program = spec.program().map_err(|error| format!("`{spec}`: {error}"))?;
+    let shared = match plan.shape() {
+        Shape::Naive(_) => 0,
+        Shape::Tiled(tiled) => tiled.shared_bytes(),
+    };
+    for kernel in &program.kernels {
+        let takes = (kernel.geometry.threads(), kernel.shared_bytes());
+        if takes != (plan.threads(), shared) {
+            return Err(format!("`{spec}` takes {takes:?}, not {:?}", (plan.threads(), shared)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_stage_takes_what_its_plan_says() {
+    for stage in crate::stages::sgemm() {
+        let plan = stage.spec.plan().expect("a stage has a plan");
+        takes_what_it_says(&plan).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+fn product(line: &str) -> Result<super::SgemmPlan, crate::SpecErrors> {
+    line.parse::<SgemmSpec>()?.plan()
+}
+
+#[test]
+fn registers_are_shared_by_whole_warps() {
+    // 897 threads are 29 warps: 64 registers each, where 897 alone would leave 72.
+    let text = message(product("tile: 312x161x1, thread: 8x7"));
+    let needed = "8 · 7 = 56 registers for its sums + 15 for fragments = 71";
+    let limit = "65536 shared by 897 threads · 1 blocks are 64 a thread";
+    assert!(text.contains(needed) && text.contains(limit), "{text}");
+    assert!(product("tile: 312x161x1, thread: 8x7").is_err());
+    // As many warps, with registers that suffice.
+    assert!(product("tile: 312x115x1, thread: 8x5").is_ok());
+}
+
+#[test]
+fn the_system_reserves_shared_memory_for_each_block() {
+    // 3 · (76800 + 1024) bytes are the whole multiprocessor's; 3 · 77824 would be without the 1024.
+    assert!(product("tile: 128x128x75, thread: 8x8, blocks_per_sm: 3").is_ok());
+    let text = message(product("tile: 128x128x76, thread: 8x8, blocks_per_sm: 3"));
+    let expected = "with 77824 bytes of shared memory a block and 1024 that the system reserves is \
+                    236544 bytes, and a multiprocessor has at most 233472 (228 KiB); use 2 or less";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn indices_inside_a_block_are_bounded() {
+    for key in ["coarsen", "raster"] {
+        assert!(product(&format!("block: 16x16, {key}: 67108864")).is_ok());
+        let text = message(product(&format!("block: 16x16, {key}: 67108865")));
+        let limit = "more than 2^30 = 1073741824; use 67108864 or less";
+        assert!(text.contains("is 1073741840 ") && text.contains(limit), "{text}");
+    }
+}
+
+#[test]
+fn the_largest_odd_tile_is_too_large_and_no_more() {
+    let errors =
+        product("tile: 128x128x4294967295, thread: 8x8, stages: 3").expect_err("too large");
+    assert_eq!(errors.iter().count(), 1, "{errors}");
+    assert!(errors.to_string().contains("bytes of shared memory"), "{errors}");
 }

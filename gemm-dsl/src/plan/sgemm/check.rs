@@ -160,7 +160,9 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.0.push(error::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
-            faults.require(lanes == 32, || error::warp_lanes(warp, thread, sound_tile));
+            faults.require(lanes == 32, || {
+                error::warp_lanes(warp, thread, warp_of_32(thread, sound_tile))
+            });
         }
     }
     if faults.sound(&["tile", "warp"]) {
@@ -168,6 +170,17 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             error::warp_does_not_divide(tile, warp)
         });
     }
+}
+
+/// The warp tile nearest to a square of 32 thread tiles, if one divides the block tile.
+fn warp_of_32(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
+    let divides = |(m, n): (u64, u64), tile: Tile| {
+        u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
+    };
+    [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32)]
+        .map(|(rows, cols)| (u64::from(thread.m) * rows, u64::from(thread.n) * cols))
+        .into_iter()
+        .find(|&size| tile.is_none_or(|tile| divides(size, tile)))
 }
 
 fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
@@ -179,8 +192,11 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         if faults.sound(&["unroll"]) {
             faults.require(spec.unroll.is_none(), error::unroll_with_stages);
         }
-        if faults.sound(&["stages", "tile"]) {
-            faults.require(tile.k.is_multiple_of(2), || error::stages_on_odd_tile(tile.k));
+        // The largest K has no even neighbour above it, and no place in shared memory either.
+        if let Some(even) = tile.k.checked_add(tile.k % 2)
+            && faults.sound(&["stages", "tile"])
+        {
+            faults.require(tile.k == even, || error::stages_on_odd_tile(tile.k, even));
         }
         if faults.sound(&["spread", "tile"]) && tile.k > 1 {
             faults.require(spec.spread < tile.k, || error::spread_beyond_tile(spec.spread, tile.k));

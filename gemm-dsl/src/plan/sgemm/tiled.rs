@@ -1,5 +1,6 @@
 //! The geometry of a kernel that stages its operands in shared memory.
 
+use super::budget::SharedSum;
 use super::epilogue::EpiloguePlan;
 use super::facts;
 use super::operand::{Axis, Given, OperandPlan};
@@ -25,7 +26,16 @@ pub enum Pipeline {
 }
 
 impl Pipeline {
-    fn of(spec: &SgemmSpec) -> Self {
+    /// Shared buffers of each operand.
+    pub(super) fn buffers(self) -> u32 {
+        match self {
+            Self::Single | Self::Prefetch => 1,
+            Self::DoubleBuffer => 2,
+            Self::Async { stages, .. } => stages,
+        }
+    }
+
+    pub(super) fn of(spec: &SgemmSpec) -> Self {
         match (spec.stages, spec.double_buffer, spec.prefetch) {
             (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
             (None, true, _) => Self::DoubleBuffer,
@@ -181,21 +191,13 @@ impl TiledPlan {
 
     /// Shared buffers of each operand.
     pub fn buffers(&self) -> u32 {
-        match self.pipeline {
-            Pipeline::Single | Pipeline::Prefetch => 1,
-            Pipeline::DoubleBuffer => 2,
-            Pipeline::Async { stages, .. } => stages,
-        }
+        self.pipeline.buffers()
     }
 
-    /// Bytes of shared memory of a block, both operands and all buffers; each operand's array
-    /// starts on 16 bytes.
+    /// Bytes of shared memory of a block, both operands and all buffers.
     pub fn shared_bytes(&self) -> u64 {
-        let bytes = |operand: OperandPlan| {
-            let (rows, row) = operand.shared_tile();
-            4 * u64::from(self.buffers()) * u64::from(rows) * u64::from(row)
-        };
-        bytes(self.a).next_multiple_of(16) + bytes(self.b)
+        let sum = SharedSum::of_plan(self.buffers(), self.a, self.b).total();
+        u64::try_from(sum).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
     }
 
     /// Whether some access to global memory moves 16 bytes.

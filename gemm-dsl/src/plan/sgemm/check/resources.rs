@@ -1,64 +1,36 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
-use super::super::TiledPlan;
+use super::super::budget::{Registers, SharedSum, blocks_by_shared};
+use super::super::{MAX_EXTENT, TiledPlan};
+use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::error::SpecError;
-use crate::error::resources::{self as error, Registers, SharedSum};
-use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
+use crate::error::resources as error;
+use crate::ir::Variant;
 use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
-
-/// The most registers the instruction set lets a thread name.
-const MAX_REGISTERS: u128 = 255;
-/// Registers of a multiprocessor, on every architecture.
-const SM_REGISTERS: u64 = 65536;
-/// The most threads a multiprocessor holds on any architecture.
-const SM_THREADS: u64 = 2048;
-/// The most blocks a multiprocessor holds on any architecture.
-const SM_BLOCKS: u32 = 32;
-/// The most shared memory of a multiprocessor on any architecture, in bytes.
-const SM_SHARED_BYTES: u128 = 228 * 1024;
-/// What the system takes of it for each block, in bytes.
-const RESERVED_SHARED_BYTES: u128 = 1024;
-/// Indices inside a block stay far from 2^31.
-const MAX_EXTENT: u64 = 1 << 30;
 
 /// The keys that the sum of shared memory rests on.
 const SHARED_KEYS: [&str; 6] = ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages"];
 
-fn shared_sum(spec: &SgemmSpec, tile: Tile, buffers: u32) -> SharedSum {
-    let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
-    let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
-    SharedSum {
-        buffers,
-        a: if spec.transpose { (k, m + pad_a) } else { (m, k + pad_a) },
-        b: (k, n + pad_b),
-    }
-}
-
-fn buffers(spec: &SgemmSpec) -> u32 {
-    spec.stages.unwrap_or(if spec.double_buffer { 2 } else { 1 })
-}
-
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
-    let fits = |sum: &SharedSum| sum.total() <= MAX_SHARED_BYTES.into();
-    let sum = shared_sum(spec, tile, buffers(spec));
-    if fits(&sum) || !faults.sound(&SHARED_KEYS) {
+    let sum = SharedSum::of_spec(spec, tile);
+    if sum.fits() || !faults.sound(&SHARED_KEYS) {
         return None;
     }
     let bare = spec.clone().pad_a(0).pad_b(0);
-    let single = shared_sum(spec, tile, 1);
-    let (guilty, remedy) = if fits(&shared_sum(&bare, tile, sum.buffers)) {
+    let single = SharedSum { buffers: 1, ..sum };
+    let (guilty, remedy) = if SharedSum::of_spec(&bare, tile).fits() {
         let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
         (guilty, "use less padding".to_owned())
     } else if spec.stages.is_some() {
-        let most = u128::from(MAX_SHARED_BYTES) / single.total().max(1);
+        let most = u128::from(LARGEST.shared_per_block) / single.total().max(1);
         if most >= 2 {
             ("stages", format!("use `stages: {most}` or less, or a smaller tile"))
         } else {
             ("tile", "use a smaller tile".to_owned())
         }
-    } else if spec.double_buffer && fits(&single) {
+    } else if spec.double_buffer && single.fits() {
         ("double_buffer", "leave `double_buffer` out, or use a smaller tile".to_owned())
     } else {
         ("tile", "use a smaller tile".to_owned())
@@ -107,7 +79,7 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
 /// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
 pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) {
     let blocks = spec.blocks_per_sm;
-    faults.require(blocks <= SM_BLOCKS, || error::resident_blocks(blocks));
+    faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
         Some(_) => &["tile", "thread"],
         None => &["block"],
@@ -116,7 +88,7 @@ pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) 
         return;
     }
     let threads = block_threads(spec);
-    if threads > MAX_THREADS.into() {
+    if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
             Some(tile) => error::tile_threads(tile, spec.thread),
             None => error::block_threads(spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)),
@@ -124,7 +96,7 @@ pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) 
         return;
     }
     if faults.sound(&["blocks_per_sm"]) {
-        faults.require(u64::from(blocks) * threads <= SM_THREADS, || {
+        faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
             error::resident_threads(blocks, threads)
         });
     }
@@ -133,8 +105,8 @@ pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) 
         && faults.sound(&["blocks_per_sm"])
         && faults.sound(&SHARED_KEYS)
     {
-        let bytes = shared_sum(spec, tile, buffers(spec)).total();
-        let most = SM_SHARED_BYTES / (bytes + RESERVED_SHARED_BYTES);
+        let bytes = SharedSum::of_spec(spec, tile).total();
+        let most = blocks_by_shared(bytes);
         faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
     }
     // What waits in registers is a share of the tile: of one that is too large anyway, no word.
@@ -162,25 +134,16 @@ fn registers(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
         staged,
         threads,
         blocks_per_sm,
-        available: registers_per_thread(threads, blocks_per_sm),
     };
-    let fits = |sum: &Registers| sum.needed() <= sum.available;
-    let guilty = if fits(&sum(spec.partials, 1)) {
+    let guilty = if sum(spec.partials, 1).fit() {
         "blocks_per_sm"
-    } else if fits(&sum(1, spec.blocks_per_sm)) {
+    } else if sum(1, spec.blocks_per_sm).fit() {
         "partials"
     } else {
         "thread"
     };
     let sum = sum(spec.partials, spec.blocks_per_sm);
-    faults.require(fits(&sum), || error::registers(guilty, &sum));
-}
-
-/// Registers are allocated to whole warps, in units of 8 a thread.
-fn registers_per_thread(threads: u64, blocks_per_sm: u32) -> u128 {
-    let resident = threads.next_multiple_of(32) * u64::from(blocks_per_sm);
-    let share = SM_REGISTERS.checked_div(resident).unwrap_or(0) / 8 * 8;
-    MAX_REGISTERS.min(share.into())
+    faults.require(sum.fit(), || error::registers(guilty, &sum));
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {

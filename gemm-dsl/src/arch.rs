@@ -1,0 +1,101 @@
+//! What the architectures have: the one table that checks, messages and occupancy read.
+//!
+//! The figures are those of the table "Technical Specifications per Compute Capability" in NVIDIA's
+//! CUDA C++ Programming Guide.
+
+/// Threads of a warp.
+pub const WARP: u32 = 32;
+
+/// The most threads of a block.
+pub const BLOCK_THREADS: u32 = 1024;
+
+/// The most registers that the instruction set lets a thread name.
+pub const THREAD_REGISTERS: u32 = 255;
+
+/// Registers that a warp gets are a multiple of this.
+pub const WARP_REGISTER_UNIT: u32 = 256;
+
+/// What a multiprocessor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Multiprocessor {
+    /// 90 for `sm_90`.
+    pub arch: u32,
+    /// Threads at once.
+    pub threads: u32,
+    /// Blocks at once.
+    pub blocks: u32,
+    /// Registers of 4 bytes.
+    pub registers: u32,
+    /// Bytes of shared memory for all blocks.
+    pub shared_bytes: u64,
+    /// Bytes of shared memory that the system takes for each block beyond its own.
+    pub shared_reserved: u64,
+    /// The most shared memory of one block, in bytes.
+    pub shared_per_block: u64,
+}
+
+/// The multiprocessors of the architectures that kernels are compiled for.
+pub const ALL: [Multiprocessor; 7] = [
+    multiprocessor(75, 1024, 16, 64, 0, 64),
+    multiprocessor(80, 2048, 32, 164, 1, 163),
+    multiprocessor(86, 1536, 16, 100, 1, 99),
+    multiprocessor(89, 1536, 24, 100, 1, 99),
+    LARGEST,
+    multiprocessor(100, 2048, 32, 228, 1, 227),
+    multiprocessor(120, 1536, 24, 100, 1, 99),
+];
+
+/// One that has at least as much of everything as any other: what does not fit here fits nowhere.
+pub const LARGEST: Multiprocessor = multiprocessor(90, 2048, 32, 228, 1, 227);
+
+const fn multiprocessor(
+    arch: u32,
+    threads: u32,
+    blocks: u32,
+    shared_kib: u64,
+    reserved_kib: u64,
+    per_block_kib: u64,
+) -> Multiprocessor {
+    Multiprocessor {
+        arch,
+        threads,
+        blocks,
+        registers: 65_536,
+        shared_bytes: shared_kib * 1024,
+        shared_reserved: reserved_kib * 1024,
+        shared_per_block: per_block_kib * 1024,
+    }
+}
+
+impl Multiprocessor {
+    /// The registers of each thread where so many warps are resident; 0 if they do not fit.
+    pub fn registers_per_thread(&self, warps: u64) -> u32 {
+        let unit = WARP_REGISTER_UNIT / WARP;
+        let share = u64::from(self.registers / WARP).checked_div(warps).unwrap_or(0);
+        let share = u32::try_from(share).unwrap_or(u32::MAX) / unit * unit;
+        share.min(THREAD_REGISTERS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_multiprocessor_has_more_than_the_largest() {
+        for sm in ALL {
+            assert!(sm.threads <= LARGEST.threads && sm.blocks <= LARGEST.blocks, "{sm:?}");
+            assert!(sm.registers <= LARGEST.registers, "{sm:?}");
+            assert!(sm.shared_bytes <= LARGEST.shared_bytes, "{sm:?}");
+            assert!(sm.shared_per_block <= LARGEST.shared_per_block, "{sm:?}");
+            assert_eq!(sm.shared_per_block + sm.shared_reserved, sm.shared_bytes, "{sm:?}");
+        }
+    }
+
+    #[test]
+    fn registers_are_handed_out_to_warps_in_units() {
+        let each = |warps| LARGEST.registers_per_thread(warps);
+        assert_eq!((each(8), each(16), each(29), each(64)), (255, 128, 64, 32));
+        assert_eq!((each(0), each(u64::MAX)), (0, 0));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a block takes: one sum of its shared memory, and one of a thread's registers. The plan, the
+//! checks and the messages read these.
+
+use super::operand::OperandPlan;
+use super::tiled::Pipeline;
+use crate::arch::{LARGEST, WARP};
+use crate::spec::{Rect, SgemmSpec, Tile};
+
+/// The shared memory of a block, in elements of 4 bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedSum {
+    pub buffers: u32,
+    /// Rows and row length of A, then of B, padding included.
+    pub a: (u128, u128),
+    pub b: (u128, u128),
+}
+
+impl SharedSum {
+    /// Of a spec that may be too large for a plan.
+    pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
+        let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
+        let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
+        Self {
+            buffers: Pipeline::of(spec).buffers(),
+            a: if spec.transpose { (k, m + pad_a) } else { (m, k + pad_a) },
+            b: (k, n + pad_b),
+        }
+    }
+
+    /// Of a plan.
+    pub fn of_plan(buffers: u32, a: OperandPlan, b: OperandPlan) -> Self {
+        let wide = |(rows, row): (u32, u32)| (rows.into(), row.into());
+        Self { buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()) }
+    }
+
+    /// Bytes of the whole of A and of B; each array starts on 16 bytes.
+    pub fn parts(&self) -> (u128, u128) {
+        let bytes = |(rows, row): (u128, u128)| 4 * u128::from(self.buffers) * rows * row;
+        (bytes(self.a).next_multiple_of(16), bytes(self.b))
+    }
+
+    pub fn total(&self) -> u128 {
+        let (a, b) = self.parts();
+        a + b
+    }
+
+    /// Whether a block may have as much.
+    pub fn fits(&self) -> bool {
+        self.total() <= LARGEST.shared_per_block.into()
+    }
+}
+
+/// The most blocks of so much shared memory that a multiprocessor holds.
+pub(crate) fn blocks_by_shared(bytes: u128) -> u128 {
+    u128::from(LARGEST.shared_bytes) / (bytes + u128::from(LARGEST.shared_reserved))
+}
+
+/// The registers of a thread that hold its part of the computation. The compiler needs a few more.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers {
+    pub thread: Rect,
+    pub partials: u32,
+    pub fragments: u128,
+    /// Elements of the next tile on their way to shared memory.
+    pub staged: u128,
+    pub threads: u64,
+    pub blocks_per_sm: u32,
+}
+
+impl Registers {
+    pub fn sums(&self) -> u128 {
+        u128::from(self.thread.area()) * u128::from(self.partials)
+    }
+
+    pub fn needed(&self) -> u128 {
+        self.sums() + self.fragments + self.staged
+    }
+
+    /// How many a thread may have: they are handed out to whole warps.
+    pub fn available(&self) -> u32 {
+        let warps = self.threads.div_ceil(WARP.into());
+        LARGEST.registers_per_thread(warps * u64::from(self.blocks_per_sm))
+    }
+
+    pub fn fit(&self) -> bool {
+        self.needed() <= self.available().into()
+    }
+}
