@@ -8,12 +8,22 @@
 //! linear thread index (`y * blockDim.x + x`). Nothing may be assumed about the order in which two
 //! threads run between synchronising statements, not even inside a warp.
 //!
-//! **Values.** [`Ty::I32`] is a signed integer whose arithmetic must not overflow; [`Ty::U64`]
-//! wraps; both divide towards zero. [`Ty::F32`] is IEEE binary32, round to nearest even, subnormals
-//! kept; the text is compiled without contraction, so a multiply-add is fused exactly where the IR
-//! has [`Intrinsic::Fma`]. A NaN produced by arithmetic is the canonical `0x7fffffff`; loads,
-//! stores, selects and shuffles move payloads unchanged. [`Ty::F32x4`] only moves data: it is
-//! loaded, stored, packed and taken apart, never computed with.
+//! **Values.** A type is a truth value, one number of an [`Elem`], or a vector: the elements of 16
+//! bytes. [`Ty::I32`] and [`Ty::I64`] are signed integers whose arithmetic must not overflow;
+//! [`Ty::U32`] and [`Ty::U64`] wrap; all divide towards zero, and are shifted by less than their width,
+//! to the right only if they are not negative. [`Ty::F32`] and [`Ty::F64`] are IEEE binary32 and
+//! binary64, round to nearest even, subnormals kept; the text is compiled without contraction, so a
+//! multiply-add is fused exactly where the IR has [`Intrinsic::Fma`]. A NaN produced by arithmetic is
+//! canonical, `0x7fffffff` or `0xfff8000000000000`; loads, stores, selects, shuffles and bit casts move
+//! payloads unchanged. The other elements are stored, moved and converted, never computed with.
+//!
+//! **Vectors** only move data: they are loaded, stored, packed and taken apart.
+//!
+//! **Conversions.** [`Expr::Cast`] keeps the value of an integer, which must fit; rounds an integer or a
+//! wider number to the nearest floating-point number, of two the even one (to [`Elem::Tf32`] the one
+//! greater in magnitude); cuts a floating-point number to the integer towards zero, or to the nearest
+//! that the type has. A NaN becomes the integer 0 if both types have 4 bytes, else the integer with only
+//! the topmost bit. A narrow element converts from and to its wide one: [`Elem::F32`] or [`Elem::I32`].
 //!
 //! **Expressions** have no side effects. They read variables, parameters and memory. The operands
 //! of [`Expr::Select`], [`BinaryOp::And`] and [`BinaryOp::Or`] are evaluated only in the threads
@@ -22,8 +32,8 @@
 //!
 //! **Memory.** An [`Access`] names a buffer and a *logical* index, one expression per dimension.
 //! The buffer's [`Layout`] alone says where that element lies: padding, transposition and pitch
-//! change no other code. A vector access covers four consecutive elements of the physically
-//! last dimension and is aligned to 16 bytes. An index outside the logical extents is an error even
+//! change no other code. A vector access covers the consecutive elements of 16 aligned bytes along the
+//! dimension in which elements are adjacent. An index outside the logical extents is an error even
 //! where it hits allocated memory. A pointer is an alias of a global buffer from a moving element on:
 //! an access through it is bounded by the allocation alone. Shared memory starts uninitialised, and so do
 //! register arrays unless their declaration says otherwise.
