@@ -78,10 +78,7 @@ pub trait Float: Copy + PartialOrd {
     /// `self * b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
     /// The value itself, or the canonical NaN for any NaN.
-    #[inline(always)]
-    fn canonical(self) -> Self {
-        if self.partial_cmp(&self).is_none() { Self::NAN } else { self }
-    }
+    fn canonical(self) -> Self;
 }
 
 impl Float for f32 {
@@ -95,6 +92,10 @@ impl Float for f32 {
     #[inline(always)]
     fn fused(self, b: Self, c: Self) -> Self {
         self.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        canonical(self)
     }
 }
 
@@ -110,12 +111,24 @@ impl Float for f64 {
     fn fused(self, b: Self, c: Self) -> Self {
         self.mul_add(b, c)
     }
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        // On the bits, as for binary32.
+        let infinity = f64::INFINITY.to_bits();
+        let is_nan = self.to_bits() & i64::MAX as u64 > infinity;
+        f64::from_bits(if is_nan { CANONICAL_NAN_F64 } else { self.to_bits() })
+    }
 }
 
 /// The value itself, or the canonical NaN for any NaN.
+///
+/// It looks at the bits: which NaN arithmetic gives is the compiler's choice, so that of `if x is NaN
+/// { one } else { x }` it may make `x`, and does behind a square root.
 #[inline(always)]
 pub fn canonical(value: f32) -> f32 {
-    if value.is_nan() { f32::from_bits(CANONICAL_NAN) } else { value }
+    let bits = value.to_bits();
+    let is_nan = bits & i32::MAX as u32 > f32::INFINITY.to_bits();
+    f32::from_bits(if is_nan { CANONICAL_NAN } else { bits })
 }
 
 fn fma<T: Float>([a, b, c]: [T; 3]) -> T {

@@ -3,6 +3,7 @@
 //! The binary needs neither cargo nor the sources, so it can be carried to the machine that has the
 //! GPU. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
 
+mod elements;
 mod reduce;
 mod sgemm;
 
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 fn main() -> ExitCode {
-    let trials = reduce::trials().into_iter().chain(sgemm::trials()).collect();
+    let trials =
+        elements::trials().into_iter().chain(reduce::trials()).chain(sgemm::trials()).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

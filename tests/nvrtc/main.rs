@@ -2,10 +2,11 @@
 //! random specs, for every architecture from Turing on. Needs NVRTC and no GPU.
 
 use gemm_dsl::cuda;
+use gemm_dsl::ir::VerifiedKernel;
 use gemm_dsl::spec::Spec;
 use gemm_dsl::stages;
 use gemm_runtime::compile::{self, Arch, Options};
-use gemm_tests::{arbitrary, needs::Need, stem};
+use gemm_tests::{arbitrary, elements, needs::Need, stem};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 
@@ -24,6 +25,11 @@ fn main() -> ExitCode {
     }
     trials.extend(samples("reduce", arbitrary::sample(arbitrary::reduce(), SAMPLES)));
     trials.extend(samples("sgemm", arbitrary::sample(arbitrary::sgemm(1024), SAMPLES)));
+    for (i, case) in elements::cases().into_iter().enumerate() {
+        let arch = ARCHITECTURES[i % ARCHITECTURES.len()];
+        let name = format!("elements::{}", case.name);
+        trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel, "", arch)));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -43,23 +49,27 @@ fn trial<S: Spec>(name: String, spec: S, architectures: &'static [u32]) -> Trial
 fn compiles(spec: &impl Spec, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.program()?;
     for kernel in &program.kernels {
-        let source = cuda::source(kernel);
         for &arch in architectures.iter().filter(|&&arch| arch >= kernel.min_arch()) {
-            let compiled =
-                compile::compile(&kernel.name, &source, Arch::sm(arch), &Options::default())
-                    .map_err(|error| format!("`{spec}`: {error}"))?;
-            // A warning is about text that a reader would stumble over too.
-            if compiled.log.contains("warning") {
-                return Err(format!("`{spec}` on sm_{arch}: {}\n{source}", compiled.log).into());
-            }
-            let declared = if kernel.shared_is_dynamic() { 0 } else { kernel.shared_bytes() };
-            let shared = u64::from(compiled.resources()?.shared_bytes);
-            // The generator aligns both arrays to 16 bytes, the compiler only for vectors; and some
-            // architectures reserve 1 KiB of their own.
-            if ![0, 1024].iter().any(|own| (shared..shared + 16).contains(&(declared + own))) {
-                return Err(format!("`{spec}` on sm_{arch}: {shared} bytes, not {declared}").into());
-            }
+            compiles_kernel(kernel, &spec.to_string(), arch)?;
         }
+    }
+    Ok(())
+}
+
+fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(), Failed> {
+    let source = cuda::source(kernel);
+    let compiled = compile::compile(&kernel.name, &source, Arch::sm(arch), &Options::default())
+        .map_err(|error| format!("`{spec}`: {error}"))?;
+    // A warning is about text that a reader would stumble over too.
+    if compiled.log.contains("warning") {
+        return Err(format!("`{spec}` on sm_{arch}: {}\n{source}", compiled.log).into());
+    }
+    let declared = if kernel.shared_is_dynamic() { 0 } else { kernel.shared_bytes() };
+    let shared = u64::from(compiled.resources()?.shared_bytes);
+    // The generator aligns both arrays to 16 bytes, the compiler only for vectors; and some
+    // architectures reserve 1 KiB of their own.
+    if ![0, 1024].iter().any(|own| (shared..shared + 16).contains(&(declared + own))) {
+        return Err(format!("`{spec}` on sm_{arch}: {shared} bytes, not {declared}").into());
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What generated kernels compute, count and must not do, on the simulator.
 
 mod counters;
+mod elements;
 mod plant;
 mod races;
 mod reduce;

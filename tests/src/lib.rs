@@ -5,6 +5,7 @@
 //! with the reason, never as passed.
 
 pub mod arbitrary;
+pub mod elements;
 pub mod needs;
 pub mod product;
 pub mod random;

@@ -91,14 +91,19 @@ macro_rules! with_cells {
 impl Buffer {
     /// A new allocation that holds a copy of `values`, bit for bit.
     pub fn from_slice<T: Element>(values: &[T]) -> Self {
-        let bits = values.iter().map(|v| v.bits());
-        let cells = match T::ELEM.size() {
+        Self::from_bits(T::ELEM, values.iter().map(|v| v.bits()))
+    }
+
+    /// A new allocation of elements by their bits, zero-extended.
+    pub fn from_bits(elem: Elem, bits: impl ExactSizeIterator<Item = u64>) -> Self {
+        let len = bits.len();
+        let cells = match elem.size() {
             1 => Cells::One(bits.map(|b| AtomicU8::new(b as u8)).collect()),
             2 => Cells::Two(bits.map(|b| AtomicU16::new(b as u16)).collect()),
             4 => Cells::Four(bits.map(|b| AtomicU32::new(b as u32)).collect()),
             _ => Cells::Eight(bits.map(AtomicU64::new).collect()),
         };
-        Self { elem: T::ELEM, cells, start: 0, len: values.len() }
+        Self { elem, cells, start: 0, len }
     }
 
     /// A new allocation that holds a copy of `values`, bit for bit.
@@ -131,6 +136,11 @@ impl Buffer {
                 cells.map(|c| T::of_bits(c.load(Ordering::Relaxed).into())).collect()
             })
         })
+    }
+
+    /// The bits of the elements, zero-extended.
+    pub fn bits(&self) -> Vec<u64> {
+        (0..self.len).map(|at| self.read(at)).collect()
     }
 
     /// The elements of a buffer of `F32`, copied out bit for bit; empty for another type's.
