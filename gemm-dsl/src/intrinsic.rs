@@ -64,7 +64,8 @@ pub struct Row {
 
 /// The NaN that arithmetic on binary32 produces on a GPU.
 pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
-/// The NaN that arithmetic on binary64 produces on a GPU.
+/// The NaN that arithmetic on binary64 produces in the simulator. A GPU hands on the payload of an
+/// operand, and which one's is the compiler's choice: the IR leaves it open.
 pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 /// A floating-point type that arithmetic is defined on.

@@ -13,9 +13,11 @@
 //! [`Ty::U32`] and [`Ty::U64`] wrap; all divide towards zero, and are shifted by less than their width,
 //! to the right only if they are not negative. [`Ty::F32`] and [`Ty::F64`] are IEEE binary32 and
 //! binary64, round to nearest even, subnormals kept; the text is compiled without contraction, so a
-//! multiply-add is fused exactly where the IR has [`Intrinsic::Fma`]. A NaN produced by arithmetic is
-//! canonical, `0x7fffffff` or `0xfff8000000000000`; loads, stores, selects, shuffles and bit casts move
-//! payloads unchanged. The other elements are stored, moved and converted, never computed with.
+//! multiply-add is fused exactly where the IR has [`Intrinsic::Fma`]. A NaN produced by arithmetic on
+//! binary32 is the canonical `0x7fffffff`; which NaN binary64 produces, or a conversion between the
+//! two, is left open: GPUs hand on an operand's payload, the simulator gives `0xfff8000000000000`.
+//! Loads, stores, selects, shuffles and bit casts move payloads unchanged. The other elements are
+//! stored, moved and converted, never computed with.
 //!
 //! **Vectors** only move data: they are loaded, stored, packed and taken apart.
 //!
@@ -26,7 +28,7 @@
 //! the topmost bit. A narrow element converts from and to its wide one: [`Elem::F32`] or [`Elem::I32`].
 //!
 //! **Expressions** have no side effects. They read variables, parameters and memory. The operands
-//! of [`Expr::Select`], [`BinaryOp::And`] and [`BinaryOp::Or`] are evaluated only in the threads
+//! of [`Expr::Select`], [`Logic::And`] and [`Logic::Or`] are evaluated only in the threads
 //! that need them, as in C, so a guard protects the load behind it. Within one statement all reads
 //! happen before the write.
 //!

@@ -3,6 +3,7 @@
 
 use crate::trial;
 use gemm_dsl::cuda;
+use gemm_dsl::ir::Elem;
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
@@ -18,7 +19,14 @@ pub fn trials() -> Vec<Trial> {
 fn check(case: &Case, device: &Device) -> Result<(), Failed> {
     let simulated = case.simulate()?;
     let computed = launch(case, device)?;
-    match computed.iter().zip(&simulated).position(|(gpu, sim)| gpu != sim) {
+    // Which NaN comes of binary64 is left open.
+    let from_double = case.inputs.iter().any(|(elem, _)| *elem == Elem::F64);
+    let open = from_double || case.output == Elem::F64;
+    let moves = case.name.starts_with("moved") || case.name.ends_with("shuffle");
+    let same = |(gpu, sim): (&u64, &u64)| {
+        gpu == sim || (open && !moves && is_nan(case.output, *gpu) && is_nan(case.output, *sim))
+    };
+    match computed.iter().zip(&simulated).position(|pair| !same(pair)) {
         None => Ok(()),
         Some(at) => {
             let operands: Vec<String> =
@@ -34,6 +42,14 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
     }
 }
 
+fn is_nan(elem: Elem, bits: u64) -> bool {
+    match elem {
+        Elem::F64 => f64::from_bits(bits).is_nan(),
+        Elem::F32 => f32::from_bits(bits as u32).is_nan(),
+        _ => false,
+    }
+}
+
 /// The bits of what the GPU computes. The runtime launches what specs describe; this is none.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
@@ -43,7 +59,7 @@ fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
     let source = cuda::source(&case.kernel);
     let compiled = compile::compile(name, &source, arch, &Options::default())?;
     let function = context.load_module(Ptx::from_binary(compiled.cubin))?.load_function(name)?;
-    let bytes = |elem: gemm_dsl::ir::Elem, bits: &[u64]| -> Vec<u8> {
+    let bytes = |elem: Elem, bits: &[u64]| -> Vec<u8> {
         let size = elem.size() as usize;
         bits.iter().flat_map(|b| b.to_le_bytes().into_iter().take(size)).collect()
     };
