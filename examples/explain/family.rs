@@ -1,9 +1,9 @@
 //! Which macro a line belongs to.
 
 use clap::ValueEnum;
+use gemm_dsl::parse;
 use gemm_dsl::spec::Spec;
 use gemm_examples::cli::Failure;
-use gemm_examples::line;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::cmp::Ordering;
 
@@ -57,7 +57,7 @@ pub struct Line<'t> {
 /// # Errors
 /// [`Failure::Usage`] for another macro, or for two that contradict each other.
 pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
-    if let Some((name, text)) = line::call(given) {
+    if let Some((name, text)) = parse::call(given) {
         let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
         return match (family, asked) {
             (None, _) => Err(Failure::Usage(format!(
@@ -77,9 +77,9 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
         return Ok(Line { text: given, family, note: None });
     }
     // A text that is none of tokens is faulty in either family.
-    let entries = line::entries(given).unwrap_or_default();
+    let entries = parse::entries(given).unwrap_or_default();
     let entries: Vec<&str> = entries.iter().filter_map(|entry| entry.first().copied()).collect();
-    let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&line::key(e))).count();
+    let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&key(e))).count();
     let (reduce, sgemm) = (known(&ReduceSpec::keys()), known(&SgemmSpec::keys()));
     let (family, sure) = match reduce.cmp(&sgemm) {
         Ordering::Greater => (Family::Reduce, true),
@@ -98,10 +98,15 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
     Ok(Line { text: given, family, note })
 }
 
+/// The key of an entry: the word before the colon, or the flag.
+fn key(entry: &str) -> &str {
+    entry.split_once(':').map_or(entry, |(key, _)| key.trim())
+}
+
 /// The family of a line whose keys both know: the threads of a reduction are a number, those of a
 /// product a size.
 fn by_values(line: &str, entries: &[&str]) -> Family {
-    let block = entries.iter().find(|entry| line::key(entry) == "block");
+    let block = entries.iter().find(|entry| key(entry) == "block");
     match block.and_then(|entry| entry.split_once(':')) {
         Some((_, size)) if size.contains(['x', 'X']) => Family::Sgemm,
         Some(_) => Family::Reduce,

@@ -7,7 +7,6 @@ pub mod cli;
 pub mod data;
 pub mod gpu;
 pub mod ladder;
-pub mod line;
 pub mod npy;
 pub mod occupancy;
 pub mod operands;

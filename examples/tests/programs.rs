@@ -368,6 +368,12 @@ fn a_line_goes_to_the_macro_that_it_is_written_for() {
 }
 
 #[test]
+fn a_line_that_nests_without_end_is_refused() {
+    let output = explain(&[&format!("tile: {}{}", "(".repeat(30_000), ")".repeat(30_000))]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_bad_option_is_refused_before_anything_is_printed() {
     for arch in ["70", "999", "sm_7", "x"] {
         let output = explain(&["block: 64", "--arch", arch]);

@@ -9,6 +9,7 @@
 //! with the first one.
 
 mod entries;
+mod parts;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,10 @@ use crate::spec::{Datum, Family, Key, Kind, ReduceSpec, SgemmSpec};
 use entries::{Entry, Found};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::HashMap;
+use std::ops::Range;
 use token::{Span, Token, Tokens};
+
+pub use parts::{call, entries};
 
 /// The longest text that is read, in bytes: a hundred times what all keys need.
 const MAX_TEXT: usize = 64 * 1024;
@@ -70,10 +74,7 @@ fn from_tokens<S: Family>(stream: TokenStream) -> syn::Result<S> {
 
 /// The spec that a text describes, checked like one in a macro call.
 pub(crate) fn from_text<S: Family>(text: &str) -> Result<S, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| {
-        let (fault, place) = *fault;
-        fault.with_excerpt(Some(Excerpt::of(text, place)))
-    })?;
+    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
     let (spec, faults) = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
@@ -81,6 +82,11 @@ pub(crate) fn from_text<S: Family>(text: &str) -> Result<S, SpecErrors> {
     };
     SpecErrors::check(faults.into_iter().map(located).collect())?;
     Ok(spec)
+}
+
+/// The fault of a text that is none of tokens.
+fn fault_of_text(text: &str, (fault, place): (SpecError, Range<usize>)) -> SpecErrors {
+    fault.with_excerpt(Some(Excerpt::of(text, place))).into()
 }
 
 /// A fault and the tokens that it is about; none stands for the whole spec.

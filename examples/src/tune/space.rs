@@ -5,7 +5,7 @@
 //! without a key belongs to the key before it in its entry; `none` leaves the entry out. A closure is
 //! a value like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
 
-use crate::line;
+use gemm_dsl::parse;
 
 /// A union of lines with alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,8 @@ impl Space {
 }
 
 fn entries(line: &str) -> Result<Vec<Entry>, String> {
-    line::entries(line)?.iter().map(|entry| alternatives(entry)).collect()
+    let entries = parse::entries(line).map_err(|faults| faults.to_string())?;
+    entries.iter().map(|entry| alternatives(entry)).collect()
 }
 
 fn alternatives(entry: &[&str]) -> Result<Entry, String> {
@@ -104,7 +105,7 @@ fn alternatives(entry: &[&str]) -> Result<Entry, String> {
         if alternative.is_empty() {
             return Err(format!("`{}` has an empty alternative", entry.join(" | ")));
         }
-        let text = match (line::value(alternative), key) {
+        let text = match (keyed(alternative), key) {
             (Some((name, value)), _) => {
                 key = Some(name);
                 if value == NONE { String::new() } else { alternative.to_owned() }
@@ -116,6 +117,12 @@ fn alternatives(entry: &[&str]) -> Result<Entry, String> {
         found.push(text);
     }
     Ok(found)
+}
+
+/// The key and the value of an alternative; `None` for a flag or a bare value.
+fn keyed(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':').map(|(key, value)| (key.trim(), value.trim()))?;
+    key.chars().all(|c| c.is_alphanumeric() || c == '_').then_some((key, value))
 }
 
 #[cfg(test)]
@@ -146,6 +153,8 @@ mod tests {
 
     #[test]
     fn a_closure_is_a_value() {
+        assert_eq!(keyed("e : |a| a "), Some(("e", "|a| a")));
+        assert_eq!((keyed("float4"), keyed("|a| { let t: f32 = a; t }")), (None, None));
         let line = "epilogue: |acc| acc | |acc, bias[n]| max(acc, bias) | none, stages: 2 | 3";
         let space = Space::parse(&[line]).expect("a space");
         let expected = [
