@@ -9,7 +9,7 @@ mod tests;
 
 pub use decision::Decision;
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
-pub use reduce::{Finish, ReducePlan};
+pub use reduce::{BlockFold, ReducePlan};
 pub use sgemm::{
     Axis, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
     Ragged, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,

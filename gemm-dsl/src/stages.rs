@@ -134,7 +134,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Finish, Pipeline, Pointers, Shape, Walk};
+    use crate::plan::{BlockFold, Pipeline, Pointers, Shape, Walk};
 
     #[test]
     fn every_stage_plans_and_is_printed_back() {
@@ -172,9 +172,9 @@ mod tests {
         let plans: Vec<_> = reduce().iter().filter_map(|s| s.spec.plan().ok()).collect();
         let elements: Vec<u64> = plans.iter().map(|plan| plan.elements_per_block()).collect();
         assert_eq!(elements, [256, 256, 256, 512, 512, 512]);
-        let finishes: Vec<Finish> = plans.iter().map(|plan| plan.finish()).collect();
-        use Finish::{Shuffle, Tree, UnrolledWarp};
-        assert_eq!(finishes, [Tree, Tree, Tree, Tree, UnrolledWarp, Shuffle]);
+        let folds: Vec<BlockFold> = plans.iter().map(|plan| plan.block_fold()).collect();
+        use BlockFold::{Shuffle, Tree, UnrolledWarp};
+        assert_eq!(folds, [Tree, Tree, Tree, Tree, UnrolledWarp, Shuffle]);
     }
 
     #[test]

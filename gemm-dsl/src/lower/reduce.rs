@@ -14,7 +14,7 @@ use crate::ir::{
     self, BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
     Requirement, Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
-use crate::plan::{Finish, ReducePlan};
+use crate::plan::{BlockFold, ReducePlan};
 use operator::{identity, noun};
 
 /// Threads of a warp.
@@ -134,10 +134,10 @@ impl Reducer<'_> {
         } else {
             self.load_items(identity)
         };
-        match self.plan.finish() {
-            Finish::Shuffle => self.fold_by_shuffles(sum, identity),
-            Finish::Tree => _ = self.fold_by_tree(sum, 1),
-            Finish::UnrolledWarp => {
+        match self.plan.block_fold() {
+            BlockFold::Shuffle => self.fold_by_shuffles(sum, identity),
+            BlockFold::Tree => _ = self.fold_by_tree(sum, 1),
+            BlockFold::UnrolledWarp => {
                 let x = self.fold_by_tree(sum, 2 * WARP);
                 self.unrolled_warp(x, identity);
             }

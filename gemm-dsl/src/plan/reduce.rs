@@ -19,7 +19,7 @@ pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
 
 /// How the values of a block become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum BlockFold {
     /// The shared-memory tree to its last step, a block barrier after each.
     Tree,
     /// The tree while more than 32 threads are active, then one warp alone, unrolled.
@@ -32,7 +32,7 @@ pub enum Finish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReducePlan {
     spec: ReduceSpec,
-    finish: Finish,
+    block_fold: BlockFold,
 }
 
 impl ReduceSpec {
@@ -45,14 +45,14 @@ impl ReduceSpec {
         check_name(self.name.as_deref(), &mut faults);
         check_block(self, &mut faults);
         check_items(self, &mut faults);
-        check_finish(self, &mut faults);
+        check_block_fold(self, &mut faults);
         faults.finish()?;
-        let finish = match (self.shuffle, self.unroll_last_warp) {
-            (true, _) => Finish::Shuffle,
-            (false, true) => Finish::UnrolledWarp,
-            (false, false) => Finish::Tree,
+        let block_fold = match (self.shuffle, self.unroll_last_warp) {
+            (true, _) => BlockFold::Shuffle,
+            (false, true) => BlockFold::UnrolledWarp,
+            (false, false) => BlockFold::Tree,
         };
-        Ok(ReducePlan { spec: self.clone(), finish })
+        Ok(ReducePlan { spec: self.clone(), block_fold })
     }
 }
 
@@ -79,7 +79,7 @@ fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
     }
 }
 
-fn check_finish(spec: &ReduceSpec, faults: &mut Faults) {
+fn check_block_fold(spec: &ReduceSpec, faults: &mut Faults) {
     if spec.unroll_last_warp && spec.shuffle {
         faults.0.push(error::last_warp_and_shuffle());
     } else if spec.unroll_last_warp {
@@ -116,7 +116,7 @@ impl ReducePlan {
         self.spec.block
     }
 
-    /// The shared-memory tree; without effect under [`Finish::Shuffle`].
+    /// The shared-memory tree; without effect under [`BlockFold::Shuffle`].
     pub fn tree(&self) -> Tree {
         self.spec.tree
     }
@@ -132,8 +132,8 @@ impl ReducePlan {
     }
 
     /// How the values of a block become one.
-    pub fn finish(&self) -> Finish {
-        self.finish
+    pub fn block_fold(&self) -> BlockFold {
+        self.block_fold
     }
 
     /// All that was decided.
@@ -146,12 +146,12 @@ impl ReducePlan {
         };
         list.say("items of a thread", items);
         list.say("elements of a block", self.elements_per_block().to_string());
-        let finish = match self.finish {
-            Finish::Tree => format!("{} tree in shared memory", self.tree()),
-            Finish::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
-            Finish::Shuffle => "shuffles in the warp, then across the warps".to_owned(),
+        let fold = match self.block_fold {
+            BlockFold::Tree => format!("{} tree in shared memory", self.tree()),
+            BlockFold::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
+            BlockFold::Shuffle => "shuffles in the warp, then across the warps".to_owned(),
         };
-        list.say("combined by", finish);
+        list.say("combined by", fold);
         list.finish()
     }
 
