@@ -15,14 +15,16 @@
 //! }
 //! ```
 //!
-//! The line is checked, and the kernel generated, while the crate is compiled. At run time the
-//! generated CUDA C is compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and
-//! in the [`Device`], and launched on the device's stream. Without a GPU the simulator runs the
-//! same kernel to the same bits.
+//! The line is checked, down to the kernels that follow from it, while the crate is compiled; what the
+//! macro leaves in the program is the line. In its first launch on a device CUDA C is generated
+//! from it, compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and in the
+//! [`Device`], and from then on launched on the device's stream. Without a GPU the simulator runs
+//! the same kernel to the same bits.
 //!
 //! Data lives in [`Buffer`]s and [`Matrix`] values, or in the slices of a `cudarc` context that the
-//! device was made from. Every size and contract is checked before a launch; what fails is an
-//! [`Error`], never a panic.
+//! device was made from; a [`MatrixRef`] is a part of any of these. Every launch is bound to the
+//! kernel's contract: no kernel touches an element outside the views that it was given. What fails is
+//! an [`Error`], never a panic.
 //!
 //! # Environment
 //!

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaContext, DriverError, sys};
+use cudarc::driver::{CudaContext, DriverError};
 use libloading::Library;
 use std::sync::OnceLock;
 
@@ -20,10 +20,18 @@ const NEWEST_FUNCTIONS: &[&str] = &[
 ];
 
 /// Whether the driver's library can be loaded.
-#[allow(unsafe_code, reason = "the driver is loaded at run time")]
 pub(crate) fn is_installed() -> bool {
+    library().is_some()
+}
+
+/// The driver's library. Not through `cudarc`, which has no such function where it is linked to it.
+#[allow(unsafe_code, reason = "the driver is loaded at run time")]
+fn library() -> Option<Library> {
+    // All of them are among the names that `cudarc` tries.
+    let names: &[&str] =
+        if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so", "libcuda.so.1"] };
     // SAFETY: loads the NVIDIA driver's library, whose initialisers demand nothing.
-    unsafe { sys::is_culib_present() }
+    names.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
 }
 
 /// Checks that there is a usable driver and that it has a GPU of that number.
@@ -58,9 +66,7 @@ fn check_library() -> Result<()> {
 
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
 fn first_missing_function() -> Option<&'static str> {
-    let names = ["cuda", "nvcuda"].map(cudarc::get_lib_name_candidates);
-    // SAFETY: as in `is_installed`; the names are those that `cudarc` tries, in its order.
-    let library = names.iter().flatten().find_map(|name| unsafe { Library::new(name) }.ok())?;
+    let library = library()?;
     NEWEST_FUNCTIONS.iter().copied().find(|name| {
         // SAFETY: the symbol is looked up and not called.
         unsafe { library.get::<unsafe extern "C" fn()>(*name) }.is_err()
