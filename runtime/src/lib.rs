@@ -48,6 +48,7 @@ pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Owner, Result};
+pub use gemm_dsl::error::Excerpt;
 pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::sim::{Counters, SimError};
@@ -58,6 +59,12 @@ pub use launch::{Launched, LaunchedStep};
 pub use matrix::Matrix;
 pub use operand::{Input, Output};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+
+/// What a [`SimError`] is made of: where in a kernel what went wrong.
+pub mod fault {
+    pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
+    pub use gemm_dsl::sim::{Earlier, Fault, FaultKind, Position};
+}
 
 #[doc(hidden)]
 pub mod __private {

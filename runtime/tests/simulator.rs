@@ -168,3 +168,22 @@ fn debug_shows_the_remedy() {
     assert_eq!(format!("{faults:?}"), faults.to_string());
     assert!(format!("{:?}", Error::from(faults)).contains("power of two"));
 }
+
+/// Whoever holds an error can say what it is made of.
+#[test]
+fn the_parts_of_an_error_have_names_here() {
+    use gemm_runtime::{Excerpt, Extent, Need, Subject, Unmet, fault};
+    let parts = |unmet: Unmet| -> (Subject, Need) { (unmet.subject, unmet.need) };
+    let device = Device::simulator();
+    let kernel = gemm_runtime::sgemm_kernel!(tile: 16x16x8, thread: 4x4, bounds: aligned);
+    let Err(Error::Unmet(unmet)) = kernel.run(&device, &[0.0; 48], &[0.0; 48], (16, 16, 3)) else {
+        panic!("K = 3 is no multiple of 8");
+    };
+    assert_eq!(parts(*unmet), (Subject::Extent(Extent::K), Need::Multiple { of: 8 }));
+    let kind = |fault: fault::Fault| -> fault::FaultKind { fault.kind };
+    let column = |excerpt: &Excerpt| excerpt.column;
+    let spec = "block: 100".parse::<gemm_runtime::ReduceSpec>();
+    let faults = spec.expect_err("no power of two");
+    assert_eq!(faults.iter().filter_map(|f| f.excerpt().map(column)).next(), Some(8));
+    _ = kind;
+}
