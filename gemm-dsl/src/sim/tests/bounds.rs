@@ -181,3 +181,23 @@ fn a_fault_names_everything() {
     assert!(text.contains("in[10]") && text.contains("block (2, 0), thread (6, 0)"), "{text}");
     assert!(!fault.statement.is_empty());
 }
+
+/// What one block wrote to shared memory the next one on the same worker has not.
+#[test]
+fn shared_memory_is_uninitialised_in_every_block() {
+    let kernel = |writers: i32| {
+        let mut b = bench(32, 2, [1, 64]);
+        let x = b.shared(32);
+        let block = || Expr::from(Special::BlockX);
+        b.k.if_(block().lt(writers), |k| k.store(at(x, tid()), 1.0));
+        b.write(block() * 32 + tid(), load(x, tid()));
+        b
+    };
+    let one_worker = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    one_worker.install(|| {
+        assert!(kernel(2).run().is_ok());
+        let fault = kernel(1).fault();
+        assert_eq!(fault.block, (1, 0, 0));
+        assert!(matches!(fault.kind, FaultKind::Uninitialised { .. }), "{fault:?}");
+    });
+}

@@ -94,6 +94,44 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     assert_eq!((counters.global_load_bytes, counters.shared_store_bytes), (28, 128));
 }
 
+/// Two lanes copy from one element, in two groups; the second waits for its own and then writes the
+/// element. That the first lane's copy, an older reader of the row, has read it nobody knows.
+#[test]
+fn an_older_copy_still_reads() {
+    let kernel = |all_wait: bool| {
+        let mut k = KernelBuilder::new("kernel");
+        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
+        k.shape(scratch, [Expr::U64(4)], [1.into()]);
+        let x = k.shared("x", Elem::F32, [2.into()], Layout::row_major(1), "");
+        for lane in 0..2 {
+            k.if_(tid().equals(lane), |k| {
+                let (target, source) = (at(x, lane), at(scratch, 0));
+                k.push(Stmt::CopyAsync { target, source, guard: None });
+            });
+            k.push(Stmt::CopyCommit);
+        }
+        let wait = |k: &mut KernelBuilder| k.push(Stmt::CopyWait { pending: 0 });
+        if all_wait {
+            wait(&mut k);
+        } else {
+            k.if_(tid().equals(1), wait);
+        }
+        k.warp_barrier();
+        k.if_(tid().equals(1), |k| k.store(at(scratch, 0), 1.0));
+        let kernel = k.finish().expect("valid");
+        launch(&kernel, &[Buffer::zeros(4)], &[])
+    };
+    assert!(kernel(true).is_ok());
+    let Err(SimError::Fault(fault)) = kernel(false) else {
+        panic!("a race was expected");
+    };
+    assert!(
+        matches!(&fault.kind, FaultKind::Race { writes: true, earlier, .. }
+            if earlier.by_copy && earlier.thread == (0, 0)),
+        "{fault:?}"
+    );
+}
+
 /// A pipeline of `stages` buffers over 6 tiles: wait, barrier, refill the buffer read in the round
 /// before, read.
 fn pipeline(stages: i32, pending: u32, barrier: bool) -> Bench {

@@ -246,6 +246,41 @@ fn blocks_may_not_read_what_another_writes() {
     }
 }
 
+/// The block that writes a word reads it too: another block's read is a race all the same.
+#[test]
+fn the_writer_of_a_word_does_not_hide_another_reader() {
+    let kernel = |others: i32| {
+        let mut k = KernelBuilder::new("kernel");
+        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
+        let out = k.global("out", Elem::F32, Operand::Output(0));
+        for buffer in [scratch, out] {
+            k.shape(buffer, [Expr::U64(2)], [1.into()]);
+        }
+        k.geometry(Geometry {
+            block: (1, 1),
+            grid: [Expr::U64(2), Expr::U64(1), Expr::U64(1)],
+            blocks_per_sm: 1,
+        });
+        let block = || Expr::from(Special::BlockX);
+        k.if_else(
+            block().equals(0),
+            |k| k.store(at(scratch, 0), load(scratch, 0) + 1.0),
+            |k| k.store(at(out, 1), load(scratch, others)),
+        );
+        let kernel = k.finish().expect("valid");
+        launch(&kernel, &[Buffer::zeros(2), Buffer::zeros(2)], &[])
+    };
+    assert!(kernel(1).is_ok());
+    for _ in 0..20 {
+        let Err(SimError::Fault(fault)) = kernel(0) else {
+            panic!("a race was expected");
+        };
+        assert_eq!(fault.block, (1, 0, 0));
+        assert!(matches!(fault.kind, FaultKind::Race { writes: false, earlier, .. }
+            if earlier.block == (0, 0, 0) && earlier.wrote));
+    }
+}
+
 /// A fault is that of the lowest block, however blocks are scheduled.
 #[test]
 fn the_lowest_block_is_reported() {
