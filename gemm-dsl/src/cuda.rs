@@ -14,6 +14,7 @@ pub fn source(kernel: &VerifiedKernel) -> String {
     let mut out = Printer::new(kernel);
     prelude::head(&mut out);
     prelude::definitions(&mut out);
+    prelude::functions(&mut out);
     prelude::constants(&mut out);
     prelude::signature(&mut out);
     out.line("{");

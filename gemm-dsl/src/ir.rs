@@ -50,6 +50,7 @@
 mod build;
 pub mod contract;
 mod expr;
+mod function;
 mod host;
 mod layout;
 mod names;
@@ -62,6 +63,7 @@ mod visit;
 pub use build::KernelBuilder;
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
+pub use function::{Function, FunctionId};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use names::{is_identifier, is_reserved};
@@ -175,6 +177,8 @@ pub struct Kernel {
     pub vars: Vec<VarDecl>,
     /// All buffers.
     pub buffers: Vec<Buffer>,
+    /// Functions, each after those that it applies.
+    pub functions: Vec<Function>,
     /// Grid, block and occupancy.
     pub geometry: Geometry,
     /// The number of threads as an expression over the constants, for `__launch_bounds__`.

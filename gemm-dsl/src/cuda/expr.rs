@@ -280,6 +280,10 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
                 mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
             (format!("{name}({})", args.join(", ")), Prec::Primary)
         }
+        Expr::Apply(function, args) => {
+            let args: Vec<String> = args.iter().map(|a| text(k, a)).collect();
+            (format!("{}({})", k.functions[function.id].name, args.join(", ")), Prec::Primary)
+        }
         Expr::Pack(parts) => {
             let elem = parts.first().map(Expr::ty);
             let parts: Vec<String> = parts.iter().map(|p| text(k, p)).collect();

@@ -2,9 +2,9 @@
 
 use super::expr::{element_type, text, ty};
 use super::helper;
-use super::stmt::{declaration, extents};
+use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
-use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES};
+use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES, Var};
 
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
@@ -18,6 +18,28 @@ pub(super) fn head(out: &mut Printer<'_>) {
 pub(super) fn definitions(out: &mut Printer<'_>) {
     for definition in helper::definitions(out.kernel) {
         out.text.push_str(&definition);
+        out.line("");
+    }
+}
+
+/// The kernel's own functions, those that it or one of them applies.
+pub(super) fn functions(out: &mut Printer<'_>) {
+    let k: &Kernel = out.kernel;
+    for function in &k.functions {
+        for line in &function.meaning {
+            out.line(format!("// {line}"));
+        }
+        let name = |v: &Var| format!("{} {}", ty(v.ty), k[*v].name);
+        let params: Vec<String> = function.params.iter().map(name).collect();
+        let result = ty(function.value.ty());
+        let params = params.join(", ");
+        out.line(format!("__device__ __forceinline__ {result} {}({params})", function.name));
+        out.line("{");
+        out.indented(|out| {
+            stmt::block(out, &function.body);
+            out.line(format!("return {};", text(k, &function.value)));
+        });
+        out.line("}");
         out.line("");
     }
 }

@@ -2,9 +2,9 @@
 //! the innermost open block.
 
 use super::{
-    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
-    Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt,
-    Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
+    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Function, Geometry, IrError,
+    Kernel, Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space,
+    Step, Stmt, Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -27,6 +27,7 @@ impl KernelBuilder {
             consts: Vec::new(),
             vars: Vec::new(),
             buffers: Vec::new(),
+            functions: Vec::new(),
             geometry,
             launch_bounds: None,
             requires: Vec::new(),
@@ -202,7 +203,16 @@ impl KernelBuilder {
         handle
     }
 
-    fn var(&mut self, name: &str, ty: Ty) -> Var {
+    pub(super) fn functions(&self) -> &[Function] {
+        &self.kernel.functions
+    }
+
+    pub(super) fn add_function(&mut self, function: Function) -> usize {
+        self.kernel.functions.push(function);
+        self.kernel.functions.len() - 1
+    }
+
+    pub(super) fn var(&mut self, name: &str, ty: Ty) -> Var {
         let id = self.kernel.vars.len();
         self.kernel.vars.push(VarDecl { name: name.into(), ty });
         Var { id, ty }

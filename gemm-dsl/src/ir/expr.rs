@@ -2,7 +2,7 @@
 
 mod convert;
 
-use super::{BufferId, Const, Elem, Intrinsic, Scalar, Ty, Var};
+use super::{BufferId, Const, Elem, FunctionId, Intrinsic, Scalar, Ty, Var};
 
 /// A pure expression. [`Expr::ty`] is its type; the builder functions keep operands of one type by
 /// widening `I32` to `U64` where the two meet.
@@ -42,6 +42,8 @@ pub enum Expr {
     Load(Access),
     /// An intrinsic function.
     Call(Intrinsic, Vec<Expr>),
+    /// A function of the kernel.
+    Apply(FunctionId, Vec<Expr>),
     /// Elements of one type as a vector: as many as it holds.
     Pack(Vec<Expr>),
     /// One of the elements of a vector.
@@ -228,6 +230,7 @@ impl Expr {
             Expr::Select(_, a, _) => a.ty(),
             Expr::Cast(elem, _) | Expr::Bitcast(elem, _) => Ty::Scalar(*elem),
             Expr::Load(access) => access.ty(),
+            Expr::Apply(function, _) => function.result,
             // Every intrinsic gives the type of its first operand.
             Expr::Call(_, args) => args.first().map_or(Ty::Bool, Expr::ty),
         }
@@ -360,7 +363,7 @@ impl Expr {
                 b.visit(f);
             }
             Expr::Load(access) => access.index.iter().for_each(|e| e.visit(f)),
-            Expr::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
+            Expr::Call(_, args) | Expr::Apply(_, args) => args.iter().for_each(|e| e.visit(f)),
             Expr::Pack(parts) => parts.iter().for_each(|e| e.visit(f)),
         }
     }

@@ -105,6 +105,7 @@ pub(crate) fn eval(
         | Expr::Special(_)
         | Expr::Load(_)
         | Expr::Call(..)
+        | Expr::Apply(..)
         | Expr::Pack(_)
         | Expr::Lane(..) => return Err(HostError::NotUniform),
     })

@@ -2,7 +2,9 @@
 
 use super::contract::Contract;
 use super::names::is_identifier;
-use super::{Access, Buffer, BufferId, Expr, Kernel, Layout, Space, Step, Stmt, Swizzle, Ty, Var};
+use super::{
+    Access, Buffer, BufferId, Expr, Function, Kernel, Layout, Space, Step, Stmt, Swizzle, Ty, Var,
+};
 use std::collections::HashSet;
 use std::ops::Deref;
 use thiserror::Error;
@@ -53,6 +55,7 @@ impl VerifiedKernel {
             registers: Vec::new(),
             block: (0, 0),
             declared: HashSet::new(),
+            callable: 0,
         };
         let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
         check.kernel().map_err(broken)?;
@@ -124,6 +127,8 @@ struct Check<'a> {
     /// Where the innermost block starts in `visible` and in `registers`.
     block: (usize, usize),
     declared: HashSet<usize>,
+    /// How many of the functions may be applied: those declared before.
+    callable: usize,
 }
 
 impl Check<'_> {
@@ -158,7 +163,50 @@ impl Check<'_> {
         }
         let shared = shared_bytes(k)?;
         require(shared <= MAX_SHARED_BYTES, || format!("{shared} bytes of shared memory"))?;
+        for (id, function) in k.functions.iter().enumerate() {
+            self.callable = id;
+            self.function(function)?;
+        }
+        self.callable = k.functions.len();
         self.block(&k.body)
+    }
+
+    /// A function is straight-line arithmetic over variables of its own.
+    fn function(&mut self, function: &Function) -> Checked {
+        let name = &function.name;
+        let mut pure = true;
+        let mut check = |e: &Expr| {
+            e.visit(&mut |e| {
+                pure &= match e {
+                    Expr::Load(_) | Expr::Special(_) | Expr::Const(_) | Expr::Param(_) => false,
+                    Expr::Call(f, _) => !f.row().warp_wide,
+                    _ => true,
+                }
+            });
+        };
+        for stmt in &function.body {
+            match stmt {
+                Stmt::Let { value, .. } | Stmt::Mut { value, .. } | Stmt::Assign { value, .. } => {
+                    check(value);
+                }
+                Stmt::Comment(_) => {}
+                _ => return Err(format!("a statement in function {name}")),
+            }
+        }
+        check(&function.value);
+        require(pure, || format!("function {name} reads what is no parameter"))?;
+        for param in &function.params {
+            let decl = self.k.vars.get(param.id).ok_or("a parameter has no declaration")?;
+            let fresh = decl.ty == param.ty && self.declared.insert(param.id);
+            require(fresh, || format!("parameter {} of {name}", decl.name))?;
+            self.unclaimed(&decl.name)?;
+            self.visible.push(*param);
+        }
+        // Declarations see the parameters as a part of their own block.
+        function.body.iter().try_for_each(|stmt| self.stmt(stmt))?;
+        self.ty(&function.value)?;
+        self.visible.clear();
+        Ok(())
     }
 
     fn names(&self) -> Checked {
@@ -166,13 +214,20 @@ impl Check<'_> {
         let mut seen = HashSet::new();
         let globals = k.params.iter().map(|p| &p.name).chain(k.consts.iter().map(|c| &c.name));
         let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
-        for name in globals.chain(shared).chain([&k.name]) {
+        let functions = k.functions.iter().map(|f| &f.name);
+        for name in globals.chain(shared).chain(functions).chain([&k.name]) {
             require(is_identifier(name), || format!("`{name}` is no C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;
         }
-        for local in &k.vars {
+        let own = k.own_variables();
+        for (local, own) in k.vars.iter().zip(own) {
             require(is_identifier(&local.name), || format!("`{}` is no identifier", local.name))?;
-            require(!seen.contains(&local.name), || format!("`{}` is shadowed", local.name))?;
+            // What a function names lies outside the kernel: it hides the functions alone.
+            let shadows = match own {
+                true => seen.contains(&local.name),
+                false => k.functions.iter().any(|f| f.name == local.name),
+            };
+            require(!shadows, || format!("`{}` is shadowed", local.name))?;
         }
         Ok(())
     }

@@ -21,8 +21,12 @@ impl Kernel {
         block(&self.body, f);
     }
 
-    /// Visits every expression of the body, parents first.
+    /// Visits every expression of the functions and of the body, parents first.
     pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
+        for function in &self.functions {
+            function.body.iter().for_each(|stmt| stmt.visit_exprs(f));
+            function.value.visit(f);
+        }
         self.visit(&mut |stmt| stmt.visit_exprs(f));
     }
 

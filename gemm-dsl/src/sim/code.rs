@@ -73,6 +73,9 @@ pub(super) enum Lane {
     Convert(Box<Convert>),
     Fma(Box<[Lane; 3]>),
     Function(fn([f32; 3]) -> f32, Vec<Lane>),
+    Apply(Box<Apply>),
+    /// A variable of the function being evaluated.
+    Local(u32),
     ShuffleDown(&'static str, Box<[Lane; 2]>),
     /// One element of a vector.
     Part(Box<Vector>, Elem, u8),
@@ -99,9 +102,40 @@ pub(super) enum Wide {
     Widen(Box<Lane>),
     Convert(Box<Convert>),
     Function(fn([f64; 3]) -> f64, Vec<Wide>),
+    Apply(Box<Apply>),
+    /// A variable of the function being evaluated.
+    Local(u32),
     ShuffleDown(&'static str, Box<(Wide, Lane)>),
     /// One element of a vector.
     Part(Box<Vector>, u8),
+}
+
+/// A value per lane, of any type but a vector.
+#[derive(Clone, Debug)]
+pub(super) enum Datum {
+    Lane(Lane),
+    Wide(Wide),
+    Pred(Pred),
+}
+
+/// The application of a function.
+#[derive(Clone, Debug)]
+pub(super) struct Apply {
+    /// Its number.
+    pub(super) function: u32,
+    pub(super) args: Vec<Datum>,
+}
+
+/// A function, lowered.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    /// Its variables, parameters included. The parameters of each kind come first, in their order.
+    pub(super) slots: Slots,
+    /// What its variables are given, one after the other.
+    pub(super) body: Vec<(u32, Datum)>,
+    pub(super) value: Datum,
+    /// What it costs, but for what is not always evaluated.
+    pub(super) site: u32,
 }
 
 /// One number per lane, of any type.
@@ -131,6 +165,9 @@ pub(super) enum Pred {
     I64(Cmp, Box<[Wide; 2]>),
     F64(Cmp, Box<[Wide; 2]>),
     Not(Box<Pred>),
+    Apply(Box<Apply>),
+    /// A variable of the function being evaluated.
+    Local(u32),
     And(Box<(Pred, Lazy<Pred>)>),
     Or(Box<(Pred, Lazy<Pred>)>),
     Select(Box<Choice<Pred>>),
@@ -285,6 +322,7 @@ pub(super) struct Code<'k> {
     /// The statements that instructions come from.
     pub(super) stmts: Vec<&'k Stmt>,
     pub(super) slots: Slots,
+    pub(super) functions: Vec<Function>,
     /// For each buffer, whether the kernel loads from it, and whether it stores to it.
     pub(super) loaded: Vec<bool>,
     pub(super) stored: Vec<bool>,

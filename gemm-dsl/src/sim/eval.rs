@@ -1,6 +1,9 @@
 //! Evaluation of expressions for a warp.
 
+mod apply;
 mod scalar;
+
+pub(super) use apply::Frames;
 
 use super::code::{Choice, Convert, Lane, Lazy, Number, Pred, Vector, Wide};
 use super::convert::convert;
@@ -14,6 +17,7 @@ use super::memory::{Quad, part, words_of};
 use super::observe::{Kind, Stopped, stop};
 use crate::intrinsic::{Float, canonical};
 use crate::ir::Ty;
+use apply::Outcome;
 
 fn arithmetic(error: Arithmetic) -> Stopped {
     stop(error.lane, error.kind)
@@ -145,6 +149,11 @@ impl Machine<'_> {
                     out.0[l] = function(operands).to_bits();
                 }
             }
+            Lane::Local(local) => *out = *self.frames.lane(*local),
+            Lane::Apply(apply) => match self.apply(apply, regs, mask)? {
+                Outcome::Lane(value) => *out = value,
+                _ => unreachable!("verified: the function gives a value of 4 bytes"),
+            },
             Lane::ShuffleDown(name, operands) => {
                 let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
                 let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
@@ -315,6 +324,11 @@ impl Machine<'_> {
                     out[l] = function(operands).to_bits();
                 }
             }
+            Wide::Local(local) => *out = *self.frames.wide(*local),
+            Wide::Apply(apply) => match self.apply(apply, regs, mask)? {
+                Outcome::Wide(value) => *out = value,
+                _ => unreachable!("verified: the function gives a value of 8 bytes"),
+            },
             Wide::ShuffleDown(name, operands) => {
                 let (mut value, mut buffer) = ([0; WARP], Lanes::ZERO);
                 self.wide(&operands.0, regs, mask, &mut value)?;
@@ -399,6 +413,11 @@ impl Machine<'_> {
                     _ => compare(*op, &a.map(f64::from_bits), &b.map(f64::from_bits)),
                 }
             }
+            Pred::Local(local) => self.frames.pred(*local),
+            Pred::Apply(apply) => match self.apply(apply, regs, mask)? {
+                Outcome::Pred(value) => value,
+                _ => unreachable!("verified: the function gives a truth value"),
+            },
             Pred::Not(e) => !self.pred(e, regs, mask)?,
             Pred::And(pair) => {
                 let left = self.pred(&pair.0, regs, mask)?;

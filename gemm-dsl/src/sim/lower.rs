@@ -2,6 +2,7 @@
 
 mod control;
 mod expr;
+mod function;
 mod place;
 mod scalar;
 
@@ -49,6 +50,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         varying,
         places,
         statics: vec![None; kernel.vars.len()],
+        inside: false,
         numbers: HashMap::new(),
         stmt: 0,
         cost: Cost::default(),
@@ -57,10 +59,12 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             costs: Vec::new(),
             stmts: Vec::new(),
             slots,
+            functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
         },
     };
+    lowering.functions();
     lowering.block(&kernel.body);
     lowering.code
 }
@@ -75,6 +79,8 @@ struct Lowering<'l, 'k> {
     /// The values of variables that are static where the lowering is: those of the loops being
     /// unrolled, and immutable ones computed from them and from constants.
     statics: Vec<Option<i64>>,
+    /// Whether a function is being lowered: variables are its own.
+    inside: bool,
     /// The numbers of the statements met so far.
     numbers: HashMap<*const Stmt, u32>,
     /// The number of the statement being lowered.

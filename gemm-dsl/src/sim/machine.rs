@@ -2,6 +2,7 @@
 
 use super::code::{Code, Slots, THREAD_X, THREAD_Y};
 use super::counters::Profile;
+use super::eval::Frames;
 use super::grid_race::GridRace;
 use super::init::Init;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
@@ -84,6 +85,7 @@ pub(super) struct Machine<'l> {
     pub(super) shared: Vec<u32>,
     pub(super) observers: Observers<'l>,
     pub(super) profile: Profile,
+    pub(super) frames: Frames,
     /// `blockIdx` of the block.
     pub(super) block: (u32, u32, u32),
     /// The warp that runs, its lanes that exist, and the number of its statement.
@@ -105,6 +107,7 @@ impl<'l> Machine<'l> {
                 traffic: Traffic::new(),
             },
             profile: Profile::new(code.costs.len()),
+            frames: Frames::default(),
             block: (0, 0, 0),
             warp: 0,
             existing: ALL,

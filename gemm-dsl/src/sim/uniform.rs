@@ -11,6 +11,9 @@ use crate::ir::{Expr, Kernel, Special, Step, Stmt, Ty};
 pub(super) fn varying(kernel: &Kernel) -> Vec<bool> {
     let floats = kernel.vars.iter();
     let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32X4)).collect();
+    // What a function is given may differ from one application to the next.
+    let own = kernel.own_variables();
+    let varying: Vec<bool> = varying.iter().zip(own).map(|(v, own)| *v || !own).collect();
     let mut pass = Pass { depth: vec![0; varying.len()], varying, changed: true };
     // Optimistic: each round finds variables that depend on those found before.
     while pass.changed {
@@ -28,7 +31,9 @@ pub(super) fn differs(expr: &Expr, varying: &[bool]) -> bool {
         differs |= match e {
             Expr::Var(v) => varying.get(v.id).copied().unwrap_or(true),
             Expr::Special(s) => matches!(s, Special::ThreadX | Special::ThreadY),
-            Expr::Load(_) | Expr::Call(..) | Expr::Pack(_) | Expr::Lane(..) => true,
+            Expr::Load(_) | Expr::Call(..) | Expr::Apply(..) | Expr::Pack(_) | Expr::Lane(..) => {
+                true
+            }
             // Numbers of other types are computed lane by lane, though all are the same.
             Expr::F32(_) | Expr::F64(_) | Expr::U32(_) | Expr::I64(_) | Expr::Bitcast(..) => true,
             Expr::Cast(to, _) => !Ty::Scalar(*to).is_index(),

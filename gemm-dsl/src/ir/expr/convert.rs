@@ -63,10 +63,20 @@ macro_rules! operator {
                 Expr::binary(BinaryOp::$op, $a, $b)
             }
         }
+        operator!(@from $trait, $method, Expr, Var);
         operator!(@on $trait, $method, Var);
         operator!(@on $trait, $method, Const);
         operator!(@on $trait, $method, Scalar);
     };
+    (@from $trait:ident, $method:ident, $($handle:ty),*) => {$(
+        /// With a literal on the left.
+        impl $trait<$handle> for f32 {
+            type Output = Expr;
+            fn $method(self, other: $handle) -> Expr {
+                $trait::$method(Expr::from(self), other)
+            }
+        }
+    )*};
     (@on $trait:ident, $method:ident, $handle:ty) => {
         impl<R: Into<Expr>> $trait<R> for $handle {
             type Output = Expr;

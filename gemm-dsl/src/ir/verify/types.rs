@@ -129,6 +129,16 @@ impl Check<'_> {
                 let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
                 require(f.result(&tys).is_some(), || format!("{f:?} of {tys:?}"))?;
             }
+            Expr::Apply(function, args) => {
+                let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
+                let known =
+                    self.k.functions.get(function.id).filter(|_| function.id < self.callable);
+                let fits = known.is_some_and(|f| {
+                    f.value.ty() == function.result
+                        && f.params.iter().map(|p| p.ty).eq(tys.iter().copied())
+                });
+                require(fits, || format!("function {} of {tys:?}", function.id))?;
+            }
             Expr::Pack(parts) => {
                 let tys = parts.iter().map(|p| self.ty(p)).collect::<Checked<Vec<Ty>>>()?;
                 let vector = tys.first().copied();

@@ -29,6 +29,7 @@ impl Lowering<'_, '_> {
                 self.lane(&kernel[*c].value)
             }
             Expr::Param(p) => Lane::Bits(self.launch.scalars[p.param] as u32),
+            Expr::Var(v) if self.inside => Lane::Local(self.places[v.id]),
             Expr::Var(v) => Lane::Slot(self.places[v.id]),
             Expr::Special(Special::ThreadX) => Lane::Slot(THREAD_X),
             Expr::Special(Special::ThreadY) => Lane::Slot(THREAD_Y),
@@ -110,6 +111,7 @@ impl Lowering<'_, '_> {
                     }
                 }
             },
+            Expr::Apply(function, args) => Lane::Apply(self.apply(*function, args)),
             Expr::Lane(e, lane) => match (self.vector(e), ty) {
                 // The slots of a variable are words.
                 (Vector::Slot(slot), Ty::Scalar(elem))
@@ -165,6 +167,7 @@ impl Lowering<'_, '_> {
                 self.wide(&kernel[*c].value)
             }
             Expr::Param(p) => Wide::Bits(self.launch.scalars[p.param]),
+            Expr::Var(v) if self.inside => Wide::Local(self.places[v.id]),
             Expr::Var(v) => Wide::Slot(self.places[v.id]),
             Expr::Unary(UnaryOp::Neg, e) => {
                 let e = Box::new(self.wide(e));
@@ -224,6 +227,7 @@ impl Lowering<'_, '_> {
                     Wide::Function(f64, operands)
                 }
             },
+            Expr::Apply(function, args) => Wide::Apply(self.apply(*function, args)),
             Expr::Lane(e, lane) => Wide::Part(Box::new(self.vector(e)), *lane),
             Expr::I32(_)
             | Expr::U64(_)
@@ -241,7 +245,9 @@ impl Lowering<'_, '_> {
             return Pred::Scalar(self.scalar(expr));
         }
         match expr {
+            Expr::Var(v) if self.inside => Pred::Local(self.places[v.id]),
             Expr::Var(v) => Pred::Slot(self.places[v.id]),
+            Expr::Apply(function, args) => Pred::Apply(self.apply(*function, args)),
             Expr::Unary(_, e) => {
                 let e = self.pred(e);
                 self.cost.add(Class::Integer);

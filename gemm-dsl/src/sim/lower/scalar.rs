@@ -111,6 +111,7 @@ impl Lowering<'_, '_> {
             | Expr::Bitcast(..)
             | Expr::Load(_)
             | Expr::Call(..)
+            | Expr::Apply(..)
             | Expr::Pack(_)
             | Expr::Lane(..) => unreachable!("it differs between threads or is no index"),
         }

@@ -1,0 +1,81 @@
+//! Pure functions: what a kernel computes in several places, with a name of its own.
+//!
+//! A function is straight-line arithmetic on its parameters. It reads nothing else: no memory, no
+//! coordinate, no constant and no parameter of the kernel. Applying it means what its body means
+//! with the parameters replaced; the text has it once, above the kernel.
+
+use super::{Expr, Kernel, KernelBuilder, Stmt, Ty, Var};
+
+/// A function: a handle that carries the type of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FunctionId {
+    /// Index into [`Kernel::functions`](super::Kernel::functions).
+    pub id: usize,
+    /// The type of its value.
+    pub result: Ty,
+}
+
+impl FunctionId {
+    /// The value of the function at these operands.
+    pub fn apply(self, args: impl IntoIterator<Item = Expr>) -> Expr {
+        Expr::Apply(self, args.into_iter().collect())
+    }
+}
+
+/// The definition of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name in the text.
+    pub name: String,
+    /// What it computes, line by line, for the comment above it.
+    pub meaning: Vec<String>,
+    /// Its parameters, variables of its own.
+    pub params: Vec<Var>,
+    /// Declarations and assignments of variables of its own, and comments.
+    pub body: Vec<Stmt>,
+    /// Its value.
+    pub value: Expr,
+}
+
+impl Kernel {
+    /// For each variable, whether it is the kernel's own and no function's.
+    pub(crate) fn own_variables(&self) -> Vec<bool> {
+        let mut own = vec![true; self.vars.len()];
+        for function in &self.functions {
+            let declared = function.body.iter().filter_map(|stmt| match stmt {
+                Stmt::Let { var, .. } | Stmt::Mut { var, .. } => Some(var),
+                _ => None,
+            });
+            for var in function.params.iter().chain(declared) {
+                if let Some(own) = own.get_mut(var.id) {
+                    *own = false;
+                }
+            }
+        }
+        own
+    }
+}
+
+impl KernelBuilder {
+    /// Declares a function, or finds the one of this name, which must be the same. Functions that it
+    /// applies are declared before it.
+    pub fn function(
+        &mut self,
+        name: &str,
+        meaning: &[&str],
+        params: &[(&str, Ty)],
+        body: impl FnOnce(&mut Self, &[Var]) -> Expr,
+    ) -> FunctionId {
+        if let Some(id) = self.functions().iter().position(|f| f.name == name) {
+            return FunctionId { id, result: self.functions()[id].value.ty() };
+        }
+        let params: Vec<Var> = params.iter().map(|(name, ty)| self.var(name, *ty)).collect();
+        let mut value = None;
+        let body = self.block(|k| value = Some(body(k, &params)));
+        let Some(value) = value else { unreachable!("a block runs what it is given") };
+        let result = value.ty();
+        let meaning = meaning.iter().map(|line| (*line).to_owned()).collect();
+        let function = Function { name: name.into(), meaning, params, body, value };
+        FunctionId { id: self.add_function(function), result }
+    }
+}
