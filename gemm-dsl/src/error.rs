@@ -5,6 +5,7 @@ pub(crate) mod reduce;
 pub(crate) mod resources;
 pub(crate) mod sgemm;
 pub(crate) mod syntax;
+pub(crate) mod value;
 
 use crate::ir::IrError;
 use std::fmt;
@@ -27,6 +28,8 @@ pub(crate) enum Site {
     Key,
     /// The value, or a flag.
     Value,
+    /// The tokens of the value from one to another, counted from 0 with every bracket.
+    Tokens(usize, usize),
 }
 
 /// The place of a fault in a spec that was given as text.
@@ -87,6 +90,14 @@ impl SpecError {
         Self::new(keys, Site::Key, message)
     }
 
+    pub(crate) fn at_tokens(
+        key: &'static str,
+        (first, last): (usize, usize),
+        message: String,
+    ) -> Self {
+        Self::new(&[key], Site::Tokens(first, last), message)
+    }
+
     fn new(keys: &[&'static str], site: Site, message: String) -> Self {
         Self { keys: keys.to_vec(), site, message, excerpt: None }
     }
@@ -112,6 +123,14 @@ impl SpecError {
 
     pub(crate) fn site(&self) -> Site {
         self.site
+    }
+
+    /// The tokens inside the value that the fault is about.
+    pub(crate) fn tokens(&self) -> Option<(usize, usize)> {
+        match self.site {
+            Site::Tokens(first, last) => Some((first, last)),
+            Site::Key | Site::Value => None,
+        }
     }
 
     pub(crate) fn with_excerpt(mut self, excerpt: Option<Excerpt>) -> Self {
@@ -144,6 +163,11 @@ impl SpecErrors {
     /// The faults, in the order of the text where there is one, else in that of the checks.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
         self.0.iter()
+    }
+
+    /// Faults, of which there is at least one.
+    pub(crate) fn of(faults: impl IntoIterator<Item = SpecError>) -> Self {
+        Self(faults.into_iter().collect())
     }
 
     /// Succeeds if there is no fault.

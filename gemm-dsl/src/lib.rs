@@ -12,5 +12,6 @@ pub mod plan;
 pub mod sim;
 pub mod spec;
 pub mod stages;
+pub mod value;
 
 pub use error::{SpecError, SpecErrors};

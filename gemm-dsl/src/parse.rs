@@ -18,13 +18,17 @@ mod token;
 mod value;
 
 use crate::error::syntax::{self as error, Meant};
-use crate::error::{Excerpt, Site, SpecError, SpecErrors};
+use crate::error::{Excerpt, SpecError, SpecErrors};
 use crate::spec::{Datum, Family, Key, Kind, ReduceSpec, SgemmSpec};
+use crate::value::{Closure, Environment};
 use entries::{Entry, Found};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::HashMap;
 use std::ops::Range;
-use token::{Span, Token, Tokens};
+use token::{Span, Tokens};
+
+pub(crate) use token::{Token, TokenKind};
+pub(crate) use value::closest;
 
 pub use parts::{call, entries};
 
@@ -87,6 +91,20 @@ pub(crate) fn from_text<S: Family>(text: &str) -> Result<S, SpecErrors> {
 /// The fault of a text that is none of tokens.
 fn fault_of_text(text: &str, (fault, place): (SpecError, Range<usize>)) -> SpecErrors {
     fault.with_excerpt(Some(Excerpt::of(text, place))).into()
+}
+
+/// The expression that a text describes, checked in the environment of its key.
+pub(crate) fn closure(env: &'static Environment, text: &str) -> Result<Closure, SpecErrors> {
+    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
+    Closure::read(env, &tokens).map_err(|faults| {
+        let located = |fault: SpecError| {
+            let (first, last) = fault.tokens().unwrap_or((0, tokens.len().saturating_sub(1)));
+            let ends = places.get(first).zip(places.get(last));
+            let place = ends.map(|(first, last)| first.start..last.end);
+            fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
+        };
+        SpecErrors::of(faults.into_iter().map(located))
+    })
 }
 
 /// A fault and the tokens that it is about; none stands for the whole spec.
@@ -163,8 +181,12 @@ impl<'t, S: Family> Reader<'t, S> {
                         self.fault(fault, entry.value_span());
                     }
                 }
-                Err(fault) if fault.site() == Site::Key => self.fault(fault, entry.key.span()),
-                Err(fault) => self.fault(fault, entry.value_span()),
+                Err(faults) => {
+                    for fault in faults {
+                        let span = entry.span(fault.site());
+                        self.fault(fault, span);
+                    }
+                }
             }
         }
         self.given.insert(key.name, entry);
@@ -177,7 +199,7 @@ impl<'t, S: Family> Reader<'t, S> {
             Meant::Macro(other)
         } else if let Some((key, word)) = flagged_word::<S>(entry) {
             Meant::Word(key, word)
-        } else if let Some(key) = value::closest(&name, &keys) {
+        } else if let Some(key) = closest(&name, &keys) {
             Meant::Key(key)
         } else if self.listed {
             Meant::UnclearAgain
@@ -200,10 +222,7 @@ impl<'t, S: Family> Reader<'t, S> {
             }
             // A default cannot be wrong by itself: the first key that was written is to blame.
             let entry = fault.keys().iter().find_map(|key| self.given.get(key));
-            let span = entry.map(|entry| match fault.site() {
-                Site::Key => entry.key.span(),
-                Site::Value => entry.value_span(),
-            });
+            let span = entry.map(|entry| entry.span(fault.site()));
             self.faults.push((fault.clone(), span));
         }
     }
@@ -213,11 +232,11 @@ fn key<S: Family>(name: &str) -> Option<&'static Key<S>> {
     S::KEYS.iter().find(|key| key.name == name)
 }
 
-fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, SpecError> {
+fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     match (key.kind, entry.value.filter(|value| !value.is_empty())) {
-        (Kind::Flag, _) if entry.value.is_some() => Err(error::flag_with_value(key.name)),
+        (Kind::Flag, _) if entry.value.is_some() => Err(vec![error::flag_with_value(key.name)]),
         (Kind::Flag, _) => Ok(Datum::Flag),
-        (kind, None) => Err(error::missing_value(key.name, kind)),
+        (kind, None) => Err(vec![error::missing_value(key.name, kind)]),
         (kind, Some(tokens)) => value::read(key.name, kind, tokens),
     }
 }

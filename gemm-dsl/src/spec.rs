@@ -14,11 +14,13 @@
 //! Each spec is declared by one table (`spec!`): a row is a key with its type, its default and its
 //! part of the derived kernel name. The grammar, `Display` and the setters all follow from it.
 
+mod epilogue;
 mod reduce;
 mod sgemm;
 mod sizes;
 mod table;
 
+pub use epilogue::Epilogue;
 pub use reduce::{Op, ReduceSpec, Tree};
 pub use sgemm::{Bounds, Fragment, Lanes, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};

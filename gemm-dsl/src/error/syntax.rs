@@ -137,6 +137,7 @@ fn expected(kind: Kind) -> String {
         Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
         Kind::Word(words) => format!("one of {}", quoted(words)),
         Kind::Name => "an identifier".into(),
+        Kind::Closure(env) => format!("an expression such as `{}`", env.example),
     }
 }
 

@@ -32,6 +32,7 @@ use crate::ir::{
     Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
+use epilogue::Finish;
 use tile::Tiled;
 
 /// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
@@ -79,12 +80,13 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
         k.title("Variant for K = 0, with guards.");
     }
     let problem = Problem::declare(&mut k, plan);
+    let finish = Finish::declare(&mut k, plan, &problem);
     match plan.shape() {
-        Shape::Naive(shape) => naive::body(&mut k, plan, shape, &problem),
+        Shape::Naive(shape) => naive::body(&mut k, plan, shape, &problem, &finish),
         Shape::Tiled(shape) => {
             let tiled = Tiled::declare(&mut k, plan, shape, &problem);
             let acc = pipeline::main_loop(&mut k, &tiled);
-            epilogue::store(&mut k, &tiled, &acc);
+            epilogue::store(&mut k, &tiled, &acc, &finish);
         }
     }
     k.finish()

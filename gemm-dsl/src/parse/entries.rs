@@ -1,8 +1,8 @@
 //! Tokens into entries: commas, colons and angle brackets.
 
 use super::token::{Span, Token, TokenKind, Tokens};
-use crate::error::SpecError;
 use crate::error::syntax as error;
+use crate::error::{Site, SpecError};
 use crate::spec::Kind;
 
 /// A key and what follows it.
@@ -24,6 +24,18 @@ impl Entry<'_> {
         self.value.map(Tokens::text).unwrap_or_default()
     }
 
+    /// The part of the entry that a fault is about.
+    pub fn span(&self, site: Site) -> Span {
+        match (site, self.value) {
+            (Site::Key, _) => self.key.span(),
+            (Site::Tokens(first, last), Some(value)) => {
+                let start = value.span().start;
+                start + first..start + last + 1
+            }
+            (Site::Value | Site::Tokens(..), _) => self.value_span(),
+        }
+    }
+
     /// The value; of a flag, or where a value is missing, the key.
     pub fn value_span(&self) -> Span {
         self.value.filter(|value| !value.is_empty()).unwrap_or(self.key).span()
@@ -41,7 +53,8 @@ pub(super) fn split<'t>(tokens: Tokens<'t>, kind: &dyn Fn(&str) -> Option<Kind>)
     let mut splitter = Splitter { kind, found: Found { entries: Vec::new(), faults: Vec::new() } };
     let mut rest = splitter.without_angles(tokens);
     loop {
-        let entry = rest.until(|token| token.is(','));
+        let head = head(rest);
+        let entry = rest.first(head + rest.after(head).until(|token| token.is(',')).len());
         let comma = rest.after(entry.len()).first(1);
         if entry.is_empty() && !comma.is_empty() {
             splitter.fault(error::empty_entry(), comma);
@@ -51,6 +64,17 @@ pub(super) fn split<'t>(tokens: Tokens<'t>, kind: &dyn Fn(&str) -> Option<Kind>)
             return splitter.found;
         }
         rest = rest.after(entry.len() + 1);
+    }
+}
+
+/// How many tokens an entry has up to the bars of a closure, whose commas belong to its value.
+fn head(tokens: Tokens<'_>) -> usize {
+    match tokens.tokens() {
+        [_, colon, bar, ..] if colon.is(':') && bar.is('|') => {
+            let head = tokens.after(3).until(|token| token.is('|')).len();
+            if head + 3 < tokens.len() { head + 4 } else { 0 }
+        }
+        _ => 0,
     }
 }
 
@@ -129,7 +153,11 @@ impl<'t> Splitter<'t, '_> {
                     self.fault(error::second_colon(&name), behind.first(1));
                     behind = behind.after(1);
                 }
-                let (value, rest) = self.value(behind);
+                let (value, rest) = match (self.kind)(&name) {
+                    // Where an expression goes wrong, its own grammar knows best.
+                    Some(Kind::Closure(_)) => (behind, behind.after(behind.len())),
+                    _ => self.value(behind),
+                };
                 entry.value = Some(value);
                 rest
             }

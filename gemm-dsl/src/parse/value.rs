@@ -3,9 +3,22 @@
 use super::token::{Token, TokenKind, Tokens};
 use crate::error::{SpecError, clip, syntax as error};
 use crate::spec::{Datum, Kind};
+use crate::value::Closure;
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
-pub(super) fn read(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
+pub(super) fn read(
+    key: &'static str,
+    kind: Kind,
+    tokens: Tokens<'_>,
+) -> Result<Datum, Vec<SpecError>> {
+    match kind {
+        Kind::Closure(env) => Closure::read(env, tokens.tokens()).map(Datum::Closure),
+        _ => plain(key, kind, tokens).map_err(|fault| vec![fault]),
+    }
+}
+
+/// A value that has at most one fault.
+fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
     let wrong_kind = || error::wrong_kind(key, kind, &tokens.text());
     match (kind, &tokens[..]) {
         (Kind::Name, [word]) if word.is_word() => Ok(Datum::Word(word.text.clone())),
@@ -38,7 +51,7 @@ pub(super) fn read(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<
 }
 
 /// The word closest to what was written, if it is close at all.
-pub(super) fn closest(written: &str, words: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
     let written = written.to_lowercase();
     let near = words
         .iter()

@@ -41,7 +41,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Faults, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Bounds, Lanes, SgemmSpec};
+use crate::spec::{Bounds, Epilogue, Lanes, SgemmSpec};
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -167,6 +167,11 @@ impl SgemmPlan {
     /// Whether the kernel accepts any shape.
     pub fn guarded(&self) -> bool {
         self.spec.bounds == Bounds::Guarded
+    }
+
+    /// What is stored where the product has a sum; the sum itself where there is none.
+    pub fn epilogue(&self) -> Option<&Epilogue> {
+        self.spec.epilogue.as_ref()
     }
 
     /// Whether the kernel takes the row strides of its operands.

@@ -1,7 +1,7 @@
 //! The spec of a matrix product.
 
 use super::table::{derived_name, spec, words};
-use super::{Block, Rect, Tile};
+use super::{Block, Epilogue, Rect, Tile};
 
 words! {
     /// The axis of C along which consecutive threads run.
@@ -100,6 +100,8 @@ spec! {
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
         pitched(bool): bool = false, "pitched";
+        /// What is stored where the product has a sum, as an expression of it.
+        epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}";
     }
 }
 

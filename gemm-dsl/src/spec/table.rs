@@ -2,6 +2,7 @@
 
 use super::Spec;
 use crate::error::SpecErrors;
+use crate::value::{Closure, Environment};
 use std::fmt;
 use thiserror::Error;
 
@@ -25,6 +26,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// Any identifier.
     Name,
+    /// An expression in an environment.
+    Closure(&'static Environment),
 }
 
 /// A value as it was written, before it has a type of its own.
@@ -34,6 +37,7 @@ pub(crate) enum Datum {
     Number(u32),
     Size(Vec<u32>),
     Word(String),
+    Closure(Closure),
 }
 
 /// A type that a field of a spec can have.
@@ -42,6 +46,10 @@ pub(crate) trait Value: Sized {
     const KIND: Kind;
     /// The DSL's text of the value.
     fn text(&self) -> String;
+    /// Its part of a kernel's derived name.
+    fn part(&self) -> String {
+        self.text()
+    }
     /// The value, if the datum is of this kind.
     fn read(datum: &Datum) -> Option<Self>;
 }
@@ -88,6 +96,9 @@ impl<T: Value> Value for Option<T> {
     fn text(&self) -> String {
         self.as_ref().map(T::text).unwrap_or_default()
     }
+    fn part(&self) -> String {
+        self.as_ref().map(T::part).unwrap_or_default()
+    }
     fn read(datum: &Datum) -> Option<Self> {
         T::read(datum).map(Some)
     }
@@ -103,7 +114,9 @@ pub(crate) struct Key<S> {
     pub set: fn(&mut S, &Datum) -> bool,
     /// The text of the field's value, empty for a flag; `None` where it is the default.
     pub text: fn(&S) -> Option<String>,
-    /// The key's part of a kernel's derived name, with `{}` for the value; may be empty.
+    /// What the value adds to a kernel's derived name, usually its text; `None` as for `text`.
+    pub part: fn(&S) -> Option<String>,
+    /// The key's part of a kernel's derived name, with `{}` for that of the value; may be empty.
     pub tag: &'static str,
 }
 
@@ -135,7 +148,7 @@ pub(crate) fn derived_name<S: Family>(stem: String, spec: &S) -> String {
     S::KEYS
         .iter()
         .filter(|key| !key.tag.is_empty())
-        .filter_map(|key| Some(key.tag.replace("{}", &(key.text)(spec)?)))
+        .filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)))
         .fold(stem, |name, tag| name + "_" + &tag)
 }
 
@@ -314,6 +327,9 @@ macro_rules! spec {
             },
             text: |spec| {
                 (spec.$key != $default).then(|| $crate::spec::table::Value::text(&spec.$key))
+            },
+            part: |spec| {
+                (spec.$key != $default).then(|| $crate::spec::table::Value::part(&spec.$key))
             },
             tag: $tag,
         }

@@ -1,5 +1,6 @@
 //! Kernels that stage nothing: every thread reads its operands from global memory.
 
+use super::epilogue::Finish;
 use super::{Problem, schedule};
 use crate::ir::{
     Access, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
@@ -7,7 +8,13 @@ use crate::ir::{
 use crate::plan::{NaivePlan, SgemmPlan};
 use crate::spec::Lanes;
 
-pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: &Problem) {
+pub(super) fn body(
+    k: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    shape: &NaivePlan,
+    problem: &Problem,
+    finish: &Finish<'_>,
+) {
     let rows = k.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
     let cols = k.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
     let coarsen = (shape.coarsen() > 1)
@@ -36,7 +43,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
     match coarsen {
         None => {
             let col = k.let_("col", origin.col + thread_col);
-            output(k, plan, problem, row, col);
+            output(k, plan, problem, finish, (row, col));
         }
         Some(coarsen) => {
             let first = k.let_("first_col", origin.col + thread_col * coarsen);
@@ -45,17 +52,23 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
             let test = |j: Var| Expr::from(j).lt(coarsen);
             k.loop_("j", 0, test, step, Unroll::By(1), |k, j| {
                 let col = k.let_("col", first + j);
-                output(k, plan, problem, row, col);
+                output(k, plan, problem, finish, (row, col));
             });
         }
     }
 }
 
 /// One element of C, if it exists.
-fn output(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem, row: Var, col: Var) {
+fn output(
+    k: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &Problem,
+    finish: &Finish<'_>,
+    (row, col): (Var, Var),
+) {
     let write = |k: &mut KernelBuilder| {
         let sum = dot_product(k, plan, problem, row, col);
-        k.store(problem.c.at(row, col), sum);
+        k.store(problem.c.at(row, col), finish.value(sum, &row.into(), &col.into()));
     };
     if plan.guarded() {
         let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));

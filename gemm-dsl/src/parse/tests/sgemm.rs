@@ -53,7 +53,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "foo",
-                "unknown key `foo`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `fragment`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`",
+                "unknown key `foo`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `fragment`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`, `epilogue`",
             ),
             ("bar", "unknown key `bar`"),
         ],
@@ -111,7 +111,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "m",
         &[(
             "m",
-            "unknown key `m`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `fragment`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`",
+            "unknown key `m`; `sgemm_kernel!` has `name`, `block`, `lanes`, `coarsen`, `unroll`, `partials`, `tile`, `thread`, `fragment`, `float4`, `transpose`, `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `raster`, `order`, `blocks_per_sm`, `bounds`, `pitched`, `epilogue`",
         )],
     ),
     (

@@ -1,0 +1,109 @@
+//! The expression language: what a user writes for a value that a kernel computes.
+//!
+//! ```text
+//! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
+//! ```
+//!
+//! A closure names the values at hand, then operands (`bias[n]`, a scalar `alpha`), where its
+//! [`Environment`] has any. The body is an expression, or a block of definitions that ends in one.
+//!
+//! **Types** are `f32`, integers of 64 bits and truth values. Nothing is converted but by `f32(…)`.
+//! `2` is an integer, `2.0` an `f32`. Extents and positions (`m n k len batch row col i`, as far as
+//! the environment has them) are integers.
+//!
+//! **What is written is what is computed**, by a GPU and by the simulator, to the bit. Arithmetic is
+//! IEEE binary32, rounded to nearest even, subnormals kept; `a * b + c` rounds twice, `fma(a, b, c)`
+//! once. `min` and `max` are those of IEEE 754-2019: NaN wins, and −0 is below +0. A NaN that
+//! arithmetic produces is `0x7fffffff`. Comparisons with NaN fail, but for `!=`. Integers are exact: an
+//! expression in which one could leave 64 bits or be divided by zero is refused.
+//!
+//! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
+//! on integers only), `- !`.
+//!
+//! **Functions**: `min max abs clamp` of numbers; `sqrt fma floor round` (to even), which a machine
+//! has; and those of [`library`], which are arithmetic spelled out in the IR, with the bounds of
+//! their errors. `f32` converts an integer, rounding to nearest even.
+//!
+//! The text of a [`Closure`] is canonical, and parsing it gives the closure back.
+
+mod check;
+mod environment;
+mod function;
+pub mod library;
+mod literal;
+mod lower;
+mod parse;
+mod print;
+mod range;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod tree;
+#[cfg(test)]
+pub(crate) mod trees;
+
+pub use environment::{EPILOGUE, Environment};
+pub use function::{Function, Row, Signature};
+pub use lower::Lowered;
+pub use tree::{Binary, Block, Kind, Let, Node, Param, Tokens, Type, Unary};
+
+use crate::error::{SpecError, SpecErrors};
+use crate::parse::Token;
+use std::fmt::{Display, Formatter, Result as Formatted};
+
+/// An expression of the values that its parameters name; sound in its environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Closure {
+    env: &'static Environment,
+    params: Vec<Param>,
+    body: Block,
+}
+
+impl Closure {
+    /// Reads the tokens of a value and checks them in the environment of its key.
+    pub(crate) fn read(
+        env: &'static Environment,
+        tokens: &[Token],
+    ) -> Result<Self, Vec<SpecError>> {
+        let flat = tokens::of(tokens);
+        let (params, body) =
+            parse::Parser::new(env, &flat).closure().map_err(|fault| vec![fault])?;
+        match check::check(env, &params, &body) {
+            faults if faults.is_empty() => Ok(Self { env, params, body }),
+            faults => Err(faults),
+        }
+    }
+
+    /// The expression that a text describes.
+    ///
+    /// # Errors
+    /// All faults, each at its own token.
+    pub fn parse(env: &'static Environment, text: &str) -> Result<Self, SpecErrors> {
+        crate::parse::closure(env, text)
+    }
+
+    /// Where it stands.
+    pub fn env(&self) -> &'static Environment {
+        self.env
+    }
+
+    /// The values at hand, then the operands.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// The body.
+    pub fn body(&self) -> &Block {
+        &self.body
+    }
+}
+
+impl Display for Closure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
+        let params: Vec<String> = self.params.iter().map(Param::to_string).collect();
+        match params.as_slice() {
+            [] => self.body.fmt(f),
+            params => write!(f, "|{}| {}", params.join(", "), self.body),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Exponentials: a power of two, chosen by bits, times a polynomial near 1.
+
+use super::{bits, fma, max, min, of_bits, polynomial, shifted_left, shifted_right, unary};
+use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
+
+/// 1.5 · 2^23: adding it rounds to a whole number n, which the low bits of the sum then hold.
+pub(super) const ROUNDER: f32 = 12_582_912.0;
+pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
+/// ln 2 in two parts.
+pub(super) const LN_2: f32 = std::f32::consts::LN_2;
+pub(super) const LN_2_LOW: f32 = -1.904_654_2e-9;
+
+/// (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2, the highest power first.
+pub(super) const EXPONENTIAL: [f32; 5] =
+    [0.001_382_098_3, 0.008_368_671, 0.041_668_262, 0.166_665_21, 0.499_999_94];
+
+/// `p · 2^n` in two steps, so that only the second one can round, overflow or underflow. `n` is
+/// given as the bits of `ROUNDER + n`.
+pub(super) fn scale(k: &mut KernelBuilder) -> FunctionId {
+    let meaning = [
+        "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, of which only the last",
+        "can round.",
+    ];
+    let params = [("p", Ty::F32), ("rounder", Ty::U32)];
+    k.function("scale_f32", &meaning, &params, |k, params| {
+        let [p, rounder] = [params[0], params[1]];
+        let half = k.let_("half", shifted_right(rounder, 1));
+        // What stands above the exponent is shifted out.
+        let power = |n: Expr| of_bits(shifted_left(n, 23) + bits(1.0));
+        let first = k.let_("first", power(half.into()));
+        let second = k.let_("second", power(rounder - half));
+        p * first * second
+    })
+}
+
+/// The n nearest to `z · log2 e`: the sum that rounds it, whose bits hold it, and n itself.
+pub(super) fn reduce(k: &mut KernelBuilder, z: Var) -> (Var, Var) {
+    let rounder = k.let_("rounder", fma(z, LOG2_E, ROUNDER));
+    let n = k.let_("n", rounder - ROUNDER);
+    (rounder, n)
+}
+
+pub(super) fn exp(k: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(k);
+    let meaning = ["e^x, within 0.90 ulp: 2^n e^r with |r| <= ln 2 / 2."];
+    unary(k, "exp_f32", &meaning, |k, x| {
+        // Beyond these the result is 0 or infinite; a NaN stays.
+        let z = k.let_("z", min(max(x, -105.0), 90.0));
+        let (rounder, n) = reduce(k, z);
+        let r = k.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
+        let coefficients: Vec<f32> = EXPONENTIAL.into_iter().chain([1.0, 1.0]).collect();
+        let p = polynomial(k, "p", &r.into(), &coefficients);
+        scale.apply([p.into(), bits(rounder)])
+    })
+}
+
+pub(super) fn exp2(k: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(k);
+    let meaning = ["2^x, within 0.88 ulp: 2^n 2^f with |f| <= 1 / 2."];
+    unary(k, "exp2_f32", &meaning, |k, x| {
+        let z = k.let_("z", min(max(x, -151.0), 129.0));
+        let rounder = k.let_("rounder", z + ROUNDER);
+        let f = k.let_("f", z - (rounder - ROUNDER));
+        let p = polynomial(k, "p", &f.into(), &POWER);
+        scale.apply([p.into(), bits(rounder)])
+    })
+}
+
+/// 2^f for |f| ≤ 1/2.
+const POWER: [f32; 7] =
+    [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];

@@ -1,0 +1,81 @@
+//! Logarithms: x = 2^n · m with m in [2/3, 4/3), and a polynomial in f = m − 1.
+
+use super::{bits, fma, of_bits, polynomial, shifted_left, shifted_right, unary};
+use crate::intrinsic::CANONICAL_NAN;
+use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
+
+/// n and f. What is no positive number is left to [`outside`].
+fn split(k: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
+    let tiny = k.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
+    let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
+    let bits_ = k.let_("bits", bits(normal));
+    // The exponent of the bits above those of 2/3.
+    let above = shifted_right(bits_ - bits(2.0 / 3.0), 23);
+    let exponent = k.let_("exponent", shifted_left(above, 23));
+    let f = k.let_("f", of_bits(bits_ - exponent) - 1.0);
+    let scaled = Expr::from(exponent).bitcast(Elem::I32).cast(Elem::F32);
+    let shift = Expr::from(tiny).select(-23.0, 0.0);
+    let n = k.let_("n", fma(scaled, 1.192_092_9e-7, shift));
+    (n, f)
+}
+
+/// The result where x is a positive number, and what it is elsewhere.
+fn outside(x: &Expr, result: Expr) -> Expr {
+    let infinite = x.clone().lt(f32::INFINITY).select(result, x.clone());
+    let nan = f32::from_bits(CANONICAL_NAN);
+    let zero = x.clone().equals(0.0).select(f32::NEG_INFINITY, nan);
+    x.clone().gt(0.0).select(infinite, zero)
+}
+
+pub(super) fn log(k: &mut KernelBuilder) -> FunctionId {
+    let meaning = ["ln x, within 0.94 ulp: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
+    unary(k, "log_f32", &meaning, |k, x| {
+        let (n, f) = split(k, &x);
+        let p = polynomial(k, "p", &f.into(), &LOGARITHM);
+        let part = k.let_("part", fma(f * f, p, f));
+        outside(&x, fma(n, std::f32::consts::LN_2, part))
+    })
+}
+
+pub(super) fn log2(k: &mut KernelBuilder) -> FunctionId {
+    let meaning = [
+        "log2 x, within 1.05 ulp: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
+        "is n + f log2 e to twice the precision.",
+    ];
+    unary(k, "log2_f32", &meaning, |k, x| {
+        const LOG2_E: f32 = std::f32::consts::LOG2_E;
+        const LOG2_E_LOW: f32 = 1.925_963e-8;
+        let (n, f) = split(k, &x);
+        let p = polynomial(k, "p", &f.into(), &BINARY_LOGARITHM);
+        let rest = k.let_("rest", fma(f * f, p, f * LOG2_E_LOW));
+        let high = k.let_("high", fma(f, LOG2_E, n));
+        let low = k.let_("low", fma(f, LOG2_E, n - high));
+        outside(&x, high + (low + rest))
+    })
+}
+
+/// (ln(1 + f) − f) / f² for |f| ≤ 1/3.
+const LOGARITHM: [f32; 9] = [
+    -0.127_670_17,
+    0.140_027_76,
+    -0.122_134_775,
+    0.140_016_2,
+    -0.166_783_33,
+    0.200_107_14,
+    -0.249_998_46,
+    0.333_332_1,
+    -0.5,
+];
+
+/// (log2(1 + f) − f · log2 e) / f² for |f| ≤ 1/3.
+const BINARY_LOGARITHM: [f32; 9] = [
+    -0.184_098_51,
+    0.201_836_75,
+    -0.176_257_54,
+    0.202_042_39,
+    -0.240_608_5,
+    0.288_690_57,
+    -0.360_672_09,
+    0.480_896_62,
+    -0.721_347_5,
+];

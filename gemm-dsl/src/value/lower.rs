@@ -1,0 +1,255 @@
+//! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
+
+use super::library::{self, abs, fma, max, min, neg};
+use super::tree::{Binary, Block, Kind, Node, Unary};
+use super::{Closure, Function, Type};
+use crate::ir::{
+    Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Logic, Ty,
+    UnaryOp, Var, is_identifier,
+};
+use std::collections::BTreeSet;
+
+impl Type {
+    /// The type of the IR.
+    pub fn ty(self) -> Ty {
+        match self {
+            Type::F32 => Ty::F32,
+            Type::Int => Ty::I64,
+            Type::Bool => Ty::Bool,
+        }
+    }
+}
+
+/// A closure as a function of a kernel.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    function: FunctionId,
+    /// What it takes after the closure's parameters.
+    integers: Vec<&'static str>,
+}
+
+impl Lowered {
+    /// The value of the closure: `params` are those of the closure, `integer` gives the value of a
+    /// reserved name that it reads.
+    pub fn apply(
+        &self,
+        params: impl IntoIterator<Item = Expr>,
+        integer: impl Fn(&'static str) -> Expr,
+    ) -> Expr {
+        let integers = self.integers.iter().map(|name| integer(name).cast(Elem::I64));
+        self.function.apply(params.into_iter().chain(integers))
+    }
+}
+
+impl Closure {
+    /// Declares the closure as a function of the kernel, named after its key.
+    pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
+        let key = self.env.key;
+        let mut read = BTreeSet::new();
+        // The functions that it applies come first.
+        let mut library = Library::default();
+        self.body.visit(&mut |e| match &e.kind {
+            Kind::Name(name) => _ = read.insert(name.as_str()),
+            Kind::Call(function, _) => library.define(k, *function),
+            _ => {}
+        });
+        let integers = self.env.integers.iter().copied().filter(|name| read.contains(name));
+        let integers: Vec<&'static str> = integers.collect();
+        let params = self.params.iter().map(|param| (param.name.as_str(), Ty::F32));
+        let names: Vec<(&str, Ty)> =
+            params.chain(integers.iter().map(|name| (*name, Ty::I64))).collect();
+        let mut spelt = Spelt([key.to_owned()].into());
+        let params: Vec<(String, Ty)> =
+            names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
+        let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
+        let meaning = format!("{key}: {self}");
+        let function = k.function(key, &[&meaning], &params, |k, vars| {
+            let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
+            let known = known.collect();
+            Lowering { k, library: &library, known, spelt }.block(&self.body)
+        });
+        Lowered { function, integers }
+    }
+}
+
+/// The names of a function in the text.
+struct Spelt(BTreeSet<String>);
+
+impl Spelt {
+    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, and
+    /// none that the function has already, since two arms may define the same.
+    fn fresh(&mut self, name: &str) -> String {
+        let plain = name.trim_start_matches('_');
+        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { "v" };
+        let taken =
+            |name: &str| !is_identifier(name) || name.ends_with("_f32") || self.0.contains(name);
+        let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{plain}_{n}") };
+        let fresh = (1..).map(numbered).find(|name| !taken(name));
+        let Some(fresh) = fresh else { unreachable!("there is always another number") };
+        self.0.insert(fresh.clone());
+        fresh
+    }
+}
+
+/// The functions of the kernel for those of the language.
+#[derive(Default)]
+struct Library(Vec<(Function, FunctionId)>);
+
+impl Library {
+    fn define(&mut self, k: &mut KernelBuilder, function: Function) {
+        use Function::{Erf, Exp, Exp2, Gelu, GeluTanh, Log, Log2, Sigmoid, Silu, Tanh};
+        let defined = matches!(
+            function,
+            Exp | Exp2 | Log | Log2 | Tanh | Erf | Sigmoid | Silu | Gelu | GeluTanh
+        );
+        if defined && self.of(function).is_none() {
+            self.0.push((function, library::define(k, function)));
+        }
+    }
+
+    fn of(&self, function: Function) -> Option<FunctionId> {
+        self.0.iter().find(|(known, _)| *known == function).map(|(_, id)| *id)
+    }
+}
+
+struct Lowering<'l> {
+    k: &'l mut KernelBuilder,
+    library: &'l Library,
+    known: Vec<(String, Var)>,
+    spelt: Spelt,
+}
+
+impl Lowering<'_> {
+    /// Definitions are computed where they stand, also those of an arm that is not chosen: every
+    /// operation has a value, so that nobody can tell.
+    fn block(&mut self, block: &Block) -> Expr {
+        let outer = self.known.len();
+        for definition in &block.lets {
+            let value = self.node(&definition.value);
+            let name = self.spelt.fresh(&definition.name);
+            let var = self.k.let_(&name, value);
+            self.known.push((definition.name.clone(), var));
+        }
+        let value = self.node(&block.value);
+        self.known.truncate(outer);
+        value
+    }
+
+    /// An operand that is read more than once.
+    fn shared(&mut self, name: &str, e: Expr) -> Expr {
+        if matches!(e, Expr::Var(_) | Expr::I64(_)) {
+            return e;
+        }
+        let name = self.spelt.fresh(name);
+        self.k.let_(&name, e).into()
+    }
+
+    fn node(&mut self, e: &Node) -> Expr {
+        match &e.kind {
+            Kind::Float(bits) => Expr::F32(f32::from_bits(*bits)),
+            Kind::Int(value) => Expr::I64(*value),
+            Kind::Name(name) => match self.known.iter().rev().find(|(known, _)| known == name) {
+                Some((_, var)) => (*var).into(),
+                None => unreachable!("checked: {name} is known"),
+            },
+            Kind::Unary(Unary::Neg, e) => match self.node(e) {
+                Expr::F32(value) => Expr::F32(-value),
+                Expr::I64(value) => Expr::I64(-value),
+                e => neg(e),
+            },
+            Kind::Unary(Unary::Not, e) => Expr::Unary(UnaryOp::Not, Box::new(self.node(e))),
+            Kind::Binary(op, a, b, _) => {
+                let (a, b) = (self.node(a), self.node(b));
+                Expr::binary(operator(*op), a, b)
+            }
+            Kind::If(cond, yes, no) => {
+                let cond = self.node(cond);
+                let (yes, no) = (self.block(yes), self.block(no));
+                cond.select(yes, no)
+            }
+            Kind::Call(function, args) => {
+                let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
+                self.call(*function, args)
+            }
+        }
+    }
+
+    fn call(&mut self, function: Function, args: Vec<Expr>) -> Expr {
+        if let Some(defined) = self.library.of(function) {
+            return defined.apply(args);
+        }
+        let int = args.first().is_some_and(|e| e.ty() == Ty::I64) && function != Function::ToF32;
+        if int {
+            return self.integer(function, args);
+        }
+        let operands = args.len();
+        let mut args = args.into_iter();
+        let mut next = || match args.next() {
+            Some(e) => e,
+            None => unreachable!("checked: {function:?} has more than {operands} operands"),
+        };
+        match function {
+            Function::Min => min(next(), next()),
+            Function::Max => max(next(), next()),
+            Function::Clamp => {
+                let (x, low, high) = (next(), next(), next());
+                min(max(x, low), high)
+            }
+            Function::Abs => abs(next()),
+            Function::Sqrt => Expr::Call(Intrinsic::Sqrt, vec![next()]),
+            Function::Rsqrt => 1.0 / Expr::Call(Intrinsic::Sqrt, vec![next()]),
+            Function::Fma => fma(next(), next(), next()),
+            Function::Floor => Expr::Call(Intrinsic::Floor, vec![next()]),
+            Function::Round => Expr::Call(Intrinsic::RoundEven, vec![next()]),
+            Function::Relu => max(next(), 0.0),
+            Function::ToF32 => next().cast(Elem::F32),
+            Function::Exp
+            | Function::Exp2
+            | Function::Log
+            | Function::Log2
+            | Function::Tanh
+            | Function::Erf
+            | Function::Sigmoid
+            | Function::Silu
+            | Function::Gelu
+            | Function::GeluTanh => unreachable!("defined before the closure was lowered"),
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// A function of integers.
+    fn integer(&mut self, function: Function, args: Vec<Expr>) -> Expr {
+        let args: Vec<Expr> = args.into_iter().map(|e| self.shared("part", e)).collect();
+        let less = |a: &Expr, b: &Expr| a.clone().lt(b.clone());
+        match (function, args.as_slice()) {
+            (Function::Min, [a, b]) => less(a, b).select(a.clone(), b.clone()),
+            (Function::Max, [a, b]) => less(a, b).select(b.clone(), a.clone()),
+            (Function::Abs, [x]) => less(x, &Expr::I64(0)).select(neg(x.clone()), x.clone()),
+            (Function::Clamp, [x, low, high]) => {
+                let x = less(x, low).select(low.clone(), x.clone());
+                let x = self.shared("part", x);
+                less(&x, high).select(x.clone(), high.clone())
+            }
+            _ => unreachable!("checked: {function:?} is no function of integers"),
+        }
+    }
+}
+
+fn operator(op: Binary) -> BinaryOp {
+    match op {
+        Binary::Add => BinaryOp::Arith(Arith::Add),
+        Binary::Sub => BinaryOp::Arith(Arith::Sub),
+        Binary::Mul => BinaryOp::Arith(Arith::Mul),
+        Binary::Div => BinaryOp::Arith(Arith::Div),
+        Binary::Rem => BinaryOp::Integer(Integer::Rem),
+        Binary::Lt => BinaryOp::Cmp(Cmp::Lt),
+        Binary::Le => BinaryOp::Cmp(Cmp::Le),
+        Binary::Gt => BinaryOp::Cmp(Cmp::Gt),
+        Binary::Ge => BinaryOp::Cmp(Cmp::Ge),
+        Binary::Eq => BinaryOp::Cmp(Cmp::Eq),
+        Binary::Ne => BinaryOp::Cmp(Cmp::Ne),
+        Binary::And => BinaryOp::Logic(Logic::And),
+        Binary::Or => BinaryOp::Logic(Logic::Or),
+    }
+}

@@ -1,0 +1,356 @@
+//! The grammar: recursive descent over numbered tokens. What the parts mean is checked afterwards.
+
+use super::environment::{Environment, KEYWORDS};
+use super::function::Function;
+use super::tokens::Token;
+use super::tree::{Binary, Block, Kind, Let, Level, Node, Param, Tokens, Unary};
+use crate::error::value as error;
+use crate::error::{SpecError, clip};
+
+/// How deep an expression may be.
+pub(super) const MAX_DEPTH: usize = 64;
+/// How many numbers, names, operators and calls it may have.
+const MAX_PARTS: usize = 1024;
+
+type Read<T> = Result<T, SpecError>;
+
+pub(super) struct Parser<'t> {
+    env: &'static Environment,
+    tokens: &'t [Token],
+    at: usize,
+    parts: usize,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(env: &'static Environment, tokens: &'t [Token]) -> Self {
+        Self { env, tokens, at: 0, parts: 0 }
+    }
+
+    /// A whole value: the parameters between bars, if the environment has any, and the body.
+    pub(super) fn closure(&mut self) -> Read<(Vec<Param>, Block)> {
+        let params = if self.env.values.1 == 0 { Vec::new() } else { self.head()? };
+        let body = match self.peek() {
+            Some(Token::Open('{')) => self.braces(0)?,
+            _ => Block { lets: Vec::new(), value: self.expression(0)? },
+        };
+        match self.peek() {
+            None => Ok((params, body)),
+            Some(_) => Err(self.left_over()),
+        }
+    }
+
+    fn peek(&self) -> Option<&'t Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn key(&self) -> &'static str {
+        self.env.key
+    }
+
+    /// This token; past the end, the last one.
+    fn here(&self) -> Tokens {
+        Tokens::at(self.at.min(self.tokens.len().saturating_sub(1)))
+    }
+
+    fn found(&self) -> String {
+        self.peek().map_or("the end".into(), |token| format!("`{}`", clip(&token.text())))
+    }
+
+    fn is_sign(&self, sign: char) -> bool {
+        matches!(self.peek(), Some(Token::Sign(c, _)) if *c == sign)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(Token::Word(w)) if w == word)
+    }
+
+    fn expect(&mut self, what: &str, is: impl Fn(&Token) -> bool) -> Read<Tokens> {
+        let at = self.here();
+        if self.peek().is_some_and(is) {
+            self.at += 1;
+            Ok(at)
+        } else {
+            Err(error::expected(self.key(), at, what, &self.found()))
+        }
+    }
+
+    fn sign(&mut self, sign: char) -> Read<Tokens> {
+        self.expect(&format!("`{sign}`"), |t| matches!(t, Token::Sign(c, _) if *c == sign))
+    }
+
+    fn open(&mut self, bracket: char) -> Read<Tokens> {
+        self.expect(&format!("`{bracket}`"), |t| matches!(t, Token::Open(c) if *c == bracket))
+    }
+
+    fn close(&mut self, bracket: char) -> Read<Tokens> {
+        self.expect(&format!("`{bracket}`"), |t| matches!(t, Token::Close(c) if *c == bracket))
+    }
+
+    /// A name that the user gives.
+    fn name(&mut self, what: &str) -> Read<(String, Tokens)> {
+        let at = self.here();
+        match self.peek() {
+            Some(Token::Word(word)) if !KEYWORDS.contains(&word.as_str()) => {
+                if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+                    return Err(error::not_ascii(self.key(), at, word));
+                }
+                self.at += 1;
+                Ok((word.clone(), at))
+            }
+            _ => Err(error::expected(self.key(), at, what, &self.found())),
+        }
+    }
+
+    /// `|acc, bias[n]|`
+    fn head(&mut self) -> Read<Vec<Param>> {
+        if !self.is_sign('|') {
+            return Err(error::no_closure(self.env, self.here()));
+        }
+        self.at += 1;
+        let mut params = Vec::new();
+        while !self.is_sign('|') {
+            if self.peek().is_none() {
+                return Err(error::open_head(self.env, Tokens::at(0)));
+            }
+            params.push(self.param()?);
+            if self.is_sign(',') {
+                self.at += 1;
+            } else if !self.is_sign('|') {
+                return Err(error::expected(self.key(), self.here(), "`,` or `|`", &self.found()));
+            }
+        }
+        self.at += 1;
+        Ok(params)
+    }
+
+    fn param(&mut self) -> Read<Param> {
+        let (name, mut at) = self.name("the name of a parameter")?;
+        let mut index = Vec::new();
+        if matches!(self.peek(), Some(Token::Open('['))) {
+            self.at += 1;
+            loop {
+                index.push(self.name("an index such as `n`")?.0);
+                if !self.is_sign(',') {
+                    break;
+                }
+                self.at += 1;
+            }
+            at = at.to(self.close(']')?);
+        }
+        Ok(Param { name, index, at })
+    }
+
+    /// `{ let t = …; value }`
+    fn braces(&mut self, depth: usize) -> Read<Block> {
+        self.open('{')?;
+        let mut lets = Vec::new();
+        while self.is_word("let") {
+            self.at += 1;
+            if self.is_word("mut") {
+                return Err(error::mutable(self.key(), self.here()));
+            }
+            let (name, at) = self.name("a name after `let`")?;
+            if self.is_sign(':') {
+                return Err(error::annotated(self.key(), self.here()));
+            }
+            self.sign('=')?;
+            let value = self.expression(depth + 1)?;
+            self.terminated()?;
+            lets.push(Let { name, value, at });
+        }
+        if matches!(self.peek(), Some(Token::Close('}'))) {
+            return Err(error::no_value(self.key(), self.here()));
+        }
+        let value = self.expression(depth + 1)?;
+        if self.is_sign(';') {
+            return Err(error::semicolon(self.key(), self.here()));
+        }
+        if !matches!(self.peek(), Some(Token::Close('}'))) {
+            return Err(self.left_over());
+        }
+        self.at += 1;
+        Ok(Block { lets, value })
+    }
+
+    /// The semicolon behind a definition.
+    fn terminated(&mut self) -> Read<()> {
+        if self.is_sign(';') {
+            self.at += 1;
+            return Ok(());
+        }
+        match self.peek() {
+            Some(Token::Word(word)) if word == "let" || !KEYWORDS.contains(&word.as_str()) => {
+                Err(error::expected(self.key(), self.here(), "`;`", &self.found()))
+            }
+            Some(Token::Close(_)) | None => {
+                Err(error::expected(self.key(), self.here(), "`;`", &self.found()))
+            }
+            Some(_) => Err(self.left_over()),
+        }
+    }
+
+    /// What follows a whole expression and continues none.
+    fn left_over(&self) -> SpecError {
+        let at = self.here();
+        match (self.peek(), self.tokens.get(self.at + 1)) {
+            (Some(Token::Word(word)), Some(Token::Word(ty))) if word == "as" => {
+                error::cast(self.key(), at, ty)
+            }
+            (Some(Token::Sign('.', _)), Some(Token::Word(method))) => {
+                error::method(self.key(), at, method)
+            }
+            (Some(Token::Sign(sign, _)), _) => error::sign(self.key(), at, *sign),
+            (Some(Token::Open('[')), _) => error::indexed(self.key(), at),
+            _ => error::left_over(self.key(), at, &self.found()),
+        }
+    }
+
+    fn part(&mut self) -> Read<()> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            return Err(error::too_long(self.key(), self.here(), MAX_PARTS));
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self, depth: usize) -> Read<Node> {
+        self.binary(Level::Or, depth)
+    }
+
+    /// Operators of this level and tighter.
+    fn binary(&mut self, level: Level, depth: usize) -> Read<Node> {
+        if level == Level::Unary {
+            return self.unary(depth);
+        }
+        let mut left = self.binary(level.above(), depth)?;
+        let mut compared = false;
+        while let Some((op, length)) = self.operator().filter(|(op, _)| op.level() == level) {
+            let at = Tokens { first: self.at, last: self.at + length - 1 };
+            if op.is_comparison() && compared {
+                return Err(error::chained(self.key(), at));
+            }
+            compared = op.is_comparison();
+            self.at += length;
+            self.part()?;
+            let right = self.binary(level.above(), depth)?;
+            let whole = left.at.to(right.at);
+            let kind = Kind::Binary(op, Box::new(left), Box::new(right), at);
+            left = Node { kind, at: whole };
+        }
+        Ok(left)
+    }
+
+    /// The operator that stands here, and how many tokens it takes.
+    fn operator(&self) -> Option<(Binary, usize)> {
+        let Some(Token::Sign(first, joint)) = self.peek() else { return None };
+        if *joint && let Some(Token::Sign(second, _)) = self.tokens.get(self.at + 1) {
+            let pair = String::from_iter([*first, *second]);
+            if let Some(op) = Binary::ALL.iter().find(|op| op.sign() == pair) {
+                return Some((*op, 2));
+            }
+        }
+        let single = first.to_string();
+        Binary::ALL.iter().find(|op| op.sign() == single).map(|op| (*op, 1))
+    }
+
+    fn unary(&mut self, depth: usize) -> Read<Node> {
+        if depth > MAX_DEPTH {
+            return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
+        }
+        let op = match self.peek() {
+            Some(Token::Sign('-', _)) => Unary::Neg,
+            Some(Token::Sign('!', _)) => Unary::Not,
+            _ => return self.primary(depth),
+        };
+        let at = self.here();
+        self.part()?;
+        self.at += 1;
+        let e = self.unary(depth + 1)?;
+        let at = at.to(e.at);
+        Ok(Node { kind: Kind::Unary(op, Box::new(e)), at })
+    }
+
+    fn primary(&mut self, depth: usize) -> Read<Node> {
+        let at = self.here();
+        self.part()?;
+        let nothing =
+            |p: &Self| error::expected(p.key(), at, "a number, a name or `(`", &p.found());
+        match self.peek() {
+            Some(Token::Literal(text)) => {
+                let kind = super::literal::read(self.key(), at, text)?;
+                self.at += 1;
+                Ok(Node { kind, at })
+            }
+            Some(Token::Word(word)) if word == "if" => self.choice(depth),
+            Some(Token::Word(word)) if KEYWORDS.contains(&word.as_str()) => Err(nothing(self)),
+            Some(Token::Word(word)) => {
+                self.at += 1;
+                match self.peek() {
+                    Some(Token::Open('(')) => self.call(word, at, depth),
+                    Some(Token::Open('[')) => Err(error::indexed(self.key(), self.here())),
+                    _ => Ok(Node { kind: Kind::Name(word.clone()), at }),
+                }
+            }
+            Some(Token::Open('(')) => {
+                self.at += 1;
+                let inner = self.expression(depth + 1)?;
+                if !matches!(self.peek(), Some(Token::Close(')'))) {
+                    return Err(self.left_over());
+                }
+                let at = at.to(self.close(')')?);
+                Ok(Node { at, ..inner })
+            }
+            Some(Token::Open('{')) => Err(error::bare_block(self.key(), at)),
+            _ => Err(nothing(self)),
+        }
+    }
+
+    /// `if condition { yes } else { no }`
+    fn choice(&mut self, depth: usize) -> Read<Node> {
+        let at = self.here();
+        self.at += 1;
+        let cond = self.expression(depth + 1)?;
+        if !matches!(self.peek(), Some(Token::Open('{'))) && self.peek().is_some() {
+            return Err(self.left_over());
+        }
+        let yes = self.braces(depth + 1)?;
+        if !self.is_word("else") {
+            return Err(error::no_else(self.key(), at));
+        }
+        self.at += 1;
+        let no = if self.is_word("if") {
+            if depth >= MAX_DEPTH {
+                return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
+            }
+            self.part()?;
+            Block { lets: Vec::new(), value: self.choice(depth + 1)? }
+        } else {
+            self.braces(depth + 1)?
+        };
+        let end = Tokens::at(self.at.saturating_sub(1));
+        Ok(Node { kind: Kind::If(Box::new(cond), Box::new(yes), Box::new(no)), at: at.to(end) })
+    }
+
+    fn call(&mut self, name: &str, at: Tokens, depth: usize) -> Read<Node> {
+        self.at += 1;
+        let mut args = Vec::new();
+        while !matches!(self.peek(), Some(Token::Close(')'))) {
+            args.push(self.expression(depth + 1)?);
+            match self.peek() {
+                Some(Token::Sign(',', _)) => self.at += 1,
+                Some(Token::Close(')')) => {}
+                _ => return Err(self.left_over()),
+            }
+        }
+        let whole = at.to(self.here());
+        self.at += 1;
+        let Some(function) = Function::named(name) else {
+            return Err(error::unknown_function(self.key(), at, name));
+        };
+        let operands = function.row().operands;
+        if operands.len() != args.len() {
+            return Err(error::arity(self.key(), whole, function, args.len()));
+        }
+        Ok(Node { kind: Kind::Call(function, args), at: whole })
+    }
+}

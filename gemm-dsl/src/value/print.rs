@@ -1,0 +1,94 @@
+//! The canonical text of an expression: parsing it gives the expression back.
+
+use super::tree::{Block, Kind, Level, Node, Param, Unary};
+use std::fmt::{Display, Formatter, Result, Write};
+
+impl Display for Param {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(&self.name)?;
+        match self.index.as_slice() {
+            [] => Ok(()),
+            index => write!(f, "[{}]", index.join(", ")),
+        }
+    }
+}
+
+/// Without braces where there is nothing to define.
+impl Display for Block {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        if self.lets.is_empty() {
+            return self.value.fmt(f);
+        }
+        f.write_str("{ ")?;
+        inside(self, f)?;
+        f.write_str(" }")
+    }
+}
+
+/// The definitions and the value, without braces.
+fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
+    for definition in &block.lets {
+        write!(f, "let {} = {}; ", definition.name, definition.value)?;
+    }
+    block.value.fmt(f)
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match &self.kind {
+            // The shortest decimal that reads back as the same number.
+            Kind::Float(bits) => write!(f, "{:?}", f32::from_bits(*bits)),
+            Kind::Int(value) => value.fmt(f),
+            Kind::Name(name) => f.write_str(name),
+            Kind::Unary(op, e) => {
+                f.write_char(match op {
+                    Unary::Neg => '-',
+                    Unary::Not => '!',
+                })?;
+                operand(e, Level::Unary, f)
+            }
+            Kind::Binary(op, a, b, _) => {
+                let level = op.level();
+                // Comparisons do not chain.
+                let left = if op.is_comparison() { level.above() } else { level };
+                operand(a, left, f)?;
+                write!(f, " {} ", op.sign())?;
+                operand(b, level.above(), f)
+            }
+            Kind::If(cond, yes, no) => {
+                f.write_str("if ")?;
+                cond.fmt(f)?;
+                f.write_str(" { ")?;
+                inside(yes, f)?;
+                f.write_str(" } else ")?;
+                if no.lets.is_empty() && matches!(no.value.kind, Kind::If(..)) {
+                    return no.value.fmt(f);
+                }
+                f.write_str("{ ")?;
+                inside(no, f)?;
+                f.write_str(" }")
+            }
+            Kind::Call(function, args) => {
+                write!(f, "{}(", function.name())?;
+                for (i, arg) in args.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { ", " })?;
+                    arg.fmt(f)?;
+                }
+                f.write_char(')')
+            }
+        }
+    }
+}
+
+/// In parentheses where it binds less tightly than its place asks for.
+fn operand(e: &Node, floor: Level, f: &mut Formatter<'_>) -> Result {
+    let level = match &e.kind {
+        Kind::Binary(op, ..) => op.level(),
+        Kind::Unary(..) => Level::Unary,
+        // An `if` in an operand looks like a statement without them.
+        Kind::If(..) => Level::Or,
+        Kind::Float(_) | Kind::Int(_) | Kind::Name(_) | Kind::Call(..) => Level::Primary,
+    };
+    let alone = matches!(e.kind, Kind::If(..)) || level < floor;
+    if alone { write!(f, "({e})") } else { e.fmt(f) }
+}

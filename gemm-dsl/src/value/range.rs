@@ -1,0 +1,92 @@
+//! The whole numbers that an integer can be. No integer of an expression can leave 64 bits or be
+//! divided by zero: where it could, the expression is refused.
+
+use super::tree::Binary;
+
+/// The least and the greatest value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) least: i128,
+    pub(super) most: i128,
+}
+
+/// Extents and positions inside a block's reach: `int`s of the kernel.
+const INDEX: Range = Range { least: 0, most: i32::MAX as i128 };
+/// Lengths of arrays and indices into them.
+const LENGTH: Range = Range { least: 0, most: 1 << 48 };
+
+impl Range {
+    pub(super) fn of(value: i64) -> Self {
+        Self { least: value.into(), most: value.into() }
+    }
+
+    /// What a reserved name can be.
+    pub(super) fn of_name(name: &str) -> Self {
+        match name {
+            "len" | "i" => LENGTH,
+            _ => INDEX,
+        }
+    }
+
+    fn over(values: impl IntoIterator<Item = i128>) -> Self {
+        let values: Vec<i128> = values.into_iter().collect();
+        let least = values.iter().copied().min().unwrap_or(0);
+        let most = values.iter().copied().max().unwrap_or(0);
+        Self { least, most }
+    }
+
+    fn ends(self) -> [i128; 2] {
+        [self.least, self.most]
+    }
+
+    /// Either of two.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self::over(self.ends().into_iter().chain(other.ends()))
+    }
+
+    pub(super) fn neg(self) -> Self {
+        Self { least: -self.most, most: -self.least }
+    }
+
+    pub(super) fn abs(self) -> Self {
+        let least = if self.has_zero() { 0 } else { self.least.abs().min(self.most.abs()) };
+        Self { least, most: self.least.abs().max(self.most.abs()) }
+    }
+
+    pub(super) fn min(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.min(other.most) }
+    }
+
+    pub(super) fn max(self, other: Self) -> Self {
+        Self { least: self.least.max(other.least), most: self.most.max(other.most) }
+    }
+
+    pub(super) fn has_zero(self) -> bool {
+        (self.least..=self.most).contains(&0)
+    }
+
+    /// Whether 64 bits hold all values.
+    pub(super) fn fits(self) -> bool {
+        self.least >= i64::MIN.into() && self.most <= i64::MAX.into()
+    }
+
+    /// The result of an arithmetic operator; a divisor is not zero.
+    pub(super) fn operator(self, op: Binary, by: Self) -> Self {
+        let pairs = || self.ends().into_iter().flat_map(|a| by.ends().map(|b| (a, b)));
+        match op {
+            Binary::Add => Self { least: self.least + by.least, most: self.most + by.most },
+            Binary::Sub => Self { least: self.least - by.most, most: self.most - by.least },
+            Binary::Mul => Self::over(pairs().map(|(a, b)| a * b)),
+            // Towards zero: a value on the other side of zero gives zero at the least.
+            Binary::Div => {
+                let inner = self.has_zero().then_some(0);
+                Self::over(pairs().map(|(a, b)| a / b).chain(inner))
+            }
+            _ => {
+                // Smaller than the divisor, no greater than the dividend, and with its sign.
+                let bound = by.abs().most - 1;
+                Self { least: self.least.clamp(-bound, 0), most: self.most.clamp(0, bound) }
+            }
+        }
+    }
+}

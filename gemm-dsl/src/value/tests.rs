@@ -1,0 +1,71 @@
+//! The language: reading, printing, typing. What it means is tested beside its lowering.
+
+mod faults;
+#[cfg(feature = "sim")]
+mod meaning;
+#[cfg(feature = "sim")]
+mod prototypes;
+
+use super::trees::closure;
+use super::{Closure, EPILOGUE};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32) {
+        let closure = closure(seed, depth);
+        let text = closure.to_string();
+        let read = Closure::parse(&EPILOGUE, &text);
+        let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;
+        prop_assert_eq!(&read, &closure, "{}", text);
+        prop_assert_eq!(read.to_string(), text);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[|a-z0-9.+*/<=>!&(){}; ,-]{0,40}") {
+        for text in [text.clone(), format!("|acc| {text}"), format!("|acc| {{ let t = {text}; t * acc }}")] {
+            if let Err(faults) = Closure::parse(&EPILOGUE, &text) {
+                prop_assert!(faults.iter().all(|fault| !fault.message().is_empty()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_is_printed_in_its_canonical_form() {
+    for (text, canonical) in [
+        ("|acc|acc", "|acc| acc"),
+        ("| acc , | { acc }", "|acc| acc"),
+        ("|acc| ((acc + 1.) * (2.50 * acc))", "|acc| (acc + 1.0) * (2.5 * acc)"),
+        ("|acc| acc - (1.0 - acc) - acc", "|acc| acc - (1.0 - acc) - acc"),
+        ("|acc| (acc - 1.0) - acc", "|acc| acc - 1.0 - acc"),
+        ("|acc| -(-acc)", "|acc| --acc"),
+        ("|acc| -(acc * acc)", "|acc| -(acc * acc)"),
+        ("|acc| 1_000e-3 * acc", "|acc| 1.0 * acc"),
+        ("|acc| 0.1 * acc", "|acc| 0.1 * acc"),
+        ("|acc| max(acc, 0.0,)", "|acc| max(acc, 0.0)"),
+        (
+            "|acc| if !(acc < 0.0) || row == col { acc } else { if acc > 1. { 1.0 } else { 0.0 } }",
+            "|acc| if !(acc < 0.0) || row == col { acc } else if acc > 1.0 { 1.0 } else { 0.0 }",
+        ),
+        (
+            "|acc| {let t=acc*2.0;let u=t+1.0;(if t>u{t}else{let v=u;v*v})+1.0}",
+            "|acc| { let t = acc * 2.0; let u = t + 1.0; (if t > u { t } else { let v = u; v * v }) + 1.0 }",
+        ),
+    ] {
+        let read = Closure::parse(&EPILOGUE, text).map(|closure| closure.to_string());
+        assert_eq!(read.as_deref(), Ok(canonical), "{text}");
+    }
+}
+
+#[test]
+fn positions_are_no_part_of_a_value() {
+    let parse = |text| Closure::parse(&EPILOGUE, text).expect("a sound expression");
+    let (a, b) = (parse("|acc| acc + 1.0"), parse("|acc| (acc) + (1.0)"));
+    assert_eq!(a, b);
+    assert_ne!(a, parse("|acc| acc + 2.0"));
+    let set: std::collections::HashSet<_> = [a, b].into_iter().collect();
+    assert_eq!(set.len(), 1);
+}

@@ -1,0 +1,230 @@
+//! Each way to get an expression wrong: the message, and the token it points at.
+
+use crate::value::{Closure, EPILOGUE, Environment, Type};
+
+/// The text under the carets and the message of each fault.
+fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {
+    let Err(faults) = Closure::parse(env, text) else { return Vec::new() };
+    faults
+        .iter()
+        .map(|fault| {
+            let excerpt = fault.excerpt().expect("a place");
+            let chars = excerpt.text.chars().skip(excerpt.column - 1).take(excerpt.width);
+            (chars.collect(), fault.message().to_owned())
+        })
+        .collect()
+}
+
+#[track_caller]
+fn fault(text: &str, token: &str, part: &str) {
+    let found = faults(&EPILOGUE, text);
+    let fits = |(at, message): &(String, String)| at == token && message.contains(part);
+    assert!(found.len() == 1 && found.iter().all(fits), "{text}\n{found:#?}");
+}
+
+#[test]
+fn of_the_head() {
+    fault(
+        "max(acc, 0.0)",
+        "max",
+        "takes a closure whose first name is the sum, as in `epilogue: |acc|",
+    );
+    fault("|| 1.0", "||", "names nothing; name the sum first");
+    fault("|acc max(acc, 0.0)", "max", "expected `,` or `|`, found `max`");
+    fault("|acc, ", "|", "`|` is not closed");
+    fault("|1.0| acc", "1.0", "expected the name of a parameter, found `1.0`");
+    fault("|acc[n]| acc", "acc[n]", "`acc` is the sum, and no array");
+    fault(
+        "|acc, bias[n]| acc + bias",
+        "bias[n]",
+        "no other operand such as `bias[n]`; leave it out",
+    );
+    fault("|acc, alpha| acc * alpha", "alpha", "no other operand such as `alpha`");
+    fault("|row| row + 1.0", "row", "`row` has a meaning of its own; use another name");
+    fault("|len| len + 1.0", "len", "`len` has a meaning of its own");
+    fault("|max| max", "max", "`max` is a function; use another name");
+    fault("|r#fn| 1.0", "r#fn", "only ASCII letters");
+    fault("|größe| größe", "größe", "only ASCII letters");
+    fault("|acc| 1.0", "acc", "`acc` is never read; read it, or write `_acc`");
+    assert_eq!(faults(&EPILOGUE, "|_acc| 1.0"), []);
+}
+
+#[test]
+fn of_names_and_functions() {
+    fault("|acc| ac + 1.0", "ac", "did you mean `acc`?");
+    fault("|acc| acc + f32(rwo)", "rwo", "did you mean `row`?");
+    fault("|acc| acc + x", "x", "there are `acc`, `m`, `n`, `k`, `row`, `col`");
+    fault("|acc| acc + f32(batch)", "batch", "no name that is known here");
+    fault(
+        "|acc| if acc > 0.0 { let t = acc; t } else { t }",
+        "t",
+        "the block that defines it ends before",
+    );
+    fault("|acc| acc + gelu", "gelu", "no value but a function: `gelu(x)`");
+    fault("|acc| rlu(acc)", "rlu", "did you mean `relu(x)`?");
+    fault("|acc| expf(acc)", "expf", "did you mean `exp(x)`?");
+    fault("|acc| fmaxf(acc, 0.0)", "fmaxf", "did you mean `max(a, b)`?");
+    fault("|acc| frobnicate(acc)", "frobnicate", "is no function; there are `min`, `max`");
+    fault("|acc| max(acc)", "max(acc)", "`max` takes 2 operands, not 1: `max(a, b)`");
+    fault("|acc| exp(acc, 2.0)", "exp(acc, 2.0)", "`exp` takes 1 operand, not 2: `exp(x)`");
+    fault("|acc| acc.max(0.0)", ".", "functions are not methods; write `max(a, b)`");
+    fault("|acc| { let acc = 1.0; acc }", "acc", "`acc` is defined already");
+    fault("|acc| { let t = 1.0; acc }", "t", "`t` is never read; leave the definition out");
+    fault("|acc| { let exp = 1.0; acc * exp }", "exp", "`exp` is a function");
+    fault("|acc| acc[0]", "[", "an index belongs to a parameter");
+}
+
+#[test]
+fn of_types() {
+    fault("|acc| acc * 2", "2", "nothing is converted by itself; write `2.0`");
+    fault("|acc| row * acc", "row", "write `f32(row)`");
+    fault("|acc| acc + f32(acc)", "acc", "this is an f32 already");
+    fault("|acc| max(acc, 0)", "0", "`max` takes an f32 here, and `0` is an integer; write `0.0`");
+    fault("|acc| exp(acc > 0.0)", "acc > 0.0", "`exp` takes a number, and this is a truth value");
+    fault("|acc| acc % 2.0", "%", "`%` is for integers");
+    fault("|acc| -(acc > 0.0)", "-(acc > 0.0)", "write `!`");
+    fault("|acc| if !acc { 1.0 } else { 2.0 }", "!acc", "`!` is of a truth value");
+    fault("|acc| if acc { 1.0 } else { 2.0 }", "acc", "a condition is a truth value");
+    fault(
+        "|acc| if acc > 0.0 { 1 } else { acc }",
+        "1",
+        "one arm of `if` is an integer, the other an f32; write `1.0`",
+    );
+    fault("|acc| if acc && row > 1 { 1.0 } else { acc }", "acc", "`&&` takes truth values");
+    fault("|acc| (acc > 0.0) + 1.0", "+", "`+` takes numbers, not truth values");
+    fault("|acc| if (acc > 0.0) == (acc < 1.0) { 1.0 } else { acc }", "==", "compares numbers");
+    fault("|acc| acc > 0.0", "acc > 0.0", "`epilogue` gives an f32, and this is a truth value");
+    fault("|_acc| 1", "1", "`epilogue` gives an f32, and this is an integer; write `1.0`");
+    fault("|_acc| row", "row", "write `f32(…)` around it");
+}
+
+#[test]
+fn of_the_grammar() {
+    fault("|acc|", "|", "expected a number, a name or `(`, found the end");
+    fault("|acc| acc +", "+", "expected a number, a name or `(`, found the end");
+    fault("|acc| acc acc", "acc", "expected an operator or the end of the expression");
+    fault("|acc| 0.0 < acc < 1.0", "<", "comparisons do not chain");
+    fault(
+        "|acc| acc as i32",
+        "as",
+        "there is no `as`; write the conversion as a function: `i32(…)`",
+    );
+    fault("|acc| acc = 1.0", "=", "to compare, write `==`");
+    fault("|acc| acc ^ 2.0", "^", "`^` is no operator");
+    fault("|acc| acc & acc", "&", "write `&&`");
+    fault("|acc| acc > 0.0 ? acc : 0.0", "?", "write `if condition { a } else { b }`");
+    fault("|acc| if acc > 0.0 { acc }", "if", "`if` needs `else { … }`");
+    fault("|acc| { let t = acc * 2.0 t }", "t", "expected `;`, found `t`");
+    fault("|acc| { let t = acc; }", "}", "the block has no value");
+    fault("|acc| { let t = acc; t; }", ";", "leave the `;` out");
+    fault("|acc| { let mut t = acc; t }", "mut", "leave `mut` out");
+    fault("|acc| { let t: f32 = acc; t }", ":", "leave `: …` out");
+    fault("|acc| { acc } + 1.0", "+", "no operator");
+    fault("|acc| 1.0 + { acc }", "{", "here write `( … )`");
+    fault("|acc| let", "let", "expected a number, a name or `(`, found `let`");
+    fault("|acc| acc; 1.0", ";", "ends a definition inside braces only");
+}
+
+#[test]
+fn of_numbers() {
+    fault("|acc| acc * 2.0f32", "2.0f32", "a number has no suffix; write `2.0`");
+    fault("|acc| acc * 2f64", "2f64", "write `2.0`");
+    fault("|acc| acc * f32(0x10)", "0x10", "is no decimal number");
+    fault("|acc| acc * f32(3u8)", "3u8", "is no decimal number");
+    fault("|acc| acc * 1e39", "1e39", "is too large; an f32 is at most 3.4028235e38");
+    fault("|acc| acc * 1e-60", "1e-60", "is too small for an f32");
+    fault("|acc| acc + f32(9223372036854775808)", "9223372036854775808", "an integer is at most");
+    fault("|acc| acc * \"2\"", "\"2\"", "expected a number, found \"2\"");
+    assert_eq!(faults(&EPILOGUE, "|acc| acc * 1_0.0_1e0 + f32(1_000)"), []);
+}
+
+#[test]
+fn all_at_once_and_none_twice() {
+    let found = faults(&EPILOGUE, "|acc| { let t = ac * 2; max(t, 0) + min(t, 1) + rwo }");
+    let tokens: Vec<&str> = found.iter().map(|(token, _)| token.as_str()).collect();
+    assert_eq!(tokens, ["ac", "rwo"]);
+    let found = faults(&EPILOGUE, "|acc| max(acc, 0) + min(acc, 1) + rwo + exp(2)");
+    let tokens: Vec<&str> = found.iter().map(|(token, _)| token.as_str()).collect();
+    assert_eq!(tokens, ["0", "1", "rwo", "2"]);
+}
+
+/// The excerpt of a long line is cut: only what is said is looked at.
+#[track_caller]
+fn told(text: &str, part: &str) {
+    let found = faults(&EPILOGUE, text);
+    assert!(found.len() == 1 && found[0].1.contains(part), "{found:?}");
+}
+
+#[test]
+fn of_size() {
+    let deep = |n| format!("|acc| {}acc{}", "-(".repeat(n), ")".repeat(n));
+    assert_eq!(faults(&EPILOGUE, &deep(20)), []);
+    told(&deep(40), "more than 64 levels deep");
+    assert!(!faults(&EPILOGUE, &deep(2000)).is_empty());
+    let chain = |n| format!("|acc| acc{}", " + acc".repeat(n));
+    assert_eq!(faults(&EPILOGUE, &chain(60)), []);
+    told(&chain(90), "more than 64 levels deep; use `let` for its parts");
+    told(&chain(2000), "more than 1024 parts; make it shorter");
+    // What is flat may be long.
+    let flat = |n: usize| {
+        let lets: String = (1..n).map(|i| format!("let t{i} = -t{}; ", i - 1)).collect();
+        format!("|acc| {{ let t0 = acc; {lets}t{} }}", n - 1)
+    };
+    assert_eq!(faults(&EPILOGUE, &flat(500)), []);
+    told(&flat(600), "more than 1024 parts");
+}
+
+#[test]
+fn of_integers_that_leave_their_range() {
+    fault("|acc| acc + f32(row * col * n)", "*", "the integer may leave 64 bits");
+    fault("|acc| acc + f32(9223372036854775807 + row)", "+", "may leave 64 bits");
+    fault("|acc| acc + f32(row / n)", "n", "the right side of `/` may be 0; write `max(n, 1)`");
+    fault("|acc| acc + f32(row % (col - 1))", "(col - 1)", "may be 0");
+    let sound =
+        "|acc| acc + f32(row * col + k) + f32(row / max(n, 1) % -7) + f32(abs(row - col) / 2)";
+    assert_eq!(faults(&EPILOGUE, sound), []);
+}
+
+/// The condition of a row of a table: no closure, a truth value.
+#[test]
+fn an_environment_without_values_has_no_head() {
+    static CONDITION: Environment = Environment {
+        key: "table",
+        example: "m <= 8 || n <= 8",
+        values: (0, 0),
+        meaning: "nothing",
+        operands: &[],
+        integers: &["m", "n", "k"],
+        result: Type::Bool,
+    };
+    assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
+    let found = faults(&CONDITION, "m + n");
+    assert!(
+        found[0].1.contains("gives a truth value, and this is an integer; compare it"),
+        "{found:?}"
+    );
+    let closure = Closure::parse(&CONDITION, "(m<=8)||n%4==0").map(|c| c.to_string());
+    assert_eq!(closure.as_deref(), Ok("m <= 8 || n % 4 == 0"));
+}
+
+/// A fold of two values, and operands of every form.
+#[test]
+fn an_environment_says_how_many_values_and_which_operands() {
+    static FOLD: Environment = Environment {
+        key: "fold",
+        example: "|a, b| a + b",
+        values: (2, 2),
+        meaning: "a value",
+        operands: &[&[], &["n"], &["m", "n"]],
+        integers: &[],
+        result: Type::F32,
+    };
+    assert_eq!(faults(&FOLD, "|a, b, s, c[n], d[m, n]| a + b + s + c + d"), []);
+    let found = faults(&FOLD, "|a| a");
+    assert!(found[0].1.contains("the closure names"), "{found:?}");
+    let found = faults(&FOLD, "|a, b, c[k]| a + b + c");
+    assert_eq!(found[0].0, "c[k]");
+    assert!(found[0].1.contains("an operand is one of `c`, `c[n]`, `c[m, n]`"), "{found:?}");
+    let found = faults(&FOLD, "|a, a| a + a");
+    assert!(found[0].1.contains("`a` is defined already"), "{found:?}");
+}

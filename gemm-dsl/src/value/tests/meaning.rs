@@ -1,0 +1,279 @@
+//! What an expression means: the simulator against an evaluator in Rust, to the bit.
+
+use super::prototypes as prototype;
+use crate::intrinsic::canonical;
+use crate::ir::{
+    Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
+};
+use crate::sim::{Buffer, launch};
+use crate::value::trees::{self, Random};
+use crate::value::{Binary, Block, Closure, EPILOGUE, Function, Kind, Node, Unary};
+use proptest::prelude::*;
+
+/// Threads of a block, and what the reserved names stand for at an element.
+const THREADS: usize = 128;
+const EXTENTS: [i32; 3] = [33, 129, 4097];
+
+fn integer(name: &str, element: usize) -> i64 {
+    match name {
+        "m" => EXTENTS[0].into(),
+        "n" => EXTENTS[1].into(),
+        "k" => EXTENTS[2].into(),
+        "row" => (element / THREADS) as i64,
+        _ => (element % THREADS) as i64,
+    }
+}
+
+/// A kernel that gives `closure(input[e])` for each element e.
+fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
+    let mut k = KernelBuilder::new("each");
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
+    for buffer in [input, output] {
+        k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
+    }
+    let grid = [Expr::U64(len.div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    let lowered = closure.lower(&mut k);
+    let (row, col) = (Expr::from(Special::BlockX), Expr::from(Special::ThreadX));
+    let e = k.let_("e", row.clone() * THREADS as i32 + col.clone());
+    let x = Access::new(input, [e.into()]).load();
+    let value = lowered.apply([x], |name| match name {
+        "m" => EXTENTS[0].into(),
+        "n" => EXTENTS[1].into(),
+        "k" => EXTENTS[2].into(),
+        "row" => row.clone(),
+        _ => col.clone(),
+    });
+    k.if_(Expr::from(e).lt(len as i32), |k| {
+        k.push(Stmt::Store { target: Access::new(output, [e.into()]), value });
+    });
+    k.finish().expect("a sound closure makes a valid kernel")
+}
+
+fn simulated(closure: &Closure, input: &[f32]) -> Vec<f32> {
+    let buffers = [Buffer::from_f32(input), Buffer::zeros(input.len())];
+    launch(&kernel(closure, input.len()), &buffers, &[]).expect("the kernel runs");
+    buffers[1].to_vec()
+}
+
+/// Numbers that functions go wrong at, and their neighbours.
+fn specials() -> Vec<f32> {
+    let anchors = [
+        0.0,
+        1e-45,
+        1e-40,
+        f32::MIN_POSITIVE,
+        1e-30,
+        1e-8,
+        0.3,
+        0.5,
+        0.63,
+        2.0 / 3.0,
+        0.93,
+        1.0,
+        4.0 / 3.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        4.0,
+        10.0,
+        14.5,
+        16.0,
+        20.0,
+        30.0,
+        64.0,
+        88.0,
+        88.72284,
+        90.0,
+        103.97,
+        105.0,
+        127.0,
+        128.0,
+        129.0,
+        149.5,
+        150.0,
+        151.0,
+        160.0,
+        1e6,
+        8_388_608.0,
+        1e30,
+        f32::MAX,
+        f32::INFINITY,
+    ];
+    let around = |x: f32| (-3i64..=3).map(move |d| (i64::from(x.to_bits()) + d).max(0) as u32);
+    let bits = anchors.into_iter().flat_map(around).chain([0x7fc0_0000, 0x7fff_ffff, 0x7f80_0001]);
+    bits.flat_map(|b| [b, b | 1 << 31]).map(f32::from_bits).collect()
+}
+
+fn inputs(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = Random(seed);
+    let any = |random: &mut Random| {
+        let bits = random.bits();
+        // Half of them of the size that people compute with.
+        if bits >> 63 == 0 { f32::from_bits(bits as u32) } else { (bits as i32) as f32 * 1e-8 }
+    };
+    specials().into_iter().chain((0..len).map(|_| any(&mut random))).collect()
+}
+
+fn function(function: Function) -> fn(f32) -> f32 {
+    match function {
+        Function::Exp => prototype::exp,
+        Function::Exp2 => prototype::exp2,
+        Function::Log => prototype::log,
+        Function::Log2 => prototype::log2,
+        Function::Rsqrt => prototype::rsqrt,
+        Function::Tanh => prototype::tanh,
+        Function::Erf => prototype::erf,
+        Function::Sigmoid => prototype::sigmoid,
+        Function::Silu => prototype::silu,
+        Function::Gelu => prototype::gelu,
+        Function::GeluTanh => prototype::gelu_tanh,
+        Function::Abs => |x| f32::from_bits(canonical(x).to_bits() & 0x7fff_ffff),
+        Function::Sqrt => |x| canonical(x.sqrt()),
+        Function::Floor => |x| canonical(x.floor()),
+        Function::Round => |x| canonical(x.round_ties_even()),
+        Function::Relu => |x| prototype::max(x, 0.0),
+        _ => unreachable!("no function of one number"),
+    }
+}
+
+#[track_caller]
+fn same(text: &str, input: &[f32], found: &[f32], expected: impl Fn(usize, f32) -> f32) {
+    for (e, (x, found)) in input.iter().zip(found).enumerate() {
+        let expected = expected(e, *x);
+        let bits = (found.to_bits(), expected.to_bits());
+        assert_eq!(
+            bits.0,
+            bits.1,
+            "{text} at {x:e} ({:08x}): {found:e}, not {expected:e}",
+            x.to_bits()
+        );
+    }
+}
+
+#[test]
+fn the_functions_are_their_prototypes() {
+    let input = inputs(1, 1 << 18);
+    for f in Function::ALL.iter().filter(|f| f.row().operands == ["x"]) {
+        let text = format!("|acc| {}(acc)", f.name());
+        let closure = Closure::parse(&EPILOGUE, &text).expect("a sound expression");
+        same(&text, &input, &simulated(&closure, &input), |_, x| function(*f)(x));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    F32(f32),
+    Int(i64),
+    Bool(bool),
+}
+
+struct Evaluator<'c> {
+    known: Vec<(&'c str, Value)>,
+    element: usize,
+}
+
+impl<'c> Evaluator<'c> {
+    fn block(&mut self, block: &'c Block) -> Value {
+        let outer = self.known.len();
+        for definition in &block.lets {
+            let value = self.node(&definition.value);
+            self.known.push((&definition.name, value));
+        }
+        let value = self.node(&block.value);
+        self.known.truncate(outer);
+        value
+    }
+
+    fn node(&mut self, e: &'c Node) -> Value {
+        use Value::{Bool, F32, Int};
+        match &e.kind {
+            Kind::Float(bits) => F32(f32::from_bits(*bits)),
+            Kind::Int(value) => Int(*value),
+            Kind::Name(name) => {
+                let known = self.known.iter().rev().find(|(known, _)| known == name);
+                known.map_or_else(|| Int(integer(name, self.element)), |(_, value)| *value)
+            }
+            Kind::Unary(op, e) => match (op, self.node(e)) {
+                (Unary::Neg, F32(x)) => F32(canonical(-x)),
+                (Unary::Neg, Int(x)) => Int(-x),
+                (Unary::Not, Bool(x)) => Bool(!x),
+                wrong => panic!("{wrong:?}"),
+            },
+            Kind::If(cond, yes, no) => match self.node(cond) {
+                Bool(true) => self.block(yes),
+                Bool(false) => self.block(no),
+                wrong => panic!("{wrong:?}"),
+            },
+            Kind::Binary(op, a, b, _) => match (op, self.node(a), self.node(b)) {
+                (Binary::And, Bool(a), Bool(b)) => Bool(a && b),
+                (Binary::Or, Bool(a), Bool(b)) => Bool(a || b),
+                (op, F32(a), F32(b)) if op.is_comparison() => Bool(compared(*op, a, b)),
+                (op, Int(a), Int(b)) if op.is_comparison() => Bool(compared(*op, a, b)),
+                (Binary::Add, F32(a), F32(b)) => F32(canonical(a + b)),
+                (Binary::Sub, F32(a), F32(b)) => F32(canonical(a - b)),
+                (Binary::Mul, F32(a), F32(b)) => F32(canonical(a * b)),
+                (Binary::Div, F32(a), F32(b)) => F32(canonical(a / b)),
+                // Checked: a debug build panics where one leaves its range.
+                (Binary::Add, Int(a), Int(b)) => Int(a.checked_add(b).expect("in range")),
+                (Binary::Sub, Int(a), Int(b)) => Int(a.checked_sub(b).expect("in range")),
+                (Binary::Mul, Int(a), Int(b)) => Int(a.checked_mul(b).expect("in range")),
+                (Binary::Div, Int(a), Int(b)) => Int(a.checked_div(b).expect("in range")),
+                (Binary::Rem, Int(a), Int(b)) => Int(a.checked_rem(b).expect("in range")),
+                wrong => panic!("{wrong:?}"),
+            },
+            Kind::Call(f, args) => {
+                let args: Vec<Value> = args.iter().map(|e| self.node(e)).collect();
+                match (f, args.as_slice()) {
+                    (Function::Min, [F32(a), F32(b)]) => F32(prototype::min(*a, *b)),
+                    (Function::Max, [F32(a), F32(b)]) => F32(prototype::max(*a, *b)),
+                    (Function::Clamp, [F32(x), F32(low), F32(high)]) => {
+                        F32(prototype::min(prototype::max(*x, *low), *high))
+                    }
+                    (Function::Fma, [F32(a), F32(b), F32(c)]) => F32(canonical(a.mul_add(*b, *c))),
+                    (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
+                    (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
+                    (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
+                    (Function::Abs, [Int(x)]) => Int(x.abs()),
+                    (Function::ToF32, [Int(x)]) => F32(*x as f32),
+                    (f, [F32(x)]) => F32(function(*f)(*x)),
+                    wrong => panic!("{wrong:?}"),
+                }
+            }
+        }
+    }
+}
+
+fn compared<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {
+    match op {
+        Binary::Lt => a < b,
+        Binary::Le => a <= b,
+        Binary::Gt => a > b,
+        Binary::Ge => a >= b,
+        Binary::Eq => a == b,
+        _ => a != b,
+    }
+}
+
+fn evaluated(closure: &Closure, element: usize, x: f32) -> f32 {
+    let known = closure.params().iter().map(|param| (param.name.as_str(), Value::F32(x)));
+    let mut evaluator = Evaluator { known: known.collect(), element };
+    match evaluator.block(closure.body()) {
+        Value::F32(value) => value,
+        wrong => panic!("{wrong:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn an_expression_means_what_it_says(seed: u64, depth in 0..6u32) {
+        let closure = trees::closure(seed, depth);
+        let input = inputs(seed, 100);
+        let found = simulated(&closure, &input);
+        same(&closure.to_string(), &input, &found, |e, x| evaluated(&closure, e, x));
+    }
+}

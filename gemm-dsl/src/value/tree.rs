@@ -1,0 +1,253 @@
+//! What an expression is, once it has been read.
+
+use super::function::Function;
+use std::hash::{Hash, Hasher};
+
+/// The tokens that a part of an expression was read from, counted inside the value. It is where a
+/// part comes from, not what it is: all are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tokens {
+    /// The first token.
+    pub first: usize,
+    /// The last one.
+    pub last: usize,
+}
+
+impl PartialEq for Tokens {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Tokens {}
+
+impl Hash for Tokens {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl Tokens {
+    pub(super) fn at(token: usize) -> Self {
+        Self { first: token, last: token }
+    }
+
+    pub(super) fn to(self, end: Tokens) -> Self {
+        Self { first: self.first, last: end.last }
+    }
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// An IEEE binary32 number.
+    F32,
+    /// A whole number of 64 bits.
+    Int,
+    /// A truth value.
+    Bool,
+}
+
+impl Type {
+    /// The type with its article.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::F32 => "an f32",
+            Type::Int => "an integer",
+            Type::Bool => "a truth value",
+        }
+    }
+}
+
+/// A parameter of a closure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// What it is indexed by, as `n` in `bias[n]`; nothing for a value at hand and for a scalar.
+    pub index: Vec<String>,
+    /// Where it stands.
+    pub at: Tokens,
+}
+
+/// Definitions, and the value that is made of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// `let name = value;`
+    pub lets: Vec<Let>,
+    /// The value of the block.
+    pub value: Node,
+}
+
+/// A definition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Let {
+    /// The name.
+    pub name: String,
+    /// What it stands for.
+    pub value: Node,
+    /// Where the name stands.
+    pub at: Tokens,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands.
+    pub at: Tokens,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The bits of a finite number that is not negative.
+    Float(u32),
+    /// A whole number that is not negative.
+    Int(i64),
+    /// A parameter, a definition or a reserved name.
+    Name(String),
+    /// An operator on one operand.
+    Unary(Unary, Box<Node>),
+    /// An operator on two operands; the token is its own.
+    Binary(Binary, Box<Node>, Box<Node>, Tokens),
+    /// `if condition { yes } else { no }`
+    If(Box<Node>, Box<Block>, Box<Block>),
+    /// A function of the language.
+    Call(Function, Vec<Node>),
+}
+
+/// Operators on one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unary {
+    /// Of a number.
+    Neg,
+    /// Of a truth value.
+    Not,
+}
+
+/// Operators on two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binary {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient; of integers towards zero.
+    Div,
+    /// Remainder of integers, with the dividend's sign.
+    Rem,
+    /// Less than.
+    Lt,
+    /// Less than or equal.
+    Le,
+    /// Greater than.
+    Gt,
+    /// Greater than or equal.
+    Ge,
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Both.
+    And,
+    /// Either.
+    Or,
+}
+
+/// How tightly an expression binds, loosest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Or,
+    And,
+    Comparison,
+    Sum,
+    Product,
+    Unary,
+    Primary,
+}
+
+impl Level {
+    pub(super) fn above(self) -> Self {
+        match self {
+            Level::Or => Level::And,
+            Level::And => Level::Comparison,
+            Level::Comparison => Level::Sum,
+            Level::Sum => Level::Product,
+            Level::Product => Level::Unary,
+            Level::Unary | Level::Primary => Level::Primary,
+        }
+    }
+}
+
+impl Binary {
+    /// Every operator.
+    pub const ALL: &[Binary] = {
+        use Binary::{Add, And, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Sub};
+        &[Add, Sub, Mul, Div, Rem, Lt, Le, Gt, Ge, Eq, Ne, And, Or]
+    };
+
+    /// How it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Binary::Add => "+",
+            Binary::Sub => "-",
+            Binary::Mul => "*",
+            Binary::Div => "/",
+            Binary::Rem => "%",
+            Binary::Lt => "<",
+            Binary::Le => "<=",
+            Binary::Gt => ">",
+            Binary::Ge => ">=",
+            Binary::Eq => "==",
+            Binary::Ne => "!=",
+            Binary::And => "&&",
+            Binary::Or => "||",
+        }
+    }
+
+    pub(super) fn level(self) -> Level {
+        match self {
+            Binary::Add | Binary::Sub => Level::Sum,
+            Binary::Mul | Binary::Div | Binary::Rem => Level::Product,
+            Binary::And => Level::And,
+            Binary::Or => Level::Or,
+            _ => Level::Comparison,
+        }
+    }
+
+    /// Whether it compares two numbers.
+    pub fn is_comparison(self) -> bool {
+        self.level() == Level::Comparison
+    }
+}
+
+impl Block {
+    /// Visits every expression, parents first.
+    pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
+        self.lets.iter().for_each(|definition| definition.value.visit(f));
+        self.value.visit(f);
+    }
+}
+
+impl Node {
+    /// Visits this expression and all below it, parents first.
+    pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
+        f(self);
+        match &self.kind {
+            Kind::Float(_) | Kind::Int(_) | Kind::Name(_) => {}
+            Kind::Unary(_, e) => e.visit(f),
+            Kind::Binary(_, a, b, _) => {
+                a.visit(f);
+                b.visit(f);
+            }
+            Kind::If(cond, yes, no) => {
+                cond.visit(f);
+                yes.visit(f);
+                no.visit(f);
+            }
+            Kind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
+        }
+    }
+}
