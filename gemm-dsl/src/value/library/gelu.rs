@@ -11,7 +11,7 @@ use crate::ir::{FunctionId, KernelBuilder};
 pub(super) fn gelu(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = [
-        "x * Phi(x) of the normal distribution, within 1.62 ulp. With a = |x|: a Phi(-a) is",
+        "x * Phi(x) of the normal distribution, within 1.73 ulp. With a = |x|: a Phi(-a) is",
         "e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3); each _low is what rounding took.",
     ];
     unary(k, "gelu_f32", &meaning, |k, x| {
@@ -70,7 +70,7 @@ pub(super) fn gelu_tanh(k: &mut KernelBuilder) -> FunctionId {
     const CUBIC_LOW: f32 = 2.398_832_5e-9;
     let times_sigmoid = times_sigmoid(k);
     let meaning = [
-        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within 1.00 ulp: x / (1 + e^-v), where",
+        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within 1.14 ulp: x / (1 + e^-v), where",
         "v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
     ];
     unary(k, "gelu_tanh_f32", &meaning, |k, x| {
