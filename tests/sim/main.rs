@@ -2,6 +2,7 @@
 
 mod counters;
 mod elements;
+mod epilogue;
 mod plant;
 mod races;
 mod reduce;
