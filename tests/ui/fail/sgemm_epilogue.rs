@@ -1,0 +1,25 @@
+//! Expressions of a product: each fault at its token inside the closure.
+
+use gemm_runtime::{SgemmKernel, sgemm_kernel};
+
+const _: SgemmKernel = sgemm_kernel!(epilogue);
+const _: SgemmKernel = sgemm_kernel!(epilogue: max(acc, 0.0));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias, block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc acc);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |row| row);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| 1.0, block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(block: 8x8, epilogue: |acc| rleu(acc) + ac);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| max(acc, 0) * 2);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| if acc { acc } else { 1 });
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc > 0.0);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| clamp(acc, 1.0), block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc.exp());
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc as f64);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| { let t = acc; });
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| { let t = acc * 2.0 t });
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc / f32(row / col));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc * 2.0f32);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc + 1.0) * (acc + x));
+
+fn main() {}
