@@ -16,7 +16,7 @@ mod resources;
 use clap::Parser;
 use counters::Sample;
 use family::Family;
-use gemm_dsl::{cuda, plan::Decision, spec::Spec};
+use gemm_dsl::{cuda, plan::Decision};
 use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::io::Write;
@@ -63,7 +63,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     }
 }
 
-fn explain<S: Spec>(
+fn explain<S: gemm_dsl::Family>(
     spec: &S,
     decisions: &[Decision],
     options: &Options,

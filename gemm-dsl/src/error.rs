@@ -5,6 +5,7 @@ pub(crate) mod reduce;
 pub(crate) mod resources;
 pub(crate) mod sgemm;
 pub(crate) mod syntax;
+pub(crate) mod table;
 pub(crate) mod value;
 
 use crate::ir::IrError;

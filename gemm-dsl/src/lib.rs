@@ -1,4 +1,9 @@
 //! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
+//!
+//! This file is the pipeline: [`parse`] reads a spec, its plan checks and resolves it, [`lower`]
+//! builds kernels, each of which is verified where it is finished, and [`cuda`] prints them; the
+//! simulator runs the same kernels. Nothing before a step knows of those behind it, but for the
+//! grammar, which asks the plan for the faults of what it read.
 
 pub mod arch;
 pub mod cuda;
@@ -15,3 +20,29 @@ pub mod stages;
 pub mod value;
 
 pub use error::{SpecError, SpecErrors};
+
+use ir::VerifiedProgram;
+use spec::{ReduceSpec, SgemmSpec, Spec};
+
+/// A family of kernels: specs that can be made into programs.
+pub trait Family: Spec {
+    /// Checks the spec, resolves it and builds its kernels and launches, which are verified.
+    ///
+    /// # Errors
+    /// All of the spec's faults.
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
+}
+
+impl Family for ReduceSpec {
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        let plan = self.plan()?;
+        Ok(lower::reduce(&plan)?)
+    }
+}
+
+impl Family for SgemmSpec {
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        let plan = self.plan()?;
+        Ok(lower::sgemm(&plan)?)
+    }
+}

@@ -19,12 +19,14 @@ mod value;
 
 use crate::error::syntax::{self as error, Meant};
 use crate::error::{Excerpt, SpecError, SpecErrors};
-use crate::spec::{Datum, Family, Key, Kind, ReduceSpec, SgemmSpec};
+use crate::plan::Checked;
+use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
 use crate::value::{Closure, Environment};
 use entries::{Entry, Found};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::str::FromStr;
 use token::{Span, Tokens};
 
 pub(crate) use token::{Token, TokenKind};
@@ -55,7 +57,7 @@ pub fn sgemm(tokens: TokenStream) -> syn::Result<SgemmSpec> {
     from_tokens(tokens)
 }
 
-fn from_tokens<S: Family>(stream: TokenStream) -> syn::Result<S> {
+fn from_tokens<S: Checked>(stream: TokenStream) -> syn::Result<S> {
     let (tokens, places) =
         stream::tokens(stream).map_err(|fault| syn::Error::new(fault.1, fault.0))?;
     let (spec, faults) = checked::<S>(&tokens);
@@ -77,7 +79,7 @@ fn from_tokens<S: Family>(stream: TokenStream) -> syn::Result<S> {
 }
 
 /// The spec that a text describes, checked like one in a macro call.
-pub(crate) fn from_text<S: Family>(text: &str) -> Result<S, SpecErrors> {
+pub(crate) fn from_text<S: Checked>(text: &str) -> Result<S, SpecErrors> {
     let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
     let (spec, faults) = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
@@ -107,10 +109,26 @@ pub(crate) fn closure(env: &'static Environment, text: &str) -> Result<Closure, 
     })
 }
 
+/// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
+impl FromStr for ReduceSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text(text)
+    }
+}
+
+/// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
+impl FromStr for SgemmSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text(text)
+    }
+}
+
 /// A fault and the tokens that it is about; none stands for the whole spec.
 type Fault = (SpecError, Option<Span>);
 
-fn checked<S: Family>(tokens: &[Token]) -> (S, Vec<Fault>) {
+fn checked<S: Checked>(tokens: &[Token]) -> (S, Vec<Fault>) {
     let mut reader = Reader::<S>::read(Tokens::all(tokens));
     if let Err(errors) = reader.spec.check() {
         reader.add_plan_faults(&errors);
@@ -138,9 +156,9 @@ struct Reader<'t, S> {
     given: HashMap<&'static str, Entry<'t>>,
 }
 
-impl<'t, S: Family> Reader<'t, S> {
+impl<'t, S: Checked> Reader<'t, S> {
     fn read(tokens: Tokens<'t>) -> Self {
-        let kind = |name: &str| key::<S>(name).map(|key| key.kind);
+        let kind = |name: &str| S::key(name).map(|key| key.kind);
         let Found { entries, faults } = entries::split(tokens, &kind);
         let mut reader = Self {
             spec: S::default(),
@@ -162,7 +180,7 @@ impl<'t, S: Family> Reader<'t, S> {
     }
 
     fn entry(&mut self, entry: Entry<'t>) {
-        let Some(key) = key::<S>(&entry.name()) else {
+        let Some(key) = S::key(&entry.name()) else {
             self.unknown(&entry);
             return;
         };
@@ -228,10 +246,6 @@ impl<'t, S: Family> Reader<'t, S> {
     }
 }
 
-fn key<S: Family>(name: &str) -> Option<&'static Key<S>> {
-    S::KEYS.iter().find(|key| key.name == name)
-}
-
 fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     match (key.kind, entry.value.filter(|value| !value.is_empty())) {
         (Kind::Flag, _) if entry.value.is_some() => Err(vec![error::flag_with_value(key.name)]),
@@ -242,15 +256,14 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
 }
 
 /// The other macro that has this key.
-fn other_macro<S: Family>(name: &str) -> Option<&'static str> {
-    fn has<S: Family>(name: &str) -> Option<&'static str> {
-        key::<S>(name).map(|_| S::MACRO)
-    }
-    has::<ReduceSpec>(name).or_else(|| has::<SgemmSpec>(name)).filter(|other| *other != S::MACRO)
+fn other_macro<S: Checked>(name: &str) -> Option<&'static str> {
+    let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
+    let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
+    having.next().map(|family| family.macro_name)
 }
 
 /// The key and the word where a value was written as if it were a flag.
-fn flagged_word<S: Family>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
+fn flagged_word<S: Checked>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {
         (Kind::Word(words), None) => {

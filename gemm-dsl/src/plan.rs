@@ -18,6 +18,7 @@ pub(crate) use sgemm::{MAX_EXTENT, Registers, SharedSum};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
+use crate::spec::{Key, Kind, ReduceSpec, SgemmSpec, Table};
 
 /// Declares a structure of copyable facts: private fields, each read by a method of its name.
 macro_rules! facts {
@@ -44,7 +45,7 @@ use facts;
 
 /// The faults found so far.
 #[derive(Default)]
-struct Faults(Vec<SpecError>);
+pub(crate) struct Faults(Vec<SpecError>);
 
 impl Faults {
     fn require(&mut self, sound: bool, fault: impl FnOnce() -> SpecError) {
@@ -60,22 +61,68 @@ impl Faults {
         !self.0.iter().any(blamed)
     }
 
-    fn finish(self) -> Result<(), SpecErrors> {
+    /// Dimensions of 0, and numbers less than the table allows.
+    pub(crate) fn check_minimums<S: Table>(&mut self, spec: &S) {
+        let size = |key: &&Key<S>| matches!(key.kind, Kind::Size { .. });
+        for key in S::KEYS.iter().filter(size) {
+            if (key.smallest)(spec) == Some(0) {
+                let size = (key.text)(spec).unwrap_or_default();
+                self.0.push(error::table::zero_dimension(key.name, &size));
+            }
+        }
+        for key in S::KEYS {
+            if let (Some(number), Some((least, why))) = ((key.smallest)(spec), key.least)
+                && number < least
+            {
+                self.0.push(error::table::below(key.name, number, least, why));
+            }
+        }
+    }
+
+    /// Keys that are given and have nothing to act on.
+    pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
+        for key in S::KEYS {
+            if let Some(on) = &key.acts_on
+                && !(on.includes)(spec)
+                && (key.text)(spec).is_some()
+                && self.sound(&[key.name])
+            {
+                let fault =
+                    error::table::nothing_to_act_on(key.name, on.key, on.because, on.remedy);
+                self.0.push(fault);
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), SpecErrors> {
         SpecErrors::check(self.0)
     }
 }
 
-/// A user's name must be one that the generated text can give to a function.
+/// A user's name is part of a function's, so any identifier will do.
 fn check_name(name: Option<&str>, faults: &mut Faults) {
     let Some(name) = name else { return };
-    if ir::is_identifier(name) {
-        return;
+    if !ir::is_identifier(name) {
+        faults.0.push(error::name::not_an_identifier(name));
+    } else if name.bytes().all(|b| b == b'_') {
+        faults.0.push(error::name::no_letter(name));
     }
-    faults.0.push(if name.starts_with("__") {
-        error::name::leading_underscores(name)
-    } else if ir::is_reserved(name) {
-        error::name::taken(name)
-    } else {
-        error::name::not_an_identifier(name)
-    });
+}
+
+/// A spec whose soundness can be asked for.
+pub(crate) trait Checked: Table {
+    /// Whether it has a plan.
+    fn check(&self) -> Result<(), SpecErrors>;
+}
+
+impl Checked for ReduceSpec {
+    fn check(&self) -> Result<(), SpecErrors> {
+        self.plan().map(drop)
+    }
+}
+
+impl Checked for SgemmSpec {
+    fn check(&self) -> Result<(), SpecErrors> {
+        self.plan().map(drop)
+    }
 }

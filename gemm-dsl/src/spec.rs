@@ -12,7 +12,9 @@
 //! ```
 //!
 //! Each spec is declared by one table (`spec!`): a row is a key with its type, its default and its
-//! part of the derived kernel name. The grammar, `Display` and the setters all follow from it.
+//! part of the derived kernel name; where it has them, its least number and the kernels that it acts
+//! on. The grammar, `Display`, the setters, those checks, the documentation and the random specs of
+//! the tests all follow from it.
 
 mod epilogue;
 mod reduce;
@@ -24,10 +26,9 @@ pub use epilogue::Epilogue;
 pub use reduce::{Op, ReduceSpec, Tree};
 pub use sgemm::{Bounds, Fragment, Lanes, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
-pub use table::UnknownWord;
+pub use table::{Datum, KeyInfo, Kind, UnknownWord};
 
 use crate::error::SpecErrors;
-use crate::ir::VerifiedProgram;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -39,13 +40,41 @@ pub trait Spec:
     const MACRO: &'static str;
 
     /// The keys of the grammar, in the order in which they are printed.
-    fn keys() -> Vec<&'static str>;
+    fn table() -> Vec<KeyInfo>;
 
-    /// The kernels and launches that compute it.
-    ///
-    /// # Errors
-    /// All of the spec's faults.
-    fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
+    /// The names of the keys, in the same order.
+    fn keys() -> Vec<&'static str> {
+        Self::table().iter().map(|key| key.name).collect()
+    }
+
+    /// Gives a key a value; false if there is no such key, or if its values are of another kind.
+    fn set(&mut self, key: &str, value: &Datum) -> bool;
+
+    /// Gives a key its default.
+    fn reset(&mut self, key: &str);
 }
 
-pub(crate) use table::{Datum, Family, Key, Kind};
+/// What every family of kernels has: a macro and the keys of its specs.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FamilyInfo {
+    /// The name of the macro, without the `!`.
+    pub macro_name: &'static str,
+    /// The keys of its specs.
+    pub table: fn() -> Vec<KeyInfo>,
+}
+
+impl FamilyInfo {
+    const fn of<S: Spec>() -> Self {
+        Self { macro_name: S::MACRO, table: S::table }
+    }
+}
+
+/// All families.
+pub const FAMILIES: &[FamilyInfo] =
+    &[FamilyInfo::of::<ReduceSpec>(), FamilyInfo::of::<SgemmSpec>()];
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use table::{Key, Table};

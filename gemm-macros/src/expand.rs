@@ -1,12 +1,12 @@
 //! From the tokens of a call to the tokens it becomes.
 
-use gemm_dsl::spec::Spec;
+use gemm_dsl::Family;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::quote;
 use syn::parse::{ParseStream, Parser};
 
 /// The expression for a kernel of the runtime's type `kernel`.
-pub(crate) fn kernel<S: Spec>(
+pub(crate) fn kernel<S: Family>(
     kernel: &str,
     parse: fn(TokenStream) -> syn::Result<S>,
     input: TokenStream,
@@ -34,7 +34,7 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
 }
 
 /// The canonical line of a spec whose kernels can be generated.
-fn checked(spec: &impl Spec) -> syn::Result<String> {
+fn checked(spec: &impl Family) -> syn::Result<String> {
     let program = spec.program();
     program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
 }

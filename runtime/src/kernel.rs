@@ -6,8 +6,9 @@ mod sgemm;
 use crate::device::Device;
 use crate::error::Result;
 use crate::program::Prepared;
+use gemm_dsl::Family;
 use gemm_dsl::cuda;
-use gemm_dsl::spec::{ReduceSpec, SgemmSpec, Spec};
+use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,7 +41,7 @@ pub struct Call<'a, S> {
     device: &'a Device,
 }
 
-impl<S: Spec> Kernel<S> {
+impl<S: Family> Kernel<S> {
     #[doc(hidden)]
     pub const fn __from_macro(line: &'static str) -> Self {
         Self { line: Cow::Borrowed(line), spec: PhantomData }
@@ -80,7 +81,7 @@ impl<S: Spec> Kernel<S> {
 }
 
 /// The spec line.
-impl<S: Spec> fmt::Display for Kernel<S> {
+impl<S: Family> fmt::Display for Kernel<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec_line())
     }

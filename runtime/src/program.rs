@@ -4,9 +4,9 @@ use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
+use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::ir::{VerifiedKernel, VerifiedProgram};
-use gemm_dsl::spec::Spec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -16,7 +16,7 @@ pub(crate) struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<Prep
 
 impl Programs {
     /// The program of a spec, by its canonical line.
-    pub(crate) fn get<S: Spec>(&self, line: &str) -> Result<Arc<Prepared>> {
+    pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<Prepared>> {
         self.get_or(S::MACRO, line, || Ok(line.parse::<S>()?.program()?))
     }
 

@@ -1,9 +1,10 @@
 //! The real compiler takes what the generator writes: every stage of both ladders, and a sample of
 //! random specs, for every architecture from Turing on. Needs NVRTC and no GPU.
 
+use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::spec::Spec;
+use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_tests::{arbitrary, elements, needs::Need, stem};
@@ -30,10 +31,80 @@ fn main() -> ExitCode {
         let name = format!("elements::{}", case.name);
         trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel, "", arch)));
     }
+    for name in NAMES {
+        let (sum, product) = (ReduceSpec::default().name(*name), SgemmSpec::default().name(*name));
+        trials.push(trial(format!("names::reduce_{name}"), sum, &[90]));
+        trials.push(trial(format!("names::sgemm_{name}"), product, &[90]));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn samples<S: Spec>(ladder: &str, specs: Vec<S>) -> impl Iterator<Item = Trial> {
+/// What a user may call a kernel though CUDA C++ gives it a meaning, or the text of the kernel does.
+const NAMES: &[&str] = &[
+    "max",
+    "min",
+    "abs",
+    "exp",
+    "exp10",
+    "log",
+    "pow",
+    "sqrt",
+    "rsqrt",
+    "fma",
+    "sin",
+    "floor",
+    "round",
+    "trunc",
+    "ldexp",
+    "norm3d",
+    "y0",
+    "jn",
+    "isnan",
+    "isinf",
+    "clock",
+    "clock64",
+    "atomicAdd",
+    "malloc",
+    "free",
+    "printf",
+    "assert",
+    "NULL",
+    "std",
+    "va_list",
+    "ptrdiff_t",
+    "half",
+    "uchar4",
+    "cudaError_t",
+    "cudaTextureObject_t",
+    "int",
+    "float4",
+    "while",
+    "class",
+    "operator",
+    "this",
+    "asm",
+    "main",
+    "__x",
+    "__global__",
+    "threadIdx",
+    "tid",
+    "acc",
+    "maximum",
+    "combine",
+    "copy_wait",
+    "_0",
+    "reduce",
+    "sgemm",
+    "reduce_",
+    "sgemm_",
+    "reduce_sum",
+    "sgemm_naive",
+    "x86",
+    "linux",
+    "unix",
+];
+
+fn samples<S: Family>(ladder: &str, specs: Vec<S>) -> impl Iterator<Item = Trial> {
     let name = move |i| format!("{ladder}::random_{i:02}");
     specs.into_iter().enumerate().map(move |(i, spec)| {
         let arch = i % ARCHITECTURES.len();
@@ -41,12 +112,12 @@ fn samples<S: Spec>(ladder: &str, specs: Vec<S>) -> impl Iterator<Item = Trial> 
     })
 }
 
-fn trial<S: Spec>(name: String, spec: S, architectures: &'static [u32]) -> Trial {
+fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Trial {
     Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
 }
 
 /// Compiles both access variants; an architecture that lacks an instruction goes without.
-fn compiles(spec: &impl Spec, architectures: &[u32]) -> Result<(), Failed> {
+fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.program()?;
     for kernel in &program.kernels {
         for &arch in architectures.iter().filter(|&&arch| arch >= kernel.min_arch()) {

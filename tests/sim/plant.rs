@@ -1,13 +1,13 @@
 //! Faults planted into sound kernels, and bare launches of the result.
 
+use gemm_dsl::Family;
 use gemm_dsl::ir::{Expr, Kernel, Scope, Stmt, Var, VerifiedKernel};
 use gemm_dsl::sim::{self, Buffer, Counters, FaultKind, SimError};
-use gemm_dsl::spec::Spec;
 use gemm_reference::product::Size;
 use gemm_tests::random;
 
 /// The preferred kernel of a spec.
-pub fn kernel(spec: &impl Spec) -> VerifiedKernel {
+pub fn kernel(spec: &impl Family) -> VerifiedKernel {
     spec.program().expect("a sound spec").preferred().clone()
 }
 

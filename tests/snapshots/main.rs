@@ -41,7 +41,7 @@ impl Stage {
 }
 
 fn catalogue() -> Vec<Stage> {
-    fn all<S: gemm_dsl::spec::Spec>(
+    fn all<S: gemm_dsl::Family>(
         ladder: &'static str,
         stages: Vec<stages::Stage<S>>,
     ) -> impl Iterator<Item = Stage> {

@@ -7,22 +7,52 @@ pub use reduce::reduce;
 pub use sgemm::sgemm;
 
 use gemm_dsl::SpecErrors;
+use gemm_dsl::spec::{Datum, Kind, Spec};
 use proptest::prelude::*;
+use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 
+/// A value for each key of the family but those in `own`, which have a say in the geometry: any
+/// flag and word, and numbers up to 5. A key is left at its default half of the time, a number more
+/// often. Whatever is added to the table is drawn here too.
+fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Datum)>> {
+    let mut keys = Vec::new();
+    for key in S::table().into_iter().filter(|key| !own.contains(&key.name)) {
+        let value = match key.kind {
+            Kind::Flag => Just(Datum::Flag).boxed(),
+            Kind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
+            Kind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
+            // Names change no kernel; sizes are geometry.
+            _ => continue,
+        };
+        let given = if key.kind == Kind::Number { 0.35 } else { 0.5 };
+        let value = proptest::option::weighted(given, value);
+        keys.push(value.prop_map(move |value| value.map(|value| (key.name, value))).boxed());
+    }
+    keys.prop_map(|keys| keys.into_iter().flatten().collect()).boxed()
+}
+
+/// Gives keys their values.
+fn with<S: Spec>(mut spec: S, values: &[(&'static str, Datum)]) -> S {
+    for (key, value) in values {
+        spec.set(key, value);
+    }
+    spec
+}
+
 /// Makes a spec sound by giving the keys that its faults blame their defaults, or gives up.
-fn repaired<S: Clone>(
+fn repaired<S: Spec>(
     mut spec: S,
-    faults: impl Fn(&S) -> Result<(), SpecErrors>,
-    reset: impl Fn(S, &str) -> S,
+    check: impl Fn(&S) -> Result<(), SpecErrors>,
+    suit: impl Fn(&mut S, &str),
 ) -> Option<S> {
     for _ in 0..8 {
-        let Err(errors) = faults(&spec) else {
+        let Err(errors) = check(&spec) else {
             return Some(spec);
         };
         for key in errors.iter().filter_map(|error| error.key()) {
-            spec = reset(spec, key);
+            suit(&mut spec, key);
         }
     }
     None

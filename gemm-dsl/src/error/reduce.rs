@@ -2,7 +2,6 @@
 
 use super::SpecError;
 use crate::plan::MAX_BLOCK_ELEMENTS;
-use crate::spec::Tree;
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(
@@ -39,13 +38,6 @@ pub(crate) fn block_not_power_of_two(block: u32) -> SpecError {
     )
 }
 
-pub(crate) fn items_zero() -> SpecError {
-    SpecError::at_value(
-        &["items"],
-        "`items: 0`: a thread takes in at least one item; use 1 or more".into(),
-    )
-}
-
 pub(crate) fn too_many_elements(block: u32, items: u32, vector: u32) -> SpecError {
     let width = if vector == 1 { "" } else { " · 4" };
     let elements = u128::from(block) * u128::from(items) * u128::from(vector);
@@ -75,16 +67,6 @@ pub(crate) fn last_warp_and_shuffle() -> SpecError {
         "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps of \
          the tree; leave one of them out"
             .into(),
-    )
-}
-
-pub(crate) fn tree_and_shuffle(tree: Tree) -> SpecError {
-    SpecError::at_value(
-        &["tree", "shuffle"],
-        format!(
-            "`tree: {tree}` has nothing to act on: `shuffle` replaces the shared-memory tree; \
-             leave one of them out"
-        ),
     )
 }
 

@@ -3,36 +3,8 @@
 use super::SpecError;
 use crate::spec::{Fragment, Order, Rect, Tile};
 
-pub(crate) fn zero_dimension(key: &'static str, size: String) -> SpecError {
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {size}` has a dimension of 0; every dimension must be at least 1"),
-    )
-}
-
-pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {least} or more"))
-}
-
 pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
-}
-
-pub(crate) fn needs_tile(key: &'static str) -> SpecError {
-    SpecError::at_key(
-        &[key, "tile"],
-        format!(
-            "`{key}` has nothing to act on: without `tile` nothing is staged in shared memory; \
-             add a tile such as `tile: 64x64x8`, or leave it out"
-        ),
-    )
-}
-
-pub(crate) fn excludes_tile(key: &'static str, instead: &str) -> SpecError {
-    SpecError::at_key(
-        &[key, "tile"],
-        format!("`{key}` has nothing to act on: it shapes a kernel without `tile`; {instead}"),
-    )
 }
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {

@@ -246,10 +246,3 @@ pub(crate) fn dimensions(
         ),
     )
 }
-
-pub(crate) fn zero_dimension(key: &'static str, size: &str) -> SpecError {
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {size}` has a dimension of 0; every dimension must be at least 1"),
-    )
-}

@@ -1,107 +1,21 @@
 //! The names that a text may use.
 
-/// Whether a name can stand for a kernel, a parameter or a variable in CUDA C.
+/// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
+pub(super) fn is_free(name: &str) -> bool {
+    is_identifier(name) && !is_reserved(name)
+}
+
+/// Whether a name is made of ASCII letters, digits and `_`, and starts with no digit.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') && !is_reserved(name)
+    head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether CUDA C++ gives the name a meaning of its own.
-pub fn is_reserved(name: &str) -> bool {
-    const KEYWORDS: &[&str] = &[
-        "alignas",
-        "alignof",
-        "and",
-        "and_eq",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "char8_t",
-        "class",
-        "co_await",
-        "co_return",
-        "co_yield",
-        "compl",
-        "concept",
-        "const",
-        "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "not_eq",
-        "nullptr",
-        "operator",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "requires",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "xor_eq",
+/// Whether the text needs the name for something else. Only the generator names things, a user's
+/// name being the end of a function's: keywords need no list.
+fn is_reserved(name: &str) -> bool {
+    const TAKEN: &[&str] = &[
         // CUDA's own names, and functions that the text calls.
         "blockDim",
         "blockIdx",
@@ -133,5 +47,5 @@ pub fn is_reserved(name: &str) -> bool {
         "copy_commit",
         "copy_wait",
     ];
-    KEYWORDS.contains(&name) || name.starts_with("__")
+    TAKEN.contains(&name) || name.starts_with("__")
 }

@@ -1,7 +1,7 @@
 //! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
 
 use super::contract::Contract;
-use super::names::is_identifier;
+use super::names::is_free;
 use super::{
     Access, Buffer, BufferId, Expr, Function, Kernel, Layout, Space, Step, Stmt, Swizzle, Ty, Var,
 };
@@ -216,12 +216,12 @@ impl Check<'_> {
         let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
         let functions = k.functions.iter().map(|f| &f.name);
         for name in globals.chain(shared).chain(functions).chain([&k.name]) {
-            require(is_identifier(name), || format!("`{name}` is no C++ identifier"))?;
+            require(is_free(name), || format!("`{name}` is no C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;
         }
         let own = k.own_variables();
         for (local, own) in k.vars.iter().zip(own) {
-            require(is_identifier(&local.name), || format!("`{}` is no identifier", local.name))?;
+            require(is_free(&local.name), || format!("`{}` is no identifier", local.name))?;
             // What a function names lies outside the kernel: it hides the functions alone.
             let shadows = match own {
                 true => seen.contains(&local.name),

@@ -4,7 +4,8 @@ mod reduce;
 mod sgemm;
 
 use super::{Reader, Tokens, from_text, text};
-use crate::spec::{Datum, Family, Kind, ReduceSpec, SgemmSpec};
+use crate::plan::Checked;
+use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -12,7 +13,7 @@ use proptest::sample::select;
 /// A text, and for each of its faults the token that is underlined and the message.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
-fn faults<S: Family>(text: &str) -> Vec<(String, String)> {
+fn faults<S: Checked>(text: &str) -> Vec<(String, String)> {
     let Err(errors) = from_text::<S>(text) else {
         return Vec::new();
     };
@@ -27,7 +28,7 @@ fn faults<S: Family>(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn check<S: Family>(specs: &[Faulty]) {
+fn check<S: Checked>(specs: &[Faulty]) {
     for (text, expected) in specs {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(at, message)| (at.to_string(), message.to_string())).collect();
@@ -76,13 +77,16 @@ fn tokens_and_text_give_the_same_messages() {
 }
 
 #[test]
-fn a_name_that_the_text_uses_is_refused_at_its_token() {
-    let message = "`name: tid` is a name that the kernel's own text uses; use another name, such \
-                   as `tid_kernel`";
-    let expected = [("tid".to_owned(), message.to_owned())];
-    assert_eq!(faults::<ReduceSpec>("name: tid"), expected);
-    assert_eq!(faults::<SgemmSpec>("tile: 32x32x8, name: tid"), expected);
-    assert_eq!(faults::<ReduceSpec>("name: my_sum"), []);
+fn any_identifier_names_a_kernel() {
+    for name in ["tid", "int", "max", "__x", "fn", "_1", "reduce_", "sgemm_mine"] {
+        assert_eq!(faults::<ReduceSpec>(&format!("name: {name}")), []);
+        assert_eq!(faults::<SgemmSpec>(&format!("tile: 32x32x8, name: {name}")), []);
+    }
+    let named = |name: &str| ReduceSpec::default().name(name).kernel_name();
+    assert_eq!(named("max"), "reduce_max");
+    assert_eq!(named("reduce_max"), "reduce_max");
+    assert_eq!(named("reduce"), "reduce_reduce");
+    assert_eq!(SgemmSpec::default().name("reduce_max").kernel_name(), "sgemm_reduce_max");
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn datum(kind: Kind) -> BoxedStrategy<Datum> {
 }
 
 /// Any spec that the DSL can write, sound or not.
-fn spec<S: Family>() -> impl Strategy<Value = S> {
+fn spec<S: Checked>() -> impl Strategy<Value = S> {
     let data: Vec<_> = S::KEYS.iter().map(|key| proptest::option::of(datum(key.kind))).collect();
     data.prop_map(|data| {
         let mut spec = S::default();
@@ -140,7 +144,7 @@ fn spec<S: Family>() -> impl Strategy<Value = S> {
     })
 }
 
-fn prints_and_parses_back<S: Family>(spec: &S) {
+fn prints_and_parses_back<S: Checked>(spec: &S) {
     let line = spec.to_string();
     let Ok((tokens, _)) = text::tokens(&line) else { panic!("{line}") };
     let reader = Reader::<S>::read(Tokens::all(&tokens));

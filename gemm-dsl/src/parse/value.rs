@@ -108,7 +108,7 @@ fn size(
     let sizes =
         parts.iter().map(|part| number(key, found, part)).collect::<Result<Vec<u32>, _>>()?;
     if sizes.contains(&0) {
-        return Err(error::zero_dimension(key, quote));
+        return Err(crate::error::table::zero_dimension(key, quote));
     }
     if sizes.len() != dims {
         return Err(error::dimensions(key, quote, (sizes.len(), dims), form, example));

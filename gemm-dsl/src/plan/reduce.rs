@@ -7,7 +7,7 @@
 //! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
 //! * `unroll_last_warp` has a block of at least 64, and a tree whose last threads are one warp;
 //! * `shuffle` has no tree to contradict;
-//! * a name, if given, is a free identifier of CUDA C++.
+//! * a name, if given, is an identifier of CUDA C++ with a letter or a digit.
 
 use super::decision::{Decision, Decisions};
 use super::{Faults, check_name};
@@ -43,9 +43,11 @@ impl ReduceSpec {
     pub fn plan(&self) -> Result<ReducePlan, SpecErrors> {
         let mut faults = Faults::default();
         check_name(self.name.as_deref(), &mut faults);
+        faults.check_minimums(self);
         check_block(self, &mut faults);
         check_items(self, &mut faults);
         check_block_fold(self, &mut faults);
+        faults.check_acting(self);
         faults.finish()?;
         let block_fold = match (self.shuffle, self.unroll_last_warp) {
             (true, _) => BlockFold::Shuffle,
@@ -69,7 +71,6 @@ fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
 }
 
 fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
-    faults.require(spec.items > 0, error::items_zero);
     let vector = if spec.float4 { 4 } else { 1 };
     let elements = u128::from(spec.block) * u128::from(spec.items) * u128::from(vector);
     if faults.sound(&["block"]) {
@@ -89,9 +90,6 @@ fn check_block_fold(spec: &ReduceSpec, faults: &mut Faults) {
         faults.require(spec.tree != Tree::InterleavedDivergent, || {
             error::last_warp_of_divergent_tree()
         });
-    }
-    if spec.shuffle {
-        faults.require(spec.tree == Tree::Sequential, || error::tree_and_shuffle(spec.tree));
     }
 }
 

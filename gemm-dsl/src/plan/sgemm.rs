@@ -4,7 +4,7 @@
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
 //!   1024), `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
-//!   given, is a free identifier of CUDA C++.
+//!   given, is an identifier of CUDA C++ with a letter or a digit.
 //! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
 //!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
 //!   it no `block`, `lanes` and `coarsen`. `fragment` needs a thread with more than one element,

@@ -1,6 +1,6 @@
 //! The spec of a reduction.
 
-use super::table::{derived_name, spec, words};
+use super::table::{ActsOn, derived_name, given_name, spec, words};
 
 words! {
     /// The operator of a reduction. Its identity stands for a missing element.
@@ -28,17 +28,25 @@ words! {
     }
 }
 
+/// Reductions whose blocks combine their values in shared memory.
+const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
+    includes: |spec| !spec.shuffle,
+    key: "shuffle",
+    because: "`shuffle` replaces the shared-memory tree",
+    remedy: "leave one of them out",
+};
+
 spec! {
     /// A reduction of an `f32` array: one value per block, then one value in all.
-    ReduceSpec for "reduce_kernel", crate::lower::reduce {
+    ReduceSpec for "reduce_kernel" {
         /// The operator.
         op(Op): Op = Op::Sum, "";
         /// Threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// How a block combines its values.
-        tree(Tree): Tree = Tree::Sequential, "{}";
+        tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
         /// Items that a thread adds up while loading, a block apart.
-        items(u32): u32 = 1, "items{}";
+        items(u32): u32 = 1, "items{}", least 1 "a thread takes in at least one item";
         /// Whether the last 32 threads finish unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp";
         /// Whether registers are shuffled in a warp, then across warps, in place of the tree.
@@ -49,11 +57,11 @@ spec! {
 }
 
 impl ReduceSpec {
-    /// The kernel's name: the user's, or one derived from the spec such as
+    /// The kernel's name: the user's behind `reduce_`, or one derived from the spec such as
     /// `reduce_sum_256_items4_shuffle`.
     pub fn kernel_name(&self) -> String {
         match &self.name {
-            Some(name) => name.clone(),
+            Some(name) => given_name("reduce_", name),
             None => derived_name(format!("reduce_{}_{}", self.op, self.block), self),
         }
     }

@@ -1,6 +1,6 @@
 //! The spec of a matrix product.
 
-use super::table::{derived_name, spec, words};
+use super::table::{ActsOn, derived_name, given_name, spec, words};
 use super::{Block, Epilogue, Rect, Tile};
 
 words! {
@@ -50,52 +50,82 @@ words! {
     }
 }
 
+/// Products that stage tiles of A and B in shared memory.
+const TILE: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.tile.is_some(),
+    key: "tile",
+    because: "without `tile` nothing is staged in shared memory",
+    remedy: "add a tile such as `tile: 64x64x8`, or leave it out",
+};
+
+/// Products that stage nothing.
+const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
+    ActsOn {
+        includes: |spec| spec.tile.is_none(),
+        key: "tile",
+        because: "it shapes a kernel without `tile`",
+        remedy,
+    }
+}
+
 spec! {
     /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`, row-major.
     ///
     /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory.
-    SgemmSpec for "sgemm_kernel", crate::lower::sgemm {
+    SgemmSpec for "sgemm_kernel" {
         /// Threads of a block that stages nothing in shared memory; 16x16 if neither this nor a
         /// tile is given.
-        block(Block): Option<Block> = None, "";
+        block(Block): Option<Block> = None, "",
+            on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
         /// The axis along which consecutive threads of such a block run.
-        lanes(Lanes): Lanes = Lanes::N, "lanes_{}";
+        lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
+            on naive("leave it out");
         /// Adjacent elements of a row of C that a thread computes one after the other.
-        coarsen(u32): u32 = 1, "coarsen{}";
+        coarsen(u32): u32 = 1, "coarsen{}",
+            least 1 "a thread computes at least one element",
+            on naive("use `thread: 1x4` for four elements of a row");
         /// The unroll factor of the loop over K.
-        unroll(u32): Option<u32> = None, "unroll{}";
+        unroll(u32): Option<u32> = None, "unroll{}",
+            least 1 "a round of the loop does at least one step";
         /// Independent partial sums of one element of C.
-        partials(u32): u32 = 1, "partials{}";
+        partials(u32): u32 = 1, "partials{}",
+            least 1 "an element needs at least one sum";
         /// The block tile, staged in shared memory.
         tile(Tile): Option<Tile> = None, "";
         /// The elements of C that one thread keeps in registers.
-        thread(Rect): Rect = Rect::new(1, 1), "{}";
+        thread(Rect): Rect = Rect::new(1, 1), "{}", on TILE;
         /// Which elements of the tile are a thread's.
-        fragment(Fragment): Fragment = Fragment::Blocked, "{}";
+        fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Whether 16 bytes are moved at once wherever the layout allows.
-        float4(bool): bool = false, "float4";
+        float4(bool): bool = false, "float4", on TILE;
         /// Whether A's shared tile is stored K-major.
-        transpose(bool): bool = false, "transpose";
+        transpose(bool): bool = false, "transpose", on TILE;
         /// Extra elements at the end of each shared row of A.
-        pad_a(u32): u32 = 0, "pad_a{}";
+        pad_a(u32): u32 = 0, "pad_a{}", on TILE;
         /// Extra elements at the end of each shared row of B.
-        pad_b(u32): u32 = 0, "pad_b{}";
+        pad_b(u32): u32 = 0, "pad_b{}", on TILE;
         /// Whether the next tile is loaded into registers while this one is used.
-        prefetch(bool): bool = false, "prefetch";
+        prefetch(bool): bool = false, "prefetch", on TILE;
         /// Whether two shared buffers alternate, with one barrier a tile.
-        double_buffer(bool): bool = false, "double_buffer";
+        double_buffer(bool): bool = false, "double_buffer", on TILE;
         /// The depth of a pipeline of asynchronous copies.
-        stages(u32): Option<u32> = None, "stages{}";
+        stages(u32): Option<u32> = None, "stages{}",
+            least 2 "a pipeline fills one buffer while another is used",
+            on TILE;
         /// The steps of the k loop over which a stage's copies are issued.
-        spread(u32): u32 = 1, "spread{}";
+        spread(u32): u32 = 1, "spread{}",
+            least 1 "copies are issued in at least one step",
+            on TILE;
         /// The rectangle of the block tile that one warp computes.
-        warp(Rect): Option<Rect> = None, "warp{}";
+        warp(Rect): Option<Rect> = None, "warp{}", on TILE;
         /// Tile rows that are visited together, for reuse in the L2 cache.
-        raster(u32): Option<u32> = None, "raster{}";
+        raster(u32): Option<u32> = None, "raster{}",
+            least 1 "a group has at least one tile row";
         /// The order of the multiply-adds of a fragment.
-        order(Order): Order = Order::Row, "{}";
+        order(Order): Order = Order::Row, "{}", on TILE;
         /// Blocks that shall fit on a multiprocessor at once.
-        blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}";
+        blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
+            least 1 "at least one block must fit";
         /// Which shapes the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
@@ -106,11 +136,11 @@ spec! {
 }
 
 impl SgemmSpec {
-    /// The kernel's name: the user's, or one derived from the spec such as
+    /// The kernel's name: the user's behind `sgemm_`, or one derived from the spec such as
     /// `sgemm_128x128x8_8x8_double_buffer`.
     pub fn kernel_name(&self) -> String {
         match (&self.name, self.tile, self.block) {
-            (Some(name), _, _) => name.clone(),
+            (Some(name), _, _) => given_name("sgemm_", name),
             (None, Some(tile), _) => derived_name(format!("sgemm_{tile}"), self),
             (None, None, block) => {
                 let block = block.unwrap_or(Self::DEFAULT_BLOCK);

@@ -48,6 +48,10 @@ macro_rules! size {
                     _ => None,
                 }
             }
+
+            fn smallest(&self) -> Option<u32> {
+                [$(self.$dim),*].into_iter().min()
+            }
         }
     };
 }

@@ -1,14 +1,14 @@
 //! The tables that specs are declared by.
 
 use super::Spec;
-use crate::error::SpecErrors;
 use crate::value::{Closure, Environment};
 use std::fmt;
 use thiserror::Error;
 
 /// What may follow a key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
     /// Nothing: the key itself is the statement.
     Flag,
     /// A number that fits in `u32`.
@@ -32,11 +32,17 @@ pub(crate) enum Kind {
 
 /// A value as it was written, before it has a type of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Datum {
+#[non_exhaustive]
+pub enum Datum {
+    /// That of a flag.
     Flag,
+    /// A number.
     Number(u32),
+    /// The dimensions of a size.
     Size(Vec<u32>),
+    /// One of an enumeration's words, or a name.
     Word(String),
+    /// An expression.
     Closure(Closure),
 }
 
@@ -52,6 +58,10 @@ pub(crate) trait Value: Sized {
     }
     /// The value, if the datum is of this kind.
     fn read(datum: &Datum) -> Option<Self>;
+    /// The number, or the smallest dimension, if it has one.
+    fn smallest(&self) -> Option<u32> {
+        None
+    }
 }
 
 impl Value for bool {
@@ -74,6 +84,9 @@ impl Value for u32 {
             Datum::Number(number) => Some(*number),
             _ => None,
         }
+    }
+    fn smallest(&self) -> Option<u32> {
+        Some(*self)
     }
 }
 
@@ -102,34 +115,78 @@ impl<T: Value> Value for Option<T> {
     fn read(datum: &Datum) -> Option<Self> {
         T::read(datum).map(Some)
     }
+    fn smallest(&self) -> Option<u32> {
+        self.as_ref().and_then(T::smallest)
+    }
 }
 
 /// One key of a spec.
 pub(crate) struct Key<S> {
     /// The key as it is written.
     pub name: &'static str,
+    /// What it means: the documentation of its field.
+    pub meaning: &'static str,
     /// What may follow it.
     pub kind: Kind,
     /// Gives the field a value; false if the datum is of another kind.
     pub set: fn(&mut S, &Datum) -> bool,
+    /// Gives the field its default.
+    pub reset: fn(&mut S),
     /// The text of the field's value, empty for a flag; `None` where it is the default.
     pub text: fn(&S) -> Option<String>,
     /// What the value adds to a kernel's derived name, usually its text; `None` as for `text`.
     pub part: fn(&S) -> Option<String>,
+    /// The text of the default, empty where it is the absence of a value.
+    pub default: fn() -> String,
     /// The key's part of a kernel's derived name, with `{}` for that of the value; may be empty.
     pub tag: &'static str,
+    /// The field's number, or its smallest dimension.
+    pub smallest: fn(&S) -> Option<u32>,
+    /// The least number that makes sense, and why.
+    pub least: Option<(u32, &'static str)>,
+    /// The kernels that it acts on; all of the family without this.
+    pub acts_on: Option<ActsOn<S>>,
 }
 
-/// A spec as the grammar sees it.
-pub(crate) trait Family: Spec + Default {
+/// The kernels of a family that some keys act on.
+pub(crate) struct ActsOn<S> {
+    /// Whether the spec is one of these.
+    pub includes: fn(&S) -> bool,
+    /// The key that decides it.
+    pub key: &'static str,
+    /// Why the key has nothing to act on elsewhere.
+    pub because: &'static str,
+    /// What to do then.
+    pub remedy: &'static str,
+}
+
+/// A key as its documentation shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyInfo {
+    /// The key as it is written.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What may follow it.
+    pub kind: Kind,
+    /// The text of its default; empty for a flag, and where the default is no value at all.
+    pub default: String,
+}
+
+/// A spec as its table declares it.
+pub(crate) trait Table: Spec + Default {
     /// Every key, in the order in which they are printed.
     const KEYS: &'static [Key<Self>];
-    /// Whether the spec has a plan, and its name, if one is given, is free in the text.
-    fn check(&self) -> Result<(), SpecErrors>;
+
+    /// The key of this name.
+    fn key(name: &str) -> Option<&'static Key<Self>> {
+        Self::KEYS.iter().find(|key| key.name == name)
+    }
 }
 
 /// Prints the fields that differ from the default, in the table's order.
-pub(crate) fn line<S: Family>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut separator = "";
     for key in S::KEYS {
         if let Some(text) = (key.text)(spec) {
@@ -144,12 +201,18 @@ pub(crate) fn line<S: Family>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Resu
 }
 
 /// The derived name of a kernel: `stem`, then the tag of every field that differs from the default.
-pub(crate) fn derived_name<S: Family>(stem: String, spec: &S) -> String {
+pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
     S::KEYS
         .iter()
         .filter(|key| !key.tag.is_empty())
         .filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)))
         .fold(stem, |name, tag| name + "_" + &tag)
+}
+
+/// The name of a function that a user calls `name`: one of the family `family`, so that nothing of
+/// CUDA's has it.
+pub(crate) fn given_name(family: &str, name: &str) -> String {
+    if name.starts_with(family) { name.to_owned() } else { format!("{family}{name}") }
 }
 
 /// A word that is none of an enumeration's.
@@ -227,19 +290,26 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Declares a spec: its macro, its lowering, and for each key its name, the type a setter takes, the type of the field, its
-/// default and its tag in a kernel's derived name. Every spec starts with the key `name`.
+/// Declares a spec: its macro, and for each key its name, the type a setter takes, the type of the
+/// field, its default and its tag in a kernel's derived name; then, where there is one, the least
+/// number with the reason, and the kernels that the key acts on. Every spec starts with the key
+/// `name`.
 macro_rules! spec {
-    ($(#[$doc:meta])* $spec:ident for $macro:literal, $lower:path {
-        $($(#[$key_doc:meta])* $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal;)*
+    ($(#[$doc:meta])* $spec:ident for $macro:literal {
+        $(
+            $(#[doc = $meaning:literal])*
+            $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal
+                $(, least $least:literal $why:literal)?
+                $(, on $on:expr)?;
+        )*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub struct $spec {
-            /// The kernel's name, a C++ identifier; without one it is derived from the spec.
+            /// The kernel's name; without one it is derived from the spec.
             pub name: Option<String>,
-            $($(#[$key_doc])* pub $key: $ty,)*
+            $($(#[doc = $meaning])* pub $key: $ty,)*
         }
 
         impl Default for $spec {
@@ -269,33 +339,42 @@ macro_rules! spec {
         impl $crate::spec::Spec for $spec {
             const MACRO: &'static str = $macro;
 
-            fn keys() -> Vec<&'static str> {
-                <Self as $crate::spec::table::Family>::KEYS.iter().map(|key| key.name).collect()
+            fn table() -> Vec<$crate::spec::KeyInfo> {
+                let keys = <Self as $crate::spec::table::Table>::KEYS.iter();
+                keys.map(|key| $crate::spec::KeyInfo {
+                    name: key.name,
+                    meaning: key.meaning,
+                    kind: key.kind,
+                    default: (key.default)(),
+                })
+                .collect()
             }
 
-            fn program(&self) -> Result<$crate::ir::VerifiedProgram, $crate::error::SpecErrors> {
-                $lower(&self.plan()?).map_err(|broken| match &self.name {
-                    // What holds under the derived name is broken by the user's.
-                    Some(name) if (Self { name: None, ..self.clone() }).program().is_ok() => {
-                        $crate::error::name::used(name).into()
-                    }
-                    _ => broken.into(),
-                })
+            fn set(&mut self, key: &str, value: &$crate::spec::Datum) -> bool {
+                let key = <Self as $crate::spec::table::Table>::key(key);
+                key.is_some_and(|key| (key.set)(self, value))
+            }
+
+            fn reset(&mut self, key: &str) {
+                if let Some(key) = <Self as $crate::spec::table::Table>::key(key) {
+                    (key.reset)(self);
+                }
             }
         }
 
-        impl $crate::spec::table::Family for $spec {
+        impl $crate::spec::table::Table for $spec {
             const KEYS: &'static [$crate::spec::table::Key<Self>] = &[
-                $crate::spec::table::spec!(@key name, Option<String>, None::<String>, ""),
-                $($crate::spec::table::spec!(@key $key, $ty, $default, $tag),)*
+                $crate::spec::table::Key {
+                    meaning: "The kernel's name, an identifier, behind `sgemm_` or `reduce_`; without one it is derived from the spec.",
+                    ..$crate::spec::table::spec!(@key name, Option<String>, None::<String>, "")
+                },
+                $($crate::spec::table::Key {
+                    meaning: concat!($($meaning),*),
+                    $(least: Some(($least, $why)),)?
+                    $(acts_on: Some($on),)?
+                    ..$crate::spec::table::spec!(@key $key, $ty, $default, $tag)
+                },)*
             ];
-
-            fn check(&self) -> Result<(), $crate::error::SpecErrors> {
-                match self.name {
-                    None => self.plan().map(drop),
-                    Some(_) => $crate::spec::Spec::program(self).map(drop),
-                }
-            }
         }
 
         /// The line of the DSL: the keys that differ from the default, in the order of the fields.
@@ -304,18 +383,11 @@ macro_rules! spec {
                 $crate::spec::table::line(self, f)
             }
         }
-
-        /// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
-        impl ::std::str::FromStr for $spec {
-            type Err = $crate::error::SpecErrors;
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::parse::from_text(text)
-            }
-        }
     };
     (@key $key:ident, $ty:ty, $default:expr, $tag:literal) => {
         $crate::spec::table::Key {
             name: stringify!($key),
+            meaning: "",
             kind: <$ty as $crate::spec::table::Value>::KIND,
             set: |spec, datum| {
                 let value = <$ty as $crate::spec::table::Value>::read(datum);
@@ -325,13 +397,18 @@ macro_rules! spec {
                 }
                 read
             },
+            reset: |spec| spec.$key = $default,
             text: |spec| {
                 (spec.$key != $default).then(|| $crate::spec::table::Value::text(&spec.$key))
             },
             part: |spec| {
                 (spec.$key != $default).then(|| $crate::spec::table::Value::part(&spec.$key))
             },
+            default: || <$ty as $crate::spec::table::Value>::text(&$default),
             tag: $tag,
+            smallest: |spec| $crate::spec::table::Value::smallest(&spec.$key),
+            least: None,
+            acts_on: None,
         }
     };
 }

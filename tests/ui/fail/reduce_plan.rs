@@ -12,8 +12,7 @@ const _: ReduceKernel = reduce_kernel!(block: 32, unroll_last_warp);
 const _: ReduceKernel = reduce_kernel!(unroll_last_warp, shuffle);
 const _: ReduceKernel = reduce_kernel!(tree: interleaved, shuffle);
 const _: ReduceKernel = reduce_kernel!(tree: interleaved_divergent, unroll_last_warp);
-const _: ReduceKernel = reduce_kernel!(name: int);
-const _: ReduceKernel = reduce_kernel!(name: __x);
+const _: ReduceKernel = reduce_kernel!(name: __);
 const _: ReduceKernel = reduce_kernel!(name: ünder);
 
 fn main() {}

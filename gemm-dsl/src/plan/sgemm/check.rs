@@ -4,7 +4,7 @@ mod resources;
 
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Fragment, Lanes, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -13,21 +13,21 @@ const MAX_UNROLL: u32 = 1024;
 /// key that its arithmetic rests on.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     check_name(spec.name.as_deref(), faults);
-    dimensions(spec, faults);
-    numbers(spec, faults);
+    faults.check_minimums(spec);
+    unroll_is_short(spec, faults);
     one_pipeline(spec, faults);
+    faults.check_acting(spec);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
     match spec.tile {
         Some(tile) => {
-            belongs_to_naive(spec, faults);
             acts_on_thread(spec, faults);
             thread_divides(spec, tile, faults);
             warp_divides(spec, tile, faults);
             steps_of_tile(spec, tile, faults);
             too_much_shared = resources::shared_memory(spec, tile, faults);
         }
-        None => belongs_to_tile(spec, faults),
+        None => {}
     }
     partials_and_unroll(spec, faults);
     resources::threads(spec, too_much_shared.is_none(), faults);
@@ -38,32 +38,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-fn dimensions(spec: &SgemmSpec, faults: &mut Faults) {
-    let mut require = |key, size: Option<(String, bool)>| {
-        if let Some((size, false)) = size {
-            faults.0.push(error::zero_dimension(key, size));
-        }
-    };
-    let rect = |r: Rect| (r.to_string(), r.m > 0 && r.n > 0);
-    require("block", spec.block.map(|b| (b.to_string(), b.rows > 0 && b.cols > 0)));
-    require("tile", spec.tile.map(|t| (t.to_string(), t.m > 0 && t.n > 0 && t.k > 0)));
-    require("thread", Some(rect(spec.thread)));
-    require("warp", spec.warp.map(rect));
-}
-
-fn numbers(spec: &SgemmSpec, faults: &mut Faults) {
-    let mut at_least = |key, number: Option<u32>, least, why| {
-        if let Some(number) = number.filter(|number| *number < least) {
-            faults.0.push(error::below(key, number, least, why));
-        }
-    };
-    at_least("coarsen", Some(spec.coarsen), 1, "a thread computes at least one element");
-    at_least("unroll", spec.unroll, 1, "a round of the loop does at least one step");
-    at_least("partials", Some(spec.partials), 1, "an element needs at least one sum");
-    at_least("stages", spec.stages, 2, "a pipeline fills one buffer while another is used");
-    at_least("spread", Some(spec.spread), 1, "copies are issued in at least one step");
-    at_least("raster", spec.raster, 1, "a group has at least one tile row");
-    at_least("blocks_per_sm", Some(spec.blocks_per_sm), 1, "at least one block must fit");
+fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
     if let Some(unroll) = spec.unroll {
         faults.require(unroll <= MAX_UNROLL, || {
             error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
@@ -80,45 +55,6 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
     let mut given = given.into_iter().filter_map(|(key, on)| on.then_some(key));
     if let Some(first) = given.next() {
         faults.0.extend(given.map(|key| error::two_pipelines(key, first)));
-    }
-}
-
-fn belongs_to_tile(spec: &SgemmSpec, faults: &mut Faults) {
-    let given = [
-        ("thread", spec.thread != Rect::new(1, 1)),
-        ("fragment", spec.fragment != Fragment::Blocked),
-        ("float4", spec.float4),
-        ("transpose", spec.transpose),
-        ("pad_a", spec.pad_a != 0),
-        ("pad_b", spec.pad_b != 0),
-        ("prefetch", spec.prefetch),
-        ("double_buffer", spec.double_buffer),
-        ("stages", spec.stages.is_some()),
-        ("spread", spec.spread != 1),
-        ("warp", spec.warp.is_some()),
-        ("order", spec.order != Order::Row),
-    ];
-    for (key, given) in given {
-        if given && faults.sound(&[key]) {
-            faults.0.push(error::needs_tile(key));
-        }
-    }
-}
-
-fn belongs_to_naive(spec: &SgemmSpec, faults: &mut Faults) {
-    let given = [
-        (
-            "block",
-            spec.block.is_some(),
-            "the threads of a tiled kernel follow from `tile` and `thread`; leave it out",
-        ),
-        ("lanes", spec.lanes != Lanes::N, "leave it out"),
-        ("coarsen", spec.coarsen != 1, "use `thread: 1x4` for four elements of a row"),
-    ];
-    for (key, given, instead) in given {
-        if given && faults.sound(&[key]) {
-            faults.0.push(error::excludes_tile(key, instead));
-        }
     }
 }
 

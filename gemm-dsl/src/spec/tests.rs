@@ -1,0 +1,116 @@
+//! A family that exists for this test alone. It lists no key but in its table: what the grammar,
+//! the checks, the documentation and the random specs of the tests know of a key, they know from
+//! there. The count of ARCHITECTURE.md rests on it.
+
+use super::table::{ActsOn, Table, derived_name, spec, words};
+use super::{Datum, Kind, Rect, Spec};
+use crate::error::SpecErrors;
+use crate::parse::from_text;
+use crate::plan::{Checked, Faults};
+use std::str::FromStr;
+
+words! {
+    /// How.
+    Pace {
+        /// Not fast.
+        Slow = "slow",
+        /// Fast.
+        Fast = "fast",
+    }
+}
+
+/// Kernels in a hurry.
+const FAST: ActsOn<ProbeSpec> = ActsOn {
+    includes: |spec| spec.pace == Pace::Fast,
+    key: "pace",
+    because: "nothing is in a hurry",
+    remedy: "add `pace: fast`, or leave it out",
+};
+
+spec! {
+    /// A family for tests.
+    ProbeSpec for "probe_kernel" {
+        /// How fast.
+        pace(Pace): Pace = Pace::Slow, "{}";
+        /// How many,
+        /// at least two.
+        depth(u32): Option<u32> = None, "depth{}", least 2 "one is none";
+        /// How large.
+        area(Rect): Rect = Rect::new(1, 1), "{}";
+        /// Whether without a stop.
+        rush(bool): bool = false, "rush", on FAST;
+    }
+}
+
+impl Checked for ProbeSpec {
+    fn check(&self) -> Result<(), SpecErrors> {
+        let mut faults = Faults::default();
+        faults.check_minimums(self);
+        faults.check_acting(self);
+        faults.finish()
+    }
+}
+
+impl FromStr for ProbeSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text(text)
+    }
+}
+
+fn messages(text: &str) -> Vec<String> {
+    let errors = text.parse::<ProbeSpec>().err();
+    errors.iter().flat_map(SpecErrors::iter).map(|fault| fault.message().to_owned()).collect()
+}
+
+#[test]
+fn a_row_is_all_that_grammar_and_printing_need() {
+    let line = "name: mine, pace: fast, depth: 3, area: 4x2, rush";
+    let spec = line.parse::<ProbeSpec>();
+    assert_eq!(spec.as_ref().map(ToString::to_string).as_deref(), Ok(line));
+    let built = ProbeSpec::default().name("mine").pace(Pace::Fast).depth(3).area(Rect::new(4, 2));
+    assert_eq!(spec, Ok(built.clone().rush(true)));
+    assert_eq!(derived_name("probe".into(), &built), "probe_fast_depth3_4x2");
+    assert_eq!(messages("dept: 3"), ["unknown key `dept`; did you mean `depth`?"]);
+    assert_eq!(messages("fast"), ["unknown key `fast`; did you mean `pace: fast`?"]);
+}
+
+#[test]
+fn a_row_is_all_that_the_checks_need() {
+    assert_eq!(messages("depth: 1"), ["`depth: 1`: one is none; use 2 or more"]);
+    assert_eq!(
+        messages("rush"),
+        ["`rush` has nothing to act on: nothing is in a hurry; add `pace: fast`, or leave it out"]
+    );
+    assert_eq!(messages("rush, pace: fast, depth: 2"), [""; 0]);
+    let empty = ProbeSpec::default().area(Rect::new(0, 3)).check().map_err(|e| e.to_string());
+    let expected = "`area: 0x3` has a dimension of 0; every dimension must be at least 1";
+    assert_eq!(empty, Err(expected.to_owned()));
+}
+
+#[test]
+fn a_row_is_all_that_documentation_and_random_specs_need() {
+    let table: Vec<_> = ProbeSpec::table()
+        .into_iter()
+        .skip(1)
+        .map(|key| (key.name, key.meaning.trim(), key.kind, key.default))
+        .collect();
+    let size = Kind::Size { form: "MxN", example: "8x8", dims: 2 };
+    let expected = [
+        ("pace", "How fast.", Kind::Word(&["slow", "fast"]), "slow".to_owned()),
+        ("depth", "How many, at least two.", Kind::Number, String::new()),
+        ("area", "How large.", size, "1x1".to_owned()),
+        ("rush", "Whether without a stop.", Kind::Flag, String::new()),
+    ];
+    assert_eq!(table, expected);
+
+    let mut spec = ProbeSpec::default();
+    assert!(spec.set("depth", &Datum::Number(5)) && spec.set("rush", &Datum::Flag));
+    assert!(!spec.set("depth", &Datum::Flag) && !spec.set("width", &Datum::Flag));
+    assert_eq!(spec.to_string(), "depth: 5, rush");
+    spec.reset("depth");
+    assert_eq!(spec.to_string(), "rush");
+    spec.reset("rush");
+    assert_eq!(spec, ProbeSpec::default());
+    assert_eq!(ProbeSpec::KEYS.len(), 1 + expected.len());
+}
