@@ -1,8 +1,9 @@
 //! What the texts of the DSL cannot say, and what holds for every plan.
 
 use super::Shape;
+use crate::Family;
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
-use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Spec, Tile};
+use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
