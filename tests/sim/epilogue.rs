@@ -1,7 +1,8 @@
 //! The key `epilogue`: what is stored is the expression of the sum that is stored without it.
 
+use gemm_dsl::Family;
 use gemm_dsl::cuda;
-use gemm_dsl::spec::{Epilogue, SgemmSpec, Spec};
+use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
