@@ -58,7 +58,7 @@ pub fn worst(kernel: &VerifiedKernel, exact: fn(f64) -> f64) -> Result<Worst, Fa
     let some = |i: u32| match specials.get(i as usize) {
         Some(bits) => f32::from_bits(*bits),
         // Every other one of the size that people compute with.
-        None if i % 2 == 0 => f32::from_bits(random.u32(..)),
+        None if i.is_multiple_of(2) => f32::from_bits(random.u32(..)),
         None => (random.f32() - 0.5) * 32.0,
     };
     let input: Vec<f32> = (0..SAMPLE).map(some).collect();

@@ -19,7 +19,7 @@ pub struct SpecError {
     keys: Vec<&'static str>,
     site: Site,
     message: String,
-    excerpt: Option<Excerpt>,
+    excerpt: Option<Box<Excerpt>>,
 }
 
 /// Which part of an entry a fault is about.
@@ -115,7 +115,7 @@ impl SpecError {
 
     /// Where it is, if the spec was given as text.
     pub fn excerpt(&self) -> Option<&Excerpt> {
-        self.excerpt.as_ref()
+        self.excerpt.as_deref()
     }
 
     pub(crate) fn keys(&self) -> &[&'static str] {
@@ -135,7 +135,7 @@ impl SpecError {
     }
 
     pub(crate) fn with_excerpt(mut self, excerpt: Option<Excerpt>) -> Self {
-        self.excerpt = excerpt;
+        self.excerpt = excerpt.map(Box::new);
         self
     }
 }
@@ -144,7 +144,7 @@ impl SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        let Some(Excerpt { line, text, indent, width, .. }) = &self.excerpt else {
+        let Some(Excerpt { line, text, indent, width, .. }) = self.excerpt() else {
             return Ok(());
         };
         let margin = " ".repeat(line.to_string().len());

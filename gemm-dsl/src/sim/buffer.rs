@@ -128,6 +128,7 @@ impl Buffer {
     }
 
     /// The elements, copied out bit for bit, as values of a type of their size.
+    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
     pub fn to_vec_of<T: Element>(&self) -> Option<Vec<T>> {
         let range = self.start..self.start + self.len;
         (T::ELEM.size() == self.elem.size()).then(|| {
@@ -213,6 +214,7 @@ impl Buffer {
     }
 
     /// The bits of an element.
+    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
     #[inline]
     pub(super) fn read(&self, at: usize) -> u64 {
         let at = self.start + at;

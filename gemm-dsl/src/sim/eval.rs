@@ -9,8 +9,8 @@ use super::code::{Choice, Convert, Lane, Lazy, Number, Pred, Vector, Wide};
 use super::convert::convert;
 use super::error::FaultKind;
 use super::lanes::{
-    Arithmetic, Lanes, WARP, WideLanes, blend, compare, double, float, fma, int, lanes_of, long,
-    mask_where, unsigned, wide,
+    ALL, Arithmetic, Lanes, WARP, WideLanes, blend, compare, double, float, fma, int, lanes_of,
+    long, mask_where, unsigned, wide,
 };
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
@@ -482,7 +482,7 @@ impl Machine<'_> {
                 for (part, bits) in parts.iter().zip(&mut bits) {
                     self.number(part, regs, mask, bits)?;
                 }
-                for l in 0..WARP {
+                for l in lanes_of(ALL) {
                     let words = words_of(*elem, |i| bits[i][l]);
                     out.iter_mut().zip(words).for_each(|(out, word)| out.0[l] = word);
                 }

@@ -19,15 +19,12 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     faults.check_acting(spec);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
-    match spec.tile {
-        Some(tile) => {
-            acts_on_thread(spec, faults);
-            thread_divides(spec, tile, faults);
-            warp_divides(spec, tile, faults);
-            steps_of_tile(spec, tile, faults);
-            too_much_shared = resources::shared_memory(spec, tile, faults);
-        }
-        None => {}
+    if let Some(tile) = spec.tile {
+        acts_on_thread(spec, faults);
+        thread_divides(spec, tile, faults);
+        warp_divides(spec, tile, faults);
+        steps_of_tile(spec, tile, faults);
+        too_much_shared = resources::shared_memory(spec, tile, faults);
     }
     partials_and_unroll(spec, faults);
     resources::threads(spec, too_much_shared.is_none(), faults);

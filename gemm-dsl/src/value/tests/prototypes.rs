@@ -52,6 +52,7 @@ pub fn exp(x: f32) -> f32 {
     canonical(scale(fma(q, r, 1.0), t.to_bits()))
 }
 
+#[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
 pub fn exp2(x: f32) -> f32 {
     let c = min(max(x, -151.0), 129.0);
     let t = c + MAGIC;
@@ -113,7 +114,7 @@ pub fn log2(x: f32) -> f32 {
         0.202_042_39,
         -0.240_608_5,
         0.288_690_57,
-        -0.360_672_09,
+        -0.360_672_1,
         0.480_896_62,
         -0.721_347_5,
     ];
@@ -146,7 +147,7 @@ pub fn erf(x: f32) -> f32 {
         0.005_191_948,
         -0.026_855_588,
         0.112_836_24,
-        -0.376_126_29,
+        -0.376_126_3,
         0.128_379_17,
     ];
     let small = fma(x, horner(s, &p), x);
