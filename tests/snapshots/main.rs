@@ -1,10 +1,12 @@
 //! Snapshots of every stage of both ladders, in the top-level folder `snapshots/`: the CUDA text,
-//! the simulator's counters, and the resource report of the pinned compiler.
+//! the simulator's counters, and the resource report of the pinned compiler; and the pages that
+//! teach the DSL.
 //!
 //! `cargo bless` writes them anew.
 
 mod counters;
 mod directory;
+mod docs;
 mod resources;
 mod text;
 
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         trials.push(counters::trial(stage));
         trials.extend(resources::trials(stage));
     }
+    trials.extend(docs::trials());
     run(trials)
 }
 

@@ -45,7 +45,7 @@ spec! {
         block(u32): u32 = 256, "";
         /// How a block combines its values.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
-        /// Items that a thread adds up while loading, a block apart.
+        /// Items that a thread folds while loading, a block apart.
         items(u32): u32 = 1, "items{}", least 1 "a thread takes in at least one item";
         /// Whether the last 32 threads finish unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp";

@@ -84,7 +84,7 @@ spec! {
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
             on naive("use `thread: 1x4` for four elements of a row");
-        /// The unroll factor of the loop over K.
+        /// The unroll factor of the loop over K, in place of the loop's own.
         unroll(u32): Option<u32> = None, "unroll{}",
             least 1 "a round of the loop does at least one step";
         /// Independent partial sums of one element of C.
@@ -108,7 +108,7 @@ spec! {
         prefetch(bool): bool = false, "prefetch", on TILE;
         /// Whether two shared buffers alternate, with one barrier a tile.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
-        /// The depth of a pipeline of asynchronous copies.
+        /// The depth of a ring of asynchronous copies: `cp.async`, sm_80 and later.
         stages(u32): Option<u32> = None, "stages{}",
             least 2 "a pipeline fills one buffer while another is used",
             on TILE;
@@ -123,7 +123,7 @@ spec! {
             least 1 "a group has at least one tile row";
         /// The order of the multiply-adds of a fragment.
         order(Order): Order = Order::Row, "{}", on TILE;
-        /// Blocks that shall fit on a multiprocessor at once.
+        /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
         /// Which shapes the kernel accepts.

@@ -50,6 +50,8 @@ pub enum Datum {
 pub(crate) trait Value: Sized {
     /// How it is written.
     const KIND: Kind;
+    /// What each of its words means, if it is one of a few.
+    const MEANINGS: &'static [&'static str] = &[];
     /// The DSL's text of the value.
     fn text(&self) -> String;
     /// Its part of a kernel's derived name.
@@ -106,6 +108,7 @@ impl Value for String {
 /// An absent value is never written.
 impl<T: Value> Value for Option<T> {
     const KIND: Kind = T::KIND;
+    const MEANINGS: &'static [&'static str] = T::MEANINGS;
     fn text(&self) -> String {
         self.as_ref().map(T::text).unwrap_or_default()
     }
@@ -128,6 +131,8 @@ pub(crate) struct Key<S> {
     pub meaning: &'static str,
     /// What may follow it.
     pub kind: Kind,
+    /// What each of its words means.
+    pub words: &'static [&'static str],
     /// Gives the field a value; false if the datum is of another kind.
     pub set: fn(&mut S, &Datum) -> bool,
     /// Gives the field its default.
@@ -170,6 +175,8 @@ pub struct KeyInfo {
     pub meaning: &'static str,
     /// What may follow it.
     pub kind: Kind,
+    /// What each word means that may follow it, in the order of [`Kind::Word`].
+    pub words: &'static [&'static str],
     /// The text of its default; empty for a flag, and where the default is no value at all.
     pub default: String,
 }
@@ -228,15 +235,15 @@ pub struct UnknownWord {
 /// Declares an enumeration with the DSL's word for each variant; the first is the default.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident {
-        $(#[$first_doc:meta])* $first:ident = $first_word:literal,
-        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)*
+        $(#[doc = $first_doc:literal])* $first:ident = $first_word:literal,
+        $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal,)*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
             #[default]
-            $(#[$first_doc])* $first,
-            $($(#[$variant_doc])* $variant,)*
+            $(#[doc = $first_doc])* $first,
+            $($(#[doc = $variant_doc])* $variant,)*
         }
 
         impl $name {
@@ -276,6 +283,8 @@ macro_rules! words {
 
         impl $crate::spec::table::Value for $name {
             const KIND: $crate::spec::table::Kind = $crate::spec::table::Kind::Word(Self::WORDS);
+            const MEANINGS: &'static [&'static str] =
+                &[concat!($($first_doc),*), $(concat!($($variant_doc),*)),*];
             fn text(&self) -> String {
                 self.word().to_owned()
             }
@@ -345,6 +354,7 @@ macro_rules! spec {
                     name: key.name,
                     meaning: key.meaning,
                     kind: key.kind,
+                    words: key.words,
                     default: (key.default)(),
                 })
                 .collect()
@@ -365,7 +375,7 @@ macro_rules! spec {
         impl $crate::spec::table::Table for $spec {
             const KEYS: &'static [$crate::spec::table::Key<Self>] = &[
                 $crate::spec::table::Key {
-                    meaning: "The kernel's name, an identifier, behind `sgemm_` or `reduce_`; without one it is derived from the spec.",
+                    meaning: "The kernel's name. `foo` makes a function `reduce_foo` or `sgemm_foo`, so that nothing of CUDA's has its name; without one it is derived from the spec.",
                     ..$crate::spec::table::spec!(@key name, Option<String>, None::<String>, "")
                 },
                 $($crate::spec::table::Key {
@@ -389,6 +399,7 @@ macro_rules! spec {
             name: stringify!($key),
             meaning: "",
             kind: <$ty as $crate::spec::table::Value>::KIND,
+            words: <$ty as $crate::spec::table::Value>::MEANINGS,
             set: |spec, datum| {
                 let value = <$ty as $crate::spec::table::Value>::read(datum);
                 let read = value.is_some();

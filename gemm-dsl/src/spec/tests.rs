@@ -103,6 +103,8 @@ fn a_row_is_all_that_documentation_and_random_specs_need() {
         ("rush", "Whether without a stop.", Kind::Flag, String::new()),
     ];
     assert_eq!(table, expected);
+    let words: Vec<_> = ProbeSpec::table().into_iter().map(|key| key.words).collect();
+    assert_eq!(words, [&[][..], &[" Not fast.", " Fast."], &[], &[], &[]]);
 
     let mut spec = ProbeSpec::default();
     assert!(spec.set("depth", &Datum::Number(5)) && spec.set("rush", &Datum::Flag));

@@ -2,51 +2,81 @@
 
 use super::tree::Type;
 
-/// A function of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Function {
+/// Declares the functions: what each gives, how it is written, what its operands are called, and
+/// their types.
+macro_rules! functions {
+    ($(
+        #[doc = $meaning:literal]
+        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident;
+    )*) => {
+        /// A function of the language.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Function {
+            $(#[doc = $meaning] $function,)*
+        }
+
+        impl Function {
+            /// Every function, in the order of the documentation.
+            pub const ALL: &[Self] = &[$(Self::$function),*];
+
+            /// The row of this function.
+            pub const fn row(self) -> Row {
+                match self {
+                    $(Self::$function => Row {
+                        name: $name,
+                        operands: &[$($operand),*],
+                        signature: Signature::$signature,
+                        meaning: $meaning,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
     /// The smaller one: IEEE 754-2019 minimum, NaN wins, −0 below +0.
-    Min,
+    Min = "min", ["a", "b"], Number;
     /// The greater one: IEEE 754-2019 maximum, NaN wins, −0 below +0.
-    Max,
+    Max = "max", ["a", "b"], Number;
     /// Absolute value.
-    Abs,
+    Abs = "abs", ["x"], Number;
     /// Square root, correctly rounded.
-    Sqrt,
+    Sqrt = "sqrt", ["x"], Float;
     /// `1 / sqrt(x)`.
-    Rsqrt,
+    Rsqrt = "rsqrt", ["x"], Float;
     /// `a * b + c`, rounded once.
-    Fma,
+    Fma = "fma", ["a", "b", "c"], Float;
     /// `min(max(x, low), high)`.
-    Clamp,
+    Clamp = "clamp", ["x", "low", "high"], Number;
     /// Rounded down to a whole number.
-    Floor,
+    Floor = "floor", ["x"], Float;
     /// Rounded to the nearest whole number, halves to the even one.
-    Round,
+    Round = "round", ["x"], Float;
     /// e to the power of x.
-    Exp,
+    Exp = "exp", ["x"], Float;
     /// 2 to the power of x.
-    Exp2,
+    Exp2 = "exp2", ["x"], Float;
     /// Natural logarithm.
-    Log,
+    Log = "log", ["x"], Float;
     /// Logarithm to base 2.
-    Log2,
+    Log2 = "log2", ["x"], Float;
     /// Hyperbolic tangent.
-    Tanh,
+    Tanh = "tanh", ["x"], Float;
     /// Error function.
-    Erf,
+    Erf = "erf", ["x"], Float;
     /// `1 / (1 + exp(-x))`.
-    Sigmoid,
+    Sigmoid = "sigmoid", ["x"], Float;
     /// `max(x, 0)`.
-    Relu,
+    Relu = "relu", ["x"], Float;
     /// `x * sigmoid(x)`.
-    Silu,
+    Silu = "silu", ["x"], Float;
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
-    Gelu,
+    Gelu = "gelu", ["x"], Float;
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
-    GeluTanh,
+    GeluTanh = "gelu_tanh", ["x"], Float;
     /// The integer as an `f32`, rounded to the nearest.
-    ToF32,
+    ToF32 = "f32", ["integer"], Conversion;
 }
 
 /// What a function takes and gives.
@@ -69,56 +99,11 @@ pub struct Row {
     pub operands: &'static [&'static str],
     /// Their types and that of its value.
     pub signature: Signature,
+    /// What it gives.
+    pub meaning: &'static str,
 }
 
 impl Function {
-    /// Every function, in the order of the documentation.
-    pub const ALL: &[Function] = {
-        use Function::{
-            Abs, Clamp, Erf, Exp, Exp2, Floor, Fma, Gelu, GeluTanh, Log, Log2, Max, Min, Relu,
-            Round, Rsqrt, Sigmoid, Silu, Sqrt, Tanh, ToF32,
-        };
-        &[
-            Min, Max, Abs, Sqrt, Rsqrt, Fma, Clamp, Floor, Round, Exp, Exp2, Log, Log2, Tanh, Erf,
-            Sigmoid, Relu, Silu, Gelu, GeluTanh, ToF32,
-        ]
-    };
-
-    /// The row of this function.
-    pub const fn row(self) -> Row {
-        const fn row(
-            name: &'static str,
-            operands: &'static [&'static str],
-            signature: Signature,
-        ) -> Row {
-            Row { name, operands, signature }
-        }
-        use Signature::{Conversion, Float, Number};
-        match self {
-            Function::Min => row("min", &["a", "b"], Number),
-            Function::Max => row("max", &["a", "b"], Number),
-            Function::Abs => row("abs", &["x"], Number),
-            Function::Sqrt => row("sqrt", &["x"], Float),
-            Function::Rsqrt => row("rsqrt", &["x"], Float),
-            Function::Fma => row("fma", &["a", "b", "c"], Float),
-            Function::Clamp => row("clamp", &["x", "low", "high"], Number),
-            Function::Floor => row("floor", &["x"], Float),
-            Function::Round => row("round", &["x"], Float),
-            Function::Exp => row("exp", &["x"], Float),
-            Function::Exp2 => row("exp2", &["x"], Float),
-            Function::Log => row("log", &["x"], Float),
-            Function::Log2 => row("log2", &["x"], Float),
-            Function::Tanh => row("tanh", &["x"], Float),
-            Function::Erf => row("erf", &["x"], Float),
-            Function::Sigmoid => row("sigmoid", &["x"], Float),
-            Function::Relu => row("relu", &["x"], Float),
-            Function::Silu => row("silu", &["x"], Float),
-            Function::Gelu => row("gelu", &["x"], Float),
-            Function::GeluTanh => row("gelu_tanh", &["x"], Float),
-            Function::ToF32 => row("f32", &["integer"], Conversion),
-        }
-    }
-
     /// How it is written.
     pub fn name(self) -> &'static str {
         self.row().name

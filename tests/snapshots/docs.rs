@@ -1,0 +1,158 @@
+//! The pages of the macros and the tables of keys in the README: what the tables of the specs, the
+//! ladders and the module documentation of plans and expressions give. `cargo bless` writes them
+//! anew.
+
+use gemm_dsl::spec::{FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, Spec};
+use gemm_dsl::stages::{self, Stage};
+use gemm_dsl::value::{Environment, Function};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub fn trials() -> Vec<Trial> {
+    let pages = FAMILIES
+        .iter()
+        .map(|family| Trial::test(format!("docs::{}", family.macro_name), move || page(family)));
+    pages.chain([Trial::test("docs::readme", readme)]).collect()
+}
+
+/// The page of a macro.
+fn page(family: &FamilyInfo) -> Result<(), Failed> {
+    let keys = (family.table)();
+    let is_reduction = family.macro_name == ReduceSpec::MACRO;
+    let (plan, ladder) = match is_reduction {
+        true => ("reduce", lines(&stages::reduce())),
+        false => ("sgemm", lines(&stages::sgemm())),
+    };
+    let mut text = format!(
+        "# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n\n{}",
+        table(family)
+    );
+    for key in keys.iter().filter(|key| !key.words.is_empty()) {
+        text += &format!("\n`{}`:\n\n{}", key.name, words(key));
+    }
+    for key in &keys {
+        if let Kind::Closure(env) = key.kind {
+            text += &format!("\n# The value of `{}`\n\n{}", key.name, expressions(env)?);
+        }
+    }
+    let rules = documentation(&format!("plan/{plan}.rs"))?;
+    let (_, rules) = rules.split_once("\n\n").ok_or("a title and no rules")?;
+    text += &format!("\n# What is refused\n\n{rules}");
+    text += &format!("\n# Each technique as a line\n\n{ladder}");
+    compare(&top().join(format!("runtime/docs/{}.md", family.macro_name)), &text)
+}
+
+/// The README has the tables of keys, each between two marks.
+fn readme() -> Result<(), Failed> {
+    let path = top().join("README.md");
+    let mut text = read(&path)?;
+    for family in FAMILIES {
+        let open = format!("<!-- keys of {} -->\n", family.macro_name);
+        let (before, rest) = text.split_once(&open).ok_or(format!("no {open}"))?;
+        let (_, after) = rest.split_once("<!-- end -->").ok_or("the keys have no end")?;
+        text = format!("{before}{open}\n{}\n<!-- end -->{after}", table(family));
+    }
+    compare(&path, &text)
+}
+
+/// The top-level folder.
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("")
+}
+
+fn table(family: &FamilyInfo) -> String {
+    let rows = (family.table)().into_iter().map(|key| {
+        let meaning = key.meaning.trim();
+        format!("| {} | {meaning} | {} |\n", spelling(&key), default(&key))
+    });
+    format!("| key | meaning | default |\n| --- | --- | --- |\n{}", rows.collect::<String>())
+}
+
+/// How a key is written.
+fn spelling(key: &KeyInfo) -> String {
+    let name = key.name;
+    match key.kind {
+        Kind::Flag => format!("`{name}`"),
+        Kind::Size { form, .. } => format!("`{name}: {form}`"),
+        Kind::Number => format!("`{name}: n`"),
+        Kind::Word(words) => format!("`{name}:` {}", quoted(words)),
+        Kind::Closure(env) => {
+            // A bar would end the cell.
+            format!("`{name}: {}`", env.example.replace('|', "\\|"))
+        }
+        _ => format!("`{name}: ident`"),
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn default(key: &KeyInfo) -> String {
+    match (key.kind, key.default.as_str()) {
+        (Kind::Flag, _) => "off".to_owned(),
+        (_, "") => "none".to_owned(),
+        (_, text) => format!("`{text}`"),
+    }
+}
+
+/// The words that a key takes.
+fn words(key: &KeyInfo) -> String {
+    let Kind::Word(words) = key.kind else { unreachable!("only words have meanings") };
+    let items = words.iter().zip(key.words);
+    items.map(|(word, meaning)| format!("* `{word}`: {}\n", meaning.trim())).collect()
+}
+
+/// The language, what this key lends it, and its functions.
+fn expressions(env: &Environment) -> Result<String, Failed> {
+    let functions: String = Function::ALL
+        .iter()
+        .map(|function| function.row())
+        .map(|row| {
+            format!("| `{}({})` | {} |\n", row.name, row.operands.join(", "), row.meaning.trim())
+        })
+        .collect();
+    Ok(format!(
+        "For example `{}`. The closure names {}; beside it stand the integers {}.\n\n{}\n## Functions\n\n\
+         | function | what it gives |\n| --- | --- |\n{functions}\n{}",
+        env.example,
+        env.meaning,
+        quoted(env.integers),
+        documentation("value.rs")?,
+        documentation("value/library.rs")?,
+    ))
+}
+
+/// The ladder's lines; the defaults are the line without a key.
+fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {
+    let rows = ladder.iter().map(|stage| {
+        format!("| {} | {} | `{}!({})` |\n", stage.index, stage.name, S::MACRO, stage.spec)
+    });
+    format!("| stage | technique | line |\n| --- | --- | --- |\n{}", rows.collect::<String>())
+}
+
+/// The module documentation of a file, but for its links, which lead nowhere on another page.
+fn documentation(file: &str) -> Result<String, Failed> {
+    let text = read(&top().join("gemm-dsl/src").join(file))?;
+    let docs = text.lines().map_while(|line| line.strip_prefix("//!"));
+    let lines = docs.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)));
+    Ok(lines.collect::<String>().replace("[`", "`").replace("`]", "`"))
+}
+
+fn read(path: &Path) -> Result<String, Failed> {
+    Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
+}
+
+/// Whether a file holds the text; writes it where the snapshots are written anew.
+fn compare(path: &Path, text: &str) -> Result<(), Failed> {
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
+        return Ok(fs::write(path, text)?);
+    }
+    match read(path)? == text {
+        true => Ok(()),
+        false => {
+            Err(format!("{} is not what the tables give: `cargo bless`", path.display()).into())
+        }
+    }
+}
