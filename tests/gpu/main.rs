@@ -4,6 +4,7 @@
 //! GPU. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
 
 mod elements;
+mod epilogue;
 mod reduce;
 mod sgemm;
 
@@ -14,8 +15,12 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 fn main() -> ExitCode {
-    let trials =
-        elements::trials().into_iter().chain(reduce::trials()).chain(sgemm::trials()).collect();
+    let trials = elements::trials()
+        .into_iter()
+        .chain(epilogue::trials())
+        .chain(reduce::trials())
+        .chain(sgemm::trials())
+        .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

@@ -6,6 +6,7 @@ use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::random::Hard;
 use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
@@ -34,6 +35,10 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(format!("sgemm::aligned::{name}"), move |gpu| {
             like_the_simulator(gpu, &aligned, accepted(&aligned, Size::new(130, 130, 40)))
         }));
+        if spec.partials == 1 {
+            let spec = spec.clone();
+            trials.push(trial(format!("sgemm::hard::{name}"), move |gpu| ascending(gpu, &spec)));
+        }
         let problems = large.clone();
         trials.push(trial(format!("sgemm::large::{name}"), move |gpu| {
             LARGE.iter().zip(&problems).try_for_each(|(&size, p)| is_right(gpu, &spec, size, p))
@@ -66,6 +71,30 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
         same_bits(&what, &c, &simulated)?;
     }
     Ok(())
+}
+
+/// The bits of ascending chains of multiply-adds, the sign of a zero included, on operands that
+/// underflow, cancel and overflow.
+fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
+    let bk = spec.tile.map_or(8, |tile| tile.k as usize);
+    for k in [1, 4, bk - 1, bk, bk + 1, 3 * bk + 4] {
+        let size = Size::new(5, 12, k);
+        for hard in Hard::ALL {
+            let problem = Problem::hard(size, 23, hard);
+            let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
+            for placement in [Placement::aligned_rows(size), packed] {
+                let (c, _) = problem.multiply(gpu, spec, placement)?;
+                // What a NaN is made of is the machine's business: both are canonical here.
+                same_bits(&format!("`{spec}` at {size} with {hard:?}"), &c, &canonical(&problem))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn canonical(problem: &Problem) -> Vec<f32> {
+    let chains = problem.ascending().into_iter();
+    chains.map(|c| if c.is_nan() { f32::from_bits(0x7fff_ffff) } else { c }).collect()
 }
 
 /// A problem whose reference takes long, made once for all stages.
