@@ -32,12 +32,10 @@ pub(super) fn asynchronous(
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled);
     edge_comment(k, tiled);
-    let missing =
-        (tiled.t.ragged() == Ragged::First).then(|| k.let_("missing", tiled.bk - first.clone()));
-    let a = Stream::declare(k, &tiled.a, missing);
-    let b = Stream::declare(k, &tiled.b, missing);
+    let a = Stream::declare(k, &tiled.a);
+    let b = Stream::declare(k, &tiled.b);
     let ring = Ring { tiled, stages: ring, pending: stages - 2, a, b };
-    ring.fill(k, stages, &first, missing);
+    ring.fill(k, stages, &first);
     k.push(Stmt::CopyWait { pending: ring.pending });
     k.barrier();
     pair.load(k, tiled, 0.into(), &0.into(), &0.into());
@@ -56,33 +54,36 @@ impl Ring<'_> {
         self.b.advance(k, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; if it is the first, `missing` of its
-    /// terms do not, where that is not certain.
+    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first.
     fn start_existing(
         &self,
         k: &mut KernelBuilder,
         share: &Share,
         slot: &Expr,
         k0: &Expr,
-        missing: Option<&Expr>,
+        first: Option<&Expr>,
     ) {
-        bring_in(k, self.tiled, k0, missing, |k, terms| {
+        bring_in(k, self.tiled, k0, first, |k, terms| {
             let when = match (terms, self.tiled.t.ragged()) {
                 (None, _) => When::Always,
-                (Some(missing), Ragged::First) => When::From(missing),
-                (Some(left), _) => When::Below(left),
+                (Some(terms), Ragged::First) => When::AtEnd { terms, bk: self.tiled.bk },
+                (Some(terms), _) => When::Below(terms),
             };
             self.start(k, share, slot, when);
         });
     }
 
     /// Starts the copies of the first tiles, to all buffers but one.
-    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr, missing: Option<Var>) {
+    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr) {
         k.comment("Fill all buffers but one.");
-        let missing = missing.map(Expr::from);
-        self.start_existing(k, &Share::All, &0.into(), &0.into(), missing.as_ref());
+        if self.tiled.t.ragged() == Ragged::First {
+            k.comment(
+                "The terms of the first tile go to its end: zeros before them change no sum.",
+            );
+        }
+        self.start_existing(k, &Share::All, &0.into(), &0.into(), Some(first));
         k.push(Stmt::CopyCommit);
-        self.advance(k, &self.tiled.bk.into());
+        self.advance(k, first);
         if stages == 2 {
             return;
         }

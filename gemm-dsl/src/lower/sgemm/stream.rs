@@ -1,9 +1,9 @@
 //! Asynchronous copies of one operand's tiles, in the order of K. The thread keeps pointers to what
 //! it copies next and moves them a tile ahead at a time, so that the main loop computes no addresses.
 //!
-//! Where the first tile is ragged, the pointers start before k = 0, so that the zeros which fill it
-//! come before its terms. Where the last one is, what cannot be filled with +0 is not copied but
-//! stored (see `edge`).
+//! Where the first tile is ragged, it is rotated along K: its terms go to its end, so that the zeros
+//! which fill it come before them. Where the last one is, what cannot be filled with +0 is not copied
+//! but stored (see `edge`).
 //!
 //! Rows and columns of C that do not exist are replaced by the last ones that do: what they
 //! contribute to is never stored, and the main loop needs no guard for them.
@@ -11,7 +11,7 @@
 use super::copy::{Place, Places, Share, name_of};
 use super::edge::{clamped, zeros};
 use super::tile::Factor;
-use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt, Var};
+use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt};
 use crate::plan::{Axis, Fill, GROUP, Pointers};
 
 /// The pointers of one operand.
@@ -28,15 +28,19 @@ pub(super) enum When<'e> {
     Always,
     /// Where the expression holds; else nothing happens.
     If(&'e Expr),
-    /// Where the k in the tile is at least the expression; else the plan's fill is written.
-    From(&'e Expr),
     /// Where the k in the tile lies below the expression; else the plan's fill is written.
     Below(&'e Expr),
+    /// Where the k in the tile lies below `terms`; else zeros are written. The tile, `bk` wide, is
+    /// rotated: its terms go to its end.
+    AtEnd {
+        terms: &'e Expr,
+        bk: Const,
+    },
 }
 
 impl<'t> Stream<'t> {
-    /// Declares the pointers, at the first tile, which lacks its first `missing` terms.
-    pub fn declare(k: &mut KernelBuilder, factor: &'t Factor, missing: Option<Var>) -> Self {
+    /// Declares the pointers, at the first tile.
+    pub fn declare(k: &mut KernelBuilder, factor: &'t Factor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
         let count = match (plan.pointers(), &copy.places) {
             (Pointers::PerPass, Places::Groups { passes, .. }) => Some(*passes),
@@ -48,10 +52,6 @@ impl<'t> Stream<'t> {
         let pointers = k.pointers(&name, factor.matrix.buffer, count.map(Expr::from), what);
         let stream = Self { factor, pointers, count };
         let point = |k: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
-            let at = match missing {
-                Some(missing) => at - missing,
-                None => at,
-            };
             let at = factor.at(clamped(factor, free), at);
             k.push(Stmt::Point { pointer: stream.pointer(&i), at });
         };
@@ -97,16 +97,18 @@ impl<'t> Stream<'t> {
         slot: &Expr,
         when: When<'_>,
     ) {
-        let at = place.lane(lane);
-        let index = at.1.clone();
+        let (free, index) = place.lane(lane);
+        let to = match when {
+            When::AtEnd { terms, bk } => (index.clone() + bk - terms.clone()) % bk,
+            When::Always | When::If(_) | When::Below(_) => index.clone(),
+        };
         let wide = |a: Access| if width == 4 { a.vector() } else { a };
-        let target = wide(self.factor.shared.at(slot, at));
+        let target = wide(self.factor.shared.at(slot, (free, to)));
         let source = wide(self.source(place, lane));
         let (cond, or_zero) = match when {
             When::Always => return k.push(Stmt::CopyAsync { target, source, guard: None }),
             When::If(cond) => (cond.clone(), false),
-            When::From(start) => (index.ge(start.clone()), true),
-            When::Below(end) => (index.lt(end.clone()), true),
+            When::Below(terms) | When::AtEnd { terms, .. } => (index.lt(terms.clone()), true),
         };
         if or_zero && self.factor.plan.fill() == Fill::MinusZero {
             let (filled, zeros) = (target.clone(), zeros(&self.factor.plan, width));
