@@ -1,8 +1,10 @@
 //! Vectors in device memory.
 
-use crate::device::{Device, Memory};
+use crate::backend::Backend;
+use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
-use crate::operand::Place;
+use crate::memory::{Keeps, Memory};
+use gemm_dsl::ir::Elem;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
@@ -18,10 +20,6 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    pub(crate) fn new(device: Device, memory: Memory, len: usize) -> Self {
-        Self { memory, len, device }
-    }
-
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -63,10 +61,39 @@ impl Buffer {
         BufferView { buffer: self, start: 0, len: self.len }
     }
 
-    /// Where some consecutive elements lie.
-    pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
-        self.memory.place(start, len)
+    /// Where the first element lies, on the back end whose memory it is.
+    pub(crate) fn address<B: Keeps>(&self) -> Option<B::Address> {
+        B::kept(&self.memory).map(B::address)
     }
+}
+
+impl Device {
+    /// Copies elements to the device. When the call returns, the host's may be changed.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Capturing`], [`Error::Driver`].
+    pub fn upload(&self, elements: &[f32]) -> Result<Buffer> {
+        dispatch!(self, on => make(on, elements.len(), |to| on.backend.write(to, elements)))
+    }
+
+    /// A vector of `len` zeros.
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn alloc(&self, len: usize) -> Result<Buffer> {
+        dispatch!(self, on => make(on, len, |at| on.backend.zero(at, len as u64)))
+    }
+}
+
+/// Allocates a buffer and has it filled.
+fn make<B: Keeps>(
+    on: On<'_, B>,
+    len: usize,
+    fill: impl FnOnce(&B::Address) -> Result<()>,
+) -> Result<Buffer> {
+    let allocation = on.backend.alloc(Elem::F32, len as u64)?;
+    fill(&B::address(&allocation))?;
+    Ok(Buffer { memory: B::keep(allocation), len, device: on.device.clone() })
 }
 
 impl fmt::Debug for Buffer {

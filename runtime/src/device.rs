@@ -1,18 +1,13 @@
 //! Devices: a GPU behind the CUDA driver, or the simulator.
 
-pub(crate) mod cuda;
-pub(crate) mod driver;
-pub(crate) mod simulator;
-
-use crate::buffer::Buffer;
+use crate::backend::gpu::Gpu;
+use crate::backend::simulator::Simulator;
+use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::operand::{self, Input, Place};
 use crate::program::Programs;
-use cuda::{Allocation, Gpu};
 use cudarc::driver::{CudaContext, CudaStream};
-use gemm_dsl::sim;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,39 +30,47 @@ struct Inner {
     name: String,
     /// Kernels by spec. Machine code is unloaded before the backend goes.
     programs: Programs,
-    backend: Backend,
+    backend: Either,
 }
 
-pub(crate) enum Backend {
+/// The back end of a device.
+pub(crate) enum Either {
     Gpu(Gpu),
-    Simulator,
+    Simulator(Simulator),
 }
 
-/// The memory of a buffer.
-pub(crate) enum Memory {
-    Gpu(Allocation),
-    Simulated(sim::Buffer),
+/// A device with its back end: from here on everything is generic over which one that is.
+pub(crate) struct On<'d, B> {
+    pub(crate) device: &'d Device,
+    pub(crate) backend: &'d B,
 }
 
-impl Memory {
-    /// Where some consecutive elements, inside the buffer, lie.
-    pub(crate) fn place(&self, start: usize, len: usize) -> Result<Place> {
-        match self {
-            Memory::Gpu(allocation) => {
-                Ok(Place::Gpu(allocation.address() + (start * size_of::<f32>()) as u64))
-            }
-            Memory::Simulated(buffer) => {
-                let end = start.saturating_add(len);
-                let buffer = buffer.view(start, len).ok_or(Error::OutOfRange {
-                    start,
-                    end,
-                    len: buffer.len(),
-                })?;
-                Ok(Place::Simulated { buffer, offset: start as u64 })
-            }
-        }
+impl<B> Clone for On<'_, B> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
+
+impl<B> Copy for On<'_, B> {}
+
+/// Evaluates an expression on the back end of a device, whichever it is: the one place where they are
+/// told apart.
+macro_rules! dispatch {
+    ($device:expr, $on:ident => $body:expr) => {{
+        let device: &$crate::device::Device = $device;
+        match device.backend() {
+            $crate::device::Either::Gpu(backend) => {
+                let $on = $crate::device::On { device, backend };
+                $body
+            }
+            $crate::device::Either::Simulator(backend) => {
+                let $on = $crate::device::On { device, backend };
+                $body
+            }
+        }
+    }};
+}
+pub(crate) use dispatch;
 
 impl Device {
     /// The first CUDA GPU, or the simulator where there is no NVIDIA driver or no GPU.
@@ -109,7 +112,7 @@ impl Device {
         Ok(Self(Arc::new(Inner {
             name: gpu.name().to_owned(),
             programs: Programs::default(),
-            backend: Backend::Gpu(gpu),
+            backend: Either::Gpu(gpu),
         })))
     }
 
@@ -118,7 +121,7 @@ impl Device {
         Self(Arc::new(Inner {
             name: "the simulator".to_owned(),
             programs: Programs::default(),
-            backend: Backend::Simulator,
+            backend: Either::Simulator(Simulator),
         }))
     }
 
@@ -129,7 +132,7 @@ impl Device {
 
     /// Whether kernels are simulated.
     pub fn is_simulator(&self) -> bool {
-        matches!(self.0.backend, Backend::Simulator)
+        self.gpu().is_none()
     }
 
     /// The GPU's architecture; none for the simulator.
@@ -152,67 +155,19 @@ impl Device {
         self.gpu().map(|gpu| (gpu.context(), gpu.stream()))
     }
 
-    /// Copies elements to the device. When the call returns, the host's may be changed.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Capturing`], [`Error::Driver`].
-    pub fn upload(&self, elements: &[f32]) -> Result<Buffer> {
-        let memory = match &self.0.backend {
-            Backend::Gpu(gpu) => {
-                let allocation = gpu.allocate(elements.len() as u64)?;
-                gpu.write(allocation.address(), elements)?;
-                Memory::Gpu(allocation)
-            }
-            Backend::Simulator => Memory::Simulated(simulator::upload(elements)?),
-        };
-        Ok(Buffer::new(self.clone(), memory, elements.len()))
-    }
-
-    /// A vector of `len` zeros.
-    ///
-    /// # Errors
-    /// As [`Device::upload`].
-    pub fn alloc(&self, len: usize) -> Result<Buffer> {
-        let memory = match &self.0.backend {
-            Backend::Gpu(gpu) => {
-                let allocation = gpu.allocate(len as u64)?;
-                gpu.zero(allocation.address(), len as u64)?;
-                Memory::Gpu(allocation)
-            }
-            Backend::Simulator => Memory::Simulated(simulator::zeros(len)?),
-        };
-        Ok(Buffer::new(self.clone(), memory, len))
-    }
-
-    /// Copies elements to the host, after all work launched before. A matrix gives its elements with
-    /// the padding; see [`Device::download_matrix`].
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`], and [`Error::Driver`] for what earlier launches failed with.
-    pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<f32>> {
-        let array = operand::read(array, self, "array")?;
-        match (&self.0.backend, &array.place) {
-            (Backend::Gpu(gpu), Place::Gpu(address)) => gpu.read(*address, array.len),
-            (_, Place::Simulated { buffer, .. }) => Ok(buffer.to_vec()),
-            (Backend::Simulator, Place::Gpu(_)) => {
-                Err(Error::Internal("an address in the simulator".to_owned()))
-            }
-        }
-    }
-
     /// Waits for all work launched so far.
     ///
     /// # Errors
     /// [`Error::Driver`] for what that work failed with.
     pub fn synchronize(&self) -> Result<()> {
-        self.gpu().map_or(Ok(()), Gpu::synchronize)
+        dispatch!(self, on => on.backend.synchronize())
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn backend(&self) -> &Backend {
+    pub(crate) fn backend(&self) -> &Either {
         &self.0.backend
     }
 
@@ -222,8 +177,8 @@ impl Device {
 
     fn gpu(&self) -> Option<&Gpu> {
         match &self.0.backend {
-            Backend::Gpu(gpu) => Some(gpu),
-            Backend::Simulator => None,
+            Either::Gpu(gpu) => Some(gpu),
+            Either::Simulator(_) => None,
         }
     }
 }
@@ -232,7 +187,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // Work on a user's own slices may still be under way: its code must not be unloaded yet.
         // A failure was, or will be, reported by whoever waits for that work.
-        if let Backend::Gpu(gpu) = &self.backend {
+        if let Either::Gpu(gpu) = &self.backend {
             _ = gpu.synchronize();
         }
     }

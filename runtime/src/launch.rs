@@ -4,161 +4,47 @@
 #[cfg(test)]
 mod tests;
 
-use crate::compile::Resources;
-use crate::device::cuda::Workspace;
-use crate::device::{Backend, Device, simulator};
+use crate::address::{Address, Argument};
+use crate::backend::Backend;
+use crate::device::On;
 use crate::error::{Error, Result};
-use crate::operand::{Place, Shape};
-use crate::program::{Loadable, Prepared};
+use crate::launched::{Launched, Ran};
+use crate::program::Prepared;
+use crate::shape::Shape;
 use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
-use gemm_dsl::ir::{Ty, Variant};
+use gemm_dsl::ir::{Elem, Ty};
 use gemm_dsl::sim::Counters;
-use std::fmt;
 use std::sync::Arc;
-
-/// What a launch did.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Launched {
-    program: Arc<Prepared>,
-    /// The kernel chosen for the first step, whether there was anything to launch or not.
-    first: KernelId,
-    steps: Vec<Ran>,
-}
-
-/// A kernel that ran.
-#[derive(Clone)]
-struct Ran {
-    kernel: KernelId,
-    grid: [u32; 3],
-    counters: Option<Box<Counters>>,
-}
-
-/// One kernel launch of a [`Launched`] program.
-#[derive(Clone, Copy)]
-pub struct LaunchedStep<'a> {
-    program: &'a Prepared,
-    ran: &'a Ran,
-}
-
-impl Launched {
-    /// The access variant that ran: of a reduction, the one of the first pass.
-    pub fn variant(&self) -> Variant {
-        self.program.kernel(self.first).kernel.variant
-    }
-
-    /// The number of kernel launches: more than one where a reduction took several passes, 0 where
-    /// there was nothing to compute.
-    pub fn passes(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// The kernel launches, in order.
-    pub fn steps(&self) -> impl ExactSizeIterator<Item = LaunchedStep<'_>> {
-        self.steps.iter().map(|ran| LaunchedStep { program: &self.program, ran })
-    }
-
-    /// Registers of a thread, its stack and the static shared memory of a block, as the driver
-    /// reports them of the machine code of the variant that ran. Spilled registers lie on the
-    /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
-    pub fn resources(&self) -> Option<Resources> {
-        self.program.kernel(self.first).resources()
-    }
-
-    /// What the simulator counted in the first pass; none on a GPU.
-    pub fn counters(&self) -> Option<&Counters> {
-        self.steps.first()?.counters.as_deref()
-    }
-}
-
-impl<'a> LaunchedStep<'a> {
-    /// The name of the kernel.
-    pub fn kernel(&self) -> &'a str {
-        &self.loadable().kernel.name
-    }
-
-    /// Which of the kernels that compute the same it is.
-    pub fn variant(&self) -> Variant {
-        self.loadable().kernel.variant
-    }
-
-    /// The blocks along x, y and z.
-    pub fn grid(&self) -> [u32; 3] {
-        self.ran.grid
-    }
-
-    /// As [`Launched::resources`], of this kernel.
-    pub fn resources(&self) -> Option<Resources> {
-        self.loadable().resources()
-    }
-
-    /// What the simulator counted; none on a GPU.
-    pub fn counters(&self) -> Option<&'a Counters> {
-        self.ran.counters.as_deref()
-    }
-
-    fn loadable(&self) -> &'a Loadable {
-        self.program.kernel(self.ran.kernel)
-    }
-}
-
-impl fmt::Debug for Launched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launched")
-            .field("variant", &self.variant())
-            .field("steps", &self.steps().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for LaunchedStep<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaunchedStep")
-            .field("kernel", &self.kernel())
-            .field("variant", &self.variant())
-            .field("grid", &self.grid())
-            .finish_non_exhaustive()
-    }
-}
-
-/// One argument of a launch.
-pub(crate) enum Argument {
-    /// The bits of a number of 4 bytes.
-    Word(u32),
-    /// The bits of a number of 8 bytes.
-    Double(u64),
-    Buffer(Place),
-}
 
 /// The most dimensions of an operand.
 const MAX_RANK: usize = 2;
 
 /// An array of a program: where it lies and how its elements lie there.
 #[derive(Clone)]
-pub(crate) struct Bound {
+pub(crate) struct Bound<A> {
     /// What the caller calls it.
     name: &'static str,
-    place: Place,
-    /// Elements from the place on that belong to it.
+    address: A,
+    /// Elements from the address on that belong to it.
     len: u64,
     axes: [Axis; MAX_RANK],
     rank: usize,
 }
 
-impl Bound {
+impl<A: Address> Bound<A> {
     /// Consecutive elements.
-    pub(crate) fn vector(name: &'static str, place: Place, len: u64, extent: u64) -> Self {
+    pub(crate) fn vector(name: &'static str, address: A, len: u64, extent: u64) -> Self {
         let axis = Axis { extent, stride: 1 };
-        Self { name, place, len, axes: [axis; MAX_RANK], rank: 1 }
+        Self { name, address, len, axes: [axis; MAX_RANK], rank: 1 }
     }
 
     /// A matrix.
-    pub(crate) fn matrix(name: &'static str, place: Place, len: u64, shape: Shape) -> Self {
+    pub(crate) fn matrix(name: &'static str, address: A, len: u64, shape: Shape) -> Self {
         let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
         let Shape { rows, cols, row_stride, col_stride, .. } = shape;
         let axes = [axis(rows, row_stride), axis(cols, col_stride)];
-        Self { name, place, len, axes, rank: 2 }
+        Self { name, address, len, axes, rank: 2 }
     }
 
     /// Elements from the first of its shape to the last.
@@ -177,30 +63,31 @@ impl Bound {
 }
 
 /// A temporary of a program: its shape, and where it lies once a launch has needed it.
-struct Temporary {
+struct Temporary<A> {
     len: u64,
     axes: Vec<Axis>,
-    place: Option<Place>,
+    address: Option<A>,
 }
 
 /// Launches a program. The extents are in the order of the program's.
-pub(crate) fn launch(
-    device: &Device,
+pub(crate) fn launch<B: Backend>(
+    on: On<'_, B>,
     program: &Arc<Prepared>,
-    inputs: &[Bound],
-    outputs: &[Bound],
+    inputs: &[Bound<B::Address>],
+    outputs: &[Bound<B::Address>],
     extents: &[u64],
 ) -> Result<Launched> {
     for (n, written) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[..n]) {
-            if written.place.overlaps(written.span(), &other.place, other.span()) {
+            if written.address.overlaps(written.span(), &other.address, other.span()) {
                 let (written, other) = (written.name.to_owned(), other.name.to_owned());
                 return Err(Error::Overlap { written, other });
             }
         }
     }
     let launches = program.program.launches(extents)?;
-    let mut run = Run { device, program, inputs, outputs, extents, temps: Vec::new(), held: None };
+    let (backend, temps) = (on.backend, Vec::new());
+    let mut run = Run { backend, program, inputs, outputs, extents, temps, held: None };
     let mut steps = Vec::with_capacity(launches.len());
     let mut first = KernelId(0);
     for (number, launch) in launches.into_iter().enumerate() {
@@ -217,20 +104,20 @@ pub(crate) fn launch(
 }
 
 /// A program under way.
-struct Run<'a> {
-    device: &'a Device,
+struct Run<'a, B: Backend> {
+    backend: &'a B,
     program: &'a Prepared,
-    inputs: &'a [Bound],
-    outputs: &'a [Bound],
+    inputs: &'a [Bound<B::Address>],
+    outputs: &'a [Bound<B::Address>],
     extents: &'a [u64],
     /// As many as launches so far have named.
-    temps: Vec<Temporary>,
-    /// The scratch memory of a GPU, which all launches of the device share, one after the other on its
+    temps: Vec<Temporary<B::Address>>,
+    /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
     /// stream: it keeps other threads from launching in between.
-    held: Option<Workspace<'a>>,
+    held: Option<B::Workspace<'a>>,
 }
 
-impl Run<'_> {
+impl<B: Backend> Run<'_, B> {
     /// The first kernel of a launch whose contract is met.
     ///
     /// # Errors
@@ -274,7 +161,7 @@ impl Run<'_> {
                 len = len.saturating_mul(extent);
             }
             axes.reverse();
-            self.temps.push(Temporary { len, axes, place: None });
+            self.temps.push(Temporary { len, axes, address: None });
         }
         Ok(())
     }
@@ -283,8 +170,9 @@ impl Run<'_> {
         Ok(match slot {
             Slot::Input(_) | Slot::Output(_) => {
                 let bound = self.bound(slot)?;
-                let Bound { name, place, len, .. } = bound;
-                Array { name, address: place.address(), len: *len, axes: Some(bound.axes()) }
+                let Bound { name, address, len, .. } = bound;
+                let address = address.bytes();
+                Array { name, address, len: *len, axes: Some(bound.axes()) }
             }
             // The device aligns what it allocates to 256 bytes.
             Slot::Temp(n) => {
@@ -295,7 +183,7 @@ impl Run<'_> {
         })
     }
 
-    fn bound(&self, slot: Slot) -> Result<&Bound> {
+    fn bound(&self, slot: Slot) -> Result<&Bound<B::Address>> {
         let bound = match slot {
             Slot::Input(n) => self.inputs.get(n),
             Slot::Output(n) => self.outputs.get(n),
@@ -305,27 +193,22 @@ impl Run<'_> {
     }
 
     /// Where an array lies; a temporary is allocated where it is asked for first.
-    fn place(&mut self, slot: Slot) -> Result<Place> {
+    fn address(&mut self, slot: Slot) -> Result<B::Address> {
         let Slot::Temp(n) = slot else {
-            return Ok(self.bound(slot)?.place.clone());
+            return Ok(self.bound(slot)?.address.clone());
         };
         let temp = &mut self.temps[n];
-        if let Some(place) = &temp.place {
-            return Ok(place.clone());
+        if let Some(address) = &temp.address {
+            return Ok(address.clone());
         }
-        let place = match self.device.backend() {
-            Backend::Simulator => simulator::scratch(temp.len)?,
-            Backend::Gpu(gpu) => {
-                let workspace = self.held.get_or_insert_with(|| gpu.workspace());
-                let address = workspace.scratch(n, temp.len)?;
-                if self.program.program.temps[n].fill == Fill::Zero {
-                    gpu.zero(address, temp.len)?;
-                }
-                Place::Gpu(address)
-            }
-        };
-        temp.place = Some(place.clone());
-        Ok(place)
+        let backend = self.backend;
+        let workspace = self.held.get_or_insert_with(|| backend.workspace());
+        let address = backend.scratch(workspace, n, Elem::F32, temp.len)?;
+        if self.program.program.temps[n].fill == Fill::Zero {
+            backend.zero(&address, temp.len)?;
+        }
+        temp.address = Some(address.clone());
+        Ok(address)
     }
 
     fn launch(
@@ -339,22 +222,19 @@ impl Run<'_> {
         let mut arguments = Vec::with_capacity(params.len());
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
-                Parameter::Scalar { ty: Ty::U64, .. } => Argument::Double(*bits),
+                Parameter::Scalar { ty: Ty::Scalar(elem), .. } if elem.size() == 8 => {
+                    Argument::Double(*bits)
+                }
                 Parameter::Scalar { .. } => Argument::Word(*bits as u32),
                 Parameter::Array(array) => {
                     let bound = launch.bind.iter().find(|(o, _)| *o == array.operand);
                     let Some((_, slot)) = bound else {
                         unreachable!("VerifiedProgram::new: every operand is bound")
                     };
-                    Argument::Buffer(self.place(*slot)?)
+                    Argument::Array(self.address(*slot)?)
                 }
             });
         }
-        match self.device.backend() {
-            Backend::Gpu(gpu) => gpu.launch(loadable, call.grid, &arguments).map(|()| None),
-            Backend::Simulator => {
-                simulator::launch(&loadable.kernel, arguments).map(|c| Some(Box::new(c)))
-            }
-        }
+        self.backend.launch(loadable, call.grid, arguments)
     }
 }

@@ -46,16 +46,22 @@
 //!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
+mod address;
+mod backend;
 mod buffer;
 mod cache;
 pub mod compile;
 mod device;
+mod download;
 mod error;
 mod kernel;
 mod launch;
+mod launched;
 mod matrix;
+mod memory;
 mod operand;
 mod program;
+mod shape;
 mod view;
 
 pub use buffer::{Buffer, BufferView, BufferViewMut};
@@ -69,7 +75,7 @@ pub use gemm_dsl::sim::{Counters, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
 pub use kernel::{Call, Kernel, ReduceKernel, SgemmKernel};
-pub use launch::{Launched, LaunchedStep};
+pub use launched::{Launched, LaunchedStep};
 pub use matrix::Matrix;
 pub use operand::{Input, Output};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};

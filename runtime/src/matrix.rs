@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::operand::Shape;
+use crate::shape::{Shape, extent, product, too_large};
 
 /// The rows of a matrix start at multiples of this many elements: 16 bytes.
 const ROW_ALIGNMENT: usize = 4;
@@ -114,52 +114,8 @@ impl Device {
         let buffer = self.alloc(product(rows, pitch)?)?;
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
-
-    /// Copies a matrix to the host, row after row without the padding.
-    ///
-    /// # Errors
-    /// Those of [`Device::download`].
-    pub fn download_matrix(&self, matrix: &Matrix) -> Result<Vec<f32>> {
-        let mut elements = self.download(matrix.buffer())?;
-        let Matrix { rows, cols, pitch, .. } = *matrix;
-        // A matrix without columns may have any pitch and any number of rows.
-        if cols == 0 {
-            return Ok(Vec::new());
-        }
-        if pitch != cols {
-            for row in 1..rows {
-                elements.copy_within(row * pitch..row * pitch + cols, row * cols);
-            }
-        }
-        elements.truncate(rows * cols);
-        Ok(elements)
-    }
 }
 
 fn padded(cols: usize) -> Result<usize> {
     cols.checked_next_multiple_of(ROW_ALIGNMENT).ok_or_else(|| too_large(1, cols))
-}
-
-fn product(rows: usize, pitch: usize) -> Result<usize> {
-    rows.checked_mul(pitch).ok_or_else(|| too_large(rows, pitch))
-}
-
-/// The elements from the first of the first row to the last of the last row.
-pub(crate) fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
-    if rows == 0 || cols == 0 {
-        return Ok(0);
-    }
-    product(rows - 1, pitch)?.checked_add(cols).ok_or_else(|| too_large(rows, pitch))
-}
-
-fn too_large(rows: usize, pitch: usize) -> Error {
-    Error::TooLarge {
-        what: format!("a matrix of {} of {pitch} elements is too large", count(rows)),
-        limit: usize::MAX as u64,
-        remedy: "Use a smaller matrix",
-    }
-}
-
-fn count(rows: usize) -> String {
-    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }

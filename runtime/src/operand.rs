@@ -1,14 +1,16 @@
 //! What a launch accepts as an input or an output.
 
+use crate::address::Address;
 use crate::buffer::{Buffer, BufferView, BufferViewMut};
-use crate::device::{Backend, Device};
+use crate::device::On;
 use crate::error::{Error, Owner, Result};
+use crate::memory::Keeps;
+use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
-use gemm_dsl::sim;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
-/// either, or a `CudaSlice<f32>` or `CudaView<f32>` of the `cudarc` context that the [`Device`] was
-/// made from.
+/// either, or a `CudaSlice<f32>` or `CudaView<f32>` of the `cudarc` context that the
+/// [`Device`](crate::Device) was made from.
 pub trait Input: sealed::Input {}
 impl<T: sealed::Input + ?Sized> Input for T {}
 
@@ -46,89 +48,44 @@ pub enum Exclusive<'a> {
     Cuda(CudaViewMut<'a, f32>),
 }
 
-/// The shape of a matrix inside its elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Elements before the first one of the matrix.
-    pub(crate) start: usize,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
-    /// The distance between neighbours in a column.
-    pub(crate) row_stride: usize,
-    /// The distance between neighbours in a row.
-    pub(crate) col_stride: usize,
-}
-
-impl Shape {
-    /// Whether the elements lie one after the other, row by row.
-    pub(crate) fn is_packed(&self) -> bool {
-        (self.cols <= 1 || self.col_stride == 1) && (self.rows <= 1 || self.row_stride == self.cols)
-    }
-}
-
-/// Where the first element of an operand lies.
-#[derive(Clone, Debug)]
-pub(crate) enum Place {
-    /// An address in GPU memory.
-    Gpu(u64),
-    /// Simulated memory.
-    Simulated {
-        /// The elements.
-        buffer: sim::Buffer,
-        /// The distance of the first from the start of its allocation, in elements.
-        offset: u64,
-    },
-}
-
-impl Place {
-    /// The address, or the distance from the start of an allocation that is aligned to 256 bytes.
-    pub(crate) fn address(&self) -> u64 {
+impl<'a> Shared<'a> {
+    pub(crate) fn len(&self) -> usize {
         match self {
-            Place::Gpu(address) => *address,
-            Place::Simulated { offset, .. } => offset * size_of::<f32>() as u64,
+            Shared::Buffer(view) => view.len(),
+            Shared::Cuda(view) => view.len(),
         }
     }
 
-    /// Whether `len` elements from here and `other_len` from there share one.
-    pub(crate) fn overlaps(&self, len: u64, other: &Self, other_len: u64) -> bool {
-        if len == 0 || other_len == 0 {
-            return false;
+    pub(crate) fn copy(&self) -> Self {
+        match self {
+            Shared::Buffer(view) => Shared::Buffer(*view),
+            Shared::Cuda(view) => Shared::Cuda(view.slice(..)),
         }
-        match (self, other) {
-            (Place::Gpu(a), Place::Gpu(b)) => {
-                let end = |at: u64, len: u64| at.saturating_add(len.saturating_mul(4));
-                *a < end(*b, other_len) && *b < end(*a, len)
-            }
-            (Place::Simulated { .. }, Place::Simulated { .. }) => {
-                let part = |place: &Self, len| match place.clone().part(0, len) {
-                    Some(Place::Simulated { buffer, .. }) => Some(buffer),
-                    _ => None,
-                };
-                let parts = part(self, len).zip(part(other, other_len));
-                parts.is_some_and(|(a, b)| a.overlaps(&b))
-            }
-            _ => false,
+    }
+}
+
+impl Exclusive<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Exclusive::Buffer(view) => view.len(),
+            Exclusive::Cuda(view) => view.len(),
         }
     }
 
-    /// The place `start` elements on, without those after the next `len`.
-    fn part(self, start: u64, len: u64) -> Option<Self> {
-        Some(match self {
-            Place::Gpu(address) => Place::Gpu(address + start * size_of::<f32>() as u64),
-            Place::Simulated { buffer, offset } => Place::Simulated {
-                buffer: buffer.view(usize::try_from(start).ok()?, usize::try_from(len).ok()?)?,
-                offset: offset + start,
-            },
-        })
+    pub(crate) fn reborrow(&mut self) -> Exclusive<'_> {
+        match self {
+            Exclusive::Buffer(view) => Exclusive::Buffer(BufferView::clone(view)),
+            Exclusive::Cuda(view) => Exclusive::Cuda(view.slice_mut(..)),
+        }
     }
 }
 
 /// An operand that belongs to the device of the call.
-pub(crate) struct Resolved<'a> {
-    pub(crate) place: Place,
-    /// Elements from the place on.
+pub(crate) struct Resolved<'a, A> {
+    pub(crate) address: A,
+    /// Elements from the address on.
     pub(crate) len: u64,
-    /// The shape of a matrix; the place is that of its first element.
+    /// The shape of a matrix; the address is that of its first element.
     pub(crate) shape: Option<Shape>,
     /// Records, when dropped after the launch, that the slice was used on the device's stream, for
     /// `cudarc` to order work on other streams after it.
@@ -137,83 +94,75 @@ pub(crate) struct Resolved<'a> {
 
 /// Checks that an input lives on the device, and has the device's stream wait for work on it that
 /// `cudarc` knows of.
-pub(crate) fn read<'a, I: Input + ?Sized>(
+pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
+    on: On<'a, B>,
     input: &'a I,
-    device: &'a Device,
     argument: &'static str,
-) -> Result<Resolved<'a>> {
+) -> Result<Resolved<'a, B::Address>> {
     let (elements, shape) = input.input();
-    let (place, len, used) = match elements {
-        Shared::Buffer(view) => view_of(&view, device, argument)?,
-        Shared::Cuda(view) => match device.backend() {
-            Backend::Gpu(gpu) if gpu.owns(&view) => {
-                let len = view.len();
-                let (address, used) = gpu.pass(|stream| view.view_ptr(stream))?;
-                (Place::Gpu(address), len, used)
-            }
-            _ => return Err(wrong_device(device, argument, Owner::Context)),
-        },
+    let len = elements.len();
+    let found = match elements {
+        Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
+        Shared::Cuda(view) => {
+            on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))?
+        }
     };
-    resolved(place, len, shape, used, argument)
+    resolved(found, len, shape, argument)
 }
 
 /// As [`read`], of an output.
-pub(crate) fn write<'a, O: Output + ?Sized>(
+pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
+    on: On<'a, B>,
     output: &'a mut O,
-    device: &'a Device,
     argument: &'static str,
-) -> Result<Resolved<'a>> {
+) -> Result<Resolved<'a, B::Address>> {
     let (elements, shape) = output.output();
-    let (place, len, used) = match elements {
-        Exclusive::Buffer(view) => view_of(&view, device, argument)?,
-        Exclusive::Cuda(view) => match device.backend() {
-            Backend::Gpu(gpu) if gpu.owns(&view) => {
-                let len = view.len();
-                let (address, used) = gpu.pass(|stream| view.view_ptr_mut(stream))?;
-                (Place::Gpu(address), len, used)
-            }
-            _ => return Err(wrong_device(device, argument, Owner::Context)),
-        },
+    let len = elements.len();
+    let found = match elements {
+        Exclusive::Buffer(view) => (view_of(on, &view, argument)?, None),
+        Exclusive::Cuda(view) => {
+            on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))?
+        }
     };
-    resolved(place, len, shape, used, argument)
+    resolved(found, len, shape, argument)
 }
 
-type Found<'a> = (Place, usize, Option<SyncOnDrop<'a>>);
-
-fn view_of<'a>(
+/// The address of a view of a buffer of the device.
+fn view_of<B: Keeps>(
+    on: On<'_, B>,
     view: &BufferView<'_>,
-    device: &Device,
     argument: &'static str,
-) -> Result<Found<'a>> {
+) -> Result<B::Address> {
     let (buffer, start, len) = view.parts();
     let owner = buffer.device();
-    if !owner.is_same(device) {
+    let ours = if owner.is_same(on.device) { buffer.address::<B>() } else { None };
+    let whole = ours.ok_or_else(|| {
         let (name, is_simulator) = (owner.name().to_owned(), owner.is_simulator());
-        return Err(wrong_device(device, argument, Owner::Device { name, is_simulator }));
-    }
-    Ok((buffer.place(start, len)?, len, None))
+        wrong_device(on, argument, Owner::Device { name, is_simulator })
+    })?;
+    let part = whole.part(start as u64, len as u64);
+    part.ok_or(Error::OutOfRange { start, end: start.saturating_add(len), len: buffer.len() })
 }
 
-fn wrong_device(device: &Device, argument: &'static str, belongs: Owner) -> Error {
-    Error::WrongDevice { argument, device: device.name().to_owned(), belongs }
+fn wrong_device<B>(on: On<'_, B>, argument: &'static str, belongs: Owner) -> Error {
+    Error::WrongDevice { argument, device: on.device.name().to_owned(), belongs }
 }
 
-fn resolved<'a>(
-    place: Place,
+fn resolved<'a, A: Address>(
+    (address, used): (A, Option<SyncOnDrop<'a>>),
     len: usize,
     shape: Option<Shape>,
-    used: Option<SyncOnDrop<'a>>,
     argument: &'static str,
-) -> Result<Resolved<'a>> {
+) -> Result<Resolved<'a, A>> {
     let start = shape.map_or(0, |shape| shape.start);
-    let left = len.checked_sub(start);
-    let part = left.and_then(|left| Some((place.part(start as u64, left as u64)?, left as u64)));
-    let (place, len) = part.ok_or(Error::WrongExtent {
+    let left = len.checked_sub(start).map(|left| left as u64);
+    let part = left.and_then(|left| Some((address.part(start as u64, left)?, left)));
+    let (address, len) = part.ok_or_else(|| Error::WrongExtent {
         argument,
         has: len as u64,
         need: format!("the matrix starts at element {start}"),
     })?;
-    Ok(Resolved { place, len, shape, _used: used })
+    Ok(Resolved { address, len, shape, _used: used })
 }
 
 impl sealed::Input for Buffer {

@@ -1,10 +1,10 @@
 //! Views of matrices: parts of what lies in device memory, without a copy.
 
-use crate::buffer::BufferView;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::sealed;
-use crate::operand::{Exclusive, Input, Output, Shape, Shared};
+use crate::operand::{Exclusive, Input, Output, Shared};
+use crate::shape::Shape;
 use std::fmt;
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ impl<'a> MatrixRef<'a> {
     /// The first `rows * cols` elements of an array as a matrix, row after row.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
     pub fn new<I: Input + ?Sized>(array: &'a I, rows: usize, cols: usize) -> Result<Self> {
         Self::pitched(array, rows, cols, cols)
     }
@@ -52,8 +52,8 @@ impl<'a> MatrixRef<'a> {
     /// Rows of `cols` elements, one every `pitch` elements of an array.
     ///
     /// # Errors
-    /// [`Error::ShortPitch`] where rows would overlap, [`Error::WrongExtent`] where the array is too
-    /// short.
+    /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
     pub fn pitched<I: Input + ?Sized>(
         array: &'a I,
         rows: usize,
@@ -61,17 +61,14 @@ impl<'a> MatrixRef<'a> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, _) = array.input();
-        let len = match &elements {
-            Shared::Buffer(view) => view.len(),
-            Shared::Cuda(view) => view.len(),
-        };
-        Ok(Self { elements, shape: Shape::pitched(len, rows, cols, pitch)? })
+        let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
+        Ok(Self { elements, shape })
     }
 
     /// A rectangle of the matrix.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange).
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         Ok(Self { elements: self.elements.copy(), shape: self.shape.part(rows, cols)? })
     }
@@ -86,7 +83,7 @@ impl<'a> MatrixMut<'a> {
     /// The first `rows * cols` elements of an array as a matrix, row after row.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
     pub fn new<O: Output + ?Sized>(array: &'a mut O, rows: usize, cols: usize) -> Result<Self> {
         Self::pitched(array, rows, cols, cols)
     }
@@ -94,8 +91,8 @@ impl<'a> MatrixMut<'a> {
     /// Rows of `cols` elements, one every `pitch` elements of an array.
     ///
     /// # Errors
-    /// [`Error::ShortPitch`] where rows would overlap, [`Error::WrongExtent`] where the array is too
-    /// short.
+    /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
     pub fn pitched<O: Output + ?Sized>(
         array: &'a mut O,
         rows: usize,
@@ -103,17 +100,14 @@ impl<'a> MatrixMut<'a> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, _) = array.output();
-        let len = match &elements {
-            Exclusive::Buffer(view) => view.len(),
-            Exclusive::Cuda(view) => view.len(),
-        };
-        Ok(Self { elements, shape: Shape::pitched(len, rows, cols, pitch)? })
+        let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
+        Ok(Self { elements, shape })
     }
 
     /// A rectangle of the matrix.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange).
     pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_>> {
         let shape = self.shape.part(rows, cols)?;
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
@@ -170,73 +164,6 @@ impl Matrix {
     /// The matrix to be written.
     pub fn view_mut(&mut self) -> MatrixMut<'_> {
         MatrixMut { elements: Exclusive::Buffer(self.buffer().whole()), shape: self.shape() }
-    }
-}
-
-impl Shape {
-    /// Rows in an array of `len` elements.
-    fn pitched(len: usize, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
-        if pitch < cols {
-            return Err(Error::ShortPitch { pitch, cols });
-        }
-        let needed = crate::matrix::extent(rows, cols, pitch)?;
-        if len < needed {
-            return Err(Error::WrongExtent {
-                argument: "array",
-                has: len as u64,
-                need: format!(
-                    "{rows} rows of {cols} at a pitch of {pitch} need (rows − 1)·pitch + cols = \
-                     {needed}"
-                ),
-            });
-        }
-        Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1 })
-    }
-
-    fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
-        let inside = |range: &Range<usize>, len| {
-            let Range { start, end } = *range;
-            if start <= end && end <= len {
-                Ok(end - start)
-            } else {
-                Err(Error::OutOfRange { start, end, len })
-            }
-        };
-        let (height, width) = (inside(&rows, self.rows)?, inside(&cols, self.cols)?);
-        // What is empty starts nowhere; anything else lies inside the array.
-        let before = match (height, width) {
-            (0, _) | (_, 0) => 0,
-            _ => rows.start * self.row_stride + cols.start * self.col_stride,
-        };
-        Ok(Self { start: self.start + before, rows: height, cols: width, ..*self })
-    }
-
-    fn transposed(&self) -> Self {
-        Self {
-            start: self.start,
-            rows: self.cols,
-            cols: self.rows,
-            row_stride: self.col_stride,
-            col_stride: self.row_stride,
-        }
-    }
-}
-
-impl<'a> Shared<'a> {
-    fn copy(&self) -> Self {
-        match self {
-            Shared::Buffer(view) => Shared::Buffer(*view),
-            Shared::Cuda(view) => Shared::Cuda(view.slice(..)),
-        }
-    }
-}
-
-impl Exclusive<'_> {
-    fn reborrow(&mut self) -> Exclusive<'_> {
-        match self {
-            Exclusive::Buffer(view) => Exclusive::Buffer(BufferView::clone(view)),
-            Exclusive::Cuda(view) => Exclusive::Cuda(view.slice_mut(..)),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A type whose values a buffer holds.
-pub trait Element: Copy + Send + Sync + 'static + sealed::Element {
+pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Element {
     /// The element type of the IR.
     const ELEM: Elem;
 }
@@ -159,6 +159,14 @@ impl Buffer {
             }
         }
         fits
+    }
+
+    /// Sets every element to zero.
+    pub fn zero(&self) {
+        let range = self.start..self.start + self.len;
+        with_cells!(&self.cells, cells => {
+            cells[range].iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
+        });
     }
 
     /// What its elements are.

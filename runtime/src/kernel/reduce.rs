@@ -1,9 +1,10 @@
 //! Reductions.
 
 use super::{Call, ReduceKernel};
-use crate::device::Device;
+use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, Launched, launch};
+use crate::launch::{Bound, launch};
+use crate::launched::Launched;
 use crate::operand::{self, Input, Output};
 use gemm_dsl::spec::ReduceSpec;
 
@@ -34,26 +35,28 @@ impl ReduceKernel {
         O: Output + ?Sized,
     {
         let program = self.prepare(device)?;
-        let input = operand::read(input, device, "input")?;
-        let output = operand::write(output, device, "output")?;
-        if output.len < 1 {
-            return Err(Error::WrongExtent {
-                argument: "output",
-                has: output.len,
-                need: "the value needs 1".to_owned(),
-            });
-        }
-        let length = match input.shape {
-            None => input.len,
-            Some(shape) if shape.is_packed() => shape.rows as u64 * shape.cols as u64,
-            Some(shape) => {
-                let (cols, pitch) = (shape.cols as u64, shape.row_stride as u64);
-                return Err(Error::Padded { argument: "input", cols, pitch });
+        dispatch!(device, on => {
+            let input = operand::read(on, input, "input")?;
+            let output = operand::write(on, output, "output")?;
+            if output.len < 1 {
+                return Err(Error::WrongExtent {
+                    argument: "output",
+                    has: output.len,
+                    need: "the value needs 1".to_owned(),
+                });
             }
-        };
-        let input = Bound::vector("input", input.place.clone(), input.len, length);
-        let output = Bound::vector("output", output.place.clone(), output.len, 1);
-        launch(device, &program, &[input], &[output], &[length])
+            let length = match input.shape {
+                None => input.len,
+                Some(shape) if shape.is_packed() => shape.rows as u64 * shape.cols as u64,
+                Some(shape) => {
+                    let (cols, pitch) = (shape.cols as u64, shape.row_stride as u64);
+                    return Err(Error::Padded { argument: "input", cols, pitch });
+                }
+            };
+            let input = Bound::vector("input", input.address.clone(), input.len, length);
+            let output = Bound::vector("output", output.address.clone(), output.len, 1);
+            launch(on, &program, &[input], &[output], &[length])
+        })
     }
 }
 

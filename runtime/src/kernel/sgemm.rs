@@ -1,10 +1,13 @@
 //! Matrix products.
 
 use super::{Call, SgemmKernel};
-use crate::device::Device;
+use crate::address::Address;
+use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, Launched, launch};
-use crate::operand::{self, Input, Output, Resolved, Shape};
+use crate::launch::{Bound, launch};
+use crate::launched::Launched;
+use crate::operand::{self, Input, Output, Resolved};
+use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::SgemmSpec;
@@ -66,12 +69,14 @@ impl SgemmKernel {
     {
         let program = self.prepare(device)?;
         let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
-        let a = operand::read(a, device, "a")?;
-        let b = operand::read(b, device, "b")?;
-        let c = operand::write(c, device, "c")?;
-        let inputs = [bind("a", &a, ("m", m), ("k", k))?, bind("b", &b, ("k", k), ("n", n))?];
-        let outputs = [bind("c", &c, ("m", m), ("n", n))?];
-        launch(device, &program, &inputs, &outputs, &[m, n, k])
+        dispatch!(device, on => {
+            let a = operand::read(on, a, "a")?;
+            let b = operand::read(on, b, "b")?;
+            let c = operand::write(on, c, "c")?;
+            let inputs = [bind("a", &a, ("m", m), ("k", k))?, bind("b", &b, ("k", k), ("n", n))?];
+            let outputs = [bind("c", &c, ("m", m), ("n", n))?];
+            launch(on, &program, &inputs, &outputs, &[m, n, k])
+        })
     }
 
     fn is_pitched(&self, device: &Device) -> Result<bool> {
@@ -139,9 +144,14 @@ fn wrong_extent(
 }
 
 /// Checks that an operand holds the matrix.
-fn bind(argument: &'static str, operand: &Resolved<'_>, rows: Named, cols: Named) -> Result<Bound> {
+fn bind<A: Address>(
+    argument: &'static str,
+    operand: &Resolved<'_, A>,
+    rows: Named,
+    cols: Named,
+) -> Result<Bound<A>> {
     let needed = elements(argument, rows, cols)?;
-    let place = operand.place.clone();
+    let address = operand.address.clone();
     let shape = match operand.shape {
         Some(shape) if (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
             return Err(Error::WrongExtent {
@@ -163,5 +173,5 @@ fn bind(argument: &'static str, operand: &Resolved<'_>, rows: Named, cols: Named
             Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1 }
         }
     };
-    Ok(Bound::matrix(argument, place, operand.len, shape))
+    Ok(Bound::matrix(argument, address, operand.len, shape))
 }

@@ -1,8 +1,12 @@
 //! The launch on hand-built kernels, in the simulator.
 
-use super::{Bound, launch};
+use super::launch;
+use crate::address::Address;
+use crate::backend::gpu::GpuAddress;
+use crate::backend::simulator::Simulator;
+use crate::device::{Either, On};
 use crate::error::Error;
-use crate::operand::{Place, Shape};
+use crate::shape::Shape;
 use crate::{Buffer, Device, Launched, Result};
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::{Array, Launch, Program, Step};
@@ -10,6 +14,20 @@ use gemm_dsl::ir::{
     self, Access, Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar,
     Source, Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
 };
+use gemm_dsl::sim;
+
+type Bound = super::Bound<sim::Buffer>;
+
+fn on(device: &Device) -> On<'_, Simulator> {
+    match device.backend() {
+        Either::Simulator(backend) => On { device, backend },
+        Either::Gpu(_) => panic!("the device is a simulator"),
+    }
+}
+
+fn address(buffer: &Buffer, start: usize, len: usize) -> Option<sim::Buffer> {
+    buffer.address::<Simulator>()?.part(start as u64, len as u64)
+}
 
 const PER_BLOCK: u64 = 4;
 
@@ -114,8 +132,8 @@ fn run(
     let output = device.alloc(1)?;
     let name = format!("{program:?}");
     let program = device.programs().get_or("test", &name, || Ok(program))?;
-    let bound = Bound::vector("output", output.place(0, 1)?, 1, 1);
-    let launched = launch(device, &program, &[input], &[bound], &[extent])?;
+    let bound = Bound::vector("output", address(&output, 0, 1).expect("inside"), 1, 1);
+    let launched = launch(on(device), &program, &[input], &[bound], &[extent])?;
     Ok((launched, output))
 }
 
@@ -129,7 +147,7 @@ fn unmet(outcome: Result<(Launched, Buffer)>) -> (Subject, Need, i128) {
 
 fn vector(buffer: &Buffer, start: usize) -> Bound {
     let len = buffer.len() - start;
-    let place = buffer.place(start, len).expect("inside");
+    let place = address(buffer, start, len).expect("inside");
     Bound::vector("input", place, len as u64, len as u64)
 }
 
@@ -215,7 +233,8 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0]).expect("room");
     // The elements do not matter: what is too large is found before they are looked at.
-    let long = || Bound::vector("input", input.place(0, 1).expect("inside"), u64::MAX, u64::MAX);
+    let long =
+        || Bound::vector("input", address(&input, 0, 1).expect("inside"), u64::MAX, u64::MAX);
     let narrow = extents_only(Ty::I32, |_, _| ());
     let limit = Need::AtMost(i32::MAX as u64);
     let found = unmet(run(&device, narrow, long(), 1 << 31));
@@ -255,7 +274,7 @@ fn rows_of_three(pitched: bool) -> VerifiedProgram {
 }
 
 /// Rows of three.
-fn matrix(place: Place, len: u64, rows: u64, stride: u64) -> Bound {
+fn matrix(place: sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
     let (rows, row_stride) = (rows as usize, stride as usize);
     Bound::matrix("a", place, len, Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1 })
 }
@@ -266,7 +285,7 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
     let values: Vec<f32> = (0..16).map(|i| i as f32).collect();
     let input = device.upload(&values).expect("room");
     let of = |pitched, rows, len: usize, stride| {
-        let place = input.place(0, len).expect("inside");
+        let place = address(&input, 0, len).expect("inside");
         let bound = matrix(place, len as u64, rows, stride);
         run(&device, rows_of_three(pitched), bound, rows)
     };
@@ -292,7 +311,7 @@ fn every_element_within_the_extents_lies_in_the_view() {
     for (rows, stride) in [(1, 3), (2, 3), (2, 4), (5, 7), (4, 20)] {
         let span = (rows - 1) * stride + 3;
         let of = |len: u64| {
-            let place = input.place(0, len as usize).expect("inside");
+            let place = address(&input, 0, len as usize).expect("inside");
             let bound = matrix(place, len, rows, stride);
             run(&device, rows_of_three(true), bound, rows)
         };
@@ -301,7 +320,7 @@ fn every_element_within_the_extents_lies_in_the_view() {
         assert_eq!((need, found), (Need::Elements(span), i128::from(span) - 1));
         assert!(matches!(subject, Subject::Array { name, .. } if name == "a"));
     }
-    let none = matrix(input.place(0, 0).expect("inside"), 0, 0, 3);
+    let none = matrix(address(&input, 0, 0).expect("inside"), 0, 0, 3);
     let (_, need, _) = unmet(run(&device, rows_of_three(true), none, 1));
     assert_eq!(need, Need::Elements(3));
 }
@@ -322,7 +341,7 @@ fn too_little_memory_between_passes_is_noticed() {
 fn an_array_shorter_than_the_extents_is_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 4]).expect("room");
-    let short = || Bound::vector("input", input.place(0, 2).expect("inside"), 2, 4);
+    let short = || Bound::vector("input", address(&input, 0, 2).expect("inside"), 2, 4);
     let (_, need, found) = unmet(run(&device, fold(&[Variant::Only]), short(), 4));
     assert_eq!((need, found), (Need::Elements(4), 2));
 }
@@ -335,9 +354,9 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     let program = fold(&[Variant::Only]);
     let program = device.programs().get_or("test", "overlap", || Ok(program)).expect("sound");
     let part = |name, start, len: usize, extent| {
-        Bound::vector(name, memory.place(start, len).expect("inside"), len as u64, extent)
+        Bound::vector(name, address(&memory, start, len).expect("inside"), len as u64, extent)
     };
-    let outcome = |input, output| launch(&device, &program, &[input], &[output], &[4]);
+    let outcome = |input, output| launch(on(&device), &program, &[input], &[output], &[4]);
     assert!(outcome(part("x", 0, 4, 4), part("y", 4, 1, 1)).is_ok());
     assert!(outcome(part("x", 1, 4, 4), part("y", 0, 1, 1)).is_ok());
     for at in 1..5 {
@@ -348,7 +367,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
             "{error}"
         );
     }
-    let gpu = |at: u64| Place::Gpu(0x1000 + 4 * at);
+    let gpu = |at: u64| GpuAddress { at: 0x1000 + 4 * at, elem: Elem::F32 };
     assert!(gpu(0).overlaps(4, &gpu(3), 1) && gpu(3).overlaps(1, &gpu(0), 4));
     assert!(!gpu(0).overlaps(4, &gpu(4), 1) && !gpu(4).overlaps(1, &gpu(0), 4));
     assert!(!gpu(0).overlaps(0, &gpu(0), 4));
@@ -378,7 +397,6 @@ fn threads_may_launch_at_once() {
 fn alignment_counts_from_the_allocation() {
     let device = Device::simulator();
     let buffer = device.upload(&[0.0; 8]).expect("room");
-    let address = |start| buffer.place(start, 1).expect("inside").address();
-    assert_eq!([0, 1, 4, 6].map(address), [0, 4, 16, 24]);
-    assert_eq!(Place::Gpu(0x7000_0010).address(), 0x7000_0010);
+    let bytes = |start| address(&buffer, start, 1).expect("inside").bytes();
+    assert_eq!([0, 1, 4, 6].map(bytes), [0, 4, 16, 24]);
 }

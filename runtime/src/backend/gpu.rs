@@ -7,14 +7,19 @@
 mod code;
 mod memory;
 
-pub(crate) use memory::{Allocation, Workspace};
+pub(crate) use memory::{Allocation, GpuAddress, Workspace};
 
 use super::driver::failed;
+use super::{Backend, Borrowed};
+use crate::address::Argument;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
+use crate::program::Loadable;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
-use cudarc::driver::{CudaContext, CudaStream, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::sim::{Counters, Element};
 use memory::ScratchPool;
 use std::sync::{Arc, Mutex};
 
@@ -98,7 +103,7 @@ impl Gpu {
     }
 
     /// Whether a slice belongs to this GPU's context, whose events then order its uses.
-    pub(crate) fn owns(&self, slice: &impl DeviceSlice<f32>) -> bool {
+    fn owns<T>(&self, slice: &impl DeviceSlice<T>) -> bool {
         Arc::ptr_eq(slice.stream().context(), &self.context)
     }
 
@@ -107,7 +112,7 @@ impl Gpu {
     ///
     /// While the device's stream is captured neither is allowed: the wait goes to another stream,
     /// where it orders nothing, and no use is recorded.
-    pub(crate) fn pass<'a>(
+    fn pass<'a>(
         &'a self,
         address: impl FnOnce(&'a CudaStream) -> (u64, SyncOnDrop<'a>),
     ) -> Result<(u64, Option<SyncOnDrop<'a>>)> {
@@ -132,8 +137,79 @@ impl Gpu {
         }
         Ok(())
     }
+}
 
-    pub(crate) fn synchronize(&self) -> Result<()> {
+impl Backend for Gpu {
+    type Address = GpuAddress;
+    type Allocation = Allocation;
+    type Workspace<'b> = Workspace<'b>;
+
+    fn alloc(&self, elem: Elem, len: u64) -> Result<Allocation> {
+        self.allocate(elem, len)
+    }
+
+    fn address(allocation: &Allocation) -> GpuAddress {
+        allocation.address()
+    }
+
+    fn zero(&self, at: &GpuAddress, len: u64) -> Result<()> {
+        self.set_zero(at, len)
+    }
+
+    fn write<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
+        self.copy_in(to, elements)
+    }
+
+    fn read<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
+        self.copy_out(from, len)
+    }
+
+    fn workspace(&self) -> Workspace<'_> {
+        self.lock_scratch()
+    }
+
+    fn scratch<'b>(
+        &'b self,
+        workspace: &mut Workspace<'b>,
+        number: usize,
+        elem: Elem,
+        len: u64,
+    ) -> Result<GpuAddress> {
+        workspace.scratch(number, elem, len)
+    }
+
+    fn launch(
+        &self,
+        loadable: &Loadable,
+        grid: [u32; 3],
+        arguments: Vec<Argument<GpuAddress>>,
+    ) -> Result<Option<Box<Counters>>> {
+        self.enqueue(loadable, grid, &arguments).map(|()| None)
+    }
+
+    fn synchronize(&self) -> Result<()> {
         self.stream.synchronize().map_err(failed("waiting for the stream"))
+    }
+
+    fn slice<'a, T: Element>(
+        &'a self,
+        view: CudaView<'a, T>,
+    ) -> Result<Option<Borrowed<'a, Self>>> {
+        if !self.owns(&view) {
+            return Ok(None);
+        }
+        let (at, used) = self.pass(|stream| view.view_ptr(stream))?;
+        Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
+    }
+
+    fn slice_mut<'a, T: Element>(
+        &'a self,
+        view: CudaViewMut<'a, T>,
+    ) -> Result<Option<Borrowed<'a, Self>>> {
+        if !self.owns(&view) {
+            return Ok(None);
+        }
+        let (at, used) = self.pass(|stream| view.view_ptr_mut(stream))?;
+        Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
     }
 }

@@ -1,11 +1,10 @@
 //! Machine code: compiled, loaded and launched.
 
-use super::Gpu;
+use super::{Gpu, GpuAddress};
+use crate::address::Argument;
+use crate::backend::driver::failed;
 use crate::compile;
-use crate::device::driver::failed;
 use crate::error::{Error, Result};
-use crate::launch::Argument;
-use crate::operand::Place;
 use crate::program::Loadable;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
@@ -14,7 +13,7 @@ use gemm_dsl::cuda;
 
 impl Gpu {
     /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it.
-    pub(crate) fn load(&self, loadable: &Loadable) -> Result<CudaFunction> {
+    fn load(&self, loadable: &Loadable) -> Result<CudaFunction> {
         let kernel = &loadable.kernel;
         let contract = kernel.contract();
         let needed = contract.min_arch();
@@ -53,21 +52,19 @@ impl Gpu {
 
     /// Puts a launch on the stream.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
-    pub(crate) fn launch(
+    pub(super) fn enqueue(
         &self,
         loadable: &Loadable,
         grid: [u32; 3],
-        arguments: &[Argument],
+        arguments: &[Argument<GpuAddress>],
     ) -> Result<()> {
         let function = loadable.function(|| self.load(loadable))?;
         let mut launch = self.stream.launch_builder(function);
         for argument in arguments {
             match argument {
                 Argument::Word(bits) => launch.arg(bits),
-                Argument::Double(bits) | Argument::Buffer(Place::Gpu(bits)) => launch.arg(bits),
-                Argument::Buffer(Place::Simulated { .. }) => {
-                    return Err(Error::Internal("simulated memory on a GPU".to_owned()));
-                }
+                Argument::Double(bits) => launch.arg(bits),
+                Argument::Array(address) => launch.arg(&address.at),
             };
         }
         let contract = loadable.kernel.contract();

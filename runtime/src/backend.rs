@@ -1,0 +1,85 @@
+//! What a device does its work with: a GPU or the simulator.
+//!
+//! Whatever knows which of the two it has is generic over [`Backend`], and addresses of one are no
+//! arguments for the other.
+
+pub(crate) mod driver;
+pub(crate) mod gpu;
+pub(crate) mod simulator;
+
+use crate::address::{Address, Argument};
+use crate::error::Result;
+use crate::program::Loadable;
+use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::sim::{Counters, Element};
+
+/// Memory, transfers and launches, in the order of the calls.
+pub(crate) trait Backend: Sized {
+    /// Where elements lie.
+    type Address: Address;
+
+    /// Memory, given back when it is dropped.
+    type Allocation;
+
+    /// The scratch memory, held while the launches of one program are made.
+    type Workspace<'b>
+    where
+        Self: 'b;
+
+    /// Memory for elements, with anything in it.
+    fn alloc(&self, elem: Elem, len: u64) -> Result<Self::Allocation>;
+
+    /// The address of the first element of an allocation.
+    fn address(allocation: &Self::Allocation) -> Self::Address;
+
+    /// Sets elements to zero.
+    fn zero(&self, at: &Self::Address, len: u64) -> Result<()>;
+
+    /// Copies elements from the host, which may then be changed.
+    fn write<T: Element>(&self, to: &Self::Address, elements: &[T]) -> Result<()>;
+
+    /// Copies elements to the host, after all work so far. They are of the type of the address.
+    fn read<T: Element>(&self, from: &Self::Address, len: u64) -> Result<Vec<T>>;
+
+    /// Waits for the scratch memory.
+    fn workspace(&self) -> Self::Workspace<'_>;
+
+    /// Temporary `number` of a program, with anything in it.
+    fn scratch<'b>(
+        &'b self,
+        workspace: &mut Self::Workspace<'b>,
+        number: usize,
+        elem: Elem,
+        len: u64,
+    ) -> Result<Self::Address>;
+
+    /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
+    /// order and size, and its contract holds for them.
+    fn launch(
+        &self,
+        loadable: &Loadable,
+        grid: [u32; 3],
+        arguments: Vec<Argument<Self::Address>>,
+    ) -> Result<Option<Box<Counters>>>;
+
+    /// Waits for all work so far.
+    fn synchronize(&self) -> Result<()>;
+
+    /// A slice of `cudarc`'s to read, if its context is that of the back end.
+    fn slice<'a, T: Element>(&'a self, _: CudaView<'a, T>) -> Result<Option<Borrowed<'a, Self>>> {
+        Ok(None)
+    }
+
+    /// A slice of `cudarc`'s to write, if its context is that of the back end.
+    fn slice_mut<'a, T: Element>(
+        &'a self,
+        _: CudaViewMut<'a, T>,
+    ) -> Result<Option<Borrowed<'a, Self>>> {
+        Ok(None)
+    }
+}
+
+/// The address of a slice of `cudarc`'s, and what records its use when dropped after the launch, for
+/// `cudarc` to order work on other streams after it.
+pub(crate) type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);

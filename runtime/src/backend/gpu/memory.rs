@@ -1,0 +1,172 @@
+//! GPU memory: allocations, copies, and the scratch memory of launches.
+
+use super::Gpu;
+use crate::address::Address;
+use crate::backend::Backend;
+use crate::backend::driver::failed;
+use crate::error::{Error, Result};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::sim::Element;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{MutexGuard, PoisonError};
+
+/// An address in GPU memory.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuAddress {
+    pub(crate) at: u64,
+    pub(crate) elem: Elem,
+}
+
+impl Address for GpuAddress {
+    fn bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// What is there the address does not know: whoever has it knows how many follow.
+    fn part(&self, start: u64, _: u64) -> Option<Self> {
+        let at = self.at.checked_add(bytes(self.elem, start))?;
+        Some(Self { at, ..*self })
+    }
+
+    fn overlaps(&self, len: u64, other: &Self, other_len: u64) -> bool {
+        let end = |of: &Self, len| of.at.saturating_add(bytes(of.elem, len));
+        let empty = len == 0 || other_len == 0;
+        !empty && self.at < end(other, other_len) && other.at < end(self, len)
+    }
+}
+
+/// The bytes of some elements.
+fn bytes(elem: Elem, len: u64) -> u64 {
+    len.saturating_mul(elem.size().into())
+}
+
+/// An allocation in the order of the device's stream.
+pub(crate) struct Allocation {
+    slice: CudaSlice<u8>,
+    address: GpuAddress,
+}
+
+impl Allocation {
+    /// The address of its first element, a multiple of 256.
+    pub(super) fn address(&self) -> GpuAddress {
+        self.address.clone()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // `cudarc` frees in the current context, and this may be a thread that has none. Where
+        // binding fails, so will the free: the memory goes with the context.
+        _ = self.slice.context().bind_to_thread();
+    }
+}
+
+/// Scratch memory by number of the temporary and binary logarithm of the bytes. Entries are never replaced:
+/// a captured graph may refer to them.
+pub(super) type ScratchPool = HashMap<(usize, u32), Allocation>;
+
+/// The scratch memory, held while the launches of one program are put on the stream. Those of
+/// another thread come after them, so that both may use the same memory.
+pub(crate) struct Workspace<'d> {
+    gpu: &'d Gpu,
+    pool: MutexGuard<'d, ScratchPool>,
+}
+
+impl Workspace<'_> {
+    /// The address of temporary `number`, with room for at least `len` elements.
+    pub(super) fn scratch(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
+        let class = bytes(elem, len.max(1)).checked_next_power_of_two();
+        let class = class.ok_or_else(|| self.gpu.too_large(elem, len))?;
+        let allocation = match self.pool.entry((number, class.ilog2())) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(self.gpu.allocate(Elem::U8, class)?),
+        };
+        Ok(GpuAddress { elem, ..allocation.address })
+    }
+}
+
+#[allow(unsafe_code, reason = "the driver copies between addresses")]
+impl Gpu {
+    /// Memory for `len` elements, uninitialised.
+    pub(super) fn allocate(&self, elem: Elem, len: u64) -> Result<Allocation> {
+        self.refuse_capture("allocating memory")?;
+        // The driver allocates no empty arrays; an empty buffer still has an address.
+        let bytes = usize::try_from(bytes(elem, len.max(1))).ok();
+        let bytes = bytes.filter(|n| *n <= isize::MAX as usize);
+        let bytes = bytes.ok_or_else(|| self.too_large(elem, len))?;
+        // SAFETY: `u8` has no invalid values, and the memory is written, by a copy, a memset or
+        // the first launch of a program, before it is read.
+        let slice = unsafe { self.stream.alloc::<u8>(bytes) };
+        let slice = slice.map_err(|error| match error {
+            DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.too_large(elem, len),
+            error => failed(format!("allocating {bytes} bytes"))(error),
+        })?;
+        // Nothing has used the slice yet, so its events order nothing.
+        let (at, _) = slice.device_ptr(&self.stream);
+        Ok(Allocation { slice, address: GpuAddress { at, elem } })
+    }
+
+    /// Copies elements from the host and waits for the copy.
+    pub(super) fn copy_in<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
+        if elements.is_empty() {
+            return Ok(());
+        }
+        self.bind()?;
+        let stream = self.stream.cu_stream();
+        // SAFETY: the caller's allocation at `to` has room for the elements, which are numbers
+        // without padding, and the host's stay borrowed until the stream has been waited for.
+        let copied = unsafe { result::memcpy_htod_async(to.at, elements, stream) };
+        let waited = self.synchronize();
+        copied.map_err(failed(format!("copying {} elements to the GPU", elements.len())))?;
+        waited
+    }
+
+    /// Copies elements to the host, after all work on the stream.
+    pub(super) fn copy_out<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
+        let len = usize::try_from(len).map_err(|_| self.too_large(T::ELEM, len))?;
+        let mut elements = vec![T::default(); len];
+        if len > 0 {
+            self.bind()?;
+            let stream = self.stream.cu_stream();
+            // SAFETY: the caller's allocation has `len` elements at `from`, numbers of which all
+            // bits are valid, and the host's stay borrowed until the stream has been waited for.
+            let copied = unsafe { result::memcpy_dtoh_async(&mut elements, from.at, stream) };
+            let waited = self.synchronize();
+            copied.map_err(failed(format!("copying {len} elements from the GPU")))?;
+            waited?;
+        }
+        Ok(elements)
+    }
+
+    /// Sets elements to zero, in the order of the stream.
+    pub(super) fn set_zero(&self, at: &GpuAddress, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let bytes = usize::try_from(bytes(at.elem, len));
+        let bytes = bytes.map_err(|_| self.too_large(at.elem, len))?;
+        self.bind()?;
+        // SAFETY: the caller's allocation has `len` elements at `at`, and the zero of each is 0 in
+        // every byte.
+        unsafe { result::memset_d8_async(at.at, 0, bytes, self.stream.cu_stream()) }
+            .map_err(failed("setting memory to zero"))
+    }
+
+    /// Waits for the scratch memory.
+    pub(super) fn lock_scratch(&self) -> Workspace<'_> {
+        // A thread that panicked left no entry half made.
+        let pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        Workspace { gpu: self, pool }
+    }
+
+    fn bind(&self) -> Result<()> {
+        self.context.bind_to_thread().map_err(failed("making the context current"))
+    }
+
+    fn too_large(&self, elem: Elem, len: u64) -> Error {
+        Error::OutOfMemory { bytes: bytes(elem, len), device: self.name.clone() }
+    }
+}
