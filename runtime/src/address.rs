@@ -1,7 +1,12 @@
 //! Where arrays lie, and what a kernel is given.
 
+use gemm_dsl::ir::Elem;
+
 /// Where the first of some elements lies in the memory of a back end.
 pub(crate) trait Address: Clone {
+    /// What the elements are.
+    fn elem(&self) -> Elem;
+
     /// In bytes, from zero or from the start of an allocation, which is aligned to 256.
     fn bytes(&self) -> u64;
 

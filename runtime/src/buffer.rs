@@ -4,22 +4,25 @@ use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::memory::{Keeps, Memory};
-use gemm_dsl::ir::Elem;
+use gemm_dsl::sim::Element;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// A vector of `f32` in the memory of one device, made by [`Device::upload`] or [`Device::alloc`].
+/// A vector in the memory of one device, made by [`Device::upload`] or [`Device::alloc`], or, of
+/// elements other than `f32`, by [`Device::upload_of`] or [`Device::alloc_of`].
 ///
 /// It keeps its device alive, and its memory is given back when it is dropped, in the order of the
 /// device's stream: a launch that uses it may still be under way.
-pub struct Buffer {
+pub struct Buffer<T: Element = f32> {
     // Dropped before the device it is memory of.
     memory: Memory,
     len: usize,
     device: Device,
+    elements: PhantomData<T>,
 }
 
-impl Buffer {
+impl<T: Element> Buffer<T> {
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -37,12 +40,12 @@ impl Buffer {
 
     /// Some consecutive elements, without a copy.
     ///
-    /// A view that does not start at a multiple of four elements is not aligned to 16 bytes: a
-    /// kernel with vector accesses then runs as its scalar variant.
+    /// A view that does not start at a multiple of 16 bytes from the start is not aligned to them: a kernel
+    /// with vector accesses then runs as its scalar variant.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_>> {
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_, T>> {
         let (start, len) = within(self.len, range)?;
         Ok(BufferView { buffer: self, start, len })
     }
@@ -51,13 +54,13 @@ impl Buffer {
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
-    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_>> {
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
         let (start, len) = within(self.len, range)?;
         Ok(BufferViewMut { buffer: self, start, len })
     }
 
     /// All elements.
-    pub(crate) fn whole(&self) -> BufferView<'_> {
+    pub(crate) fn whole(&self) -> BufferView<'_, T> {
         BufferView { buffer: self, start: 0, len: self.len }
     }
 
@@ -73,6 +76,24 @@ impl Device {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Capturing`], [`Error::Driver`].
     pub fn upload(&self, elements: &[f32]) -> Result<Buffer> {
+        self.upload_of(elements)
+    }
+
+    /// As [`Device::upload`], of elements of any type. A call of its own, so that `upload(&[1.0])`
+    /// means `f32`, which Rust would not infer.
+    ///
+    /// ```
+    /// use gemm_runtime::{Buffer, Device};
+    ///
+    /// let device = Device::simulator();
+    /// let buffer: Buffer<i64> = device.upload_of(&[1, 2, 3])?;
+    /// assert_eq!(device.download(&buffer.slice(1..)?)?, [2, 3]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn upload_of<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
         dispatch!(self, on => make(on, elements.len(), |to| on.backend.write(to, elements)))
     }
 
@@ -81,24 +102,34 @@ impl Device {
     /// # Errors
     /// As [`Device::upload`].
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
+        self.alloc_of(len)
+    }
+
+    /// As [`Device::alloc`], of elements of any type: `device.alloc_of::<f64>(len)`.
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn alloc_of<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         dispatch!(self, on => make(on, len, |at| on.backend.zero(at, len as u64)))
     }
 }
 
 /// Allocates a buffer and has it filled.
-fn make<B: Keeps>(
+fn make<T: Element, B: Keeps>(
     on: On<'_, B>,
     len: usize,
     fill: impl FnOnce(&B::Address) -> Result<()>,
-) -> Result<Buffer> {
-    let allocation = on.backend.alloc(Elem::F32, len as u64)?;
+) -> Result<Buffer<T>> {
+    let allocation = on.backend.alloc(T::ELEM, len as u64)?;
     fill(&B::address(&allocation))?;
-    Ok(Buffer { memory: B::keep(allocation), len, device: on.device.clone() })
+    let (memory, device) = (B::keep(allocation), on.device.clone());
+    Ok(Buffer { memory, len, device, elements: PhantomData })
 }
 
-impl fmt::Debug for Buffer {
+impl<T: Element> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
+            .field("elem", &T::ELEM)
             .field("len", &self.len)
             .field("device", &self.device.name())
             .finish_non_exhaustive()
@@ -107,13 +138,13 @@ impl fmt::Debug for Buffer {
 
 /// Consecutive elements of a [`Buffer`], made by [`Buffer::slice`].
 #[derive(Clone, Copy, Debug)]
-pub struct BufferView<'a> {
-    buffer: &'a Buffer,
+pub struct BufferView<'a, T: Element = f32> {
+    buffer: &'a Buffer<T>,
     start: usize,
     len: usize,
 }
 
-impl<'a> BufferView<'a> {
+impl<'a, T: Element> BufferView<'a, T> {
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -124,20 +155,20 @@ impl<'a> BufferView<'a> {
         self.len == 0
     }
 
-    pub(crate) fn parts(&self) -> (&'a Buffer, usize, usize) {
+    pub(crate) fn parts(&self) -> (&'a Buffer<T>, usize, usize) {
         (self.buffer, self.start, self.len)
     }
 }
 
 /// Consecutive elements of a [`Buffer`] for a kernel to write, made by [`Buffer::slice_mut`].
 #[derive(Debug)]
-pub struct BufferViewMut<'a> {
-    buffer: &'a mut Buffer,
+pub struct BufferViewMut<'a, T: Element = f32> {
+    buffer: &'a mut Buffer<T>,
     start: usize,
     len: usize,
 }
 
-impl BufferViewMut<'_> {
+impl<T: Element> BufferViewMut<'_, T> {
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -149,7 +180,7 @@ impl BufferViewMut<'_> {
     }
 
     /// The same elements, to whoever holds the exclusive borrow.
-    pub(crate) fn shared(&self) -> BufferView<'_> {
+    pub(crate) fn shared(&self) -> BufferView<'_, T> {
         BufferView { buffer: self.buffer, start: self.start, len: self.len }
     }
 }

@@ -101,7 +101,7 @@ impl Device {
     }
 
     /// The GPU of a user's own `cudarc` context; all work goes to the given stream. Launches then
-    /// take that context's `CudaSlice<f32>` without a copy. Slices that were used on other streams
+    /// take that context's `CudaSlice`s without a copy. Slices that were used on other streams
     /// are ordered as `cudarc` orders them, by their events.
     ///
     /// # Errors

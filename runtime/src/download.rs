@@ -5,6 +5,7 @@ use crate::device::{Device, dispatch};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::{self, Input};
+use gemm_dsl::sim::Element;
 
 impl Device {
     /// Copies elements to the host, after all work launched before. A matrix gives its elements with
@@ -13,7 +14,7 @@ impl Device {
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and
     /// [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
-    pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<f32>> {
+    pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
             let array = operand::read(on, array, "array")?;
             on.backend.read(&array.address, array.len)
@@ -24,7 +25,7 @@ impl Device {
     ///
     /// # Errors
     /// Those of [`Device::download`].
-    pub fn download_matrix(&self, matrix: &Matrix) -> Result<Vec<f32>> {
+    pub fn download_matrix<T: Element>(&self, matrix: &Matrix<T>) -> Result<Vec<T>> {
         let mut elements = self.download(matrix.buffer())?;
         let (rows, cols, pitch) = (matrix.rows(), matrix.cols(), matrix.pitch());
         // A matrix without columns may have any pitch and any number of rows.

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::launched::{Launched, Ran};
 use crate::program::Prepared;
 use crate::shape::Shape;
+use gemm_dsl::ir::Ty;
 use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
-use gemm_dsl::ir::{Elem, Ty};
 use gemm_dsl::sim::Counters;
 use std::sync::Arc;
 
@@ -171,14 +171,14 @@ impl<B: Backend> Run<'_, B> {
             Slot::Input(_) | Slot::Output(_) => {
                 let bound = self.bound(slot)?;
                 let Bound { name, address, len, .. } = bound;
-                let address = address.bytes();
-                Array { name, address, len: *len, axes: Some(bound.axes()) }
+                let (elem, address) = (address.elem(), address.bytes());
+                Array { name, elem, address, len: *len, axes: Some(bound.axes()) }
             }
             // The device aligns what it allocates to 256 bytes.
             Slot::Temp(n) => {
                 let Temporary { len, axes, .. } = &self.temps[n];
-                let name = self.program.program.temps[n].name;
-                Array { name, address: 0, len: *len, axes: Some(axes) }
+                let Temp { name, elem, .. } = self.program.program.temps[n];
+                Array { name, elem, address: 0, len: *len, axes: Some(axes) }
             }
         })
     }
@@ -203,8 +203,9 @@ impl<B: Backend> Run<'_, B> {
         }
         let backend = self.backend;
         let workspace = self.held.get_or_insert_with(|| backend.workspace());
-        let address = backend.scratch(workspace, n, Elem::F32, temp.len)?;
-        if self.program.program.temps[n].fill == Fill::Zero {
+        let Temp { elem, fill, .. } = self.program.program.temps[n];
+        let address = backend.scratch(workspace, n, elem, temp.len)?;
+        if fill == Fill::Zero {
             backend.zero(&address, temp.len)?;
         }
         temp.address = Some(address.clone());

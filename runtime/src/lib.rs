@@ -21,10 +21,11 @@
 //! [`Device`], and from then on launched on the device's stream. Without a GPU the simulator runs
 //! the same kernel to the same bits.
 //!
-//! Data lives in [`Buffer`]s and [`Matrix`] values, or in the slices of a `cudarc` context that the
-//! device was made from; a [`MatrixRef`] is a part of any of these. Every launch is bound to the
-//! kernel's contract: no kernel touches an element outside the views that it was given. What fails is
-//! an [`Error`], never a panic.
+//! Data lives in [`Buffer`]s and [`Matrix`] values, of `f32` or of any other [`Element`], or in the
+//! slices of a `cudarc` context that the device was made from; a [`MatrixRef`] is a part of any of
+//! these. Every launch is bound to the kernel's contract: no kernel touches an element outside the
+//! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
+//! never a panic.
 //!
 //! Every key of a line, and what an expression in it may hold, stands on the pages of
 //! [`reduce_kernel!`] and [`sgemm_kernel!`].
@@ -71,9 +72,10 @@ pub use error::{Error, Owner, Result};
 pub use gemm_dsl::error::Excerpt;
 pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
-pub use gemm_dsl::sim::{Counters, SimError};
+pub use gemm_dsl::sim::{Counters, Element, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
+pub use half;
 pub use kernel::{Call, Kernel, ReduceKernel, SgemmKernel};
 pub use launched::{Launched, LaunchedStep};
 pub use matrix::Matrix;

@@ -4,9 +4,10 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::shape::{Shape, extent, product, too_large};
+use gemm_dsl::sim::Element;
 
-/// The rows of a matrix start at multiples of this many elements: 16 bytes.
-const ROW_ALIGNMENT: usize = 4;
+/// The rows of a matrix start at multiples of this many bytes.
+const ROW_ALIGNMENT: usize = 16;
 
 /// A row-major matrix in device memory whose rows may be followed by padding.
 ///
@@ -14,20 +15,20 @@ const ROW_ALIGNMENT: usize = 4;
 /// bytes, so that a `pitched` kernel makes 16-byte accesses whatever the width. The padding never
 /// influences a result and is never written by a kernel.
 #[derive(Debug)]
-pub struct Matrix {
-    buffer: Buffer,
+pub struct Matrix<T: Element = f32> {
+    buffer: Buffer<T>,
     rows: usize,
     cols: usize,
     pitch: usize,
 }
 
-impl Matrix {
+impl<T: Element> Matrix<T> {
     /// A matrix over a buffer's elements: row `i` starts at element `i * pitch`.
     ///
     /// # Errors
     /// [`Error::ShortPitch`] where the pitch is shorter than a row, [`Error::WrongExtent`] where the
     /// buffer is too short.
-    pub fn from_buffer(buffer: Buffer, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
+    pub fn from_buffer(buffer: Buffer<T>, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
         if pitch < cols {
             return Err(Error::ShortPitch { pitch, cols });
         }
@@ -62,12 +63,12 @@ impl Matrix {
     }
 
     /// The elements with their padding.
-    pub fn buffer(&self) -> &Buffer {
+    pub fn buffer(&self) -> &Buffer<T> {
         &self.buffer
     }
 
     /// The elements with their padding, given back.
-    pub fn into_buffer(self) -> Buffer {
+    pub fn into_buffer(self) -> Buffer<T> {
         self.buffer
     }
 
@@ -84,6 +85,19 @@ impl Device {
     /// [`Error::WrongExtent`] where there are not `rows * cols` elements, and those of
     /// [`Device::upload`].
     pub fn upload_matrix(&self, elements: &[f32], rows: usize, cols: usize) -> Result<Matrix> {
+        self.upload_matrix_of(elements, rows, cols)
+    }
+
+    /// As [`Device::upload_matrix`], of elements of any type.
+    ///
+    /// # Errors
+    /// As [`Device::upload_matrix`].
+    pub fn upload_matrix_of<T: Element>(
+        &self,
+        elements: &[T],
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>> {
         let needed = extent(rows, cols, cols)?;
         if elements.len() != needed {
             return Err(Error::WrongExtent {
@@ -92,15 +106,15 @@ impl Device {
                 need: format!("rows·cols = {rows}·{cols} = {needed} are needed"),
             });
         }
-        let pitch = padded(cols)?;
+        let pitch = padded::<T>(cols)?;
         let buffer = if pitch == cols || rows == 0 {
-            self.upload(elements)?
+            self.upload_of(elements)?
         } else {
-            let mut rows_padded = vec![0.0; product(rows, pitch)?];
+            let mut rows_padded = vec![T::default(); product(rows, pitch)?];
             for (to, from) in rows_padded.chunks_exact_mut(pitch).zip(elements.chunks_exact(cols)) {
                 to[..cols].copy_from_slice(from);
             }
-            self.upload(&rows_padded)?
+            self.upload_of(&rows_padded)?
         };
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
@@ -110,12 +124,21 @@ impl Device {
     /// # Errors
     /// Those of [`Device::alloc`].
     pub fn alloc_matrix(&self, rows: usize, cols: usize) -> Result<Matrix> {
-        let pitch = padded(cols)?;
-        let buffer = self.alloc(product(rows, pitch)?)?;
+        self.alloc_matrix_of(rows, cols)
+    }
+
+    /// As [`Device::alloc_matrix`], of elements of any type.
+    ///
+    /// # Errors
+    /// As [`Device::alloc_matrix`].
+    pub fn alloc_matrix_of<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>> {
+        let pitch = padded::<T>(cols)?;
+        let buffer = self.alloc_of(product(rows, pitch)?)?;
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
 }
 
-fn padded(cols: usize) -> Result<usize> {
-    cols.checked_next_multiple_of(ROW_ALIGNMENT).ok_or_else(|| too_large(1, cols))
+fn padded<T: Element>(cols: usize) -> Result<usize> {
+    let multiple = ROW_ALIGNMENT / size_of::<T>();
+    cols.checked_next_multiple_of(multiple).ok_or_else(|| too_large(1, cols))
 }

@@ -7,48 +7,87 @@ use crate::error::{Error, Owner, Result};
 use crate::memory::Keeps;
 use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
+use gemm_dsl::sim::Element;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
-/// either, or a `CudaSlice<f32>` or `CudaView<f32>` of the `cudarc` context that the
+/// either, or a `CudaSlice` or `CudaView` of the `cudarc` context that the
 /// [`Device`](crate::Device) was made from.
-pub trait Input: sealed::Input {}
-impl<T: sealed::Input + ?Sized> Input for T {}
+pub trait Input: sealed::Input<<Self as Input>::Element> {
+    /// What its elements are.
+    type Element: Element;
+}
 
 /// An array in device memory that a kernel writes: as [`Input`], exclusively borrowed.
-pub trait Output: sealed::Output {}
-impl<T: sealed::Output + ?Sized> Output for T {}
+pub trait Output: sealed::Output<<Self as Output>::Element> {
+    /// What its elements are.
+    type Element: Element;
+}
 
 pub(crate) mod sealed {
-    use super::{Exclusive, Shape, Shared};
+    use super::{Element, Exclusive, Shape, Shared};
 
-    pub trait Input {
+    pub trait Input<T: Element> {
         /// The elements, and the shape of a matrix.
-        fn input(&self) -> (Shared<'_>, Option<Shape>);
+        fn input(&self) -> (Shared<'_, T>, Option<Shape>);
     }
 
-    pub trait Output {
+    pub trait Output<T: Element> {
         /// The elements, and the shape of a matrix.
-        fn output(&mut self) -> (Exclusive<'_>, Option<Shape>);
+        fn output(&mut self) -> (Exclusive<'_, T>, Option<Shape>);
     }
 }
 
+/// Makes a type of elements `T` an input: its elements, and its shape.
+macro_rules! input {
+    ($array:ty: |$this:ident| $parts:expr) => {
+        impl<T: Element> Input for $array {
+            type Element = T;
+        }
+
+        impl<T: Element> $crate::operand::sealed::Input<T> for $array {
+            fn input(&self) -> (Shared<'_, T>, Option<Shape>) {
+                let $this = self;
+                $parts
+            }
+        }
+    };
+}
+pub(crate) use input;
+
+/// As `input!`, of an output.
+macro_rules! output {
+    ($array:ty: |$this:ident| $parts:expr) => {
+        impl<T: Element> Output for $array {
+            type Element = T;
+        }
+
+        impl<T: Element> $crate::operand::sealed::Output<T> for $array {
+            fn output(&mut self) -> (Exclusive<'_, T>, Option<Shape>) {
+                let $this = self;
+                $parts
+            }
+        }
+    };
+}
+pub(crate) use output;
+
 /// Elements to read, before they are known to belong to the device of a call.
-pub enum Shared<'a> {
+pub enum Shared<'a, T: Element> {
     /// Elements of a buffer.
-    Buffer(BufferView<'a>),
+    Buffer(BufferView<'a, T>),
     /// Elements of `cudarc`'s.
-    Cuda(CudaView<'a, f32>),
+    Cuda(CudaView<'a, T>),
 }
 
 /// Elements to write, before they are known to belong to the device of a call.
-pub enum Exclusive<'a> {
+pub enum Exclusive<'a, T: Element> {
     /// Elements of a buffer. The exclusive borrow is the caller's.
-    Buffer(BufferView<'a>),
+    Buffer(BufferView<'a, T>),
     /// Elements of `cudarc`'s.
-    Cuda(CudaViewMut<'a, f32>),
+    Cuda(CudaViewMut<'a, T>),
 }
 
-impl<'a> Shared<'a> {
+impl<T: Element> Shared<'_, T> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Shared::Buffer(view) => view.len(),
@@ -64,7 +103,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl Exclusive<'_> {
+impl<T: Element> Exclusive<'_, T> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
@@ -72,7 +111,7 @@ impl Exclusive<'_> {
         }
     }
 
-    pub(crate) fn reborrow(&mut self) -> Exclusive<'_> {
+    pub(crate) fn reborrow(&mut self) -> Exclusive<'_, T> {
         match self {
             Exclusive::Buffer(view) => Exclusive::Buffer(BufferView::clone(view)),
             Exclusive::Cuda(view) => Exclusive::Cuda(view.slice_mut(..)),
@@ -128,9 +167,9 @@ pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
 }
 
 /// The address of a view of a buffer of the device.
-fn view_of<B: Keeps>(
+fn view_of<T: Element, B: Keeps>(
     on: On<'_, B>,
-    view: &BufferView<'_>,
+    view: &BufferView<'_, T>,
     argument: &'static str,
 ) -> Result<B::Address> {
     let (buffer, start, len) = view.parts();
@@ -165,62 +204,13 @@ fn resolved<'a, A: Address>(
     Ok(Resolved { address, len, shape, _used: used })
 }
 
-impl sealed::Input for Buffer {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Buffer(self.whole()), None)
-    }
-}
-
-impl sealed::Output for Buffer {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (Exclusive::Buffer(self.whole()), None)
-    }
-}
-
-impl sealed::Input for BufferView<'_> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Buffer(*self), None)
-    }
-}
-
-impl sealed::Input for BufferViewMut<'_> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Buffer(self.shared()), None)
-    }
-}
-
-impl sealed::Output for BufferViewMut<'_> {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (Exclusive::Buffer(self.shared()), None)
-    }
-}
-
-impl sealed::Input for CudaSlice<f32> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Cuda(self.as_view()), None)
-    }
-}
-
-impl sealed::Output for CudaSlice<f32> {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (Exclusive::Cuda(self.as_view_mut()), None)
-    }
-}
-
-impl sealed::Input for CudaView<'_, f32> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Cuda(self.slice(..)), None)
-    }
-}
-
-impl sealed::Input for CudaViewMut<'_, f32> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Cuda(self.as_view()), None)
-    }
-}
-
-impl sealed::Output for CudaViewMut<'_, f32> {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (Exclusive::Cuda(self.slice_mut(..)), None)
-    }
-}
+input!(Buffer<T>: |buffer| (Shared::Buffer(buffer.whole()), None));
+output!(Buffer<T>: |buffer| (Exclusive::Buffer(buffer.whole()), None));
+input!(BufferView<'_, T>: |view| (Shared::Buffer(*view), None));
+input!(BufferViewMut<'_, T>: |view| (Shared::Buffer(view.shared()), None));
+output!(BufferViewMut<'_, T>: |view| (Exclusive::Buffer(view.shared()), None));
+input!(CudaSlice<T>: |slice| (Shared::Cuda(slice.as_view()), None));
+output!(CudaSlice<T>: |slice| (Exclusive::Cuda(slice.as_view_mut()), None));
+input!(CudaView<'_, T>: |view| (Shared::Cuda(view.slice(..)), None));
+input!(CudaViewMut<'_, T>: |view| (Shared::Cuda(view.as_view()), None));
+output!(CudaViewMut<'_, T>: |view| (Exclusive::Cuda(view.slice_mut(..)), None));

@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::matrix::Matrix;
-use crate::operand::sealed;
-use crate::operand::{Exclusive, Input, Output, Shared};
+use crate::operand::{Exclusive, Input, Output, Shared, input, output};
 use crate::shape::Shape;
+use gemm_dsl::sim::Element;
 use std::fmt;
 use std::ops::Range;
 
@@ -29,23 +29,27 @@ use std::ops::Range;
 /// GEMM.call(&device).launch(&a, &b, &mut c)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-pub struct MatrixRef<'a> {
-    elements: Shared<'a>,
+pub struct MatrixRef<'a, T: Element = f32> {
+    elements: Shared<'a, T>,
     shape: Shape,
 }
 
 /// A matrix in device memory to be written: as [`MatrixRef`], exclusively borrowed.
-pub struct MatrixMut<'a> {
-    elements: Exclusive<'a>,
+pub struct MatrixMut<'a, T: Element = f32> {
+    elements: Exclusive<'a, T>,
     shape: Shape,
 }
 
-impl<'a> MatrixRef<'a> {
+impl<'a, T: Element> MatrixRef<'a, T> {
     /// The first `rows * cols` elements of an array as a matrix, row after row.
     ///
     /// # Errors
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
-    pub fn new<I: Input + ?Sized>(array: &'a I, rows: usize, cols: usize) -> Result<Self> {
+    pub fn new<I: Input<Element = T> + ?Sized>(
+        array: &'a I,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self> {
         Self::pitched(array, rows, cols, cols)
     }
 
@@ -54,7 +58,7 @@ impl<'a> MatrixRef<'a> {
     /// # Errors
     /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
-    pub fn pitched<I: Input + ?Sized>(
+    pub fn pitched<I: Input<Element = T> + ?Sized>(
         array: &'a I,
         rows: usize,
         cols: usize,
@@ -79,12 +83,16 @@ impl<'a> MatrixRef<'a> {
     }
 }
 
-impl<'a> MatrixMut<'a> {
+impl<'a, T: Element> MatrixMut<'a, T> {
     /// The first `rows * cols` elements of an array as a matrix, row after row.
     ///
     /// # Errors
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
-    pub fn new<O: Output + ?Sized>(array: &'a mut O, rows: usize, cols: usize) -> Result<Self> {
+    pub fn new<O: Output<Element = T> + ?Sized>(
+        array: &'a mut O,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self> {
         Self::pitched(array, rows, cols, cols)
     }
 
@@ -93,7 +101,7 @@ impl<'a> MatrixMut<'a> {
     /// # Errors
     /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
-    pub fn pitched<O: Output + ?Sized>(
+    pub fn pitched<O: Output<Element = T> + ?Sized>(
         array: &'a mut O,
         rows: usize,
         cols: usize,
@@ -108,20 +116,20 @@ impl<'a> MatrixMut<'a> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange).
-    pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_>> {
+    pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_, T>> {
         let shape = self.shape.part(rows, cols)?;
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
     /// The transpose.
-    pub fn t(&mut self) -> MatrixMut<'_> {
+    pub fn t(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
     }
 }
 
 macro_rules! extents {
     ($view:ident) => {
-        impl $view<'_> {
+        impl<T: Element> $view<'_, T> {
             /// The number of rows.
             pub fn rows(&self) -> usize {
                 self.shape.rows
@@ -143,7 +151,7 @@ macro_rules! extents {
             }
         }
 
-        impl fmt::Debug for $view<'_> {
+        impl<T: Element> fmt::Debug for $view<'_, T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($view))
                     .field("shape", &self.shape)
@@ -155,14 +163,14 @@ macro_rules! extents {
 extents!(MatrixRef);
 extents!(MatrixMut);
 
-impl Matrix {
+impl<T: Element> Matrix<T> {
     /// The matrix to be read.
-    pub fn view(&self) -> MatrixRef<'_> {
+    pub fn view(&self) -> MatrixRef<'_, T> {
         MatrixRef { elements: Shared::Buffer(self.buffer().whole()), shape: self.shape() }
     }
 
     /// The matrix to be written.
-    pub fn view_mut(&mut self) -> MatrixMut<'_> {
+    pub fn view_mut(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: Exclusive::Buffer(self.buffer().whole()), shape: self.shape() }
     }
 }
@@ -170,59 +178,40 @@ impl Matrix {
 /// A matrix on a device with its shape, to be read: [`Matrix`] or [`MatrixRef`].
 pub trait AsMatrix: Input {
     /// The view of it.
-    fn as_matrix(&self) -> MatrixRef<'_>;
+    fn as_matrix(&self) -> MatrixRef<'_, Self::Element>;
 }
 
 /// A matrix on a device with its shape, to be written: [`Matrix`] or [`MatrixMut`].
 pub trait AsMatrixMut: Output {
     /// The view of it.
-    fn as_matrix_mut(&mut self) -> MatrixMut<'_>;
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, Self::Element>;
 }
 
-impl AsMatrix for Matrix {
-    fn as_matrix(&self) -> MatrixRef<'_> {
+impl<T: Element> AsMatrix for Matrix<T> {
+    fn as_matrix(&self) -> MatrixRef<'_, T> {
         self.view()
     }
 }
 
-impl AsMatrix for MatrixRef<'_> {
-    fn as_matrix(&self) -> MatrixRef<'_> {
+impl<T: Element> AsMatrix for MatrixRef<'_, T> {
+    fn as_matrix(&self) -> MatrixRef<'_, T> {
         MatrixRef { elements: self.elements.copy(), shape: self.shape }
     }
 }
 
-impl AsMatrixMut for Matrix {
-    fn as_matrix_mut(&mut self) -> MatrixMut<'_> {
+impl<T: Element> AsMatrixMut for Matrix<T> {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, T> {
         self.view_mut()
     }
 }
 
-impl AsMatrixMut for MatrixMut<'_> {
-    fn as_matrix_mut(&mut self) -> MatrixMut<'_> {
+impl<T: Element> AsMatrixMut for MatrixMut<'_, T> {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape }
     }
 }
 
-impl sealed::Input for MatrixRef<'_> {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (self.elements.copy(), Some(self.shape))
-    }
-}
-
-impl sealed::Output for MatrixMut<'_> {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (self.elements.reborrow(), Some(self.shape))
-    }
-}
-
-impl sealed::Input for Matrix {
-    fn input(&self) -> (Shared<'_>, Option<Shape>) {
-        (Shared::Buffer(self.buffer().whole()), Some(self.shape()))
-    }
-}
-
-impl sealed::Output for Matrix {
-    fn output(&mut self) -> (Exclusive<'_>, Option<Shape>) {
-        (Exclusive::Buffer(self.buffer().whole()), Some(self.shape()))
-    }
-}
+input!(MatrixRef<'_, T>: |view| (view.elements.copy(), Some(view.shape)));
+output!(MatrixMut<'_, T>: |view| (view.elements.reborrow(), Some(view.shape)));
+input!(Matrix<T>: |matrix| (Shared::Buffer(matrix.buffer().whole()), Some(matrix.shape())));
+output!(Matrix<T>: |matrix| (Exclusive::Buffer(matrix.buffer().whole()), Some(matrix.shape())));

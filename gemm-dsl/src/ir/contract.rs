@@ -1,9 +1,10 @@
 //! The contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
 //! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. [`Contract::bind`] is the one
-//! place where arguments meet it, for the runtime and the simulator alike. Three rules hold for
+//! place where arguments meet it, for the runtime and the simulator alike. Four rules hold for
 //! every kernel, beside the requirements that its generator states:
 //!
+//! * **Elements.** An array holds what the kernel reads and writes there.
 //! * **Spans.** Of a buffer with extents `d` and strides `s`, element `sum of (d - 1) * s` is the last
 //!   one that a kernel may touch: it must belong to the array that is bound. Where an extent is 0
 //!   nothing is touched.
@@ -193,6 +194,12 @@ pub struct ArrayParameter {
 }
 
 impl ArrayParameter {
+    /// Whether an array of these elements may be bound to it. What a kernel reads as `tf32` lies in
+    /// memory as `f32`.
+    pub fn takes(&self, elem: Elem) -> bool {
+        self.elem == elem || (self.elem, elem) == (Elem::Tf32, Elem::F32)
+    }
+
     /// The number of its dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()

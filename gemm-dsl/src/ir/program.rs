@@ -11,7 +11,7 @@ mod check;
 mod tests;
 
 use super::host::{HostError, eval};
-use super::{Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use super::{Elem, Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
 use std::ops::Deref;
 
 /// One computation. Checked into a [`VerifiedProgram`].
@@ -38,6 +38,8 @@ pub struct Program {
 pub struct Array {
     /// What messages call it.
     pub name: &'static str,
+    /// What its elements are.
+    pub elem: Elem,
     /// Its extents, of type `U64`.
     pub dims: Vec<Expr>,
 }
@@ -47,6 +49,8 @@ pub struct Array {
 pub struct Temp {
     /// What messages call it.
     pub name: &'static str,
+    /// What its elements are.
+    pub elem: Elem,
     /// Its extents, of type `U64`.
     pub dims: Vec<Expr>,
     /// What it holds before the first launch.
@@ -112,21 +116,36 @@ impl Program {
     }
 
     /// Adds an array for the caller to give.
-    pub fn input(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
-        self.inputs.push(Array { name, dims: dims.into_iter().collect() });
+    pub fn input(
+        &mut self,
+        name: &'static str,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+    ) -> Slot {
+        self.inputs.push(Array { name, elem, dims: dims.into_iter().collect() });
         Slot::Input(self.inputs.len() - 1)
     }
 
     /// Adds an array for the caller to get.
-    pub fn output(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
-        self.outputs.push(Array { name, dims: dims.into_iter().collect() });
+    pub fn output(
+        &mut self,
+        name: &'static str,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+    ) -> Slot {
+        self.outputs.push(Array { name, elem, dims: dims.into_iter().collect() });
         Slot::Output(self.outputs.len() - 1)
     }
 
     /// Adds a temporary that is written before it is read.
-    pub fn temp(&mut self, name: &'static str, dims: impl IntoIterator<Item = Expr>) -> Slot {
+    pub fn temp(
+        &mut self,
+        name: &'static str,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+    ) -> Slot {
         let (dims, fill) = (dims.into_iter().collect(), Fill::Uninitialised);
-        self.temps.push(Temp { name, dims, fill });
+        self.temps.push(Temp { name, elem, dims, fill });
         Slot::Temp(self.temps.len() - 1)
     }
 
@@ -149,7 +168,7 @@ impl Deref for VerifiedProgram {
 }
 
 impl VerifiedProgram {
-    /// Checks a program as a whole: that names, types and numbers of dimensions agree, that nothing is
+    /// Checks a program as a whole: that names, types, elements and numbers of dimensions agree, that nothing is
     /// read before it is written, whichever way the steps go, that no input is written, that every
     /// output is, and that nothing is declared in vain.
     ///

@@ -31,8 +31,8 @@ const MAX_BLOCKS: u128 = i32::MAX as u128;
 pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let length = program.extent(Extent::LENGTH);
-    let input = program.input("input", [length.clone()]);
-    let output = program.output("output", [1u64.into()]);
+    let input = program.input("input", Elem::F32, [length.clone()]);
+    let output = program.output("output", Elem::F32, [1u64.into()]);
     let wide = plan.vector() == 4;
     let mut choose = vec![program.kernel(kernel(plan, wide)?)];
     if wide {
@@ -52,7 +52,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         && let Ok(taken) = u64::try_from(divisor)
     {
         let left = length.clone().div_ceil(taken);
-        passes.push((program.temp("partials", [left.clone()]), left));
+        passes.push((program.temp("partials", Elem::F32, [left.clone()]), left));
         divisor = divisor.saturating_mul(per_block.into());
     }
     // From the last pass that there may be: before it a pass that does not leave one value is

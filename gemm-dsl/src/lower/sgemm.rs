@@ -43,9 +43,9 @@ use tile::Tiled;
 pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
-    let a = program.input("a", [m.clone(), k.clone()]);
-    let b = program.input("b", [k.clone(), n.clone()]);
-    let c = program.output("c", [m.clone(), n.clone()]);
+    let a = program.input("a", F32, [m.clone(), k.clone()]);
+    let b = program.input("b", F32, [k.clone(), n.clone()]);
+    let c = program.output("c", F32, [m.clone(), n.clone()]);
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
         choose.push(program.kernel(kernel(&scalar)?));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A type whose values a buffer holds.
-pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Element {
+pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Element {
     /// The element type of the IR.
     const ELEM: Elem;
 }

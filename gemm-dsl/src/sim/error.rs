@@ -1,7 +1,7 @@
 //! What a simulated launch reports instead of a result.
 
 use crate::ir::contract::Unmet;
-use crate::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
+use crate::ir::{BinaryOp, HostError, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
 
@@ -57,16 +57,6 @@ pub enum SimError {
         written: String,
         /// The other buffer.
         other: String,
-    },
-    /// A buffer's elements are not of the size that the kernel declares.
-    #[error("buffer `{name}` holds {} elements, but {} were given", expected.name(), given.name())]
-    ElementType {
-        /// The buffer.
-        name: String,
-        /// What the kernel declares.
-        expected: Elem,
-        /// What was given.
-        given: Elem,
     },
     /// A thread did what the IR forbids.
     #[error(transparent)]

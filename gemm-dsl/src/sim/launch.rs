@@ -47,6 +47,7 @@ impl<'k> Launch<'k> {
         let arrays: Vec<Array<'_>> = named
             .map(|(array, buffer)| Array {
                 name: &array.name,
+                elem: buffer.elem(),
                 address: buffer.byte_offset(),
                 len: buffer.len() as u64,
                 axes: None,

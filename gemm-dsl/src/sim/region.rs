@@ -63,14 +63,6 @@ pub(super) fn resolve(
         ParamKind::Scalar { .. } => None,
     });
     for (buffer, memory) in params.zip(memory) {
-        if memory.elem().size() != buffer.elem.size() {
-            let name = kernel[buffer].name.clone();
-            return Err(SimError::ElementType {
-                name,
-                expected: buffer.elem,
-                given: memory.elem(),
-            });
-        }
         bound[buffer.id] = Some(memory.clone());
     }
     let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));

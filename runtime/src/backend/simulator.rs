@@ -10,6 +10,10 @@ use gemm_dsl::sim::{self, Buffer, Counters, Element};
 pub(crate) struct Simulator;
 
 impl Address for Buffer {
+    fn elem(&self) -> Elem {
+        self.elem()
+    }
+
     fn bytes(&self) -> u64 {
         self.byte_offset()
     }

@@ -65,12 +65,12 @@ fn sums(variant: Variant) -> VerifiedKernel {
 fn fold(variants: &[Variant]) -> VerifiedProgram {
     let mut program = Program::default();
     let n = program.extent(Extent::LENGTH);
-    let input = program.input("input", [n.clone()]);
-    let output = program.output("output", [1u64.into()]);
+    let input = program.input("input", Elem::F32, [n.clone()]);
+    let output = program.output("output", Elem::F32, [1u64.into()]);
     let choose: Vec<_> = variants.iter().map(|v| program.kernel(sums(*v))).collect();
     let [first, second] = [4u64, 16].map(|per| n.clone().div_ceil(per));
-    let partials = program.temp("partials", [first.clone()]);
-    let fewer = program.temp("partials of partials", [second.clone()]);
+    let partials = program.temp("partials", Elem::F32, [first.clone()]);
+    let fewer = program.temp("partials of partials", Elem::F32, [second.clone()]);
     let pass = |from, to, length: &Expr| {
         let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
         let extents = vec![(Extent::LENGTH, length.clone())];
@@ -111,8 +111,8 @@ fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     let ranks: Vec<usize> =
         kernel.contract().arrays().map(ir::contract::ArrayParameter::rank).collect();
     let dims = |rank| vec![m.clone(); rank];
-    program.inputs.push(Array { name: "input", dims: dims(ranks[0]) });
-    program.outputs.push(Array { name: "output", dims: dims(ranks[1]) });
+    program.inputs.push(Array { name: "input", elem: Elem::F32, dims: dims(ranks[0]) });
+    program.outputs.push(Array { name: "output", elem: Elem::F32, dims: dims(ranks[1]) });
     let bind = vec![
         (Operand::Input(0), ir::program::Slot::Input(0)),
         (Operand::Output(0), ir::program::Slot::Output(0)),

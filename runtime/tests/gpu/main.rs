@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         trial("a_view_off_alignment_runs_the_scalar_variant", unaligned),
         trial("a_bad_ordinal_says_how_many_there_are", memory::bad_ordinal),
         trial("memory_that_cannot_be_had_is_an_error", memory::out_of_memory),
+        trial("every_element_type_comes_back", memory::elements),
         trial("more_than_2_to_the_31_elements", memory::huge),
         trial("slices_of_cudarc_are_used_in_place", memory::cudarc_slices),
         trial("slices_of_another_context_are_refused", memory::other_context),

@@ -2,7 +2,8 @@
 
 use super::{Outcome, ensure, sum, total, values};
 use gemm_runtime::cudarc::driver::CudaContext;
-use gemm_runtime::{Device, Error};
+use gemm_runtime::half::{bf16, f16};
+use gemm_runtime::{Device, Element, Error};
 
 pub(super) fn bad_ordinal() -> Outcome {
     let count = usize::try_from(CudaContext::device_count()?)?;
@@ -20,6 +21,34 @@ pub(super) fn out_of_memory() -> Outcome {
     }
     let input = gpu.upload(&[1.0; 100])?;
     ensure(gpu.download(&input)? == [1.0; 100], || "the device is of no use afterwards".to_owned())
+}
+
+/// Every element type, uploaded, seen through a view, and zeroed; and a slice of `cudarc`'s.
+pub(super) fn elements() -> Outcome {
+    fn round_trip<T: Element + PartialEq>(gpu: &Device, of: fn(u8) -> T) -> Outcome {
+        let values: Vec<T> = (0..100).map(of).collect();
+        let buffer = gpu.upload_of(&values)?;
+        let (whole, part) = (gpu.download(&buffer)?, gpu.download(&buffer.slice(3..97)?)?);
+        let zeros = gpu.download(&gpu.alloc_of::<T>(7)?)?;
+        let same = whole == values && part == values[3..97] && zeros == vec![of(0); 7];
+        ensure(same, || format!("{}: {whole:?} {part:?} {zeros:?}", T::ELEM))
+    }
+    let gpu = Device::cuda(0)?;
+    round_trip(&gpu, f64::from)?;
+    round_trip(&gpu, f32::from)?;
+    round_trip(&gpu, f16::from)?;
+    round_trip(&gpu, |v| bf16::from_f32(v.into()))?;
+    round_trip(&gpu, i64::from)?;
+    round_trip(&gpu, u64::from)?;
+    round_trip(&gpu, i32::from)?;
+    round_trip(&gpu, u32::from)?;
+    round_trip(&gpu, i16::from)?;
+    round_trip(&gpu, u16::from)?;
+    round_trip(&gpu, |v| v as i8)?;
+    round_trip(&gpu, |v| v)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let got = gpu.download(&stream.clone_htod(&[1_i64, -2, 3])?)?;
+    ensure(got == [1, -2, 3], || format!("{got:?}"))
 }
 
 pub(super) fn huge() -> Outcome {

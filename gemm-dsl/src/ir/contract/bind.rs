@@ -2,7 +2,7 @@
 
 use super::{ArrayParameter, Contract, Need, Parameter, Requirement, Source, Subject, Unmet};
 use super::{Extent, Operand, Rule};
-use crate::ir::{Scalar, Ty};
+use crate::ir::{Elem, Scalar, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
@@ -12,6 +12,8 @@ const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64
 pub struct Array<'a> {
     /// What the caller calls it.
     pub name: &'a str,
+    /// What its elements are.
+    pub elem: Elem,
     /// Its address, or its distance in bytes from a place of the greatest alignment.
     pub address: u64,
     /// Its elements, from the address on: nothing else may be touched.
@@ -129,6 +131,11 @@ impl Contract {
             let bound = find(array, position).ok_or_else(|| {
                 self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
             })?;
+            if !array.takes(bound.elem) {
+                let subject = self.array(array.operand, bound.name);
+                let need = Need::Element { expected: array.elem, found: bound.elem };
+                return Err(self.unmet(subject, need, 0));
+            }
             self.strides(array, &bound, &values)?;
         }
         for requirement in &self.requires {
@@ -207,7 +214,8 @@ impl Contract {
                     let beyond = bound.address % u64::from(bytes);
                     if beyond != 0 {
                         let subject = self.array(operand, bound.name);
-                        return Err(self.unmet(subject, Need::Aligned { bytes }, beyond.into()));
+                        let need = Need::Aligned { bytes, elem: array.elem };
+                        return Err(self.unmet(subject, need, beyond.into()));
                     }
                 }
                 Ok(())

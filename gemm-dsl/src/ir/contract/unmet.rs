@@ -1,7 +1,7 @@
 //! What a launch is lacking, as data and in words.
 
 use super::{Extent, Operand};
-use crate::ir::HostError;
+use crate::ir::{Elem, HostError};
 use std::fmt;
 
 /// A rule or a requirement of a kernel that a launch does not meet.
@@ -60,6 +60,15 @@ pub enum Need {
     Aligned {
         /// The alignment.
         bytes: u32,
+        /// What the elements of the array are.
+        elem: Elem,
+    },
+    /// Elements of one type; there are others.
+    Element {
+        /// What the kernel reads or writes.
+        expected: Elem,
+        /// What the array holds.
+        found: Elem,
     },
     /// At least so many elements.
     Elements(u64),
@@ -91,11 +100,16 @@ impl fmt::Display for Unmet {
             (_, Need::Defined(reason)) => {
                 write!(f, "{subject}, but {reason}. Use smaller extents")
             }
-            (_, Need::Aligned { bytes }) => write!(
+            (_, Need::Aligned { bytes, elem }) => write!(
                 f,
                 "{subject} aligned to {bytes} bytes, but it starts {value} bytes after such an \
                  address. Start the view at a multiple of {} elements",
-                bytes / 4
+                bytes.div_ceil(elem.size())
+            ),
+            (_, Need::Element { expected, found }) => write!(
+                f,
+                "elements of type {expected} in {subject}, but they are of type {found}. Convert \
+                 them, or use a kernel for {found}"
             ),
             (_, Need::Elements(needed)) => {
                 write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer one")

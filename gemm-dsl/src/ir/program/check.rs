@@ -2,7 +2,7 @@
 
 use super::{Expr, Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::contract::Parameter;
-use crate::ir::{Operand, Source, Ty, VerifiedKernel};
+use crate::ir::{Elem, Operand, Source, Ty, VerifiedKernel};
 use std::collections::HashSet;
 use std::hash::Hash;
 
@@ -116,7 +116,7 @@ impl Check<'_> {
             self.typed(value, Ty::U64, &format!("{extent} of a launch"))?;
         }
         for (_, slot) in &launch.bind {
-            self.rank(*slot)?;
+            self.array(*slot)?;
             self.used.insert(*slot);
         }
         let mut writes = Vec::new();
@@ -148,9 +148,12 @@ impl Check<'_> {
         let mut writes = Vec::new();
         for array in contract.arrays() {
             let slot = slot_of(array.operand)?;
-            let (rank, expected) = (self.rank(slot)?, array.rank());
+            let ((rank, elem), expected) = (self.array(slot)?, array.rank());
             require(rank == expected, || {
                 format!("{} of `{name}` has {expected} dimensions, {slot:?} {rank}", array.name)
+            })?;
+            require(array.takes(elem), || {
+                format!("{} of `{name}` is of {}, {slot:?} of {elem}", array.name, array.elem)
             })?;
             // What a kernel has for itself it may write and then read.
             let own = matches!(array.operand, Operand::Temp(_)) && array.is_written;
@@ -183,7 +186,7 @@ impl Check<'_> {
                     require(ty.is_integer(), || format!("{extent} of `{name}` is no integer"))?;
                 }
                 Source::Stride { operand, dim } => {
-                    let rank = self.rank(slot_of(operand)?)?;
+                    let (rank, _) = self.array(slot_of(operand)?)?;
                     require(dim < rank && ty.is_integer(), || {
                         format!("the stride {dim} of {operand:?} of `{name}`")
                     })?;
@@ -202,12 +205,13 @@ impl Check<'_> {
         Ok(writes)
     }
 
-    fn rank(&self, slot: Slot) -> Checked<usize> {
-        let dims = match slot {
-            Slot::Input(n) => self.p.inputs.get(n).map(|a| &a.dims),
-            Slot::Output(n) => self.p.outputs.get(n).map(|a| &a.dims),
-            Slot::Temp(n) => self.p.temps.get(n).map(|t| &t.dims),
+    /// The number of dimensions of an array, and what its elements are.
+    fn array(&self, slot: Slot) -> Checked<(usize, Elem)> {
+        let array = match slot {
+            Slot::Input(n) => self.p.inputs.get(n).map(|a| (a.dims.len(), a.elem)),
+            Slot::Output(n) => self.p.outputs.get(n).map(|a| (a.dims.len(), a.elem)),
+            Slot::Temp(n) => self.p.temps.get(n).map(|t| (t.dims.len(), t.elem)),
         };
-        dims.map(Vec::len).ok_or_else(|| format!("there is no {slot:?}"))
+        array.ok_or_else(|| format!("there is no {slot:?}"))
     }
 }

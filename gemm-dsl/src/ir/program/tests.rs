@@ -55,9 +55,9 @@ const ADD: KernelId = KernelId(2);
 fn parts() -> Parts {
     let mut program = Program::default();
     let n = program.extent(Extent::LENGTH);
-    let input = program.input("x", [n.clone()]);
-    let output = program.output("y", [n.clone()]);
-    let temp = program.temp("t", [n.clone()]);
+    let input = program.input("x", Elem::F32, [n.clone()]);
+    let output = program.output("y", Elem::F32, [n.clone()]);
+    let temp = program.temp("t", Elem::F32, [n.clone()]);
     for (name, body) in [("copy", Body::Copy), ("set", Body::Set), ("add", Body::Add)] {
         program.kernel(kernel(name, body).finish().expect("a sound kernel"));
     }
@@ -208,8 +208,8 @@ fn what_a_kernel_writes_is_no_other_operand() {
 
 #[test]
 fn nothing_is_declared_in_vain() {
-    says(&changed(|p| _ = p.temp("more", [1u64.into()])), "`more` is not used");
-    says(&changed(|p| _ = p.input("z", [1u64.into()])), "`z` is not used");
+    says(&changed(|p| _ = p.temp("more", Elem::F32, [1u64.into()])), "`more` is not used");
+    says(&changed(|p| _ = p.input("z", Elem::F32, [1u64.into()])), "`z` is not used");
     let unused = kernel("unused", Body::Set).finish().expect("a sound kernel");
     says(&changed(|p| _ = p.kernel(unused)), "`unused`, is never launched");
     says(&rule(Program::default()), "no kernel");
@@ -248,6 +248,15 @@ fn operands_are_bound_once_and_all_of_them() {
     }
     let two = vec![Expr::U64(1), Expr::U64(1)];
     says(&changed(|p| p.inputs[0].dims = two), "has 1 dimensions, Input(0) 2");
+}
+
+#[test]
+fn elements_are_those_of_the_kernels() {
+    says(&changed(|p| p.inputs[0].elem = Elem::F64), "x of `set` is of f32, Input(0) of f64");
+    says(&changed(|p| p.outputs[0].elem = Elem::I32), "y of `copy` is of f32, Output(0) of i32");
+    // Of the same size is not enough.
+    says(&changed(|p| p.temps[0].elem = Elem::U32), "y of `set` is of f32, Temp(0) of u32");
+    says(&changed(|p| p.temps[0].elem = Elem::Tf32), "y of `set` is of f32, Temp(0) of tf32");
 }
 
 #[test]

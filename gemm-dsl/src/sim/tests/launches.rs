@@ -103,9 +103,29 @@ fn requirements() {
     assert!(run(0, 8).is_ok());
     assert!(run(4, 8).is_ok());
     let unaligned = unmet(run(1, 8));
-    assert_eq!((unaligned.need, unaligned.value), (Need::Aligned { bytes: 16 }, 4));
+    assert_eq!(
+        (unaligned.need, unaligned.value),
+        (Need::Aligned { bytes: 16, elem: Elem::F32 }, 4)
+    );
     let ragged = unmet(run(0, 6));
     assert_eq!((ragged.need, ragged.value), (Need::Multiple { of: 4 }, 6));
+}
+
+/// Elements of the same size are others too.
+#[test]
+fn elements() {
+    let kernel = copy_kernel(&[]);
+    for found in Elem::ALL {
+        let run = launch(&kernel, &[Buffer::zeros_of(found, 4), Buffer::zeros(4)], &[4]);
+        if found == Elem::F32 {
+            run.expect("what the kernel reads");
+            continue;
+        }
+        let unmet = unmet(run);
+        let words = format!("elements of type f32 in `in`, but they are of type {found}. Convert");
+        assert!(unmet.to_string().contains(&words), "{unmet}");
+        assert_eq!(unmet.need, Need::Element { expected: Elem::F32, found });
+    }
 }
 
 #[test]

@@ -21,6 +21,10 @@ pub(crate) struct GpuAddress {
 }
 
 impl Address for GpuAddress {
+    fn elem(&self) -> Elem {
+        self.elem
+    }
+
     fn bytes(&self) -> u64 {
         self.at
     }
