@@ -33,8 +33,9 @@
 //! # Debug builds
 //!
 //! The simulator interprets kernels. A debug build of your crate, `cargo test` included, interprets
-//! them unoptimised, unless its `Cargo.toml` asks for more (a profile of ours does not reach your
-//! build): a product of 64x64x64 takes 47 ms instead of 3 on two cores.
+//! them unoptimised, 16 to 50 times slower, unless its `Cargo.toml` asks for more (a profile of ours
+//! does not reach your build). On two cores a product of 64x64x64 takes 0.05 s instead of 3 ms with
+//! `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
 //!
 //! ```toml
 //! [profile.dev.package.gemm-dsl]
