@@ -1,4 +1,5 @@
-//! The epilogue: visits the sums of a thread as (row, column, value). It alone knows C.
+//! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a tiled
+//! kernel it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
 use super::Problem;
 use super::fragment::Accumulators;
