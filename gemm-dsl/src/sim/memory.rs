@@ -1,13 +1,19 @@
 //! Memory of a running warp: addresses, their checks, loads and stores.
 
+mod parts;
+mod registers;
+
+pub(super) use parts::{part, words_of};
+
 use super::code::{Index, Memory, Value};
-use super::error::{FaultKind, Position};
+use super::error::FaultKind;
 use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
 use super::observe::{Groups, Kind, Observer, Request, Stopped, stop};
-use super::region::{Region, slots_of};
-use crate::ir::{Elem, Space};
+use super::region::Region;
 use std::sync::atomic::Ordering;
+
+use parts::{extended, part_bits};
 
 /// The first element that each lane accesses, counted from the buffer's first.
 type Offsets = [u32; WARP];
@@ -286,128 +292,6 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// The lane slots of the elements that an access to a register array covers, for one lane.
-    fn covered(region: &Region, memory: &Memory, offset: u32) -> impl Iterator<Item = u32> {
-        let unit = slots_of(region.elem);
-        let first = region.base + offset * unit;
-        first..first + region.width(memory.vector) * unit
-    }
-
-    /// Reads an element of a register array, or a vector, at an index that is not static: its lane
-    /// slots, one after the other.
-    fn load_slots(
-        &mut self,
-        memory: &Memory,
-        regs: &Registers,
-        mask: u32,
-        mut take: impl FnMut(usize, usize, u32),
-    ) -> Result<(), Stopped> {
-        let offsets = self.offsets(memory, regs, mask)?;
-        let region = self.region(memory);
-        for l in lanes_of(mask) {
-            for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
-                self.ready(slot, regs, 1 << l)?;
-                take(l, i, regs.lanes[slot as usize].0[l]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads an element of at most 4 bytes of a register array.
-    pub(super) fn load_register(
-        &mut self,
-        memory: &Memory,
-        regs: &Registers,
-        mask: u32,
-        out: &mut Lanes,
-    ) -> Result<(), Stopped> {
-        self.load_slots(memory, regs, mask, |l, _, word| out.0[l] = word)
-    }
-
-    /// Reads an element of 8 bytes of a register array.
-    pub(super) fn load_register_wide(
-        &mut self,
-        memory: &Memory,
-        regs: &Registers,
-        mask: u32,
-        out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
-        self.load_slots(memory, regs, mask, |l, i, word| match i {
-            0 => out[l] = word.into(),
-            _ => out[l] |= u64::from(word) << 32,
-        })
-    }
-
-    /// Reads 16 bytes of a register array.
-    pub(super) fn load_register_vector(
-        &mut self,
-        memory: &Memory,
-        regs: &Registers,
-        mask: u32,
-        out: &mut Quad,
-    ) -> Result<(), Stopped> {
-        let size = self.region(memory).elem.size();
-        if size >= 4 {
-            return self.load_slots(memory, regs, mask, |l, i, word| out[i].0[l] = word);
-        }
-        out.fill(Lanes::ZERO);
-        let (per_word, low) = ((4 / size) as usize, u32::MAX >> (32 - 8 * size));
-        self.load_slots(memory, regs, mask, |l, i, word| {
-            out[i / per_word].0[l] |= (word & low) << (8 * size as usize * (i % per_word));
-        })
-    }
-
-    /// Fails unless a lane slot has a value in all active lanes.
-    #[inline]
-    pub(super) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), Stopped> {
-        let missing = mask & !regs.ready[slot as usize];
-        if missing == 0 { Ok(()) } else { Err(self.unready(slot, missing)) }
-    }
-
-    #[cold]
-    fn unready(&self, slot: u32, missing: u32) -> Stopped {
-        let holds = |r: &&Region| {
-            r.space == Space::Register
-                && (r.base..r.base + r.len as u32 * slots_of(r.elem)).contains(&slot)
-        };
-        let region = self.launch.regions.iter().find(holds);
-        let place = region.map(|r| r.element(((slot - r.base) / slots_of(r.elem)).into()));
-        let place = place.unwrap_or_else(|| Position {
-            buffer: String::new(),
-            space: Space::Register,
-            index: Vec::new(),
-        });
-        stop(missing.trailing_zeros(), FaultKind::Uninitialised { place })
-    }
-
-    /// Writes a register array at an index that is not static.
-    pub(super) fn store_register(
-        &mut self,
-        memory: &Memory,
-        value: &Value,
-        regs: &mut Registers,
-        mask: u32,
-    ) -> Result<(), Stopped> {
-        let offsets = self.offsets(memory, regs, mask)?;
-        let mut values = Quad::default();
-        self.value(value, regs, mask, &mut values)?;
-        let region = self.region(memory);
-        let elem = region.elem;
-        for l in lanes_of(mask) {
-            let words = values.each_ref().map(|v| v.0[l]);
-            for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
-                let word = if elem.size() >= 4 || !memory.vector {
-                    words[i]
-                } else {
-                    part(elem, &words, i)
-                };
-                regs.lanes[slot as usize].0[l] = word;
-                regs.ready[slot as usize] |= 1 << l;
-            }
-        }
-        Ok(())
-    }
-
     /// Writes shared or global memory.
     pub(super) fn store(
         &mut self,
@@ -522,42 +406,4 @@ impl<'l> Machine<'l> {
         self.write(target, &offsets, &values, mask);
         Ok(())
     }
-}
-
-/// An element of at most 4 bytes as a lane holds it.
-fn extended(elem: Elem, bits: u64) -> u32 {
-    match elem {
-        Elem::I16 => bits as i16 as u32,
-        Elem::I8 => bits as i8 as u32,
-        _ => bits as u32,
-    }
-}
-
-/// The bits of element `i` of a vector of four words.
-fn part_bits(elem: Elem, words: &[u32; 4], i: usize) -> u64 {
-    let size = elem.size() as usize;
-    let word = |byte: usize| u64::from(words[byte / 4 % 4]);
-    match size {
-        8 => word(8 * i) | word(8 * i + 4) << 32,
-        _ => word(size * i) >> (8 * (size * i % 4)) & (u64::MAX >> (64 - 8 * size)),
-    }
-}
-
-/// Element `i`, of at most 4 bytes, of a vector of four words, as a lane holds it.
-pub(super) fn part(elem: Elem, words: &[u32; 4], i: usize) -> u32 {
-    extended(elem, part_bits(elem, words, i))
-}
-
-/// The four words of a vector with these elements.
-pub(super) fn words_of(elem: Elem, bits: impl Fn(usize) -> u64) -> [u32; 4] {
-    let size = elem.size() as usize;
-    let mut words = [0; 4];
-    for i in 0..elem.vector_lanes().into() {
-        let (bits, byte) = (bits(i) & (u64::MAX >> (64 - 8 * size)), size * i);
-        words[byte / 4] |= (bits << (8 * (byte % 4))) as u32;
-        if size == 8 {
-            words[byte / 4 + 1] = (bits >> 32) as u32;
-        }
-    }
-    words
 }
