@@ -92,6 +92,8 @@ impl VerifiedKernel {
     }
 }
 
+#[cfg(test)]
+mod tests;
 mod types;
 
 type Checked<T = ()> = Result<T, String>;

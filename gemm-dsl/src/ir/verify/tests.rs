@@ -1,0 +1,171 @@
+//! Each rule of the IR on a kernel that breaks it, beside one that does not.
+
+use crate::ir::{
+    Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
+    Operand, Special, Stmt, Swizzle, Ty, UnaryOp,
+};
+
+/// A kernel with an input and an output of 64 elements.
+fn kernel(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> KernelBuilder {
+    let mut k = KernelBuilder::new("kernel");
+    let input = k.global("in0", elem, Operand::Input(0));
+    let output = k.global("out", elem, Operand::Output(0));
+    for array in [input, output] {
+        k.shape(array, [64.into()], [1.into()]);
+    }
+    k.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    body(&mut k, input, output);
+    k
+}
+
+fn rule(k: KernelBuilder) -> Result<(), String> {
+    k.finish().map(drop).map_err(|IrError { rule, .. }| rule)
+}
+
+fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {
+    Access::new(buffer, [index.into()])
+}
+
+fn breaks(k: KernelBuilder, says: &str) {
+    let broken = rule(k).expect_err(says);
+    assert!(broken.contains(says), "`{broken}` does not say `{says}`");
+}
+
+/// `out[0] = value`
+fn stored(elem: Elem, value: impl FnOnce(Expr) -> Expr) -> KernelBuilder {
+    kernel(elem, |k, input, output| {
+        let loaded = at(input, 0).load();
+        k.store(at(output, 0), value(loaded));
+    })
+}
+
+#[test]
+fn operands_have_one_type_and_an_operator_suits_it() {
+    assert_eq!(rule(stored(Elem::F32, |x| x.clone() + x)), Ok(()));
+    assert_eq!(rule(stored(Elem::U32, |x| Expr::binary(BinaryOp::REM, x.clone(), x))), Ok(()));
+    breaks(stored(Elem::F32, |x| Expr::binary(BinaryOp::REM, x.clone(), x)), "of f32 and f32");
+    breaks(stored(Elem::F32, |x| Expr::binary(BinaryOp::ADD, x, Expr::F64(1.0))), "of f32 and f64");
+    // What is only stored is not computed with.
+    for elem in Elem::ALL.into_iter().filter(|elem| !elem.computes()) {
+        breaks(stored(elem, |x| Expr::binary(BinaryOp::ADD, x.clone(), x)), "Arith(Add) of");
+    }
+    breaks(stored(Elem::U32, |x| Expr::Unary(UnaryOp::Neg, Box::new(x))), "Neg of u32");
+    breaks(stored(Elem::F32, |_| Expr::I32(1)), "a store of another type");
+}
+
+#[test]
+fn conversions_go_by_the_wide_type() {
+    assert_eq!(rule(stored(Elem::F16, |x| x.cast(Elem::F32).cast(Elem::F16))), Ok(()));
+    assert_eq!(rule(stored(Elem::I8, |x| x.cast(Elem::I32).cast(Elem::I8))), Ok(()));
+    breaks(stored(Elem::F16, |x| x.cast(Elem::I32).cast(Elem::F16)), "a cast of f16 to i32");
+    breaks(stored(Elem::Bf16, |x| x.cast(Elem::F16).cast(Elem::Bf16)), "a cast of bf16 to f16");
+    breaks(stored(Elem::U8, |x| x.cast(Elem::F32).cast(Elem::U8)), "a cast of u8 to f32");
+    assert_eq!(rule(stored(Elem::F32, |x| x.bitcast(Elem::U32).bitcast(Elem::F32))), Ok(()));
+    breaks(
+        stored(Elem::F32, |x| x.bitcast(Elem::U64).bitcast(Elem::F32)),
+        "the bits of f32 as u64",
+    );
+}
+
+#[test]
+fn a_vector_has_its_elements_and_no_more() {
+    let packed = |count: usize| {
+        kernel(Elem::F64, |k, input, output| {
+            let parts = vec![at(input, 0).load(); count];
+            k.store(at(output, 0).vector(), Expr::Pack(parts));
+        })
+    };
+    assert_eq!(rule(packed(2)), Ok(()));
+    breaks(packed(4), "a vector of");
+    let lane = |lane: u8| {
+        kernel(Elem::F64, |k, input, output| {
+            k.store(at(output, 0), at(input, 0).vector().load().lane(lane));
+        })
+    };
+    assert_eq!(rule(lane(1)), Ok(()));
+    breaks(lane(2), "lane 2 of f64x2");
+    breaks(
+        kernel(Elem::F32, |k, input, output| {
+            let odd = Access { lanes: 2, ..at(input, 0) };
+            k.store(at(output, 0), odd.load().lane(0));
+        }),
+        "an access of 2 elements",
+    );
+}
+
+#[test]
+fn exactly_one_stride_is_one() {
+    let strided = |strides: [Expr; 2]| {
+        kernel(Elem::F32, |k, input, output| {
+            k.shape(input, [8.into(), 8.into()], strides);
+            k.store(at(output, 0), Access::new(input, [0.into(), 0.into()]).load());
+        })
+    };
+    assert_eq!(rule(strided([8.into(), 1.into()])), Ok(()));
+    assert_eq!(rule(strided([1.into(), 8.into()])), Ok(()));
+    breaks(strided([1.into(), 1.into()]), "2 strides of in0 are 1");
+    breaks(strided([8.into(), 2.into()]), "0 strides of in0 are 1");
+}
+
+#[test]
+fn a_swizzle_keeps_rows_and_vectors_together() {
+    let swizzled = |columns: i32, swizzle: Swizzle, pad: i32| {
+        kernel(Elem::F32, |k, input, output| {
+            let layout =
+                Layout::Array { order: vec![0, 1], pad: pad.into(), swizzle: Some(swizzle) };
+            let tile = k.shared("tile", Elem::F32, [4.into(), columns.into()], layout, "");
+            let place = |r: i32| Access::new(tile, [r.into(), 0.into()]).vector();
+            k.store(place(0), at(input, 0).vector().load());
+            k.barrier();
+            k.store(at(output, 0).vector(), place(0).load());
+        })
+    };
+    let by_vectors = Swizzle { bits: 3, base: 2, shift: 0 };
+    assert_eq!(rule(swizzled(32, by_vectors, 0)), Ok(()));
+    breaks(swizzled(16, by_vectors, 0), "groups of 2^5");
+    breaks(swizzled(32, by_vectors, 1), "groups of 2^5");
+    breaks(swizzled(32, Swizzle { base: 1, ..by_vectors }, 0), "parts a vector");
+}
+
+#[test]
+fn a_function_is_pure_and_applies_earlier_ones() {
+    let with = |body: fn(&mut KernelBuilder, BufferId, Expr) -> Expr| {
+        kernel(Elem::F32, |k, input, output| {
+            let f = k.function("twice", &[], &[("x", Ty::F32)], |k, params| {
+                body(k, input, params[0].into())
+            });
+            let value = f.apply([at(input, 0).load()]);
+            k.store(at(output, 0), value);
+        })
+    };
+    assert_eq!(rule(with(|_, _, x| x.clone() + x)), Ok(()));
+    assert!(rule(with(|_, input, x| x + at(input, 1).load())).is_err(), "a load");
+    assert!(rule(with(|_, _, x| Expr::from(Special::ThreadX).cast(Elem::F32) + x)).is_err());
+    assert!(
+        rule(with(|k, _, x| {
+            k.push(Stmt::CopyCommit);
+            x
+        }))
+        .is_err(),
+        "an effect"
+    );
+    // An operand of another type, and one too many.
+    let applied = |args: Vec<Expr>| {
+        kernel(Elem::F32, |k, _, output| {
+            let f = k.function("same", &[], &[("x", Ty::F32)], |_, params| params[0].into());
+            k.store(at(output, 0), f.apply(args));
+        })
+    };
+    assert_eq!(rule(applied(vec![1.0.into()])), Ok(()));
+    assert!(rule(applied(vec![1.into()])).is_err());
+    assert!(rule(applied(vec![1.0.into(), 2.0.into()])).is_err());
+}
+
+#[test]
+fn intrinsics_take_what_their_rows_say() {
+    let call = |f, args: fn(Expr) -> Vec<Expr>| stored(Elem::F32, |x| Expr::Call(f, args(x)));
+    assert_eq!(rule(call(Intrinsic::Fma, |x| vec![x.clone(), x.clone(), x])), Ok(()));
+    breaks(call(Intrinsic::Fma, |x| vec![x.clone(), x]), "Fma of");
+    breaks(call(Intrinsic::Sqrt, |_| vec![Expr::I32(4)]), "Sqrt of");
+    breaks(call(Intrinsic::ShuffleDown, |x| vec![x.clone(), x]), "ShuffleDown of");
+}
