@@ -204,6 +204,18 @@ __device__ __forceinline__ double minimum(double a, double b)
 ";
 
 impl Intrinsic {
+    /// Every intrinsic.
+    pub const ALL: [Intrinsic; 8] = [
+        Intrinsic::Fma,
+        Intrinsic::Maximum,
+        Intrinsic::Minimum,
+        Intrinsic::Abs,
+        Intrinsic::Sqrt,
+        Intrinsic::Floor,
+        Intrinsic::RoundEven,
+        Intrinsic::ShuffleDown,
+    ];
+
     /// The row of this intrinsic.
     pub const fn row(self) -> Row {
         match self {

@@ -36,7 +36,72 @@ fn main() -> ExitCode {
         trials.push(trial(format!("names::reduce_{name}"), sum, &[90]));
         trials.push(trial(format!("names::sgemm_{name}"), product, &[90]));
     }
+    trials.push(trial("names::locals_of_expressions".to_owned(), hostile_locals(), &ARCHITECTURES));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// An expression whose definitions have the names of whatever C++ and CUDA have: words, macros,
+/// functions that the text calls and others, variables, types.
+fn hostile_locals() -> SgemmSpec {
+    const NAMES: &[&str] = &[
+        "float",
+        "int",
+        "class",
+        "template",
+        "this",
+        "auto",
+        "register",
+        "asm",
+        "typeof",
+        "restrict",
+        "concept",
+        "requires",
+        "signed",
+        "NULL",
+        "INFINITY",
+        "NAN",
+        "EOF",
+        "M_PI",
+        "assert",
+        "errno",
+        "linux",
+        "unix",
+        "half",
+        "fmaf",
+        "fabsf",
+        "floorf",
+        "rintf",
+        "maximum",
+        "minimum",
+        "fmaxf",
+        "pow",
+        "sin",
+        "exp10",
+        "norm3d",
+        "y0",
+        "clock",
+        "printf",
+        "malloc",
+        "threadIdx",
+        "blockDim",
+        "warpSize",
+        "float4",
+        "size_t",
+        "load4",
+        "copy_wait",
+        "epilogue",
+        "C",
+        "__x",
+        "_Bool",
+    ];
+    let mut body = String::new();
+    let mut last = "acc";
+    for name in NAMES {
+        body += &format!("let {name} = {last} * 0.5 + 1.0; ");
+        last = name;
+    }
+    let line = format!("block: 16x16, epilogue: |acc| {{ {body}max(floor(abs({last})), acc) }}");
+    line.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a user may call a kernel though CUDA C++ gives it a meaning, or the text of the kernel does.

@@ -1,8 +1,10 @@
 //! The names that a text may use.
 
+use crate::intrinsic::Intrinsic;
+
 /// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
-pub(super) fn is_free(name: &str) -> bool {
-    is_identifier(name) && !is_reserved(name)
+pub(crate) fn is_free(name: &str) -> bool {
+    is_identifier(name) && !is_keyword(name) && !is_reserved(name)
 }
 
 /// Whether a name is made of ASCII letters, digits and `_`, and starts with no digit.
@@ -12,8 +14,107 @@ pub fn is_identifier(name: &str) -> bool {
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether the text needs the name for something else. Only the generator names things, a user's
-/// name being the end of a function's: keywords need no list.
+/// Whether the name is a word of C++, as of its 2020 edition. Only the variables of expressions are
+/// named by a user; the name of a kernel begins with that of its family.
+fn is_keyword(name: &str) -> bool {
+    const KEYWORDS: &[&str] = &[
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "char16_t",
+        "char32_t",
+        "char8_t",
+        "class",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "compl",
+        "concept",
+        "const",
+        "const_cast",
+        "consteval",
+        "constexpr",
+        "constinit",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "requires",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+    ];
+    KEYWORDS.contains(&name)
+}
+
+/// Whether the text needs the name for something else: what it calls, CUDA's own variables and types.
 fn is_reserved(name: &str) -> bool {
     const TAKEN: &[&str] = &[
         // CUDA's own names, and functions that the text calls.
@@ -47,5 +148,6 @@ fn is_reserved(name: &str) -> bool {
         "copy_commit",
         "copy_wait",
     ];
-    TAKEN.contains(&name) || name.starts_with("__")
+    let called = |f: &Intrinsic| [f.row().single.name, f.row().double.name].contains(&name);
+    TAKEN.contains(&name) || name.starts_with("__") || Intrinsic::ALL.iter().any(called)
 }

@@ -5,7 +5,7 @@ use super::tree::{Binary, Block, Kind, Node, Unary};
 use super::{Closure, Function, Type};
 use crate::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Logic, Ty,
-    UnaryOp, Var, is_identifier,
+    UnaryOp, Var, is_free,
 };
 use std::collections::BTreeSet;
 
@@ -76,13 +76,17 @@ impl Closure {
 struct Spelt(BTreeSet<String>);
 
 impl Spelt {
-    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, and
-    /// none that the function has already, since two arms may define the same.
+    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, nothing
+    /// that looks like a macro, and none that the function has already, since two arms may define the
+    /// same.
     fn fresh(&mut self, name: &str) -> String {
         let plain = name.trim_start_matches('_');
         let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { "v" };
-        let taken =
-            |name: &str| !is_identifier(name) || name.ends_with("_f32") || self.0.contains(name);
+        let is_macro = |name: &str| name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
+        let taken = |name: &str| {
+            !is_free(name) || name.ends_with("_f32") || is_macro(name) || self.0.contains(name)
+        };
+        let plain = if is_macro(plain) { &plain.to_lowercase() } else { plain };
         let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{plain}_{n}") };
         let fresh = (1..).map(numbered).find(|name| !taken(name));
         let Some(fresh) = fresh else { unreachable!("there is always another number") };
