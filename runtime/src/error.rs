@@ -102,18 +102,21 @@ pub enum Error {
         /// The other operand.
         other: String,
     },
-    /// A matrix is to be read as consecutive elements, but its rows are padded.
+    /// A matrix is to be read as consecutive elements, but its rows or their elements lie apart.
     #[error(
-        "`{argument}` is to be read as consecutive elements, but its rows of {cols} are {pitch} \
-         apart. Reduce its buffer if the padding is the identity, or copy the rows"
+        "`{argument}` is to be read as consecutive elements, but its rows of {cols} start every \
+         {row_stride} elements, with neighbours in a row {col_stride} apart. Copy it to a buffer of its \
+         own first"
     )]
     Padded {
         /// The argument.
         argument: &'static str,
         /// The elements of a row.
         cols: u64,
-        /// The distance between two rows.
-        pitch: u64,
+        /// The distance between two rows, in elements.
+        row_stride: u64,
+        /// The distance between two neighbours in a row, in elements.
+        col_stride: u64,
     },
     /// The rows of a matrix would overlap.
     #[error("a pitch of {pitch} is shorter than a row of {cols}: use one of at least {cols}")]

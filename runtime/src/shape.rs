@@ -19,7 +19,9 @@ pub struct Shape {
 impl Shape {
     /// Whether the elements lie one after the other, row by row.
     pub(crate) fn is_packed(&self) -> bool {
-        (self.cols <= 1 || self.col_stride == 1) && (self.rows <= 1 || self.row_stride == self.cols)
+        let empty = self.rows == 0 || self.cols == 0;
+        let rows = self.cols <= 1 || self.col_stride == 1;
+        empty || (rows && (self.rows <= 1 || self.row_stride == self.cols))
     }
 
     /// Rows in an array of `len` elements.

@@ -92,7 +92,10 @@ fn operands_of_a_reduction_are_checked() {
 
     let padded = device.upload_matrix(&values(6), 2, 3).expect("room");
     let error = SUM.launch(&device, &padded, &mut output).expect_err("padding");
-    assert!(matches!(error, Error::Padded { argument: "input", cols: 3, pitch: 4 }), "{error}");
+    assert!(
+        matches!(error, Error::Padded { argument: "input", cols: 3, row_stride: 4, .. }),
+        "{error}"
+    );
     let packed = device.upload_matrix(&values(8), 2, 4).expect("room");
     SUM.launch(&device, &packed, &mut output).expect("consecutive");
     assert_eq!(device.download(&output).expect("ours"), [values(8).iter().sum::<f32>()]);
@@ -301,4 +304,86 @@ fn a_call_takes_its_extents_from_the_views() {
     let column = a.part(0..1, 0..3).expect("inside").t();
     let row = b.part(0..1, 0..4).expect("inside");
     kernel.call(&device).launch(&column, &row, &mut other).expect("3x1 times 1x4");
+}
+
+/// What is empty has no first element to write, though the array that it is part of goes on.
+#[test]
+fn a_reduction_writes_nothing_to_an_empty_view() {
+    let device = Device::simulator();
+    let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
+    let input = device.upload(&[1.0; 64]).expect("room");
+    let mut output = device.upload(&[7.0; 64]).expect("room");
+    for (rows, cols) in [(3..3, 0..0), (0..8, 8..8), (0..0, 2..5)] {
+        let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
+        let mut part = whole.part(rows, cols).expect("inside");
+        let error = sum.launch(&device, &input, &mut part).expect_err("no element");
+        assert!(matches!(error, Error::WrongExtent { argument: "output", has: 0, .. }), "{error}");
+    }
+    assert_eq!(device.download(&output).expect("ours"), [7.0; 64]);
+    // Of any other part the first element is written.
+    let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
+    sum.launch(&device, &input, &mut whole.part(2..4, 3..5).expect("inside")).expect("room");
+    let found = device.download(&output).expect("ours");
+    assert!(found.iter().enumerate().all(|(i, v)| *v == if i == 2 * 8 + 3 { 64.0 } else { 7.0 }));
+}
+
+/// A view without elements lies nowhere: its strides are nobody's business.
+#[test]
+fn empty_views_have_no_strides() {
+    let device = Device::simulator();
+    let (a, b) = (device.alloc(64).expect("room"), device.alloc(64).expect("room"));
+    let mut c = device.upload(&[7.0; 6]).expect("room");
+    let (a, b) = (MatrixRef::new(&a, 8, 8), MatrixRef::new(&b, 8, 8));
+    let (a, b) = (a.expect("room"), b.expect("room"));
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4");
+    let mut to = MatrixMut::new(&mut c, 3, 2).expect("room");
+    let (no_k, of_no_k) =
+        (a.part(0..3, 2..2).expect("inside"), b.part(4..4, 1..3).expect("inside"));
+    kernel.call(&device).launch(&no_k, &of_no_k, &mut to).expect("an empty sum");
+    assert_eq!(device.download(&c).expect("ours"), [0.0; 6]);
+    let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
+    let mut value = device.upload(&[7.0]).expect("room");
+    sum.launch(&device, &a.part(0..8, 2..2).expect("inside"), &mut value).expect("an empty sum");
+    assert_eq!(device.download(&value).expect("ours"), [0.0]);
+}
+
+/// A rectangle of a transpose is the transpose of the rectangle.
+#[test]
+fn a_part_of_a_transpose_starts_where_it_says() {
+    let device = Device::simulator();
+    let all = values(6 * 9);
+    let buffer = device.upload(&all).expect("room");
+    let matrix = MatrixRef::new(&buffer, 6, 9).expect("room");
+    // A column of the matrix is a row of its transpose, and as one row any kernel reads it.
+    let ones = device.upload(&[1.0]).expect("room");
+    let one = MatrixRef::new(&ones, 1, 1).expect("room");
+    for (row, col) in [(0, 0), (2, 7), (5, 3)] {
+        let element = matrix.t().part(col..col + 1, row..row + 1).expect("inside");
+        let mut c = device.alloc(1).expect("room");
+        let mut to = MatrixMut::new(&mut c, 1, 1).expect("room");
+        sgemm("").call(&device).launch(&element, &one, &mut to).expect("1x1");
+        assert_eq!(device.download(&c).expect("ours"), [all[row * 9 + col]]);
+    }
+    let error = {
+        let mut c = device.alloc(9 * 6).expect("room");
+        let mut to = MatrixMut::new(&mut c, 9, 6).expect("room");
+        let eye = device.alloc(36).expect("room");
+        let eye = MatrixRef::new(&eye, 6, 6).expect("room");
+        sgemm("").call(&device).launch(&matrix.t(), &eye, &mut to).expect_err("columns lie apart")
+    };
+    assert!(error.to_string().contains("neighbours in a row of `a`"), "{error}");
+}
+
+/// The counters of a launch are those of its first step, each step's are its own.
+#[test]
+fn every_step_is_counted_for_itself() {
+    let device = Device::simulator();
+    let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
+    let input = device.upload(&vec![1.0; 256 * 256 + 1]).expect("room");
+    let mut output = device.alloc(1).expect("room");
+    let launched = sum.launch(&device, &input, &mut output).expect("room");
+    let blocks: Vec<u64> =
+        launched.steps().map(|step| step.counters().expect("simulated").blocks).collect();
+    assert_eq!(blocks, [257, 2, 1]);
+    assert_eq!(launched.counters().map(|c| c.blocks), Some(257));
 }

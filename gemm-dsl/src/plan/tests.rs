@@ -2,6 +2,7 @@
 
 use super::Shape;
 use crate::Family;
+use crate::ir::contract::{Array, Need};
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
 use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
 use proptest::prelude::*;
@@ -212,4 +213,32 @@ fn the_largest_odd_tile_is_too_large_and_no_more() {
         product("tile: 128x128x4294967295, thread: 8x8, stages: 3").expect_err("too large");
     assert_eq!(errors.iter().count(), 1, "{errors}");
     assert!(errors.to_string().contains("bytes of shared memory"), "{errors}");
+}
+
+/// The loops of a kernel count past K by the tiles on their way: the contract leaves room for them.
+#[test]
+fn extents_leave_room_for_the_loops_that_pass_them() {
+    for (line, ahead) in [
+        ("tile: 16x16x8, thread: 4x4", 2),
+        ("tile: 16x16x8, thread: 4x4, double_buffer", 2),
+        ("tile: 32x32x8, thread: 4x4, stages: 2", 3),
+        ("tile: 32x32x8, thread: 4x4, stages: 5", 6),
+    ] {
+        let spec: SgemmSpec = line.parse().expect("a sound line");
+        let program = spec.program().expect("a sound spec");
+        let kernel = program.preferred();
+        let most = i32::MAX as u64 - 8 * ahead;
+        let array = |name| Array {
+            name,
+            elem: crate::ir::Elem::F32,
+            address: 0,
+            len: u64::MAX,
+            axes: None,
+        };
+        let bound =
+            |k| kernel.contract().bind_in_order(&["A", "B", "C"].map(array), &[1, 1, k]).map(drop);
+        assert_eq!(bound(most), Ok(()), "{line}");
+        let unmet = bound(most + 1).expect_err(line);
+        assert_eq!((unmet.need, unmet.value), (Need::AtMost(most), i128::from(most) + 1), "{line}");
+    }
 }

@@ -38,10 +38,12 @@ impl ReduceKernel {
         dispatch!(device, on => {
             let input = operand::read(on, input, "input")?;
             let output = operand::write(on, output, "output")?;
-            if output.len < 1 {
+            // Of an empty part nothing may be written, though the array that it is part of goes on.
+            let has = output.shape.map_or(output.len, |s| s.rows as u64 * s.cols as u64);
+            if has < 1 {
                 return Err(Error::WrongExtent {
                     argument: "output",
-                    has: output.len,
+                    has,
                     need: "the value needs 1".to_owned(),
                 });
             }
@@ -49,8 +51,9 @@ impl ReduceKernel {
                 None => input.len,
                 Some(shape) if shape.is_packed() => shape.rows as u64 * shape.cols as u64,
                 Some(shape) => {
-                    let (cols, pitch) = (shape.cols as u64, shape.row_stride as u64);
-                    return Err(Error::Padded { argument: "input", cols, pitch });
+                    let [cols, row_stride, col_stride] =
+                        [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);
+                    return Err(Error::Padded { argument: "input", cols, row_stride, col_stride });
                 }
             };
             let input = Bound::vector("input", input.address.clone(), input.len, length);

@@ -8,6 +8,7 @@ use crate::device::{Either, On};
 use crate::error::Error;
 use crate::shape::Shape;
 use crate::{Buffer, Device, Launched, Result};
+use gemm_dsl::Family;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::{Array, Launch, Program, Step};
 use gemm_dsl::ir::{
@@ -15,6 +16,7 @@ use gemm_dsl::ir::{
     Source, Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
 };
 use gemm_dsl::sim;
+use gemm_dsl::spec::SgemmSpec;
 
 type Bound = super::Bound<sim::Buffer>;
 
@@ -366,6 +368,24 @@ fn what_is_written_shares_nothing_with_what_is_read() {
             if written == "y" && other == "x"),
             "{error}"
         );
+    }
+    // What is written is more than its first element.
+    let spec: SgemmSpec = "block: 8x8".parse().expect("sound");
+    let program = device.programs().get_or("test", "product", || Ok(spec.program()?));
+    let program = program.expect("sound");
+    let other = device.upload(&[1.0; 8]).expect("room");
+    let matrix = |name, memory, at, (rows, cols)| {
+        let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1 };
+        let len = rows * cols;
+        Bound::matrix(name, address(memory, at, len).expect("inside"), len as u64, shape)
+    };
+    let product = |a_at, c_at| {
+        let inputs = [matrix("a", &memory, a_at, (2, 1)), matrix("b", &other, 0, (1, 2))];
+        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+    };
+    assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
+    for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
+        assert!(matches!(product(a_at, c_at), Err(Error::Overlap { .. })), "{a_at} {c_at}");
     }
     let gpu = |at: u64| GpuAddress { at: 0x1000 + 4 * at, elem: Elem::F32 };
     assert!(gpu(0).overlaps(4, &gpu(3), 1) && gpu(3).overlaps(1, &gpu(0), 4));

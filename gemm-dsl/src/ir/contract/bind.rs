@@ -174,7 +174,12 @@ impl Contract {
             let subject = self.array(array.operand, bound.name);
             return Err(self.unmet(subject, Need::Rank(array.rank()), axes.len() as i128));
         }
-        for (dim, (axis, rule)) in axes.iter().zip(&array.strides).enumerate() {
+        // What has no elements lies nowhere.
+        if axes.iter().any(|axis| axis.extent == 0) {
+            return Ok(());
+        }
+        // The innermost dimension first: of a transposed matrix no other word would help.
+        for (dim, (axis, rule)) in axes.iter().zip(&array.strides).enumerate().rev() {
             if axis.extent <= 1 {
                 continue;
             }
