@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const SUM: ReduceKernel = reduce_kernel!(name: small_sum, block: 256, items: 4, shuffle);
-const NAME: &str = "small_sum";
+const NAME: &str = "reduce_small_sum";
 const THREADS: u32 = 256;
 
 /// Few enough elements for one block.
