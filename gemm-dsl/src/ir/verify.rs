@@ -3,7 +3,8 @@
 use super::contract::Contract;
 use super::names::is_free;
 use super::{
-    Access, Buffer, BufferId, Expr, Function, Kernel, Layout, Space, Step, Stmt, Swizzle, Ty, Var,
+    Access, Buffer, BufferId, Expr, Function, Kernel, Layout, Param, ParamKind, Space, Step, Stmt,
+    Swizzle, Ty, Var,
 };
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -105,7 +106,7 @@ fn shared_bytes(k: &Kernel) -> Checked<u64> {
         for dim in buffer.physical_dims().ok_or("a shared array is not strided")? {
             bytes = bytes.saturating_mul(constant(k, &dim, "a shared extent")?);
         }
-        total = total.div_ceil(16) * 16 + bytes;
+        total = total.checked_next_multiple_of(16).unwrap_or(u64::MAX).saturating_add(bytes);
     }
     Ok(total)
 }
@@ -160,8 +161,9 @@ impl Check<'_> {
         for grid in &k.geometry.grid {
             require(self.ty(grid)? == Ty::U64, || "a grid extent is not U64".into())?;
         }
-        for buffer in &k.buffers {
+        for (id, buffer) in k.buffers.iter().enumerate() {
             self.buffer(buffer)?;
+            self.bound(id, buffer)?;
         }
         let shared = shared_bytes(k)?;
         require(shared <= MAX_SHARED_BYTES, || format!("{shared} bytes of shared memory"))?;
@@ -270,6 +272,15 @@ impl Check<'_> {
                 require(units == 1, || format!("{units} strides of {name} are 1"))
             }
         }
+    }
+
+    /// Global memory is what a launch binds: the rule of spans holds of parameters alone.
+    fn bound(&self, id: usize, buffer: &Buffer) -> Checked {
+        let names =
+            |p: &&Param| matches!(p.kind, ParamKind::Buffer { buffer, .. } if buffer.id == id);
+        let params = self.k.params.iter().filter(names).count();
+        let expected = usize::from(matches!(buffer.layout, Layout::Strided { .. }));
+        require(params == expected, || format!("{} is {params} parameters", buffer.name))
     }
 
     /// A swizzle exchanges elements inside a row: the columns come in whole groups.

@@ -139,7 +139,8 @@ pub enum FaultKind {
         /// The elements accessed: 1, or those of a vector.
         width: u32,
     },
-    /// An index is inside the extents, but the memory given to the launch ends before.
+    /// An access through a pointer, which knows no extents, lies outside the memory given to the
+    /// launch.
     #[error("{place} is element {offset} of an allocation of {len}")]
     BeyondAllocation {
         /// The element.

@@ -38,8 +38,8 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let width = region.width(memory.vector);
-        // Inside the extents of a roomy region every offset fits 32 bits, so it may be computed
-        // modulo 2^32.
+        // Inside the extents every offset is inside the allocation, which 32 bits address, so it may
+        // be computed modulo 2^32.
         let mut offsets = [0; WARP];
         let mut wrong = if memory.vector && memory.index.is_empty() { mask } else { 0 };
         for (d, index) in memory.index.iter().enumerate() {
@@ -80,9 +80,6 @@ impl<'l> Machine<'l> {
             let index = self.index_of(memory, regs, lane)?;
             return Err(stop(lane, region.out_of_bounds(index, memory.vector)));
         }
-        if !region.roomy {
-            self.inside(memory, regs, mask)?;
-        }
         if region.swizzle.is_some() {
             offsets = offsets.map(|o| region.exchanged(o));
         }
@@ -118,26 +115,6 @@ impl<'l> Machine<'l> {
             }
         });
         index.collect()
-    }
-
-    /// Checks lane by lane that indices inside the extents are inside the allocation.
-    fn inside(&mut self, memory: &Memory, regs: &Registers, mask: u32) -> Result<(), Stopped> {
-        let region = self.region(memory);
-        for lane in lanes_of(mask) {
-            let index = self.index_of(memory, regs, lane as u32)?;
-            let steps = index.iter().zip(&region.strides);
-            let offset: i128 = steps.map(|(i, &stride)| i * i128::from(stride)).sum();
-            let last = offset + i128::from(region.width(memory.vector) - 1);
-            if last >= region.len.into() {
-                let kind = FaultKind::BeyondAllocation {
-                    place: region.place(index),
-                    offset: last as u64,
-                    len: region.len,
-                };
-                return Err(stop(lane as u32, kind));
-            }
-        }
-        Ok(())
     }
 
     fn observe(

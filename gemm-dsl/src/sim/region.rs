@@ -5,7 +5,8 @@ use super::code::THREAD_Y;
 use super::error::{FaultKind, Position, SimError};
 use crate::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
-/// One buffer with extents and strides in numbers.
+/// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
+/// allocation: of a parameter by the contract's rule of spans, of any other array by its size.
 pub(super) struct Region {
     pub(super) name: String,
     pub(super) elem: Elem,
@@ -26,8 +27,6 @@ pub(super) struct Region {
     pub(super) shadow: u32,
     /// The element at which a global buffer starts, counted from a 32-byte boundary.
     pub(super) skew: u32,
-    /// Whether every element inside the extents lies inside the allocation.
-    pub(super) roomy: bool,
     /// The memory of a global buffer.
     pub(super) memory: Option<Buffer>,
 }
@@ -132,17 +131,6 @@ pub(super) fn resolve(
                 });
             }
         }
-        let empty = dims.contains(&0);
-        let spans = dims.iter().zip(&strides);
-        let furthest: u128 =
-            spans.map(|(&d, &s)| u128::from(d.saturating_sub(1)) * u128::from(s)).sum();
-        if !empty && furthest > 1 << 62 {
-            return Err(SimError::ExtentRange {
-                what: format!("the distance of the last element of `{}`", buffer.name),
-                value: furthest as i128,
-                limit: 1 << 62,
-            });
-        }
         let swizzle = match &buffer.layout {
             Layout::Array { order, swizzle: Some(swizzle), .. } => {
                 let row = order.iter().rev().nth(1).map_or(0, |&outer| strides[outer]);
@@ -163,7 +151,6 @@ pub(super) fn resolve(
             base,
             shadow,
             skew: bound.as_ref().map_or(0, |m| (m.byte_offset() % 32 / size) as u32),
-            roomy: empty || furthest < u128::from(len),
             memory: bound,
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::ir::{
     Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
-    Operand, Special, Stmt, Swizzle, Ty, UnaryOp,
+    Operand, Param, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 
 /// A kernel with an input and an output of 64 elements.
@@ -105,6 +105,37 @@ fn exactly_one_stride_is_one() {
     assert_eq!(rule(strided([1.into(), 8.into()])), Ok(()));
     breaks(strided([1.into(), 1.into()]), "2 strides of in0 are 1");
     breaks(strided([8.into(), 2.into()]), "0 strides of in0 are 1");
+}
+
+#[test]
+fn global_memory_is_one_parameter() {
+    let params = |change: fn(&mut Vec<Param>)| {
+        let valid = kernel(Elem::F32, |k, input, output| {
+            k.store(at(output, 0), at(input, 0).load());
+        });
+        let mut k = valid.finish().expect("a copy").into_inner();
+        change(&mut k.params);
+        VerifiedKernel::new(k).map(drop).map_err(|e| e.rule)
+    };
+    assert_eq!(params(|_| ()), Ok(()));
+    let none = params(|params| drop(params.remove(0)));
+    assert_eq!(none, Err("in0 is 0 parameters".into()));
+    let twice = params(|params| {
+        let again = Param { name: "again".into(), ..params[0].clone() };
+        params.push(again);
+    });
+    assert_eq!(twice, Err("in0 is 2 parameters".into()));
+}
+
+#[test]
+fn shared_memory_beyond_counting_is_too_much() {
+    let huge = kernel(Elem::F32, |k, _, _| {
+        for name in ["x", "y"] {
+            let rows = [(1 << 30).into(), (1 << 30).into(), 4.into()];
+            k.shared(name, Elem::F32, rows, Layout::row_major(3), "");
+        }
+    });
+    breaks(huge, "18446744073709551615 bytes of shared memory");
 }
 
 #[test]
