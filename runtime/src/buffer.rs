@@ -185,6 +185,9 @@ impl<T: Element> BufferViewMut<'_, T> {
     }
 }
 
+/// What a range of a buffer is of, in messages.
+pub(crate) const ELEMENTS: &str = "the elements of the buffer";
+
 /// Start and length of a range that lies inside `0..len`.
 fn within(len: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
@@ -200,6 +203,6 @@ fn within(len: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> 
     if start <= end && end <= len {
         Ok((start, end - start))
     } else {
-        Err(Error::OutOfRange { start, end, len })
+        Err(Error::OutOfRange { start, end, len, of: ELEMENTS })
     }
 }

@@ -136,15 +136,17 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
-    /// A range does not lie inside a buffer.
-    #[error("the range {start}..{end} does not lie in a buffer of {len} elements")]
+    /// A range does not lie inside a buffer, or inside the rows or columns of a matrix.
+    #[error("{}", out_of_range(*start, *end, *len, of))]
     OutOfRange {
-        /// The first element of the range.
+        /// The first element, row or column of the range.
         start: usize,
-        /// One past its last element.
+        /// One past its last.
         end: usize,
-        /// The length of the buffer.
+        /// How many there are.
         len: usize,
+        /// What they are: "the elements of the buffer", "the rows of the matrix".
+        of: &'static str,
     },
     /// An operand belongs to another device.
     #[error(
@@ -254,6 +256,15 @@ impl From<HostError> for Error {
             remedy: "Use smaller extents",
         }
     }
+}
+
+fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
+    if start > end {
+        return format!(
+            "the range {start}..{end} of {of} ends before it starts: write the smaller number first"
+        );
+    }
+    format!("the range {start}..{end} does not lie in 0..{len}, {of}: use a part of that")
 }
 
 fn indented(lines: &[String]) -> String {

@@ -1,7 +1,7 @@
 //! What a launch accepts as an input or an output.
 
 use crate::address::Address;
-use crate::buffer::{Buffer, BufferView, BufferViewMut};
+use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
 use crate::device::On;
 use crate::error::{Error, Owner, Result};
 use crate::memory::Keeps;
@@ -180,7 +180,10 @@ fn view_of<T: Element, B: Keeps>(
         wrong_device(on, argument, Owner::Device { name, is_simulator })
     })?;
     let part = whole.part(start as u64, len as u64);
-    part.ok_or(Error::OutOfRange { start, end: start.saturating_add(len), len: buffer.len() })
+    part.ok_or_else(|| {
+        let (end, len) = (start.saturating_add(len), buffer.len());
+        Error::OutOfRange { start, end, len, of: ELEMENTS }
+    })
 }
 
 fn wrong_device<B>(on: On<'_, B>, argument: &'static str, belongs: Owner) -> Error {

@@ -44,15 +44,16 @@ impl Shape {
     }
 
     pub(crate) fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
-        let inside = |range: &Range<usize>, len| {
+        let inside = |range: &Range<usize>, len, of| {
             let Range { start, end } = *range;
             if start <= end && end <= len {
                 Ok(end - start)
             } else {
-                Err(Error::OutOfRange { start, end, len })
+                Err(Error::OutOfRange { start, end, len, of })
             }
         };
-        let (height, width) = (inside(&rows, self.rows)?, inside(&cols, self.cols)?);
+        let height = inside(&rows, self.rows, "the rows of the matrix")?;
+        let width = inside(&cols, self.cols, "the columns of the matrix")?;
         // What is empty starts nowhere; anything else lies inside the array.
         let before = match (height, width) {
             (0, _) | (_, 0) => 0,
@@ -81,7 +82,8 @@ pub(crate) fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
     if rows == 0 || cols == 0 {
         return Ok(0);
     }
-    product(rows - 1, pitch)?.checked_add(cols).ok_or_else(|| too_large(rows, pitch))
+    let before = (rows - 1).checked_mul(pitch);
+    before.and_then(|before| before.checked_add(cols)).ok_or_else(|| too_large(rows, pitch))
 }
 
 pub(crate) fn too_large(rows: usize, pitch: usize) -> Error {

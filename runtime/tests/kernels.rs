@@ -277,11 +277,26 @@ fn views_are_checked() {
     let matrix = MatrixRef::pitched(&buffer, 2, 5, 8).expect("8 + 5 = 13");
     assert!(matches!(matrix.part(0..3, 0..5), Err(Error::OutOfRange { end: 3, len: 2, .. })));
     assert!(matches!(matrix.part(0..2, 2..6), Err(Error::OutOfRange { end: 6, len: 5, .. })));
+    let told = |part: Result<MatrixRef<'_>, Error>| part.expect_err("no part").to_string();
+    let rows = "the range 0..3 does not lie in 0..2, the rows of the matrix: use a part of that";
+    assert_eq!(told(matrix.part(0..3, 0..5)), rows);
+    let cols = "the range 2..6 does not lie in 0..5, the columns of the matrix: use a part of that";
+    assert_eq!(told(matrix.part(0..2, 2..6)), cols);
+    #[expect(clippy::reversed_empty_ranges, reason = "what is tested")]
+    let reversed = told(matrix.part(0..2, 3..1));
+    let backwards = "the range 3..1 of the columns of the matrix ends before it starts: write the \
+                     smaller number first";
+    assert_eq!(reversed, backwards);
+    let huge = told(MatrixRef::new(&buffer, usize::MAX, 5));
+    assert!(huge.starts_with("a matrix of 18446744073709551615 rows of 5 elements"), "{huge}");
     let empty = matrix.part(2..2, 5..5).expect("at the end");
     assert_eq!((empty.rows(), empty.cols()), (0, 0));
     let t = matrix.part(1..2, 1..5).expect("inside").t();
     assert_eq!((t.rows(), t.cols(), t.row_stride(), t.col_stride()), (4, 1, 1, 8));
     assert!(MatrixMut::pitched(&mut buffer, 2, 6, 8).is_err());
+    let mut writable = MatrixMut::new(&mut buffer, 2, 5).expect("10 of 13");
+    let error = writable.part(1..4, 0..5).expect_err("two rows").to_string();
+    assert!(error.contains("0..2, the rows of the matrix"), "{error}");
 }
 
 #[test]

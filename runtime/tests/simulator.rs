@@ -75,7 +75,9 @@ fn views_are_checked() {
     }
     #[expect(clippy::reversed_empty_ranges, reason = "what is tested")]
     let backwards = buffer.slice(3..1);
-    assert!(matches!(backwards, Err(Error::OutOfRange { start: 3, end: 1, .. })));
+    let error = backwards.expect_err("backwards");
+    assert!(matches!(error, Error::OutOfRange { start: 3, end: 1, .. }), "{error}");
+    assert!(error.to_string().contains("of the elements of the buffer ends before"), "{error}");
 }
 
 #[test]
