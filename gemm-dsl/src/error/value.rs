@@ -236,6 +236,14 @@ pub(crate) fn no_truth(key: &'static str, at: Tokens, op: Binary, found: Type) -
     fault(key, at, message)
 }
 
+pub(crate) fn no_truths(key: &'static str, at: Tokens, op: Binary) -> SpecError {
+    let sign = op.sign();
+    let message = format!(
+        "`{sign}` takes truth values, and these are numbers; compare each, as in `x > 0.0 {sign} y > 0.0`"
+    );
+    fault(key, at, message)
+}
+
 pub(crate) fn remainder(key: &'static str, at: Tokens) -> SpecError {
     let message = "`%` is for integers; for f32 write `x - y * floor(x / y)`, rounded as it stands";
     fault(key, at, message.into())
@@ -300,7 +308,16 @@ pub(crate) fn chained(key: &'static str, at: Tokens) -> SpecError {
 }
 
 pub(crate) fn cast(key: &'static str, at: Tokens, ty: &str) -> SpecError {
-    fault(key, at, format!("there is no `as`; write the conversion as a function: `{ty}(…)`"))
+    let message = match ty {
+        "f32" => {
+            "there is no `as`; an integer is converted by `f32(…)`, and an f32 needs nothing".into()
+        }
+        ty => format!(
+            "there is no `as` and no type `{}`; the one conversion is `f32(…)`, of an integer",
+            clip(ty)
+        ),
+    };
+    fault(key, at, message)
 }
 
 pub(crate) fn method(key: &'static str, at: Tokens, method: &str) -> SpecError {
@@ -358,6 +375,19 @@ pub(crate) fn mutable(key: &'static str, at: Tokens) -> SpecError {
 
 pub(crate) fn annotated(key: &'static str, at: Tokens) -> SpecError {
     fault(key, at, "a definition has the type of its value; leave `: …` out".into())
+}
+
+pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, .. } = env;
+    let message = format!("a parameter is an f32 as it stands; leave `: …` out, as in `{example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn assignment(key: &'static str, at: Tokens, op: Binary) -> SpecError {
+    let sign = op.sign();
+    let message =
+        format!("`{sign}=` changes a value, and none changes here; write `{sign}` for the result");
+    fault(key, at, message)
 }
 
 pub(crate) fn too_long(key: &'static str, at: Tokens, most: usize) -> SpecError {

@@ -90,14 +90,18 @@ impl Check {
             return self.fault(error::missing_parameter(env, Tokens { first: 0, last: 1 }));
         }
         for (i, param) in params.iter().enumerate() {
+            // Another name would not do for what has no place at all.
+            if i >= most && env.operands.is_empty() {
+                self.fault(error::no_operands(env, param.at, &param.to_string()));
+                self.know(&param.name, Some(Known::F32), param.at, true);
+                continue;
+            }
             self.define(&param.name, Some(Known::F32), param.at, true);
             if i < least && !param.index.is_empty() {
                 self.fault(error::indexed_value(env, param.at, &param.name));
             } else if i >= most {
                 let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-                if env.operands.is_empty() {
-                    self.fault(error::no_operands(env, param.at, &param.to_string()));
-                } else if !env.operands.contains(&index.as_slice()) {
+                if !env.operands.contains(&index.as_slice()) {
                     self.fault(error::wrong_index(env, param.at, &param.name));
                 }
             }
@@ -114,6 +118,10 @@ impl Check {
         } else if self.known.iter().any(|known| !known.gone && known.name == name) {
             self.fault(error::duplicate(key, at, name));
         }
+        self.know(name, value, at, operand);
+    }
+
+    fn know(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
         let name = name.to_owned();
         self.known.push(Definition { name, value, at, used: false, operand, gone: false });
     }
@@ -152,9 +160,11 @@ impl Check {
             },
             Kind::Binary(op, a, b, at) => {
                 let known = (self.node(a, depth + 1), self.node(b, depth + 1));
+                let before = self.faults.len();
                 let result = self.operator(*op, (a, b), known, *at);
-                let predicate = op.is_comparison() || matches!(op, Binary::And | Binary::Or);
-                if predicate { Some(Known::Bool) } else { result }
+                // What was meant where no truth values are joined may have been no truth value.
+                let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
+                if joined || op.is_comparison() { Some(Known::Bool) } else { result }
             }
             Kind::If(cond, yes, no) => {
                 match self.node(cond, depth + 1) {
@@ -218,11 +228,12 @@ impl Check {
             (only, None) | (None, only) => return only.filter(|k| k.ty() == Type::F32),
         };
         let fault = match (op, ka, kb) {
-            (Binary::And | Binary::Or, ..) => {
-                let (e, wrong) =
-                    [(a, ka), (b, kb)].into_iter().find(|(_, k)| k.ty() != Type::Bool)?;
-                error::no_truth(key, e.at, op, wrong.ty())
-            }
+            (Binary::And | Binary::Or, ..) => match (ka.ty(), kb.ty()) {
+                (Type::Bool, Type::Bool) => return None,
+                (Type::Bool, wrong) => error::no_truth(key, b.at, op, wrong),
+                (wrong, Type::Bool) => error::no_truth(key, a.at, op, wrong),
+                _ => error::no_truths(key, a.at.to(b.at), op),
+            },
             (_, Known::Bool, _) | (_, _, Known::Bool) => error::truth(key, at, op),
             (Binary::Rem, Known::F32, Known::F32) => error::remainder(key, at),
             (_, Known::F32, Known::F32) => return Some(Known::F32),

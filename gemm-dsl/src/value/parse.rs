@@ -64,6 +64,11 @@ impl<'t> Parser<'t> {
         matches!(self.peek(), Some(Token::Word(w)) if w == word)
     }
 
+    /// Whether the sign that stands here and the next one are written as one.
+    fn is_joint(&self) -> bool {
+        matches!(self.peek(), Some(Token::Sign(_, true)))
+    }
+
     fn expect(&mut self, what: &str, is: impl Fn(&Token) -> bool) -> Read<Tokens> {
         let at = self.here();
         if self.peek().is_some_and(is) {
@@ -115,6 +120,8 @@ impl<'t> Parser<'t> {
             params.push(self.param()?);
             if self.is_sign(',') {
                 self.at += 1;
+            } else if self.is_sign(':') {
+                return Err(error::annotated_parameter(self.env, self.here()));
             } else if !self.is_sign('|') {
                 return Err(error::expected(self.key(), self.here(), "`,` or `|`", &self.found()));
             }
@@ -226,6 +233,13 @@ impl<'t> Parser<'t> {
         let mut compared = false;
         while let Some((op, length)) = self.operator().filter(|(op, _)| op.level() == level) {
             let at = Tokens { first: self.at, last: self.at + length - 1 };
+            if let Some(Token::Sign('=', _)) = self.tokens.get(self.at + 1)
+                && self.is_joint()
+                && length == 1
+            {
+                let at = Tokens { last: at.last + 1, ..at };
+                return Err(error::assignment(self.key(), at, op));
+            }
             if op.is_comparison() && compared {
                 return Err(error::chained(self.key(), at));
             }

@@ -40,6 +40,9 @@ fn of_the_head() {
         "no other operand such as `bias[n]`; leave it out",
     );
     fault("|acc, alpha| acc * alpha", "alpha", "no other operand such as `alpha`");
+    fault("|acc, acc| acc", "acc", "no other operand such as `acc`; leave it out");
+    fault("|acc, max| max(acc, 0.0)", "max", "no other operand such as `max`");
+    fault("|acc: f32| acc", ":", "leave `: …` out, as in `|acc| max(acc, 0.0)`");
     fault("|row| row + 1.0", "row", "`row` has a meaning of its own; use another name");
     fault("|len| len + 1.0", "len", "`len` has a meaning of its own");
     fault("|max| max", "max", "`max` is a function; use another name");
@@ -91,6 +94,10 @@ fn of_types() {
         "one arm of `if` is an integer, the other an f32; write `1.0`",
     );
     fault("|acc| if acc && row > 1 { 1.0 } else { acc }", "acc", "`&&` takes truth values");
+    fault("|acc| acc || acc", "acc || acc", "as in `x > 0.0 || y > 0.0`");
+    fault("|acc| if acc || acc { 1.0 } else { 2.0 }", "acc || acc", "these are numbers");
+    fault("|acc| acc > 0.0 || acc", "acc", "`||` takes truth values, and this is an f32");
+    fault("|acc| acc > 0.0 || acc < 1.0", "acc > 0.0 || acc < 1.0", "this is a truth value");
     fault("|acc| (acc > 0.0) + 1.0", "+", "`+` takes numbers, not truth values");
     fault("|acc| if (acc > 0.0) == (acc < 1.0) { 1.0 } else { acc }", "==", "compares numbers");
     fault("|acc| acc > 0.0", "acc > 0.0", "`epilogue` gives an f32, and this is a truth value");
@@ -104,11 +111,14 @@ fn of_the_grammar() {
     fault("|acc| acc +", "+", "expected a number, a name or `(`, found the end");
     fault("|acc| acc acc", "acc", "expected an operator or the end of the expression");
     fault("|acc| 0.0 < acc < 1.0", "<", "comparisons do not chain");
-    fault(
-        "|acc| acc as i32",
-        "as",
-        "there is no `as`; write the conversion as a function: `i32(…)`",
-    );
+    fault("|acc| acc as i32", "as", "no type `i32`; the one conversion is `f32(…)`, of an integer");
+    fault("|acc| acc as f64", "as", "there is no `as` and no type `f64`");
+    fault("|acc| acc + row as f32", "as", "an integer is converted by `f32(…)`");
+    for op in ["+", "-", "*", "/", "%"] {
+        let remedy = format!("none changes here; write `{op}` for the result");
+        fault(&format!("|acc| acc {op}= 1.0"), &format!("{op}="), &remedy);
+    }
+    assert_eq!(faults(&EPILOGUE, "|acc| if acc<=0.0 { acc } else { acc *-1.0 }"), []);
     fault("|acc| acc = 1.0", "=", "to compare, write `==`");
     fault("|acc| acc ^ 2.0", "^", "`^` is no operator");
     fault("|acc| acc & acc", "&", "write `&&`");
