@@ -66,8 +66,8 @@ pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, Unar
 pub use function::{Function, FunctionId};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
-pub(crate) use names::is_free;
 pub use names::is_identifier;
+pub(crate) use names::{is_free, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{Guard, Loop, PointerRef, Scope, Step, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};

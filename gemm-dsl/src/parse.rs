@@ -18,7 +18,7 @@ mod token;
 mod value;
 
 use crate::error::syntax::{self as error, Meant};
-use crate::error::{Excerpt, SpecError, SpecErrors};
+use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::plan::Checked;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
 use crate::value::{Closure, Environment};
@@ -130,12 +130,14 @@ type Fault = (SpecError, Option<Span>);
 
 fn checked<S: Checked>(tokens: &[Token]) -> (S, Vec<Fault>) {
     let mut reader = Reader::<S>::read(Tokens::all(tokens));
-    if let Err(errors) = reader.spec.check() {
+    if reader.more == 0
+        && let Err(errors) = reader.spec.check()
+    {
         reader.add_plan_faults(&errors);
     }
     let mut faults = reader.faults;
     faults.sort_by_key(|(_, span)| span.as_ref().map(|span| span.start));
-    let more = faults.len().saturating_sub(MAX_FAULTS);
+    let more = reader.more + faults.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
         faults.truncate(MAX_FAULTS);
         faults.push((error::too_many(more), None));
@@ -154,6 +156,10 @@ struct Reader<'t, S> {
     /// Whether a message has listed all keys.
     listed: bool,
     given: HashMap<&'static str, Entry<'t>>,
+    /// Faults of entries, of which each lies behind the one before.
+    told: usize,
+    /// Unknown keys behind as many faults as are told.
+    more: usize,
 }
 
 impl<'t, S: Checked> Reader<'t, S> {
@@ -167,6 +173,8 @@ impl<'t, S: Checked> Reader<'t, S> {
             meant: Vec::new(),
             listed: false,
             given: HashMap::new(),
+            told: 0,
+            more: 0,
         };
         for entry in entries {
             reader.entry(entry);
@@ -176,6 +184,7 @@ impl<'t, S: Checked> Reader<'t, S> {
 
     fn fault(&mut self, fault: SpecError, span: Span) {
         self.misread.extend(fault.keys());
+        self.told += 1;
         self.faults.push((fault, Some(span)));
     }
 
@@ -185,7 +194,12 @@ impl<'t, S: Checked> Reader<'t, S> {
             return;
         };
         if let Some(first) = self.given.get(key.name) {
-            let fault = error::duplicate(key.name, &first.value_text());
+            // The tokens of an expression know of no spaces.
+            let text = match key.kind {
+                Kind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
+                _ => Some(first.value_text()),
+            };
+            let fault = error::duplicate(key.name, &text.unwrap_or_default());
             self.fault(fault, entry.key.span());
             return;
         }
@@ -211,9 +225,16 @@ impl<'t, S: Checked> Reader<'t, S> {
     }
 
     fn unknown(&mut self, entry: &Entry<'t>) {
+        if self.told >= MAX_FAULTS {
+            // It will not be told, and which key was meant takes its time to find out.
+            self.more += 1;
+            return;
+        }
         let name = entry.name();
         let keys: Vec<&'static str> = S::KEYS.iter().map(|key| key.name).collect();
-        let meant = if let Some(other) = other_macro::<S>(&name) {
+        let meant = if let Some(key) = renamed::<S>(&name) {
+            Meant::Renamed(key)
+        } else if let Some(other) = other_macro::<S>(&name) {
             Meant::Macro(other)
         } else if let Some((key, word)) = flagged_word::<S>(entry) {
             Meant::Word(key, word)
@@ -225,7 +246,7 @@ impl<'t, S: Checked> Reader<'t, S> {
             Meant::Unclear
         };
         self.listed |= matches!(meant, Meant::Unclear);
-        if let Meant::Key(key) | Meant::Word(key, _) = meant {
+        if let Meant::Key(key) | Meant::Renamed(key) | Meant::Word(key, _) = meant {
             self.meant.push(key);
         }
         self.fault(error::unknown_key(&name, &meant, S::MACRO, &keys), entry.key.span());
@@ -253,6 +274,15 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
         (kind, None) => Err(vec![error::missing_value(key.name, kind)]),
         (kind, Some(tokens)) => value::read(key.name, kind, tokens),
     }
+}
+
+/// What keys were called once, in the family that has the new one.
+const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
+
+/// The key that this one is called now.
+fn renamed<S: Checked>(name: &str) -> Option<&'static str> {
+    let (_, now) = RENAMED.iter().find(|(once, now)| *once == name && S::key(now).is_some())?;
+    Some(now)
 }
 
 /// The other macro that has this key.

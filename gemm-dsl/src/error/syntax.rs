@@ -82,6 +82,8 @@ pub(crate) fn second_colon(key: &str) -> SpecError {
 pub(crate) enum Meant {
     /// As another key, close to it.
     Key(&'static str),
+    /// As a key that has another name now.
+    Renamed(&'static str),
     /// As a word that is the value of a key.
     Word(&'static str, &'static str),
     /// As a key of another macro.
@@ -95,6 +97,7 @@ pub(crate) enum Meant {
 pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&str]) -> SpecError {
     let hint = match meant {
         Meant::Key(other) => format!("; did you mean `{other}`?"),
+        Meant::Renamed(other) => format!("; it is called `{other}` now"),
         Meant::Word(other, word) => format!("; did you mean `{other}: {word}`?"),
         Meant::Macro(other) => {
             format!(": it belongs to `{other}!`, and this is `{this_macro}!`; leave it out")

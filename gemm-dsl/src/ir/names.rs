@@ -14,6 +14,13 @@ pub fn is_identifier(name: &str) -> bool {
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
+/// A name without underscores before it, behind it, or in a row: C++ keeps two of them for itself,
+/// and what a user's name is joined to brings one of its own.
+pub(crate) fn joined(name: &str) -> String {
+    let parts: Vec<&str> = name.split('_').filter(|part| !part.is_empty()).collect();
+    parts.join("_")
+}
+
 /// Whether the name is a word of C++, as of its 2020 edition. Only the variables of expressions are
 /// named by a user; the name of a kernel begins with that of its family.
 fn is_keyword(name: &str) -> bool {
@@ -149,5 +156,5 @@ fn is_reserved(name: &str) -> bool {
         "copy_wait",
     ];
     let called = |f: &Intrinsic| [f.row().single.name, f.row().double.name].contains(&name);
-    TAKEN.contains(&name) || name.starts_with("__") || Intrinsic::ALL.iter().any(called)
+    TAKEN.contains(&name) || name.contains("__") || Intrinsic::ALL.iter().any(called)
 }

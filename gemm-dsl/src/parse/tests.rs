@@ -5,7 +5,7 @@ mod sgemm;
 
 use super::{Reader, Tokens, from_text, text};
 use crate::plan::Checked;
-use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec};
+use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -85,8 +85,42 @@ fn any_identifier_names_a_kernel() {
     let named = |name: &str| ReduceSpec::default().name(name).kernel_name();
     assert_eq!(named("max"), "reduce_max");
     assert_eq!(named("reduce_max"), "reduce_max");
+    // C++ keeps names with two underscores in a row.
+    for name in ["x", "_x", "__x", "x_", "reduce__x", "_reduce_x__"] {
+        assert_eq!(named(name), "reduce_x", "{name}");
+    }
+    assert_eq!(named("a__b___c"), "reduce_a_b_c");
     assert_eq!(named("reduce"), "reduce_reduce");
     assert_eq!(SgemmSpec::default().name("reduce_max").kernel_name(), "sgemm_reduce_max");
+}
+
+#[test]
+fn an_expression_that_is_given_twice_is_quoted_with_its_spaces() {
+    let twice = |first: &str| {
+        let text = format!("tile: 32x32x8, epilogue: {first}, epilogue: |acc| acc");
+        faults::<SgemmSpec>(&text).pop().map(|(_, message)| message).unwrap_or_default()
+    };
+    assert_eq!(
+        twice("|acc| max(acc,0.0)"),
+        "`epilogue` is given twice, first as `epilogue: |acc| max(acc, 0.0)`; leave one out"
+    );
+    let long = twice(&format!("|acc| acc{}", " + acc".repeat(20)));
+    assert!(long.contains("`epilogue: |acc| acc + acc +") && long.len() < 140, "{long}");
+    // What could not be read is not quoted.
+    assert_eq!(twice("|acc| acc +"), "`epilogue` is given twice; leave one out");
+}
+
+#[test]
+fn a_key_that_was_renamed_says_so() {
+    let renamed = "unknown key `map`; it is called `fragment` now".to_owned();
+    for text in ["tile: 32x32x8, map: split", "tile: 32x32x8, map: foo", "tile: 32x32x8, map"] {
+        assert_eq!(faults::<SgemmSpec>(text), [("map".to_owned(), renamed.clone())], "{text}");
+    }
+    assert!(!faults::<ReduceSpec>("map: split")[0].1.contains("fragment"));
+    for (once, now) in super::RENAMED {
+        let has = |name| SgemmSpec::keys().contains(&name);
+        assert!(!has(once) && has(now), "{once}, {now}");
+    }
 }
 
 #[test]

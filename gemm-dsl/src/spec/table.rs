@@ -1,6 +1,7 @@
 //! The tables that specs are declared by.
 
 use super::Spec;
+use crate::ir::joined;
 use crate::value::{Closure, Environment};
 use std::fmt;
 use thiserror::Error;
@@ -217,9 +218,10 @@ pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
 }
 
 /// The name of a function that a user calls `name`: one of the family `family`, so that nothing of
-/// CUDA's has it.
+/// CUDA's has it, and without the underscores that C++ keeps for itself.
 pub(crate) fn given_name(family: &str, name: &str) -> String {
-    if name.starts_with(family) { name.to_owned() } else { format!("{family}{name}") }
+    let name = joined(name);
+    if name.starts_with(family) { name } else { format!("{family}{name}") }
 }
 
 /// A word that is none of an enumeration's.

@@ -5,7 +5,7 @@ use super::tree::{Binary, Block, Kind, Node, Unary};
 use super::{Closure, Function, Type};
 use crate::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Logic, Ty,
-    UnaryOp, Var, is_free,
+    UnaryOp, Var, is_free, joined,
 };
 use std::collections::BTreeSet;
 
@@ -80,8 +80,9 @@ impl Spelt {
     /// that looks like a macro, and none that the function has already, since two arms may define the
     /// same.
     fn fresh(&mut self, name: &str) -> String {
-        let plain = name.trim_start_matches('_');
-        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { "v" };
+        let joined = joined(name);
+        let is_word = joined.starts_with(|c: char| c.is_ascii_alphabetic());
+        let plain = if is_word { joined.as_str() } else { "v" };
         let is_macro = |name: &str| name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
         let taken = |name: &str| {
             !is_free(name) || name.ends_with("_f32") || is_macro(name) || self.0.contains(name)
