@@ -126,7 +126,8 @@ fn the_products_are_twenty_two_objects_with_their_extents() {
 #[test]
 fn a_degenerate_product_is_right_too() {
     assert_eq!(rows("sgemm --m 5 --n 4 --k 0").len(), 22);
-    assert_eq!(rows("sgemm --m 0 --n 4 --k 3").len(), 22);
+    // Of no elements there is nothing to show.
+    assert!(refusal("sgemm --size 0").contains("a product of 0 x 0 x 0 has no elements"));
 }
 
 #[test]
@@ -385,6 +386,10 @@ fn a_bad_option_is_refused_before_anything_is_printed() {
         let output = run("tune", line);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("2^20+7"), "{}", text(&output.stderr));
+    }
+    for line in ["--size 0", "--family reduce --size 64,0"] {
+        let message = text(&run("tune", line).stderr);
+        assert!(message.contains("nothing to time") && !message.contains("GPU"), "{message}");
     }
 }
 

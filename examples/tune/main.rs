@@ -27,7 +27,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    let space = options.space()?;
+    // What was asked for comes before what this machine has.
+    let (space, sizes) = (options.space()?, options.sizes()?);
     let device = open_gpu()?;
     let seed = seed_or_new(options.seed);
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
@@ -39,12 +40,12 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     };
     match options.family {
         Family::Sgemm => {
-            let problems = sgemm::Problems::new(&options.sizes(), seed);
+            let problems = sgemm::Problems::new(&sizes, seed);
             let mut target = sgemm::Sgemm::new(&device, &problems)?;
             search::run(&mut target, &space, &limits, options.json)
         }
         Family::Reduce => {
-            let data = reduce::data(&options.sizes(), seed);
+            let data = reduce::data(&sizes, seed);
             let mut target = reduce::Reduce::new(&device, &data)?;
             search::run(&mut target, &space, &limits, options.json)
         }

@@ -209,6 +209,11 @@ impl Options {
             _ if any => return usage("a product needs all of --m, --n and --k, or --size"),
             _ => Vec::new(),
         };
+        if let Some(Size { m, n, k }) = sizes.iter().find(|size| size.m == 0 || size.n == 0) {
+            return usage(format!(
+                "a product of {m} x {n} x {k} has no elements. Give at least 1 row and 1 column"
+            ));
+        }
         let input = match &self.input[..] {
             [_] if named => return usage("a product needs two files: --input a.npy b.npy"),
             [a, b] => SgemmInput::Files(a.clone(), b.clone()),
@@ -300,6 +305,10 @@ mod tests {
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
+        for line in ["sgemm --size 8,0", "sgemm --m 0 --n 2 --k 3", "--m 2 --n 0 --k 3"] {
+            assert!(error(line).contains("has no elements. Give at least 1"), "{line}");
+        }
+        assert!(jobs("sgemm --m 2 --n 3 --k 0").is_ok(), "sums of nothing are 0");
         assert!(error("reduce --op mean").contains("`mean`"));
         for line in ["--n -1", "sgemm --size 8,-1"] {
             assert!(error(line).contains("`-1` is negative"), "{}", error(line));

@@ -96,13 +96,20 @@ impl Options {
     }
 
     /// The sizes to search at.
-    pub fn sizes(&self) -> Vec<usize> {
-        match (&self.size[..], self.family, self.preset) {
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a size at which there is nothing to time.
+    pub fn sizes(&self) -> Result<Vec<usize>, Failure> {
+        if self.size.contains(&0) {
+            let nothing = "--size 0: there is nothing to time. Give at least 1".to_owned();
+            return Err(Failure::Usage(nothing));
+        }
+        Ok(match (&self.size[..], self.family, self.preset) {
             ([], Family::Reduce, _) => vec![1 << 28],
             ([], Family::Sgemm, Preset::Large) => vec![4096],
             ([], Family::Sgemm, Preset::Small) => vec![1024, 1111, 2048],
             (given, ..) => given.to_vec(),
-        }
+        })
     }
 }
 
