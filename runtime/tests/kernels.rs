@@ -210,6 +210,21 @@ fn an_aligned_kernel_takes_a_k_of_zero() {
 }
 
 #[test]
+fn an_aligned_kernel_refuses_other_shapes_whatever_k_is() {
+    let device = Device::simulator();
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, bounds: aligned");
+    let none = device.alloc(0).expect("room");
+    let mut c = device.alloc(33 * 16).expect("room");
+    for (size, part) in [((33, 16, 0), "m to be a multiple of 16"), ((32, 3, 0), "n to be")] {
+        let error = kernel.launch(&device, &none, &none, &mut c, size).expect_err("no tiles");
+        let error = error.to_string();
+        // The kernel is the one that was asked for, also where another one stands in.
+        assert!(error.starts_with("kernel `sgemm_16x16x8_4x4_aligned` needs "), "{error}");
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
 fn threads_may_launch_one_kernel_at_once() {
     let device = Device::simulator();
     std::thread::scope(|scope| {

@@ -174,7 +174,8 @@ impl Problem {
             k.require(Requirement::Range { scalar, min: 0, max });
         }
         let Shape::Tiled(t) = plan.shape() else { return };
-        if !plan.guarded() {
+        // Whether a shape is accepted does not depend on which variant its K asks for.
+        if !plan.guarded() || plan.variant() == Variant::Guarded {
             for (scalar, of) in [(self.m, bm), (self.n, bn), (self.k, bk)] {
                 k.require(Requirement::Multiple { scalar, of: of.into() });
             }

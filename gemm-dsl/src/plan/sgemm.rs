@@ -119,7 +119,11 @@ impl SgemmPlan {
 
     /// The name of the kernel.
     pub fn kernel_name(&self) -> String {
-        self.spec.kernel_name()
+        match self.variant {
+            // It stands in for the kernel without guards.
+            Variant::Guarded => self.spec.clone().bounds(Bounds::Aligned).kernel_name(),
+            _ => self.spec.kernel_name(),
+        }
     }
 
     /// The geometry.
