@@ -34,13 +34,13 @@ mod literal;
 mod lower;
 mod parse;
 mod print;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 mod range;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod tree;
-#[cfg(test)]
-pub(crate) mod trees;
 
 pub use environment::{EPILOGUE, Environment};
 pub use function::{Function, Row, Signature};

@@ -63,7 +63,7 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
     for placement in placements {
         let what = format!("`{spec}` at {size}, {placement:?}");
         let (c, variant) = problem.multiply(gpu, spec, placement)?;
-        problem.check(&c).map_err(|e| format!("{what}: {e}"))?;
+        problem.check(spec, placement, &c).map_err(|e| format!("{what}: {e}"))?;
         let (simulated, expected) = problem.multiply(&Device::simulator(), spec, placement)?;
         if variant != expected {
             return Err(format!("{what} ran as {variant}").into());
@@ -85,15 +85,19 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
             for placement in [Placement::aligned_rows(size), packed] {
                 let (c, _) = problem.multiply(gpu, spec, placement)?;
                 // What a NaN is made of is the machine's business: both are canonical here.
-                same_bits(&format!("`{spec}` at {size} with {hard:?}"), &c, &canonical(&problem))?;
+                same_bits(
+                    &format!("`{spec}` at {size} with {hard:?}"),
+                    &c,
+                    &canonical(spec, &problem),
+                )?;
             }
         }
     }
     Ok(())
 }
 
-fn canonical(problem: &Problem) -> Vec<f32> {
-    let chains = problem.ascending().into_iter();
+fn canonical(spec: &SgemmSpec, problem: &Problem) -> Vec<f32> {
+    let chains = problem.ascending(spec).into_iter();
     chains.map(|c| if c.is_nan() { f32::from_bits(0x7fff_ffff) } else { c }).collect()
 }
 
@@ -102,6 +106,7 @@ type Lazy = Arc<OnceLock<Problem>>;
 
 fn is_right(gpu: &Device, spec: &SgemmSpec, size: Size, problem: &Lazy) -> Result<(), Failed> {
     let problem = problem.get_or_init(|| Problem::new(size, 13));
-    let (c, _) = problem.multiply(gpu, spec, Placement::aligned_rows(size))?;
-    Ok(problem.check(&c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
+    let rows = Placement::aligned_rows(size);
+    let (c, _) = problem.multiply(gpu, spec, rows)?;
+    Ok(problem.check(spec, rows, &c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
 }

@@ -16,7 +16,9 @@ fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Var
     let (c, variant) = problem
         .multiply(&Device::simulator(), spec, placement)
         .unwrap_or_else(|error| panic!("{error}"));
-    problem.check(&c).unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
+    problem
+        .check(spec, placement, &c)
+        .unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
     (c, variant)
 }
 
@@ -126,7 +128,7 @@ fn ascending(
 ) -> Result<(), String> {
     let problem = Problem::hard(size, seed, hard);
     let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
-    for (at, (value, expected)) in c.iter().zip(problem.ascending()).enumerate() {
+    for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
         if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
             return Err(format!(
                 "`{spec}` ({variant}) at {size} with {hard:?}: C[{}][{}] is {value:?}, not \
@@ -202,7 +204,7 @@ proptest! {
         let (c, _) = problem
             .multiply(&Device::simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
-        problem.check(&c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
+        problem.check(&spec, placement, &c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
     }
 }
 

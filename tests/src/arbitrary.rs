@@ -8,13 +8,14 @@ pub use sgemm::sgemm;
 
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Datum, Kind, Spec};
+use gemm_dsl::value::random;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 
 /// A value for each key of the family but those in `own`, which have a say in the geometry: any
-/// flag and word, and numbers up to 5. A key is left at its default half of the time, a number more
+/// flag, word and expression, and numbers up to 5. A key is left at its default half of the time, a number more
 /// often. Whatever is added to the table is drawn here too.
 fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Datum)>> {
     let mut keys = Vec::new();
@@ -23,8 +24,10 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
             Kind::Flag => Just(Datum::Flag).boxed(),
             Kind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
             Kind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
-            // Names change no kernel, sizes are geometry, and an expression changes what is computed:
-            // the tests of expressions draw their own.
+            Kind::Closure(env) => (any::<u64>(), 0..4u32)
+                .prop_map(move |(seed, depth)| Datum::Closure(random::closure(env, seed, depth)))
+                .boxed(),
+            // Names change no kernel, and sizes are geometry.
             _ => continue,
         };
         let given = if key.kind == Kind::Number { 0.35 } else { 0.5 };

@@ -6,6 +6,7 @@
 
 pub mod arbitrary;
 pub mod elements;
+pub mod epilogue;
 pub mod needs;
 pub mod product;
 pub mod random;

@@ -1,5 +1,6 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
+use crate::epilogue::stored;
 use crate::random::{self, Hard};
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_reference::product::{Size, Truth};
@@ -53,14 +54,15 @@ impl Problem {
         Self::of(size, what.values(seed, m * k), what.values(!seed, k * n))
     }
 
-    /// C in `f32`: each sum from +0 on, its terms in ascending k, one rounding each.
-    pub fn ascending(&self) -> Vec<f32> {
+    /// C of a spec in `f32`: each sum from +0 on, its terms in ascending k, one rounding each.
+    pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let at = |row: usize, col: usize| {
             let terms = (0..k).map(|p| (self.a[row * k + p], self.b[p * n + col]));
             terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
         };
-        (0..m * n).map(|i| at(i / n, i % n)).collect()
+        let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
+        stored(spec, &sums, self.size)
     }
 
     /// Given operands.
@@ -154,11 +156,42 @@ impl Problem {
         Ok((device.download(c.buffer())?, launched.variant()))
     }
 
-    /// Checks C element by element, as [`Truth::judge`] does.
+    /// Checks C of a spec: sums as [`Truth::judge`] does, and what its epilogue makes of them as
+    /// [`check_stored`](Self::check_stored) does, where the same kernel without it stores the sums.
     ///
     /// # Errors
     /// The element that is furthest off, if that is too far.
-    pub fn check(&self, c: &[f32]) -> Result<(), String> {
+    pub fn check(&self, spec: &SgemmSpec, placement: Placement, c: &[f32]) -> Result<(), String> {
+        match plain(spec) {
+            None => self.check_sums(c),
+            Some(plain) => {
+                let (sums, _) = self.multiply(&Device::simulator(), &plain, placement)?;
+                self.check_stored(spec, &sums, c)
+            }
+        }
+    }
+
+    /// Checks sums, and to the bit what the epilogue of a spec makes of them.
+    ///
+    /// # Errors
+    /// The sum that is furthest off, if that is too far, or an element of C.
+    pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
+        self.check_sums(sums)?;
+        let expected = stored(spec, sums, self.size);
+        let differs = |(found, expected): (&f32, &f32)| found.to_bits() != expected.to_bits();
+        match c.iter().zip(&expected).position(differs) {
+            None if c.len() == expected.len() => Ok(()),
+            None => Err(format!("C has {} elements, not {}", c.len(), expected.len())),
+            Some(at) => {
+                let Size { n, .. } = self.size;
+                let (found, expected, sum) = (c[at], expected[at], sums[at]);
+                let at = format!("C[{}][{}]", at / n, at % n);
+                Err(format!("{at} is {found:?}, not {expected:?}, which is stored for {sum:?}"))
+            }
+        }
+    }
+
+    fn check_sums(&self, c: &[f32]) -> Result<(), String> {
         let Size { m, n, .. } = self.size;
         if c.len() != m * n {
             return Err(format!("C has {} elements, not {m}·{n}", c.len()));
@@ -177,6 +210,12 @@ impl Problem {
             verdict.allowed
         ))
     }
+}
+
+/// The spec without its epilogue, if it has one.
+pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
+    let mut plain = spec.clone();
+    plain.epilogue.take().map(|_| plain)
 }
 
 /// The shapes at which everything there is to get wrong at an edge goes wrong.

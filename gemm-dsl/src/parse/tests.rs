@@ -157,8 +157,8 @@ fn datum(kind: Kind) -> BoxedStrategy<Datum> {
         }
         Kind::Word(words) => select(words).prop_map(|w| Datum::Word(w.to_owned())).boxed(),
         Kind::Name => "[a-zA-Z_][a-zA-Z0-9_]{0,8}".prop_map(Datum::Word).boxed(),
-        Kind::Closure(_) => {
-            let closure = |(seed, depth)| crate::value::trees::closure(seed, depth);
+        Kind::Closure(env) => {
+            let closure = move |(seed, depth)| crate::value::random::closure(env, seed, depth);
             (any::<u64>(), 0..5u32).prop_map(closure).prop_map(Datum::Closure).boxed()
         }
     }

@@ -6,7 +6,7 @@ mod meaning;
 #[cfg(feature = "sim")]
 mod prototypes;
 
-use super::trees::closure;
+use super::random::closure;
 use super::{Closure, EPILOGUE};
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ proptest! {
 
     #[test]
     fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32) {
-        let closure = closure(seed, depth);
+        let closure = closure(&EPILOGUE, seed, depth);
         let text = closure.to_string();
         let read = Closure::parse(&EPILOGUE, &text);
         let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;

@@ -6,7 +6,7 @@ use crate::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
 };
 use crate::sim::{Buffer, launch};
-use crate::value::trees::{self, Random};
+use crate::value::random::{self, Random};
 use crate::value::{Binary, Block, Closure, EPILOGUE, Function, Kind, Node, Unary};
 use proptest::prelude::*;
 
@@ -271,7 +271,7 @@ proptest! {
 
     #[test]
     fn an_expression_means_what_it_says(seed: u64, depth in 0..6u32) {
-        let closure = trees::closure(seed, depth);
+        let closure = random::closure(&EPILOGUE, seed, depth);
         let input = inputs(seed, 100);
         let found = simulated(&closure, &input);
         same(&closure.to_string(), &input, &found, |e, x| evaluated(&closure, e, x));

@@ -1,16 +1,16 @@
-//! Random sound expressions.
+//! Random sound expressions, for tests.
 
 use super::check::check;
 use super::{
-    Binary, Block, Closure, EPILOGUE, Function, Kind, Let, Node, Param, Signature, Tokens, Type,
+    Binary, Block, Closure, Environment, Function, Kind, Let, Node, Param, Signature, Tokens, Type,
     Unary,
 };
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
-pub struct Random(pub u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    pub fn bits(&mut self) -> u64 {
+    pub(super) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -26,31 +26,38 @@ impl Random {
     }
 }
 
-/// A closure of `acc` over the names of the epilogue that the seed picks, about so deep. It reads
-/// every name that it defines.
-pub fn closure(seed: u64, depth: u32) -> Closure {
+/// A closure that the seed picks, about so deep: of the fewest values that the environment allows,
+/// and of its integers. It gives an `f32`, and reads every name that it defines.
+pub fn closure(env: &'static Environment, seed: u64, depth: u32) -> Closure {
     let mut seeds = Random(seed);
     // Some have integers that could leave 64 bits.
     loop {
-        let closure = grown(seeds.bits(), depth);
-        if check(&EPILOGUE, &closure.params, &closure.body).is_empty() {
+        let closure = grown(env, seeds.bits(), depth);
+        if check(env, &closure.params, &closure.body).is_empty() {
             return closure;
         }
     }
 }
 
-fn grown(seed: u64, depth: u32) -> Closure {
-    let mut grow = Grow { random: Random(seed), names: Vec::new(), next: 0 };
-    grow.names.push(("acc".into(), Type::F32));
-    let acc = grow.node(Kind::Name("acc".into()));
+fn param(name: String) -> Param {
+    Param { name, index: Vec::new(), at: Tokens::default() }
+}
+
+fn grown(env: &'static Environment, seed: u64, depth: u32) -> Closure {
+    let mut grow = Grow { env, random: Random(seed), names: Vec::new(), next: 0 };
+    let values: Vec<String> = (0..env.values.0).map(|i| format!("x{i}")).collect();
+    grow.names.extend(values.iter().map(|name| (name.clone(), Type::F32)));
     let mut body = grow.block(Type::F32, depth);
-    let value = std::mem::replace(&mut body.value, acc.clone());
-    body.value = binary(Binary::Add, acc, value);
-    let params = vec![Param { name: "acc".into(), index: Vec::new(), at: Tokens::default() }];
-    Closure { env: &EPILOGUE, params, body }
+    // Whatever else the body reads, it reads these.
+    for name in &values {
+        let value = std::mem::replace(&mut body.value, grow.node(Kind::Name(name.clone())));
+        body.value = binary(Binary::Add, body.value, value);
+    }
+    Closure { env, params: values.into_iter().map(param).collect(), body }
 }
 
 struct Grow {
+    env: &'static Environment,
     random: Random,
     names: Vec<(String, Type)>,
     next: u32,
@@ -105,7 +112,7 @@ impl Grow {
         let known = self.names.iter().filter(|(_, of)| *of == ty).map(|(name, _)| name.clone());
         let mut names: Vec<String> = known.collect();
         if ty == Type::Int {
-            names.extend(["m", "n", "k", "row", "col"].map(String::from));
+            names.extend(self.env.integers.iter().map(ToString::to_string));
         }
         if !names.is_empty() && !self.random.chance(3) {
             let name = self.random.pick(&names);
