@@ -1,6 +1,7 @@
 //! The macros where users put them: in constants, in constant arrays, in patterns of their own
 //! macros, under another crate name. What a macro makes is what the same line makes at run time.
 
+use gemm_dsl::{Family, cuda};
 use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};
 use gemm_runtime::{reduce_kernel, sgemm_kernel};
 
@@ -53,6 +54,37 @@ fn order_defaults_brackets_and_commas_make_no_difference() {
         assert_eq!(same, GEMM);
     }
     assert_eq!(reduce_kernel!(<>), reduce_kernel!());
+}
+
+/// The kernel of a macro call, and the text of what stands in it.
+macro_rules! both {
+    ($($spec:tt)*) => {
+        (sgemm_kernel!($($spec)*), stringify!($($spec)*))
+    };
+}
+
+#[test]
+fn an_epilogue_of_tokens_is_the_one_of_their_text() -> Result<(), Error> {
+    for (kernel, text) in [
+        both!(epilogue: |acc| gelu(acc)),
+        both!(block: 8x32, coarsen: 2, epilogue: |sum,| { sum }, name: same),
+        both!(tile: 64x64x8, thread: 4x4, epilogue: |acc| clamp(-acc * 1.5e-3 + 0.25e1, -0.5, 1_0.0), float4),
+        both!(epilogue: |x| if x>=0.0&&x!=1.||!(row<=col) { --x } else if m*n%7==k { x/2. } else { 1e-45 }),
+        both!(tile: 32x32x8, thread: 2x2, stages: 3, pitched, epilogue: |acc| {
+            let float = 0.5 * acc; // a word of C++
+            let t = (fma(float, float, f32(row - col)));
+            max(t, if col > row { float } else { 0.0 },)
+        }),
+    ] {
+        let spec: SgemmSpec = text.parse()?;
+        assert!(spec.epilogue.is_some(), "{text}");
+        assert_eq!(kernel.spec_line().parse(), Ok(spec.clone()), "{text}");
+        assert_eq!(kernel.spec_line(), spec.to_string(), "{text}");
+        let program = spec.program()?;
+        assert_eq!(kernel.spec_line().parse::<SgemmSpec>()?.program()?, program, "{text}");
+        assert_eq!(kernel.source(), cuda::source(program.preferred()), "{text}");
+    }
+    Ok(())
 }
 
 macro_rules! square {
