@@ -117,6 +117,51 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
     }
 }
 
+/// A group of tile rows may be larger than C by far: its tiles are counted in an `int`, so where they
+/// would not fit the launch says so, and what runs is right.
+fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), TestCaseError> {
+    let spec = base.clone().raster(raster);
+    let (width, problem) = (spec.tile.map_or(32, |tile| tile.n), Problem::new(size, 3));
+    let tiles = u64::from(raster) * size.n.div_ceil(width as usize) as u64;
+    let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+    match (c, tiles <= i32::MAX as u64) {
+        (Ok((c, _)), true) => {
+            problem.check(&spec, Placement::default(), &c).map_err(TestCaseError::fail)
+        }
+        (Err(error), false) => {
+            let most = i32::MAX as u32 / raster * width;
+            prop_assert!(error.contains(&format!("needs n to be at most {most}, but")), "{error}");
+            Ok(())
+        }
+        (Ok(_), false) => Err(TestCaseError::fail(format!("`{spec}` at {size} runs"))),
+        (Err(error), true) => Err(TestCaseError::fail(error)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn groups_of_tile_rows_fit_or_are_refused(
+        line in proptest::sample::select(vec![
+            "block: 1x32", "tile: 8x16x4, thread: 1x2", "tile: 4x32x2, thread: 1x2, double_buffer",
+        ]),
+        raster in prop_oneof![1u32 << 24..=1 << 27, 1u32..64],
+        (m, n) in (1usize..20, 1usize..600),
+    ) {
+        groups_beyond_c(&line.parse().expect("a sound line"), raster, Size::new(m, n, 3))?;
+    }
+}
+
+#[test]
+fn the_largest_group_of_tile_rows_is_computed_within_an_int() {
+    let base: SgemmSpec = "block: 1x32".parse().expect("a sound line");
+    for n in [1, 32, 33, 64, 65] {
+        groups_beyond_c(&base, 1 << 30, Size::new(3, n, 2))
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 /// That C has the bits of ascending chains of multiply-adds, those of a zero's sign included. What a
 /// NaN is made of is the machine's business.
 fn ascending(

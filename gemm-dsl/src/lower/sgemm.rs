@@ -169,8 +169,10 @@ impl Problem {
                 _ => (t.bk(), 2),
             },
         };
-        for (scalar, step) in [(self.m, bm), (self.n, bn), (self.k, bk * ahead)] {
-            let max = u64::from(i32::MAX as u32 - step);
+        let passed = |step: u32| u64::from(i32::MAX as u32 - step);
+        let columns = passed(bn).min(schedule::most_columns(plan));
+        for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(bk * ahead))]
+        {
             k.require(Requirement::Range { scalar, min: 0, max });
         }
         let Shape::Tiled(t) = plan.shape() else { return };

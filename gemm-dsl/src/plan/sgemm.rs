@@ -22,6 +22,8 @@
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
 //!   255: its sums, its fragments (twice under `stages`) and its share of a prefetched tile fit.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows, are at most 2^30.
+//!   How wide C may be under a large `raster` is checked at the launch: `raster` times the tiles
+//!   along N is less than 2^31.
 //!
 //! Nothing else is refused. A copy with fewer accesses than threads, or a number of them that does
 //! not divide among the threads, is predicated; a block need not be a multiple of a warp.

@@ -2,7 +2,7 @@
 
 use super::Shape;
 use crate::Family;
-use crate::ir::contract::{Array, Need};
+use crate::ir::contract::{Array, Contract, Need, Unmet};
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
 use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
 use proptest::prelude::*;
@@ -228,17 +228,42 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
         let program = spec.program().expect("a sound spec");
         let kernel = program.preferred();
         let most = i32::MAX as u64 - 8 * ahead;
-        let array = |name| Array {
-            name,
-            elem: crate::ir::Elem::F32,
-            address: 0,
-            len: u64::MAX,
-            axes: None,
-        };
-        let bound =
-            |k| kernel.contract().bind_in_order(&["A", "B", "C"].map(array), &[1, 1, k]).map(drop);
+        let bound = |k| bound(kernel.contract(), [1, 1, k]);
         assert_eq!(bound(most), Ok(()), "{line}");
         let unmet = bound(most + 1).expect_err(line);
         assert_eq!((unmet.need, unmet.value), (Need::AtMost(most), i128::from(most) + 1), "{line}");
+    }
+}
+
+/// Whether a packed product takes these extents, of operands that are long enough.
+fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), Unmet> {
+    let elem = crate::ir::Elem::F32;
+    let array = |name| Array { name, elem, address: 0, len: u64::MAX, axes: None };
+    contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
+}
+
+proptest! {
+    /// The widest C that a contract allows has no more tiles in a group than an `int` counts; and
+    /// where this is what bounds C, the next wider one has.
+    #[test]
+    fn a_group_of_tile_rows_is_counted_in_an_int(
+        line in select(vec!["block: 1x32", "block: 16x16, coarsen: 2", "tile: 16x64x8, thread: 4x4"]),
+        (power, below) in (0..=26u32, 0.0..1.0f64),
+    ) {
+        let most = 1u32 << power;
+        let raster = (most - (f64::from(most / 2) * below) as u32).max(1);
+        let spec = line.parse::<SgemmSpec>().expect("a sound line").raster(raster);
+        let (program, plan) = (spec.program().expect("a sound spec"), spec.plan().expect("sound"));
+        let (_, width) = plan.block_tile();
+        let contract = program.preferred().contract();
+        let widest = match bound(contract, [1, u64::MAX >> 33, 1]) {
+            Err(Unmet { need: Need::AtMost(most), .. }) => most,
+            other => return Err(TestCaseError::fail(format!("`{spec}`: {other:?}"))),
+        };
+        prop_assert_eq!(bound(contract, [1, widest, 1]), Ok(()));
+        let counted = |n: u64| n.div_ceil(width.into()) * u64::from(raster);
+        prop_assert!(counted(widest) <= i32::MAX as u64, "`{spec}` to {widest}");
+        let passes = widest + 1 + u64::from(width) > i32::MAX as u64;
+        prop_assert!(passes || counted(widest + 1) > i32::MAX as u64, "`{spec}` to {widest}");
     }
 }

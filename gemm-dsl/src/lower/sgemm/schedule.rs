@@ -18,6 +18,14 @@ pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
     [tiles(problem.m, bm) * tiles(problem.n, bn), 1u64.into(), 1u64.into()]
 }
 
+/// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the
+/// group is larger than C.
+pub(super) fn most_columns(plan: &SgemmPlan) -> u64 {
+    let (_, bn) = plan.block_tile();
+    let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);
+    u64::from(tiles) * u64::from(bn)
+}
+
 /// Finds this block's tile.
 pub(super) fn origin(
     k: &mut KernelBuilder,
