@@ -7,7 +7,9 @@ mod prelude;
 mod stmt;
 
 use crate::ir::{Stmt, VerifiedKernel};
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// The CUDA C translation unit of a kernel. It needs no header, so NVRTC compiles it as it is.
 pub fn source(kernel: &VerifiedKernel) -> String {
@@ -32,6 +34,29 @@ pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     stmt::block(&mut out, std::slice::from_ref(statement));
     let line = out.text.lines().find(|l| !l.trim_start().starts_with("#pragma"));
     line.unwrap_or_default().trim().to_owned()
+}
+
+/// Whether texts have this name for something of their own: a function, a type, CUDA's coordinates. No
+/// kernel may declare it.
+pub(crate) fn takes(name: &str) -> bool {
+    /// CUDA's own, and what a text declares or calls wherever it needs it.
+    const OWN: [&str; 13] = [
+        "blockDim",
+        "blockIdx",
+        "gridDim",
+        "threadIdx",
+        "warpSize",
+        "dim3",
+        "float2",
+        "float3",
+        "main",
+        "fmaxf",
+        "fminf",
+        expr::MIN,
+        prelude::SHARED,
+    ];
+    static HELPERS: LazyLock<BTreeSet<String>> = LazyLock::new(helper::names);
+    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name)
 }
 
 /// The columns that a line may fill before an argument list is broken.

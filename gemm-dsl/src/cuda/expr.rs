@@ -6,6 +6,9 @@ use crate::ir::{
     UnaryOp,
 };
 
+/// The smaller of two integers.
+pub(super) const MIN: &str = "min";
+
 /// How tightly an expression binds in C, and whether its left operand may bind equally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Prec {
@@ -260,7 +263,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             if a.ty().is_index()
                 && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
         {
-            (format!("min({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
+            (format!("{MIN}({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
         }
         Expr::Select(c, a, b) => {
             let c = at_least(c, Prec::Or);

@@ -6,6 +6,9 @@ use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use std::collections::BTreeSet;
 
+#[cfg(test)]
+mod tests;
+
 /// The type that 16 bytes of elements are moved in.
 pub(super) fn vector_type(elem: Elem) -> &'static str {
     match elem {
@@ -113,12 +116,38 @@ pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
 
 /// The function that an asynchronous copy calls.
 pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
-    let how = match guard {
+    copy_name(copy_bytes(target), guard.map(|guard| guard.or_zero))
+}
+
+/// The name of a copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
+fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
+    let how = match guarded {
         None => "",
-        Some(Guard { or_zero: true, .. }) => "_or_zero",
-        Some(_) => "_if",
+        Some(true) => "_or_zero",
+        Some(false) => "_if",
     };
-    format!("copy_async_{}{how}", copy_bytes(target))
+    format!("copy_async_{bytes}{how}")
+}
+
+/// Every name of functions and types that a text takes from here or from CUDA, whatever its kernel.
+pub(super) fn names() -> BTreeSet<String> {
+    let mut names = BTreeSet::from([COMMIT, WAIT].map(str::to_owned));
+    for elem in Elem::ALL {
+        let vector = vector_type(elem);
+        names.extend([load(elem), store(elem), element_type(elem), vector].map(str::to_owned));
+        names.insert(format!("make_{vector}"));
+        for from in Elem::ALL.map(Ty::Scalar) {
+            let called = [conversion(from, elem), reinterpretation(from, elem)];
+            names.extend(called.into_iter().flatten().map(str::to_owned));
+        }
+    }
+    for bytes in COPIES {
+        names.extend([None, Some(true), Some(false)].map(|guarded| copy_name(bytes, guarded)));
+    }
+    for row in Intrinsic::ALL.map(Intrinsic::row) {
+        names.extend([row.single.name, row.double.name].map(str::to_owned));
+    }
+    names
 }
 
 fn copy_bytes(target: &Access) -> u32 {
@@ -210,11 +239,12 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     let zeros = if bytes == 16 { "zeros" } else { "a zero" };
     let around = if bytes == 16 { " and L1" } else { "" };
     let address = "const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);";
+    let name = copy_name(bytes, guarded);
     match guarded {
         None => format!(
             "\
 // Asynchronous copy of {bytes} bytes, global to shared, around the registers{around}.
-__device__ __forceinline__ void copy_async_{bytes}({ty}* shared, const {ty}* global)
+__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global)
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"r\"(dst), \"l\"(global) : \"memory\");
@@ -224,7 +254,7 @@ __device__ __forceinline__ void copy_async_{bytes}({ty}* shared, const {ty}* glo
         Some(true) => format!(
             "\
 // Asynchronous copy of {bytes} bytes where `valid`; else it writes {zeros} and reads nothing.
-__device__ __forceinline__ void copy_async_{bytes}_or_zero({ty}* shared, const {ty}* global, bool valid)
+__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global, bool valid)
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
@@ -234,7 +264,7 @@ __device__ __forceinline__ void copy_async_{bytes}_or_zero({ty}* shared, const {
         Some(false) => format!(
             "\
 // Asynchronous copy of {bytes} bytes where `valid`, without a branch.
-__device__ __forceinline__ void copy_async_{bytes}_if({ty}* shared, const {ty}* global, bool valid)
+__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global, bool valid)
 {{
     {address}
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
@@ -245,6 +275,14 @@ __device__ __forceinline__ void copy_async_{bytes}_if({ty}* shared, const {ty}* 
         ),
     }
 }
+
+/// The bytes that an asynchronous copy may move.
+const COPIES: [u32; 3] = [4, 8, 16];
+
+/// What closes a group of asynchronous copies.
+pub(super) const COMMIT: &str = "copy_commit";
+/// What waits for such groups.
+pub(super) const WAIT: &str = "copy_wait";
 
 const COPY_COMMIT: &str = "\
 // Closes a group of asynchronous copies.

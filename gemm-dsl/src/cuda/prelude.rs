@@ -6,6 +6,9 @@ use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
 use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES, Var};
 
+/// The name of dynamic shared memory.
+pub(super) const SHARED: &str = "shared_memory";
+
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     for line in &k.title {
@@ -164,13 +167,13 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     let unit = arrays.iter().all(|a| a.elem == elem).then_some(elem);
     let (unit_name, unit_size) =
         unit.map_or(("unsigned char", 1), |elem| (element_type(elem), elem.size()));
-    out.line(format!("extern __shared__ __align__(16) {unit_name} shared_memory[];"));
+    out.line(format!("extern __shared__ __align__(16) {unit_name} {SHARED}[];"));
     let mut offset: Option<String> = None;
     for array in arrays {
         let (dims, name, of) = (extents(k, array), &array.name, element_type(array.elem));
         let start = match &offset {
-            Some(offset) => format!("shared_memory + {offset}"),
-            None => "shared_memory".into(),
+            Some(offset) => format!("{SHARED} + {offset}"),
+            None => SHARED.into(),
         };
         let text = format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});");
         out.line_with(&text, &array.meaning);

@@ -80,8 +80,8 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         }
         Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
         Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
-        Stmt::CopyCommit => "copy_commit();".into(),
-        Stmt::CopyWait { pending } => format!("copy_wait<{pending}>();"),
+        Stmt::CopyCommit => format!("{}();", helper::COMMIT),
+        Stmt::CopyWait { pending } => format!("{}<{pending}>();", helper::WAIT),
         Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
         Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => {
             unreachable!("printed over several lines")

@@ -2,16 +2,20 @@
 //! the innermost open block.
 
 use super::{
-    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Function, Geometry, IrError,
-    Kernel, Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space,
-    Step, Stmt, Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
+    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
+    Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Scope, Source, Space, Step, Stmt,
+    Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
 pub struct KernelBuilder {
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     /// The open blocks, outermost first; statements go to the last.
     open: Vec<Vec<Stmt>>,
+    /// For each function how many variables were declared before it.
+    pub(super) vars_before: Vec<usize>,
+    /// The first mistake that the kernel does not show.
+    pub(super) fault: Option<String>,
 }
 
 impl KernelBuilder {
@@ -33,7 +37,7 @@ impl KernelBuilder {
             requires: Vec::new(),
             body: Vec::new(),
         };
-        Self { kernel, open: vec![Vec::new()] }
+        Self { kernel, open: vec![Vec::new()], vars_before: Vec::new(), fault: None }
     }
 
     /// Adds a line to the head comment of the text.
@@ -203,15 +207,6 @@ impl KernelBuilder {
         handle
     }
 
-    pub(super) fn functions(&self) -> &[Function] {
-        &self.kernel.functions
-    }
-
-    pub(super) fn add_function(&mut self, function: Function) -> usize {
-        self.kernel.functions.push(function);
-        self.kernel.functions.len() - 1
-    }
-
     pub(super) fn var(&mut self, name: &str, ty: Ty) -> Var {
         let id = self.kernel.vars.len();
         self.kernel.vars.push(VarDecl { name: name.into(), ty });
@@ -324,6 +319,9 @@ impl KernelBuilder {
     /// The first violation of the IR's rules: a mistake of the lowering, never of a user.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
+        if let Some(rule) = self.fault {
+            return Err(IrError { kernel: self.kernel.name, rule });
+        }
         VerifiedKernel::new(self.kernel)
     }
 }

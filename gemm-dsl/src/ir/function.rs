@@ -4,6 +4,9 @@
 //! coordinate, no constant and no parameter of the kernel. Applying it means what its body means
 //! with the parameters replaced; the text has it once, above the kernel.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Expr, Kernel, KernelBuilder, Stmt, Ty, Var};
 
 /// A function: a handle that carries the type of its value.
@@ -57,8 +60,8 @@ impl Kernel {
 }
 
 impl KernelBuilder {
-    /// Declares a function, or finds the one of this name, which must be the same. Functions that it
-    /// applies are declared before it.
+    /// Declares a function, or finds the one of this name, which must be the same: another one is a
+    /// mistake that [`KernelBuilder::finish`] tells. Functions that it applies are declared before it.
     pub fn function(
         &mut self,
         name: &str,
@@ -66,16 +69,42 @@ impl KernelBuilder {
         params: &[(&str, Ty)],
         body: impl FnOnce(&mut Self, &[Var]) -> Expr,
     ) -> FunctionId {
-        if let Some(id) = self.functions().iter().position(|f| f.name == name) {
-            return FunctionId { id, result: self.functions()[id].value.ty() };
+        let Some(id) = self.kernel.functions.iter().position(|f| f.name == name) else {
+            let before = self.kernel.vars.len();
+            let function = self.define(name, meaning, params, body);
+            let result = function.value.ty();
+            self.vars_before.push(before);
+            self.kernel.functions.push(function);
+            return FunctionId { id: self.kernel.functions.len() - 1, result };
+        };
+        // Made again where the first one was made, the same function has the same variables.
+        let before = self.vars_before[id].min(self.kernel.vars.len());
+        let vars = self.kernel.vars.split_off(before);
+        let again = self.define(name, meaning, params, body);
+        let same_names = vars.starts_with(&self.kernel.vars[before..]);
+        self.kernel.vars.truncate(before);
+        self.kernel.vars.extend(vars);
+        let known = &self.kernel.functions[id];
+        // In words: two zeros of different signs are equal.
+        let same = format!("{again:?}") == format!("{known:?}");
+        if !(same && same_names) {
+            self.fault.get_or_insert_with(|| format!("two functions are called {name}"));
         }
+        FunctionId { id, result: known.value.ty() }
+    }
+
+    fn define(
+        &mut self,
+        name: &str,
+        meaning: &[&str],
+        params: &[(&str, Ty)],
+        body: impl FnOnce(&mut Self, &[Var]) -> Expr,
+    ) -> Function {
         let params: Vec<Var> = params.iter().map(|(name, ty)| self.var(name, *ty)).collect();
         let mut value = None;
         let body = self.block(|k| value = Some(body(k, &params)));
         let Some(value) = value else { unreachable!("a block runs what it is given") };
-        let result = value.ty();
         let meaning = meaning.iter().map(|line| (*line).to_owned()).collect();
-        let function = Function { name: name.into(), meaning, params, body, value };
-        FunctionId { id: self.add_function(function), result }
+        Function { name: name.into(), meaning, params, body, value }
     }
 }

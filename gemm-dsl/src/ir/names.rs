@@ -1,10 +1,10 @@
 //! The names that a text may use.
 
-use crate::intrinsic::Intrinsic;
+use crate::cuda;
 
 /// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
 pub(crate) fn is_free(name: &str) -> bool {
-    is_identifier(name) && !is_keyword(name) && !is_reserved(name)
+    is_identifier(name) && !is_keyword(name) && !cuda::takes(name)
 }
 
 /// Whether a name is made of ASCII letters, digits and `_`, and starts with no digit.
@@ -119,42 +119,4 @@ fn is_keyword(name: &str) -> bool {
         "xor_eq",
     ];
     KEYWORDS.contains(&name)
-}
-
-/// Whether the text needs the name for something else: what it calls, CUDA's own variables and types.
-fn is_reserved(name: &str) -> bool {
-    const TAKEN: &[&str] = &[
-        // CUDA's own names, and functions that the text calls.
-        "blockDim",
-        "blockIdx",
-        "gridDim",
-        "threadIdx",
-        "warpSize",
-        "size_t",
-        "float2",
-        "float3",
-        "float4",
-        "dim3",
-        "main",
-        "fmaf",
-        "fmaxf",
-        "fminf",
-        "make_float4",
-        "load4",
-        "store4",
-        "min",
-        "shared_memory",
-        "maximum",
-        "minimum",
-        "copy_async_4",
-        "copy_async_16",
-        "copy_async_4_or_zero",
-        "copy_async_16_or_zero",
-        "copy_async_4_if",
-        "copy_async_16_if",
-        "copy_commit",
-        "copy_wait",
-    ];
-    let called = |f: &Intrinsic| [f.row().single.name, f.row().double.name].contains(&name);
-    TAKEN.contains(&name) || name.contains("__") || Intrinsic::ALL.iter().any(called)
 }

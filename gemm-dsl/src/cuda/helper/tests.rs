@@ -1,0 +1,133 @@
+//! What a text calls no kernel may declare.
+
+use crate::cuda;
+use crate::ir::{
+    Access, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Operand, Special, Stmt,
+    VerifiedKernel, is_free,
+};
+use std::collections::BTreeSet;
+
+/// A kernel over an array of each space, if the rules of the IR allow the body.
+fn kernel(
+    elem: Elem,
+    body: impl FnOnce(&mut KernelBuilder, [BufferId; 2]),
+) -> Option<VerifiedKernel> {
+    let mut k = KernelBuilder::new("k");
+    let global = k.global("g", elem, Operand::Temp(0));
+    k.shape(global, [64.into()], [1.into()]);
+    let shared = k.shared("s", elem, [64.into()], Layout::row_major(1), "");
+    body(&mut k, [global, shared]);
+    k.finish().ok()
+}
+
+fn at(buffer: BufferId) -> Access {
+    Access::new(buffer, [0.into()])
+}
+
+/// Kernels that between them use everything that a text can take from the tables.
+fn kernels() -> Vec<VerifiedKernel> {
+    let mut kernels = Vec::new();
+    for elem in Elem::ALL {
+        kernels.push(kernel(elem, |k, [global, shared]| {
+            k.store(at(shared).vector(), at(global).vector().load());
+            let parts = vec![at(global).load(); elem.vector_lanes().into()];
+            k.store(at(global).vector(), Expr::Pack(parts));
+        }));
+        for from in Elem::ALL {
+            kernels.push(kernel(from, |k, [global, _]| {
+                _ = k.let_("x", at(global).load().cast(elem));
+            }));
+            kernels.push(kernel(from, |k, [global, _]| {
+                _ = k.let_("x", at(global).load().bitcast(elem));
+            }));
+        }
+        for f in Intrinsic::ALL {
+            kernels.push(kernel(elem, |k, [global, _]| {
+                let x = at(global).load();
+                let operands = match f {
+                    Intrinsic::ShuffleDown => vec![x, 1.into()],
+                    _ => vec![x; f.row().arity],
+                };
+                _ = k.let_("y", Expr::Call(f, operands));
+            }));
+        }
+        for (or_zero, wide) in
+            [None, Some(true), Some(false)].into_iter().flat_map(|g| [(g, true), (g, false)])
+        {
+            kernels.push(kernel(elem, |k, [global, shared]| {
+                let wide = |a: Access| if wide { a.vector() } else { a };
+                let (target, source) = (wide(at(shared)), wide(at(global)));
+                let cond = || Expr::from(1).lt(2);
+                let guard = or_zero.map(|or_zero| Guard { cond: cond(), or_zero });
+                k.push(Stmt::CopyAsync { target, source, guard });
+            }));
+        }
+    }
+    kernels.push(kernel(Elem::F32, |k, _| {
+        k.push(Stmt::CopyCommit);
+        k.push(Stmt::CopyWait { pending: 0 });
+        _ = k.let_("x", Expr::from(Special::BlockX).min(2));
+    }));
+    kernels.push(kernel(Elem::F32, |k, _| {
+        let large = k.shared("large", Elem::F32, [40_000.into()], Layout::row_major(1), "");
+        k.store(at(large), 0.0);
+    }));
+    kernels.into_iter().flatten().collect()
+}
+
+/// The identifiers that stand before a parenthesis, a bracket of any kind or a star, and before
+/// another identifier: what is called, indexed, or a type.
+fn taken(text: &str) -> BTreeSet<&str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let mut taken = BTreeSet::new();
+    // Lines with quotes are PTX, and the signature's first.
+    for line in code.filter(|line| !line.contains('"')) {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut rest = line;
+        while let Some(start) = rest.find(word) {
+            let after = &rest[start..];
+            let end = after.find(|c| !word(c)).unwrap_or(after.len());
+            let (name, next) = after.split_at(end);
+            let is_type = next.strip_prefix(' ').is_some_and(|next| next.starts_with(word));
+            if next.starts_with(['(', '<', '[', '*', '.']) || is_type {
+                taken.insert(name);
+            }
+            rest = next;
+        }
+    }
+    taken
+}
+
+#[test]
+fn what_a_text_calls_no_kernel_may_declare() {
+    // The names that the kernels above and the device functions themselves declare.
+    const OWN: [&str; 9] = ["k", "g", "s", "x", "y", "large", "from", "to", "bits"];
+    let kernels = kernels();
+    let mut all = BTreeSet::new();
+    for kernel in &kernels {
+        let text = cuda::source(kernel);
+        for name in taken(&text) {
+            let free = is_free(name) && !OWN.contains(&name);
+            assert!(!free, "`{name}` is free for a kernel, and a text has it:\n{text}");
+            all.insert(name.to_owned());
+        }
+    }
+    // The sweep has found what it is about.
+    let names: Vec<String> =
+        super::names().into_iter().filter(|name| !name.contains(' ')).collect();
+    let unseen: Vec<&String> = names.iter().filter(|name| !all.contains(*name)).collect();
+    assert!(unseen.is_empty(), "never printed: {unseen:?}");
+    assert!(all.contains("shared_memory") && all.contains("min") && all.contains("blockIdx"));
+}
+
+#[test]
+fn a_kernel_that_declares_such_a_name_breaks_a_rule() {
+    for name in ["load16", "store16", "copy_async_8_or_zero", "to_f16", "from_bf16", "make_uint4"] {
+        let mut k = KernelBuilder::new("k");
+        _ = k.constant(name, 1, "");
+        let rule = k.finish().expect_err(name).rule;
+        assert_eq!(rule, format!("`{name}` is no C++ identifier"));
+    }
+    assert!(Elem::ALL.iter().all(|elem| !is_free(super::vector_type(*elem))));
+    assert!(is_free("copy_async_2") && is_free("row"));
+}
