@@ -15,6 +15,15 @@ pub const THREAD_REGISTERS: u32 = 255;
 /// Registers that a warp gets are a multiple of this.
 pub const WARP_REGISTER_UNIT: u32 = 256;
 
+/// The oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
+pub const OLDEST: u32 = ALL[0].arch;
+
+/// The oldest architecture with asynchronous copies from global to shared memory.
+pub const ASYNCHRONOUS_COPIES: u32 = 80;
+
+/// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
+pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
+
 /// What a multiprocessor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiprocessor {
@@ -90,6 +99,15 @@ mod tests {
             assert!(sm.shared_per_block <= LARGEST.shared_per_block, "{sm:?}");
             assert_eq!(sm.shared_per_block + sm.shared_reserved, sm.shared_bytes, "{sm:?}");
         }
+    }
+
+    #[test]
+    fn the_table_is_in_order_and_has_every_architecture_that_is_named() {
+        assert!(ALL.is_sorted_by_key(|sm| sm.arch));
+        assert!(ALL.iter().any(|sm| sm.arch == ASYNCHRONOUS_COPIES));
+        assert!(
+            ALL.iter().all(|sm| sm.arch >= OLDEST && sm.shared_per_block > STATIC_SHARED_BYTES)
+        );
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) use names::{is_free, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{Guard, Loop, PointerRef, Scope, Step, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};
-pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, STATIC_SHARED_BYTES, VerifiedKernel};
+pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, VerifiedKernel};
 
 pub use crate::intrinsic::Intrinsic;
 

@@ -199,16 +199,7 @@ use reference::{binary, convert, unary};
 /// Every conversion from a type.
 fn conversions(from: Elem) -> Vec<Case> {
     let len = 700;
-    let reachable = Elem::ALL.into_iter().filter(|to| {
-        let wide = |e: Elem| if e.is_float() { Elem::F32 } else { Elem::I32 };
-        *to != from
-            && match (from.computes(), to.computes()) {
-                (true, true) => true,
-                (true, false) => from == wide(*to),
-                (false, true) => *to == wide(from),
-                (false, false) => false,
-            }
-    });
+    let reachable = Elem::ALL.into_iter().filter(|to| *to != from && from.converts_to(*to));
     reachable
         .map(|to| {
             let name = format!("{from}_to_{to}");

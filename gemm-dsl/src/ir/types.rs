@@ -89,6 +89,18 @@ impl Elem {
         matches!(self, Elem::F64 | Elem::F32 | Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32)
     }
 
+    /// Whether there is a conversion: among the types that are computed with, and between such a
+    /// type and one that is only stored.
+    pub fn converts_to(self, to: Elem) -> bool {
+        let stored_as = |stored: Elem| if stored.is_float() { Elem::F32 } else { Elem::I32 };
+        match (self.computes(), to.computes()) {
+            (true, true) => true,
+            (true, false) => self == stored_as(to),
+            (false, true) => to == stored_as(self),
+            (false, false) => false,
+        }
+    }
+
     /// The name that Rust has for it, or the field's where Rust has none.
     pub const fn name(self) -> &'static str {
         match self {

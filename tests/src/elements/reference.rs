@@ -104,31 +104,26 @@ pub(super) fn domain(elem: Elem, op: BinaryOp, a: u64, b: u64) -> (u64, u64) {
     }
 }
 
+/// An operator of a floating-point type, its result as bits.
+macro_rules! operator {
+    ($elem:expr, $op:expr, $a:expr, $b:expr, $bits:ident) => {{
+        let (a, b) = ($a, $b);
+        Some(match $op {
+            BinaryOp::Arith(Arith::Add) => $bits(a + b),
+            BinaryOp::Arith(Arith::Sub) => $bits(a - b),
+            BinaryOp::Arith(Arith::Mul) => $bits(a * b),
+            BinaryOp::Arith(Arith::Div) => $bits(a / b),
+            BinaryOp::Cmp(op) => truth($elem, compare(op, a, b)),
+            _ => return None,
+        })
+    }};
+}
+
 /// The result of an operator; none where it has none.
 pub(super) fn binary(elem: Elem, op: BinaryOp, a: u64, b: u64) -> Option<u64> {
     match elem {
-        Elem::F32 => {
-            let (a, b) = (f32_of(a), f32_of(b));
-            Some(match op {
-                BinaryOp::Arith(Arith::Add) => single(a + b),
-                BinaryOp::Arith(Arith::Sub) => single(a - b),
-                BinaryOp::Arith(Arith::Mul) => single(a * b),
-                BinaryOp::Arith(Arith::Div) => single(a / b),
-                BinaryOp::Cmp(op) => truth(elem, compare(op, a, b)),
-                _ => return None,
-            })
-        }
-        Elem::F64 => {
-            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
-            Some(match op {
-                BinaryOp::Arith(Arith::Add) => double(a + b),
-                BinaryOp::Arith(Arith::Sub) => double(a - b),
-                BinaryOp::Arith(Arith::Mul) => double(a * b),
-                BinaryOp::Arith(Arith::Div) => double(a / b),
-                BinaryOp::Cmp(op) => truth(elem, compare(op, a, b)),
-                _ => return None,
-            })
-        }
+        Elem::F32 => operator!(elem, op, f32_of(a), f32_of(b), single),
+        Elem::F64 => operator!(elem, op, f64::from_bits(a), f64::from_bits(b), double),
         _ => {
             let (x, y) = (integer(elem, a), integer(elem, b));
             let exact = match op {
@@ -182,41 +177,36 @@ pub(super) fn negated(elem: Elem, bits: u64) -> u64 {
     }
 }
 
+/// A function of a floating-point type.
+macro_rules! function {
+    ($float:ident, $f:expr, $a:ident, $b:ident, $c:ident) => {
+        match $f {
+            Intrinsic::Fma => $a.mul_add($b, $c),
+            Intrinsic::Maximum | Intrinsic::Minimum if $a.is_nan() || $b.is_nan() => $float::NAN,
+            Intrinsic::Maximum if $a == $b => $float::from_bits($a.to_bits() & $b.to_bits()),
+            Intrinsic::Minimum if $a == $b => $float::from_bits($a.to_bits() | $b.to_bits()),
+            Intrinsic::Maximum => $a.max($b),
+            Intrinsic::Minimum => $a.min($b),
+            Intrinsic::Abs => $a.abs(),
+            Intrinsic::Sqrt => $a.sqrt(),
+            Intrinsic::Floor => $a.floor(),
+            Intrinsic::RoundEven => $a.round_ties_even(),
+            Intrinsic::ShuffleDown => unreachable!("no function of one lane"),
+        }
+    };
+}
+
 /// The result of a function.
 pub(super) fn unary(elem: Elem, f: Intrinsic, operands: &[u64]) -> u64 {
     let at = |i: usize| operands.get(i).copied().unwrap_or(0);
     match elem {
         Elem::F32 => {
             let [a, b, c] = [at(0), at(1), at(2)].map(f32_of);
-            single(match f {
-                Intrinsic::Fma => a.mul_add(b, c),
-                Intrinsic::Maximum | Intrinsic::Minimum if a.is_nan() || b.is_nan() => f32::NAN,
-                Intrinsic::Maximum if a == b => f32::from_bits(a.to_bits() & b.to_bits()),
-                Intrinsic::Minimum if a == b => f32::from_bits(a.to_bits() | b.to_bits()),
-                Intrinsic::Maximum => a.max(b),
-                Intrinsic::Minimum => a.min(b),
-                Intrinsic::Abs => a.abs(),
-                Intrinsic::Sqrt => a.sqrt(),
-                Intrinsic::Floor => a.floor(),
-                Intrinsic::RoundEven => a.round_ties_even(),
-                Intrinsic::ShuffleDown => unreachable!("no function of one lane"),
-            })
+            single(function!(f32, f, a, b, c))
         }
         _ => {
             let [a, b, c] = [at(0), at(1), at(2)].map(f64::from_bits);
-            double(match f {
-                Intrinsic::Fma => a.mul_add(b, c),
-                Intrinsic::Maximum | Intrinsic::Minimum if a.is_nan() || b.is_nan() => f64::NAN,
-                Intrinsic::Maximum if a == b => f64::from_bits(a.to_bits() & b.to_bits()),
-                Intrinsic::Minimum if a == b => f64::from_bits(a.to_bits() | b.to_bits()),
-                Intrinsic::Maximum => a.max(b),
-                Intrinsic::Minimum => a.min(b),
-                Intrinsic::Abs => a.abs(),
-                Intrinsic::Sqrt => a.sqrt(),
-                Intrinsic::Floor => a.floor(),
-                Intrinsic::RoundEven => a.round_ties_even(),
-                Intrinsic::ShuffleDown => unreachable!("no function of one lane"),
-            })
+            double(function!(f64, f, a, b, c))
         }
     }
 }

@@ -128,6 +128,27 @@ fn global_memory_is_one_parameter() {
 }
 
 #[test]
+fn a_kernel_needs_the_architecture_that_has_what_it_does() {
+    let arch = |asynchronous: bool| {
+        let k = kernel(Elem::F32, |k, input, output| {
+            let tile = k.shared("tile", Elem::F32, [4.into()], Layout::row_major(1), "");
+            match asynchronous {
+                true => {
+                    let (target, source) = (at(tile, 0), at(input, 0));
+                    k.push(Stmt::CopyAsync { target, source, guard: None });
+                    k.push(Stmt::CopyCommit);
+                    k.push(Stmt::CopyWait { pending: 0 });
+                }
+                false => k.store(at(tile, 0), at(input, 0).load()),
+            }
+            k.store(at(output, 0), 1.0);
+        });
+        k.finish().map(|kernel| kernel.min_arch()).map_err(|e| e.rule)
+    };
+    assert_eq!((arch(false), arch(true)), (Ok(75), Ok(80)));
+}
+
+#[test]
 fn shared_memory_beyond_counting_is_too_much() {
     let huge = kernel(Elem::F32, |k, _, _| {
         for name in ["x", "y"] {

@@ -2,8 +2,8 @@
 
 use super::{Check, Checked, constant, require};
 use crate::ir::{
-    Access, BinaryOp, BufferId, Elem, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty,
-    UnaryOp, VECTOR_BYTES,
+    Access, BinaryOp, BufferId, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty, UnaryOp,
+    VECTOR_BYTES,
 };
 
 impl Check<'_> {
@@ -116,7 +116,7 @@ impl Check<'_> {
             }
             Expr::Cast(to, e) => {
                 let from = self.ty(e)?;
-                let fits = matches!(from, Ty::Scalar(from) if converts(from, *to));
+                let fits = matches!(from, Ty::Scalar(from) if from.converts_to(*to));
                 require(fits, || format!("a cast of {from} to {to}"))?;
             }
             Expr::Bitcast(to, e) => {
@@ -159,17 +159,5 @@ impl Check<'_> {
             }
         }
         Ok(expr.ty())
-    }
-}
-
-/// Whether there is a conversion: among the types that are computed with, and between such a type
-/// and one that is only stored.
-fn converts(from: Elem, to: Elem) -> bool {
-    let stored_as = |stored: Elem| if stored.is_float() { Elem::F32 } else { Elem::I32 };
-    match (from.computes(), to.computes()) {
-        (true, true) => true,
-        (true, false) => from == stored_as(to),
-        (false, true) => to == stored_as(from),
-        (false, false) => false,
     }
 }

@@ -1,0 +1,80 @@
+//! The rules of buffers and their layouts.
+
+use super::{Check, Checked, constant, require};
+use crate::ir::{Buffer, Expr, Kernel, Layout, Param, ParamKind, Space, Swizzle};
+
+/// Bytes of all shared arrays together.
+pub(super) fn shared_bytes(k: &Kernel) -> Checked<u64> {
+    let mut total: u64 = 0;
+    for buffer in k.buffers.iter().filter(|b| b.space == Space::Shared) {
+        let mut bytes: u64 = buffer.elem.size().into();
+        for dim in buffer.physical_dims().ok_or("a shared array is not strided")? {
+            bytes = bytes.saturating_mul(constant(k, &dim, "a shared extent")?);
+        }
+        total = total.checked_next_multiple_of(16).unwrap_or(u64::MAX).saturating_add(bytes);
+    }
+    Ok(total)
+}
+
+impl Check<'_> {
+    pub(super) fn buffer(&self, buffer: &Buffer) -> Checked {
+        let name = &buffer.name;
+        for dim in &buffer.dims {
+            require(self.ty(dim)?.is_index(), || format!("an extent of {name} is no integer"))?;
+            if buffer.space != Space::Global {
+                constant(self.k, dim, name)?;
+            }
+        }
+        match &buffer.layout {
+            Layout::Array { order, pad, swizzle } => {
+                require(buffer.space != Space::Global, || format!("{name} is global"))?;
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                require(sorted.into_iter().eq(0..buffer.dims.len()), || {
+                    format!("the layout of {name} permutes other dimensions")
+                })?;
+                constant(self.k, pad, name)?;
+                swizzle.map_or(Ok(()), |swizzle| self.swizzle(buffer, swizzle))
+            }
+            Layout::Pointer { into } => {
+                let global = |b: &Buffer| matches!(b.layout, Layout::Strided { .. });
+                require(self.k.buffers.get(into.id).is_some_and(global), || {
+                    format!("{name} points into no global buffer")
+                })?;
+                buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
+            }
+            Layout::Strided { strides } => {
+                require(buffer.space == Space::Global, || format!("{name} is strided"))?;
+                require(strides.len() == buffer.dims.len(), || format!("strides of {name}"))?;
+                for stride in strides {
+                    require(self.ty(stride)?.is_index(), || format!("a stride of {name}"))?;
+                }
+                let units = strides.iter().filter(|s| **s == Expr::I32(1)).count();
+                require(units == 1, || format!("{units} strides of {name} are 1"))
+            }
+        }
+    }
+
+    /// Global memory is what a launch binds: the rule of spans holds of parameters alone.
+    pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> Checked {
+        let names =
+            |p: &&Param| matches!(p.kind, ParamKind::Buffer { buffer, .. } if buffer.id == id);
+        let params = self.k.params.iter().filter(names).count();
+        let expected = usize::from(matches!(buffer.layout, Layout::Strided { .. }));
+        require(params == expected, || format!("{} is {params} parameters", buffer.name))
+    }
+
+    /// A swizzle exchanges elements inside a row: the columns come in whole groups.
+    fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> Checked {
+        let name = &buffer.name;
+        let Swizzle { bits, base, shift } = swizzle;
+        require(bits + base < 32 && shift < 32, || format!("the swizzle of {name}"))?;
+        let dims = buffer.physical_dims().unwrap_or_default();
+        require(dims.len() >= 2, || format!("{name} has no rows to swizzle"))?;
+        let last = dims.last().map_or(Ok(0), |d| constant(self.k, d, name))?;
+        require(last.is_multiple_of(1 << (bits + base)), || {
+            format!("rows of {name} hold {last} elements, not groups of 2^{}", bits + base)
+        })?;
+        require(buffer.space == Space::Shared, || format!("{name} is swizzled, but not shared"))
+    }
+}

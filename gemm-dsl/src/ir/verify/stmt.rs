@@ -1,0 +1,122 @@
+//! The rules of statements: scopes, declarations, and what each may do.
+
+use super::{Check, Checked, require};
+use crate::ir::{Access, Expr, Layout, Space, Step, Stmt, Ty, Var};
+
+impl Check<'_> {
+    pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
+        let outer = self.block;
+        self.block = (self.visible.len(), self.registers.len());
+        for stmt in block {
+            self.stmt(stmt)?;
+        }
+        self.visible.truncate(self.block.0);
+        self.registers.truncate(self.block.1);
+        self.block = outer;
+        Ok(())
+    }
+
+    fn declare(&mut self, var: Var, value: &Expr) -> Checked {
+        let decl = self.k.vars.get(var.id).ok_or("a variable has no declaration")?;
+        let name = &decl.name;
+        require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
+        require(self.ty(value)? == var.ty && decl.ty == var.ty, || format!("the type of {name}"))?;
+        self.unclaimed(name)?;
+        self.visible.push(var);
+        Ok(())
+    }
+
+    /// A block declares a name once; an inner block may hide it.
+    pub(super) fn unclaimed(&self, name: &str) -> Checked {
+        let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
+        let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
+            || arrays.iter().any(|b| self.k.buffers[b.id].name == name);
+        require(!clash, || format!("{name} is declared twice in a block"))
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &Stmt) -> Checked {
+        match stmt {
+            Stmt::Let { var, value } => self.declare(*var, value),
+            Stmt::Mut { var, value } => {
+                self.declare(*var, value)?;
+                self.mutable.insert(var.id);
+                Ok(())
+            }
+            Stmt::Assign { var, value } => {
+                let ty = self.ty(&Expr::Var(*var))?;
+                require(self.mutable.contains(&var.id), || {
+                    format!("{} is not mutable", self.k.vars[var.id].name)
+                })?;
+                require(self.ty(value)? == ty, || "an assignment of another type".into())
+            }
+            Stmt::Registers { buffer, .. } => {
+                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
+                let local =
+                    decl.space == Space::Register || matches!(decl.layout, Layout::Pointer { .. });
+                require(local, || format!("{} in a body", decl.name))?;
+                self.unclaimed(&decl.name)?;
+                self.registers.push(*buffer);
+                Ok(())
+            }
+            Stmt::Store { target, value } => {
+                let ty = self.access(target)?;
+                self.writable(target)?;
+                require(self.ty(value)? == ty, || "a store of another type".into())
+            }
+            Stmt::If { cond, then, otherwise } => {
+                require(self.ty(cond)? == Ty::Bool, || "a condition is no Bool".into())?;
+                self.block(then)?;
+                self.block(otherwise)
+            }
+            Stmt::For(l) => {
+                let outer = self.visible.len();
+                self.declare(l.var, &l.from)?;
+                require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
+                require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
+                let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
+                require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
+                self.block(&l.body)?;
+                self.visible.truncate(outer);
+                Ok(())
+            }
+            Stmt::Point { pointer, at } => {
+                let into = self.pointer(pointer)?;
+                self.access(at)?;
+                require(at.buffer == into && !at.is_vector(), || {
+                    "a pointer into another buffer".into()
+                })
+            }
+            Stmt::Advance { pointer, by } => {
+                self.pointer(pointer)?;
+                require(self.ty(by)?.is_index(), || "a distance is no integer".into())
+            }
+            Stmt::CopyAsync { target, source, guard } => {
+                self.access(target)?;
+                self.access(source)?;
+                let space = |a: &Access| self.k.buffers[a.buffer.id].space;
+                require(space(target) == Space::Shared && space(source) == Space::Global, || {
+                    "an asynchronous copy goes from global to shared memory".into()
+                })?;
+                require(target.ty() == source.ty(), || "a copy of two types".into())?;
+                let bytes = u32::from(target.lanes) * target.buffer.elem.size();
+                require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
+                match guard {
+                    Some(g) => {
+                        require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())
+                    }
+                    None => Ok(()),
+                }
+            }
+            Stmt::Assume(cond) => {
+                require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
+                // What the compiler may leave out must touch nothing and wait for nobody.
+                let mut acts = false;
+                cond.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
+                require(!acts, || "an assumption with a load or a call".into())
+            }
+            Stmt::Barrier(_) | Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => {
+                Ok(())
+            }
+        }
+    }
+}
