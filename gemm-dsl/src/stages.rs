@@ -23,29 +23,29 @@ struct Ladder<S>(Vec<Stage<S>>);
 
 impl<S: Clone + Default> Ladder<S> {
     /// Adds the stage that changes the defaults, and returns its spec.
-    fn start(&mut self, index: u32, name: &'static str, change: impl FnOnce(S) -> S) -> Step<S> {
+    fn start(&mut self, index: u32, name: &'static str, change: impl FnOnce(S) -> S) -> Base<S> {
         self.push(index, name, None, change(S::default()))
     }
 
     /// Adds the stage that changes an earlier one, and returns its spec.
     fn step(
         &mut self,
-        base: &Step<S>,
+        base: &Base<S>,
         index: u32,
         name: &'static str,
         change: impl FnOnce(S) -> S,
-    ) -> Step<S> {
+    ) -> Base<S> {
         self.push(index, name, Some(base.index), change(base.spec.clone()))
     }
 
-    fn push(&mut self, index: u32, name: &'static str, base: Option<u32>, spec: S) -> Step<S> {
+    fn push(&mut self, index: u32, name: &'static str, base: Option<u32>, spec: S) -> Base<S> {
         self.0.push(Stage { index, name, base, spec: spec.clone() });
-        Step { index, spec }
+        Base { index, spec }
     }
 }
 
 /// A stage that others build on.
-struct Step<S> {
+struct Base<S> {
     index: u32,
     spec: S,
 }

@@ -45,7 +45,7 @@ mod tree;
 pub use environment::{EPILOGUE, Environment};
 pub use function::{Function, Row, Signature};
 pub use lower::Lowered;
-pub use tree::{Binary, Block, Kind, Let, Node, Param, Tokens, Type, Unary};
+pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
 
 use crate::error::{SpecError, SpecErrors};
 use crate::parse::Token;

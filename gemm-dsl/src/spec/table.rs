@@ -1,128 +1,16 @@
 //! The tables that specs are declared by.
 
+mod value;
+mod words;
+
+pub(crate) use value::Value;
+pub use value::{Datum, Kind};
+pub use words::UnknownWord;
+pub(crate) use words::words;
+
 use super::Spec;
 use crate::ir::joined;
-use crate::value::{Closure, Environment};
 use std::fmt;
-use thiserror::Error;
-
-/// What may follow a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Nothing: the key itself is the statement.
-    Flag,
-    /// A number that fits in `u32`.
-    Number,
-    /// Dimensions joined by `x`.
-    Size {
-        /// What the dimensions are called, as in `MxNxK`.
-        form: &'static str,
-        /// A size of this form.
-        example: &'static str,
-        /// How many there are.
-        dims: usize,
-    },
-    /// One of a few words.
-    Word(&'static [&'static str]),
-    /// Any identifier.
-    Name,
-    /// An expression in an environment.
-    Closure(&'static Environment),
-}
-
-/// A value as it was written, before it has a type of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Datum {
-    /// That of a flag.
-    Flag,
-    /// A number.
-    Number(u32),
-    /// The dimensions of a size.
-    Size(Vec<u32>),
-    /// One of an enumeration's words, or a name.
-    Word(String),
-    /// An expression.
-    Closure(Closure),
-}
-
-/// A type that a field of a spec can have.
-pub(crate) trait Value: Sized {
-    /// How it is written.
-    const KIND: Kind;
-    /// What each of its words means, if it is one of a few.
-    const MEANINGS: &'static [&'static str] = &[];
-    /// The DSL's text of the value.
-    fn text(&self) -> String;
-    /// Its part of a kernel's derived name.
-    fn part(&self) -> String {
-        self.text()
-    }
-    /// The value, if the datum is of this kind.
-    fn read(datum: &Datum) -> Option<Self>;
-    /// The number, or the smallest dimension, if it has one.
-    fn smallest(&self) -> Option<u32> {
-        None
-    }
-}
-
-impl Value for bool {
-    const KIND: Kind = Kind::Flag;
-    fn text(&self) -> String {
-        String::new()
-    }
-    fn read(datum: &Datum) -> Option<Self> {
-        (*datum == Datum::Flag).then_some(true)
-    }
-}
-
-impl Value for u32 {
-    const KIND: Kind = Kind::Number;
-    fn text(&self) -> String {
-        self.to_string()
-    }
-    fn read(datum: &Datum) -> Option<Self> {
-        match datum {
-            Datum::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
-    fn smallest(&self) -> Option<u32> {
-        Some(*self)
-    }
-}
-
-impl Value for String {
-    const KIND: Kind = Kind::Name;
-    fn text(&self) -> String {
-        self.clone()
-    }
-    fn read(datum: &Datum) -> Option<Self> {
-        match datum {
-            Datum::Word(word) => Some(word.clone()),
-            _ => None,
-        }
-    }
-}
-
-/// An absent value is never written.
-impl<T: Value> Value for Option<T> {
-    const KIND: Kind = T::KIND;
-    const MEANINGS: &'static [&'static str] = T::MEANINGS;
-    fn text(&self) -> String {
-        self.as_ref().map(T::text).unwrap_or_default()
-    }
-    fn part(&self) -> String {
-        self.as_ref().map(T::part).unwrap_or_default()
-    }
-    fn read(datum: &Datum) -> Option<Self> {
-        T::read(datum).map(Some)
-    }
-    fn smallest(&self) -> Option<u32> {
-        self.as_ref().and_then(T::smallest)
-    }
-}
 
 /// One key of a spec.
 pub(crate) struct Key<S> {
@@ -223,83 +111,6 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
     let name = joined(name);
     if name.starts_with(family) { name } else { format!("{family}{name}") }
 }
-
-/// A word that is none of an enumeration's.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{word}` is none of {expected}")]
-pub struct UnknownWord {
-    /// The word.
-    pub word: String,
-    /// The words there are, quoted and separated by commas.
-    pub expected: String,
-}
-
-/// Declares an enumeration with the DSL's word for each variant; the first is the default.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident {
-        $(#[doc = $first_doc:literal])* $first:ident = $first_word:literal,
-        $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal,)*
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            #[default]
-            $(#[doc = $first_doc])* $first,
-            $($(#[doc = $variant_doc])* $variant,)*
-        }
-
-        impl $name {
-            /// Every variant, in the order of the documentation.
-            pub const ALL: &[Self] = &[Self::$first, $(Self::$variant),*];
-
-            const WORDS: &[&str] = &[$first_word, $($word),*];
-
-            /// The word of the DSL.
-            pub fn word(self) -> &'static str {
-                match self {
-                    Self::$first => $first_word,
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-
-        impl ::std::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str(self.word())
-            }
-        }
-
-        impl ::std::str::FromStr for $name {
-            type Err = $crate::spec::table::UnknownWord;
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                Self::ALL
-                    .iter()
-                    .copied()
-                    .find(|variant| variant.word() == word)
-                    .ok_or_else(|| $crate::spec::table::UnknownWord {
-                        word: word.to_owned(),
-                        expected: $crate::error::quoted(Self::WORDS),
-                    })
-            }
-        }
-
-        impl $crate::spec::table::Value for $name {
-            const KIND: $crate::spec::table::Kind = $crate::spec::table::Kind::Word(Self::WORDS);
-            const MEANINGS: &'static [&'static str] =
-                &[concat!($($first_doc),*), $(concat!($($variant_doc),*)),*];
-            fn text(&self) -> String {
-                self.word().to_owned()
-            }
-            fn read(datum: &$crate::spec::table::Datum) -> Option<Self> {
-                match datum {
-                    $crate::spec::table::Datum::Word(word) => word.parse().ok(),
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-pub(crate) use words;
 
 /// Declares a spec: its macro, and for each key its name, the type a setter takes, the type of the
 /// field, its default and its tag in a kernel's derived name; then, where there is one, the least

@@ -4,7 +4,7 @@ use super::environment::{Environment, KEYWORDS, RESERVED};
 use super::function::{Function, Signature};
 use super::parse::MAX_DEPTH;
 use super::range::Range;
-use super::tree::{Binary, Block, Kind, Let, Node, Param, Tokens, Type, Unary};
+use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
 use crate::error::SpecError;
 use crate::error::value as error;
 
@@ -73,7 +73,7 @@ struct Check {
 /// Whether an expression is a whole number as it is written.
 fn is_whole(e: &Node) -> Option<i64> {
     match e.kind {
-        Kind::Int(value) => Some(value),
+        NodeKind::Int(value) => Some(value),
         _ => None,
     }
 }
@@ -146,10 +146,10 @@ impl Check {
             return None;
         }
         match &e.kind {
-            Kind::Float(_) => Some(Known::F32),
-            Kind::Int(value) => Some(Known::Int(Range::of(*value))),
-            Kind::Name(name) => self.name(name, e.at),
-            Kind::Unary(op, operand) => match (op, self.node(operand, depth + 1)?) {
+            NodeKind::Float(_) => Some(Known::F32),
+            NodeKind::Int(value) => Some(Known::Int(Range::of(*value))),
+            NodeKind::Name(name) => self.name(name, e.at),
+            NodeKind::Unary(op, operand) => match (op, self.node(operand, depth + 1)?) {
                 (Unary::Neg, Known::Int(range)) => self.integer(range.neg(), e.at),
                 (Unary::Neg, Known::F32) => Some(Known::F32),
                 (Unary::Not, Known::Bool) => Some(Known::Bool),
@@ -158,7 +158,7 @@ impl Check {
                     None
                 }
             },
-            Kind::Binary(op, a, b, at) => {
+            NodeKind::Binary(op, a, b, at) => {
                 let known = (self.node(a, depth + 1), self.node(b, depth + 1));
                 let before = self.faults.len();
                 let result = self.operator(*op, (a, b), known, *at);
@@ -166,7 +166,7 @@ impl Check {
                 let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
                 if joined || op.is_comparison() { Some(Known::Bool) } else { result }
             }
-            Kind::If(cond, yes, no) => {
+            NodeKind::If(cond, yes, no) => {
                 match self.node(cond, depth + 1) {
                     None | Some(Known::Bool) => {}
                     Some(wrong) => self.fault(error::condition(key, cond.at, wrong.ty())),
@@ -185,7 +185,7 @@ impl Check {
                     (a, b) => a.or(b),
                 }
             }
-            Kind::Call(function, args) => self.call(*function, args, e.at, depth),
+            NodeKind::Call(function, args) => self.call(*function, args, e.at, depth),
         }
     }
 

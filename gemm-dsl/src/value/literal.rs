@@ -1,11 +1,11 @@
 //! Numbers as they are written.
 
-use super::tree::{Kind, Tokens};
+use super::tree::{NodeKind, Tokens};
 use crate::error::SpecError;
 use crate::error::value as error;
 
 /// A number: an `f32` if it has a point or an exponent, else an integer.
-pub(super) fn read(key: &'static str, at: Tokens, text: &str) -> Result<Kind, SpecError> {
+pub(super) fn read(key: &'static str, at: Tokens, text: &str) -> Result<NodeKind, SpecError> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(error::no_number(key, at, text));
     }
@@ -17,7 +17,7 @@ pub(super) fn read(key: &'static str, at: Tokens, text: &str) -> Result<Kind, Sp
     }
     if number.bytes().all(|b| b.is_ascii_digit()) {
         return match number.parse::<i64>() {
-            Ok(value) => Ok(Kind::Int(value)),
+            Ok(value) => Ok(NodeKind::Int(value)),
             Err(_) => Err(error::large_integer(key, at, text)),
         };
     }
@@ -29,7 +29,7 @@ pub(super) fn read(key: &'static str, at: Tokens, text: &str) -> Result<Kind, Sp
         Ok(0.0) if number.split(['e', 'E']).next().is_some_and(has_digit) => {
             Err(error::small_float(key, at, text))
         }
-        Ok(value) => Ok(Kind::Float(value.to_bits())),
+        Ok(value) => Ok(NodeKind::Float(value.to_bits())),
         Err(_) => Err(error::not_decimal(key, at, text)),
     }
 }

@@ -1,7 +1,7 @@
 //! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
 
 use super::library::{self, abs, fma, max, min, neg};
-use super::tree::{Binary, Block, Kind, Node, Unary};
+use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Function, Type};
 use crate::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Logic, Ty,
@@ -49,8 +49,8 @@ impl Closure {
         // The functions that it applies come first.
         let mut library = Library::default();
         self.body.visit(&mut |e| match &e.kind {
-            Kind::Name(name) => _ = read.insert(name.as_str()),
-            Kind::Call(function, _) => library.define(k, *function),
+            NodeKind::Name(name) => _ = read.insert(name.as_str()),
+            NodeKind::Call(function, _) => library.define(k, *function),
             _ => {}
         });
         let integers = self.env.integers.iter().copied().filter(|name| read.contains(name));
@@ -151,28 +151,30 @@ impl Lowering<'_> {
 
     fn node(&mut self, e: &Node) -> Expr {
         match &e.kind {
-            Kind::Float(bits) => Expr::F32(f32::from_bits(*bits)),
-            Kind::Int(value) => Expr::I64(*value),
-            Kind::Name(name) => match self.known.iter().rev().find(|(known, _)| known == name) {
-                Some((_, var)) => (*var).into(),
-                None => unreachable!("checked: {name} is known"),
-            },
-            Kind::Unary(Unary::Neg, e) => match self.node(e) {
+            NodeKind::Float(bits) => Expr::F32(f32::from_bits(*bits)),
+            NodeKind::Int(value) => Expr::I64(*value),
+            NodeKind::Name(name) => {
+                match self.known.iter().rev().find(|(known, _)| known == name) {
+                    Some((_, var)) => (*var).into(),
+                    None => unreachable!("checked: {name} is known"),
+                }
+            }
+            NodeKind::Unary(Unary::Neg, e) => match self.node(e) {
                 Expr::F32(value) => Expr::F32(-value),
                 Expr::I64(value) => Expr::I64(-value),
                 e => neg(e),
             },
-            Kind::Unary(Unary::Not, e) => Expr::Unary(UnaryOp::Not, Box::new(self.node(e))),
-            Kind::Binary(op, a, b, _) => {
+            NodeKind::Unary(Unary::Not, e) => Expr::Unary(UnaryOp::Not, Box::new(self.node(e))),
+            NodeKind::Binary(op, a, b, _) => {
                 let (a, b) = (self.node(a), self.node(b));
                 Expr::binary(operator(*op), a, b)
             }
-            Kind::If(cond, yes, no) => {
+            NodeKind::If(cond, yes, no) => {
                 let cond = self.node(cond);
                 let (yes, no) = (self.block(yes), self.block(no));
                 cond.select(yes, no)
             }
-            Kind::Call(function, args) => {
+            NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
                 self.call(*function, args)
             }

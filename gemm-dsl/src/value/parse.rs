@@ -1,16 +1,15 @@
 //! The grammar: recursive descent over numbered tokens. What the parts mean is checked afterwards.
 
+mod expression;
+
 use super::environment::{Environment, KEYWORDS};
-use super::function::Function;
 use super::tokens::Token;
-use super::tree::{Binary, Block, Kind, Let, Level, Node, Param, Tokens, Unary};
+use super::tree::{Block, Let, Param, Tokens};
 use crate::error::value as error;
 use crate::error::{SpecError, clip};
 
 /// How deep an expression may be.
 pub(super) const MAX_DEPTH: usize = 64;
-/// How many numbers, names, operators and calls it may have.
-const MAX_PARTS: usize = 1024;
 
 type Read<T> = Result<T, SpecError>;
 
@@ -210,161 +209,5 @@ impl<'t> Parser<'t> {
             (Some(Token::Open('[')), _) => error::indexed(self.key(), at),
             _ => error::left_over(self.key(), at, &self.found()),
         }
-    }
-
-    fn part(&mut self) -> Read<()> {
-        self.parts += 1;
-        if self.parts > MAX_PARTS {
-            return Err(error::too_long(self.key(), self.here(), MAX_PARTS));
-        }
-        Ok(())
-    }
-
-    fn expression(&mut self, depth: usize) -> Read<Node> {
-        self.binary(Level::Or, depth)
-    }
-
-    /// Operators of this level and tighter.
-    fn binary(&mut self, level: Level, depth: usize) -> Read<Node> {
-        if level == Level::Unary {
-            return self.unary(depth);
-        }
-        let mut left = self.binary(level.above(), depth)?;
-        let mut compared = false;
-        while let Some((op, length)) = self.operator().filter(|(op, _)| op.level() == level) {
-            let at = Tokens { first: self.at, last: self.at + length - 1 };
-            if let Some(Token::Sign('=', _)) = self.tokens.get(self.at + 1)
-                && self.is_joint()
-                && length == 1
-            {
-                let at = Tokens { last: at.last + 1, ..at };
-                return Err(error::assignment(self.key(), at, op));
-            }
-            if op.is_comparison() && compared {
-                return Err(error::chained(self.key(), at));
-            }
-            compared = op.is_comparison();
-            self.at += length;
-            self.part()?;
-            let right = self.binary(level.above(), depth)?;
-            let whole = left.at.to(right.at);
-            let kind = Kind::Binary(op, Box::new(left), Box::new(right), at);
-            left = Node { kind, at: whole };
-        }
-        Ok(left)
-    }
-
-    /// The operator that stands here, and how many tokens it takes.
-    fn operator(&self) -> Option<(Binary, usize)> {
-        let Some(Token::Sign(first, joint)) = self.peek() else { return None };
-        if *joint && let Some(Token::Sign(second, _)) = self.tokens.get(self.at + 1) {
-            let pair = String::from_iter([*first, *second]);
-            if let Some(op) = Binary::ALL.iter().find(|op| op.sign() == pair) {
-                return Some((*op, 2));
-            }
-        }
-        let single = first.to_string();
-        Binary::ALL.iter().find(|op| op.sign() == single).map(|op| (*op, 1))
-    }
-
-    fn unary(&mut self, depth: usize) -> Read<Node> {
-        if depth > MAX_DEPTH {
-            return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
-        }
-        let op = match self.peek() {
-            Some(Token::Sign('-', _)) => Unary::Neg,
-            Some(Token::Sign('!', _)) => Unary::Not,
-            _ => return self.primary(depth),
-        };
-        let at = self.here();
-        self.part()?;
-        self.at += 1;
-        let e = self.unary(depth + 1)?;
-        let at = at.to(e.at);
-        Ok(Node { kind: Kind::Unary(op, Box::new(e)), at })
-    }
-
-    fn primary(&mut self, depth: usize) -> Read<Node> {
-        let at = self.here();
-        self.part()?;
-        let nothing =
-            |p: &Self| error::expected(p.key(), at, "a number, a name or `(`", &p.found());
-        match self.peek() {
-            Some(Token::Literal(text)) => {
-                let kind = super::literal::read(self.key(), at, text)?;
-                self.at += 1;
-                Ok(Node { kind, at })
-            }
-            Some(Token::Word(word)) if word == "if" => self.choice(depth),
-            Some(Token::Word(word)) if KEYWORDS.contains(&word.as_str()) => Err(nothing(self)),
-            Some(Token::Word(word)) => {
-                self.at += 1;
-                match self.peek() {
-                    Some(Token::Open('(')) => self.call(word, at, depth),
-                    Some(Token::Open('[')) => Err(error::indexed(self.key(), self.here())),
-                    _ => Ok(Node { kind: Kind::Name(word.clone()), at }),
-                }
-            }
-            Some(Token::Open('(')) => {
-                self.at += 1;
-                let inner = self.expression(depth + 1)?;
-                if !matches!(self.peek(), Some(Token::Close(')'))) {
-                    return Err(self.left_over());
-                }
-                let at = at.to(self.close(')')?);
-                Ok(Node { at, ..inner })
-            }
-            Some(Token::Open('{')) => Err(error::bare_block(self.key(), at)),
-            _ => Err(nothing(self)),
-        }
-    }
-
-    /// `if condition { yes } else { no }`
-    fn choice(&mut self, depth: usize) -> Read<Node> {
-        let at = self.here();
-        self.at += 1;
-        let cond = self.expression(depth + 1)?;
-        if !matches!(self.peek(), Some(Token::Open('{'))) && self.peek().is_some() {
-            return Err(self.left_over());
-        }
-        let yes = self.braces(depth + 1)?;
-        if !self.is_word("else") {
-            return Err(error::no_else(self.key(), at));
-        }
-        self.at += 1;
-        let no = if self.is_word("if") {
-            if depth >= MAX_DEPTH {
-                return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
-            }
-            self.part()?;
-            Block { lets: Vec::new(), value: self.choice(depth + 1)? }
-        } else {
-            self.braces(depth + 1)?
-        };
-        let end = Tokens::at(self.at.saturating_sub(1));
-        Ok(Node { kind: Kind::If(Box::new(cond), Box::new(yes), Box::new(no)), at: at.to(end) })
-    }
-
-    fn call(&mut self, name: &str, at: Tokens, depth: usize) -> Read<Node> {
-        self.at += 1;
-        let mut args = Vec::new();
-        while !matches!(self.peek(), Some(Token::Close(')'))) {
-            args.push(self.expression(depth + 1)?);
-            match self.peek() {
-                Some(Token::Sign(',', _)) => self.at += 1,
-                Some(Token::Close(')')) => {}
-                _ => return Err(self.left_over()),
-            }
-        }
-        let whole = at.to(self.here());
-        self.at += 1;
-        let Some(function) = Function::named(name) else {
-            return Err(error::unknown_function(self.key(), at, name));
-        };
-        let operands = function.row().operands;
-        if operands.len() != args.len() {
-            return Err(error::arity(self.key(), whole, function, args.len()));
-        }
-        Ok(Node { kind: Kind::Call(function, args), at: whole })
     }
 }

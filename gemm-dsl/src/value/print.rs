@@ -1,6 +1,6 @@
 //! The canonical text of an expression: parsing it gives the expression back.
 
-use super::tree::{Block, Kind, Level, Node, Param, Unary};
+use super::tree::{Block, Level, Node, NodeKind, Param, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
 
 impl Display for Param {
@@ -37,17 +37,17 @@ impl Display for Node {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match &self.kind {
             // The shortest decimal that reads back as the same number.
-            Kind::Float(bits) => write!(f, "{:?}", f32::from_bits(*bits)),
-            Kind::Int(value) => value.fmt(f),
-            Kind::Name(name) => f.write_str(name),
-            Kind::Unary(op, e) => {
+            NodeKind::Float(bits) => write!(f, "{:?}", f32::from_bits(*bits)),
+            NodeKind::Int(value) => value.fmt(f),
+            NodeKind::Name(name) => f.write_str(name),
+            NodeKind::Unary(op, e) => {
                 f.write_char(match op {
                     Unary::Neg => '-',
                     Unary::Not => '!',
                 })?;
                 operand(e, Level::Unary, f)
             }
-            Kind::Binary(op, a, b, _) => {
+            NodeKind::Binary(op, a, b, _) => {
                 let level = op.level();
                 // Comparisons do not chain.
                 let left = if op.is_comparison() { level.above() } else { level };
@@ -55,20 +55,20 @@ impl Display for Node {
                 write!(f, " {} ", op.sign())?;
                 operand(b, level.above(), f)
             }
-            Kind::If(cond, yes, no) => {
+            NodeKind::If(cond, yes, no) => {
                 f.write_str("if ")?;
                 cond.fmt(f)?;
                 f.write_str(" { ")?;
                 inside(yes, f)?;
                 f.write_str(" } else ")?;
-                if no.lets.is_empty() && matches!(no.value.kind, Kind::If(..)) {
+                if no.lets.is_empty() && matches!(no.value.kind, NodeKind::If(..)) {
                     return no.value.fmt(f);
                 }
                 f.write_str("{ ")?;
                 inside(no, f)?;
                 f.write_str(" }")
             }
-            Kind::Call(function, args) => {
+            NodeKind::Call(function, args) => {
                 write!(f, "{}(", function.name())?;
                 for (i, arg) in args.iter().enumerate() {
                     f.write_str(if i == 0 { "" } else { ", " })?;
@@ -83,12 +83,14 @@ impl Display for Node {
 /// In parentheses where it binds less tightly than its place asks for.
 fn operand(e: &Node, floor: Level, f: &mut Formatter<'_>) -> Result {
     let level = match &e.kind {
-        Kind::Binary(op, ..) => op.level(),
-        Kind::Unary(..) => Level::Unary,
+        NodeKind::Binary(op, ..) => op.level(),
+        NodeKind::Unary(..) => Level::Unary,
         // An `if` in an operand looks like a statement without them.
-        Kind::If(..) => Level::Or,
-        Kind::Float(_) | Kind::Int(_) | Kind::Name(_) | Kind::Call(..) => Level::Primary,
+        NodeKind::If(..) => Level::Or,
+        NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Call(..) => {
+            Level::Primary
+        }
     };
-    let alone = matches!(e.kind, Kind::If(..)) || level < floor;
+    let alone = matches!(e.kind, NodeKind::If(..)) || level < floor;
     if alone { write!(f, "({e})") } else { e.fmt(f) }
 }

@@ -2,8 +2,8 @@
 
 use super::check::check;
 use super::{
-    Binary, Block, Closure, Environment, Function, Kind, Let, Node, Param, Signature, Tokens, Type,
-    Unary,
+    Binary, Block, Closure, Environment, Function, Let, Node, NodeKind, Param, Signature, Tokens,
+    Type, Unary,
 };
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
@@ -50,7 +50,7 @@ fn grown(env: &'static Environment, seed: u64, depth: u32) -> Closure {
     let mut body = grow.block(Type::F32, depth);
     // Whatever else the body reads, it reads these.
     for name in &values {
-        let value = std::mem::replace(&mut body.value, grow.node(Kind::Name(name.clone())));
+        let value = std::mem::replace(&mut body.value, grow.node(NodeKind::Name(name.clone())));
         body.value = binary(Binary::Add, body.value, value);
     }
     Closure { env, params: values.into_iter().map(param).collect(), body }
@@ -65,11 +65,11 @@ struct Grow {
 
 fn binary(op: Binary, a: Node, b: Node) -> Node {
     let at = Tokens::default();
-    Node { kind: Kind::Binary(op, Box::new(a), Box::new(b), at), at }
+    Node { kind: NodeKind::Binary(op, Box::new(a), Box::new(b), at), at }
 }
 
 impl Grow {
-    fn node(&self, kind: Kind) -> Node {
+    fn node(&self, kind: NodeKind) -> Node {
         Node { kind, at: Tokens::default() }
     }
 
@@ -89,10 +89,10 @@ impl Grow {
         let mut value = self.tree(ty, depth);
         // Everything that is defined is read.
         for (name, of) in self.names.split_off(outer) {
-            let name = self.node(Kind::Name(name));
+            let name = self.node(NodeKind::Name(name));
             let zero = |ty| match ty {
-                Type::F32 => Kind::Float(0),
-                _ => Kind::Int(0),
+                Type::F32 => NodeKind::Float(0),
+                _ => NodeKind::Int(0),
             };
             let cond = match of {
                 Type::Bool => name,
@@ -103,7 +103,7 @@ impl Grow {
                 Type::Bool => cond.clone(),
                 ty => self.node(zero(ty)),
             };
-            value = self.node(Kind::If(Box::new(cond), arm(value), arm(other)));
+            value = self.node(NodeKind::If(Box::new(cond), arm(value), arm(other)));
         }
         Block { lets, value }
     }
@@ -116,7 +116,7 @@ impl Grow {
         }
         if !names.is_empty() && !self.random.chance(3) {
             let name = self.random.pick(&names);
-            return self.node(Kind::Name(name));
+            return self.node(NodeKind::Name(name));
         }
         match ty {
             Type::F32 => {
@@ -124,11 +124,11 @@ impl Grow {
                 let usual = self.random.pick(&[0.0f32, 0.5, 1.0, 2.0, 0.044715, 1e-6, 3e38, 1e-40]);
                 let any = self.random.bits() as u32 % 0x7f80_0000;
                 let bits = if self.random.chance(4) { any } else { usual.to_bits() };
-                self.node(Kind::Float(bits))
+                self.node(NodeKind::Float(bits))
             }
             Type::Int => {
                 let value = self.random.pick(&[0, 1, 2, 7, 1000, 1 << 40]);
-                self.node(Kind::Int(value))
+                self.node(NodeKind::Int(value))
             }
             Type::Bool => {
                 let (a, b) = (self.leaf(Type::F32), self.leaf(Type::F32));
@@ -146,10 +146,10 @@ impl Grow {
             (0, _) => {
                 let cond = self.tree(Type::Bool, less);
                 let (yes, no) = (self.block(ty, less), self.block(ty, less));
-                Kind::If(Box::new(cond), Box::new(yes), Box::new(no))
+                NodeKind::If(Box::new(cond), Box::new(yes), Box::new(no))
             }
-            (1, Type::Bool) => Kind::Unary(Unary::Not, Box::new(self.tree(ty, less))),
-            (1, _) => Kind::Unary(Unary::Neg, Box::new(self.tree(ty, less))),
+            (1, Type::Bool) => NodeKind::Unary(Unary::Not, Box::new(self.tree(ty, less))),
+            (1, _) => NodeKind::Unary(Unary::Neg, Box::new(self.tree(ty, less))),
             (2 | 3, Type::Bool) => {
                 let op = self.random.pick(&[Binary::And, Binary::Or]);
                 return binary(op, self.tree(ty, less), self.tree(ty, less));
@@ -172,7 +172,7 @@ impl Grow {
                     _ => ty,
                 };
                 let operands = function.row().operands.len();
-                Kind::Call(function, (0..operands).map(|_| self.tree(of, less)).collect())
+                NodeKind::Call(function, (0..operands).map(|_| self.tree(of, less)).collect())
             }
             _ => {
                 use Binary::{Add, Div, Mul, Rem, Sub};
@@ -183,8 +183,8 @@ impl Grow {
                 let op = self.random.pick(ops);
                 let (a, mut b) = (self.tree(ty, less), self.tree(ty, less));
                 if ty == Type::Int && matches!(op, Div | Rem) {
-                    let one = self.node(Kind::Int(1));
-                    b = self.node(Kind::Call(Function::Max, vec![b, one]));
+                    let one = self.node(NodeKind::Int(1));
+                    b = self.node(NodeKind::Call(Function::Max, vec![b, one]));
                 }
                 return binary(op, a, b);
             }

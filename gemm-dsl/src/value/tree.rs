@@ -92,14 +92,14 @@ pub struct Let {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// What it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Where it stands.
     pub at: Tokens,
 }
 
 /// What an expression is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NodeKind {
     /// The bits of a finite number that is not negative.
     Float(u32),
     /// A whole number that is not negative.
@@ -236,18 +236,18 @@ impl Node {
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         f(self);
         match &self.kind {
-            Kind::Float(_) | Kind::Int(_) | Kind::Name(_) => {}
-            Kind::Unary(_, e) => e.visit(f),
-            Kind::Binary(_, a, b, _) => {
+            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) => {}
+            NodeKind::Unary(_, e) => e.visit(f),
+            NodeKind::Binary(_, a, b, _) => {
                 a.visit(f);
                 b.visit(f);
             }
-            Kind::If(cond, yes, no) => {
+            NodeKind::If(cond, yes, no) => {
                 cond.visit(f);
                 yes.visit(f);
                 no.visit(f);
             }
-            Kind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
+            NodeKind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
         }
     }
 }

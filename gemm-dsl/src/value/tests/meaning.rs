@@ -7,7 +7,7 @@ use crate::ir::{
 };
 use crate::sim::{Buffer, launch};
 use crate::value::random::{self, Random};
-use crate::value::{Binary, Block, Closure, EPILOGUE, Function, Kind, Node, Unary};
+use crate::value::{Binary, Block, Closure, EPILOGUE, Function, Node, NodeKind, Unary};
 use proptest::prelude::*;
 
 /// Threads of a block, and what the reserved names stand for at an element.
@@ -190,24 +190,24 @@ impl<'c> Evaluator<'c> {
     fn node(&mut self, e: &'c Node) -> Value {
         use Value::{Bool, F32, Int};
         match &e.kind {
-            Kind::Float(bits) => F32(f32::from_bits(*bits)),
-            Kind::Int(value) => Int(*value),
-            Kind::Name(name) => {
+            NodeKind::Float(bits) => F32(f32::from_bits(*bits)),
+            NodeKind::Int(value) => Int(*value),
+            NodeKind::Name(name) => {
                 let known = self.known.iter().rev().find(|(known, _)| known == name);
                 known.map_or_else(|| Int(integer(name, self.element)), |(_, value)| *value)
             }
-            Kind::Unary(op, e) => match (op, self.node(e)) {
+            NodeKind::Unary(op, e) => match (op, self.node(e)) {
                 (Unary::Neg, F32(x)) => F32(canonical(-x)),
                 (Unary::Neg, Int(x)) => Int(-x),
                 (Unary::Not, Bool(x)) => Bool(!x),
                 wrong => panic!("{wrong:?}"),
             },
-            Kind::If(cond, yes, no) => match self.node(cond) {
+            NodeKind::If(cond, yes, no) => match self.node(cond) {
                 Bool(true) => self.block(yes),
                 Bool(false) => self.block(no),
                 wrong => panic!("{wrong:?}"),
             },
-            Kind::Binary(op, a, b, _) => match (op, self.node(a), self.node(b)) {
+            NodeKind::Binary(op, a, b, _) => match (op, self.node(a), self.node(b)) {
                 (Binary::And, Bool(a), Bool(b)) => Bool(a && b),
                 (Binary::Or, Bool(a), Bool(b)) => Bool(a || b),
                 (op, F32(a), F32(b)) if op.is_comparison() => Bool(compared(*op, a, b)),
@@ -224,7 +224,7 @@ impl<'c> Evaluator<'c> {
                 (Binary::Rem, Int(a), Int(b)) => Int(a.checked_rem(b).expect("in range")),
                 wrong => panic!("{wrong:?}"),
             },
-            Kind::Call(f, args) => {
+            NodeKind::Call(f, args) => {
                 let args: Vec<Value> = args.iter().map(|e| self.node(e)).collect();
                 match (f, args.as_slice()) {
                     (Function::Min, [F32(a), F32(b)]) => F32(prototype::min(*a, *b)),

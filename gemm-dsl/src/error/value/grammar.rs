@@ -1,0 +1,128 @@
+//! What does not fit the grammar.
+
+use super::fault;
+use super::names::call_of;
+use crate::error::{SpecError, clip};
+use crate::value::{Binary, Environment, Function, Tokens};
+
+pub(crate) fn no_closure(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, meaning, .. } = env;
+    let message =
+        format!("`{key}` takes a closure whose first name is {meaning}, as in `{key}: {example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn open_head(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, .. } = env;
+    let message = format!("`|` is not closed; write `|` after the names, as in `{example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn expected(key: &'static str, at: Tokens, what: &str, found: &str) -> SpecError {
+    fault(key, at, format!("expected {what}, found {found}"))
+}
+
+pub(crate) fn not_ascii(key: &'static str, at: Tokens, word: &str) -> SpecError {
+    let word = clip(word);
+    let message =
+        format!("`{word}` is no name here: only ASCII letters, digits and `_`, and no `r#`");
+    fault(key, at, message)
+}
+
+pub(crate) fn chained(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "comparisons do not chain; write `a < b && b < c`".into())
+}
+
+pub(crate) fn cast(key: &'static str, at: Tokens, ty: &str) -> SpecError {
+    let message = match ty {
+        "f32" => {
+            "there is no `as`; an integer is converted by `f32(…)`, and an f32 needs nothing".into()
+        }
+        ty => format!(
+            "there is no `as` and no type `{}`; the one conversion is `f32(…)`, of an integer",
+            clip(ty)
+        ),
+    };
+    fault(key, at, message)
+}
+
+pub(crate) fn method(key: &'static str, at: Tokens, method: &str) -> SpecError {
+    let message = match Function::named(method) {
+        Some(_) => format!("functions are not methods; write `{}`", call_of(method)),
+        None => "there are no fields and methods; write a function of its operands".into(),
+    };
+    fault(key, at, message)
+}
+
+pub(crate) fn sign(key: &'static str, at: Tokens, sign: char) -> SpecError {
+    let message = match sign {
+        '=' => "`=` stands in `let` only; to compare, write `==`".into(),
+        '&' => "`&` is no operator; write `&&`".into(),
+        '|' => "`|` is no operator; write `||`".into(),
+        '^' => "`^` is no operator; a power is written as a product, `x * x`".into(),
+        '?' => "there is no `?`; write `if condition { a } else { b }`".into(),
+        ',' => "`,` stands between operands of a function only; leave it out".into(),
+        ';' => "`;` ends a definition inside braces only; write `{ let t = …; … }`".into(),
+        '.' => "`.` belongs inside a number, with digits on both sides".into(),
+        other => format!("`{other}` is no operator"),
+    };
+    fault(key, at, message)
+}
+
+pub(crate) fn indexed(key: &'static str, at: Tokens) -> SpecError {
+    let message = "an index belongs to a parameter, between the bars; here the name stands alone";
+    fault(key, at, message.into())
+}
+
+pub(crate) fn left_over(key: &'static str, at: Tokens, found: &str) -> SpecError {
+    fault(key, at, format!("expected an operator or the end of the expression, found {found}"))
+}
+
+pub(crate) fn no_else(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "`if` needs `else { … }`: an expression has a value either way".into())
+}
+
+pub(crate) fn bare_block(key: &'static str, at: Tokens) -> SpecError {
+    let message = "`{ … }` is the body of the closure or an arm of `if`; here write `( … )`";
+    fault(key, at, message.into())
+}
+
+pub(crate) fn no_value(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "the block has no value; end it with an expression and no `;`".into())
+}
+
+pub(crate) fn semicolon(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "the last expression is the block's value; leave the `;` out".into())
+}
+
+pub(crate) fn mutable(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "a definition does not change; leave `mut` out".into())
+}
+
+pub(crate) fn annotated(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "a definition has the type of its value; leave `: …` out".into())
+}
+
+pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, .. } = env;
+    let message = format!("a parameter is an f32 as it stands; leave `: …` out, as in `{example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn assignment(key: &'static str, at: Tokens, op: Binary) -> SpecError {
+    let sign = op.sign();
+    let message =
+        format!("`{sign}=` changes a value, and none changes here; write `{sign}` for the result");
+    fault(key, at, message)
+}
+
+pub(crate) fn too_long(key: &'static str, at: Tokens, most: usize) -> SpecError {
+    let message = format!("the expression has more than {most} parts; make it shorter");
+    fault(key, at, message)
+}
+
+pub(crate) fn too_deep(key: &'static str, at: Tokens, most: usize) -> SpecError {
+    let message =
+        format!("the expression is more than {most} levels deep; use `let` for its parts");
+    fault(key, at, message)
+}
