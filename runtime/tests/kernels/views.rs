@@ -1,0 +1,136 @@
+//! Views of matrices, launched and checked.
+
+use super::{product, sgemm, values};
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec};
+
+/// Rectangles of larger matrices, at every offset: the neighbours are NaN.
+#[test]
+fn views_are_multiplied_where_they_lie() {
+    let device = Device::simulator();
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4, pitched");
+    let (m, n, k) = (5, 6, 7);
+    let (a, b) = (values(m * k), values(k * n));
+    let among = |values: &[f32], rows: usize, cols: usize, (top, left): (usize, usize)| {
+        let mut all = vec![f32::NAN; 12 * 12];
+        for row in 0..rows {
+            all[(top + row) * 12 + left..][..cols].copy_from_slice(&values[row * cols..][..cols]);
+        }
+        device.upload(&all).expect("room")
+    };
+    for left in 0..5 {
+        let (a_all, b_all) = (among(&a, m, k, (3, left)), among(&b, k, n, (5, 1)));
+        let mut c_all = among(&vec![f32::NAN; m * n], m, n, (0, 0));
+        let a = MatrixRef::new(&a_all, 12, 12).and_then(|a| a.part(3..3 + m, left..left + k));
+        let b = MatrixRef::new(&b_all, 12, 12).and_then(|b| b.part(5..5 + k, 1..1 + n));
+        let mut c = MatrixMut::new(&mut c_all, 12, 12).expect("room");
+        let mut c = c.part(7..7 + m, left..left + n).expect("inside");
+        assert_eq!((c.rows(), c.cols(), c.row_stride(), c.col_stride()), (m, n, 12, 1));
+        let (a, b) = (a.expect("inside"), b.expect("inside"));
+        kernel.call(&device).launch(&a, &b, &mut c).expect("sound");
+        let expected = product(&values(m * k), &values(k * n), (m, n, k));
+        let c = device.download(&c_all).expect("ours");
+        for (at, value) in c.iter().enumerate() {
+            let (row, col) = (at / 12, at % 12);
+            if (7..7 + m).contains(&row) && (left..left + n).contains(&col) {
+                assert_eq!(*value, expected[(row - 7) * n + col - left]);
+            } else {
+                assert!(value.is_nan(), "row {row}, column {col}");
+            }
+        }
+    }
+}
+
+#[test]
+fn views_are_checked() {
+    let device = Device::simulator();
+    let mut buffer = device.alloc(13).expect("room");
+    assert!(matches!(MatrixRef::new(&buffer, 2, 7), Err(Error::WrongExtent { has: 13, .. })));
+    let short = MatrixRef::pitched(&buffer, 2, 5, 4);
+    assert!(matches!(short, Err(Error::ShortPitch { pitch: 4, cols: 5 })));
+    let matrix = MatrixRef::pitched(&buffer, 2, 5, 8).expect("8 + 5 = 13");
+    assert!(matches!(matrix.part(0..3, 0..5), Err(Error::OutOfRange { end: 3, len: 2, .. })));
+    assert!(matches!(matrix.part(0..2, 2..6), Err(Error::OutOfRange { end: 6, len: 5, .. })));
+    let told = |part: Result<MatrixRef<'_>, Error>| part.expect_err("no part").to_string();
+    let rows = "the range 0..3 does not lie in 0..2, the rows of the matrix: use a part of that";
+    assert_eq!(told(matrix.part(0..3, 0..5)), rows);
+    let cols = "the range 2..6 does not lie in 0..5, the columns of the matrix: use a part of that";
+    assert_eq!(told(matrix.part(0..2, 2..6)), cols);
+    #[expect(clippy::reversed_empty_ranges, reason = "what is tested")]
+    let reversed = told(matrix.part(0..2, 3..1));
+    let backwards = "the range 3..1 of the columns of the matrix ends before it starts: write the \
+                     smaller number first";
+    assert_eq!(reversed, backwards);
+    let huge = told(MatrixRef::new(&buffer, usize::MAX, 5));
+    assert!(huge.starts_with("a matrix of 18446744073709551615 rows of 5 elements"), "{huge}");
+    let empty = matrix.part(2..2, 5..5).expect("at the end");
+    assert_eq!((empty.rows(), empty.cols()), (0, 0));
+    let t = matrix.part(1..2, 1..5).expect("inside").t();
+    assert_eq!((t.rows(), t.cols(), t.row_stride(), t.col_stride()), (4, 1, 1, 8));
+    assert!(MatrixMut::pitched(&mut buffer, 2, 6, 8).is_err());
+    let mut writable = MatrixMut::new(&mut buffer, 2, 5).expect("10 of 13");
+    let error = writable.part(1..4, 0..5).expect_err("two rows").to_string();
+    assert!(error.contains("0..2, the rows of the matrix"), "{error}");
+}
+
+#[test]
+fn a_call_takes_its_extents_from_the_views() {
+    let device = Device::simulator();
+    let (a, b) = (device.alloc(6).expect("room"), device.alloc(12).expect("room"));
+    let mut c = device.alloc(12).expect("room");
+    let (a, b) = (MatrixRef::new(&a, 2, 3), MatrixRef::new(&b, 3, 4));
+    let (a, b) = (a.expect("room"), b.expect("room"));
+    let kernel = sgemm("");
+    let mut other = MatrixMut::new(&mut c, 3, 4).expect("room");
+    let error = kernel.call(&device).launch(&a, &b, &mut other).expect_err("m differs");
+    assert_eq!(error.to_string(), "m is 2 in `a` but 3 in `c`: the shapes do not fit");
+    // A transpose is not what the kernel reads, but a row's is a column.
+    let square = a.part(0..2, 0..2).expect("inside");
+    let (two, mut to) =
+        (b.part(0..2, 0..4).expect("inside"), other.part(0..2, 0..4).expect("inside"));
+    let error = kernel.call(&device).launch(&square.t(), &two, &mut to).expect_err("columns");
+    assert!(matches!(&error, Error::Unmet(_)), "{error}");
+    let column = a.part(0..1, 0..3).expect("inside").t();
+    let row = b.part(0..1, 0..4).expect("inside");
+    kernel.call(&device).launch(&column, &row, &mut other).expect("3x1 times 1x4");
+}
+
+/// What is empty has no first element to write, though the array that it is part of goes on.
+#[test]
+fn a_reduction_writes_nothing_to_an_empty_view() {
+    let device = Device::simulator();
+    let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
+    let input = device.upload(&[1.0; 64]).expect("room");
+    let mut output = device.upload(&[7.0; 64]).expect("room");
+    for (rows, cols) in [(3..3, 0..0), (0..8, 8..8), (0..0, 2..5)] {
+        let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
+        let mut part = whole.part(rows, cols).expect("inside");
+        let error = sum.launch(&device, &input, &mut part).expect_err("no element");
+        assert!(matches!(error, Error::WrongExtent { argument: "output", has: 0, .. }), "{error}");
+    }
+    assert_eq!(device.download(&output).expect("ours"), [7.0; 64]);
+    // Of any other part the first element is written.
+    let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
+    sum.launch(&device, &input, &mut whole.part(2..4, 3..5).expect("inside")).expect("room");
+    let found = device.download(&output).expect("ours");
+    assert!(found.iter().enumerate().all(|(i, v)| *v == if i == 2 * 8 + 3 { 64.0 } else { 7.0 }));
+}
+
+/// A view without elements lies nowhere: its strides are nobody's business.
+#[test]
+fn empty_views_have_no_strides() {
+    let device = Device::simulator();
+    let (a, b) = (device.alloc(64).expect("room"), device.alloc(64).expect("room"));
+    let mut c = device.upload(&[7.0; 6]).expect("room");
+    let (a, b) = (MatrixRef::new(&a, 8, 8), MatrixRef::new(&b, 8, 8));
+    let (a, b) = (a.expect("room"), b.expect("room"));
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4");
+    let mut to = MatrixMut::new(&mut c, 3, 2).expect("room");
+    let (no_k, of_no_k) =
+        (a.part(0..3, 2..2).expect("inside"), b.part(4..4, 1..3).expect("inside"));
+    kernel.call(&device).launch(&no_k, &of_no_k, &mut to).expect("an empty sum");
+    assert_eq!(device.download(&c).expect("ours"), [0.0; 6]);
+    let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
+    let mut value = device.upload(&[7.0]).expect("room");
+    sum.launch(&device, &a.part(0..8, 2..2).expect("inside"), &mut value).expect("an empty sum");
+    assert_eq!(device.download(&value).expect("ours"), [0.0]);
+}
