@@ -15,3 +15,8 @@ pub mod progress;
 pub mod report;
 pub mod show;
 pub mod tune;
+
+/// The programs of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

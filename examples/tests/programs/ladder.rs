@@ -1,37 +1,15 @@
-//! The programs as a user runs them: what they print, and their exit codes.
+//! `ladder`.
 
+use super::{program, refusal, run, text};
 use ndarray::{Array1, Array2, array};
 use ndarray_npy::write_npy;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// The program of that name, which `cargo test` builds beside the tests.
-fn program(name: &str) -> Command {
-    let mut path: PathBuf = std::env::current_exe().expect("the test has a path");
-    path.pop();
-    path.pop();
-    path.extend(["examples", name]);
-    path.set_extension(std::env::consts::EXE_EXTENSION);
-    assert!(path.exists(), "{} is not built: cargo build --examples", path.display());
-    let mut command = Command::new(path);
-    // No network, no GPU, no terminal: the same everywhere.
-    command.env("CUDA_VISIBLE_DEVICES", "").env_remove("COLUMNS");
-    command
-}
-
-fn run(name: &str, line: &str) -> Output {
-    let words = line.split_whitespace();
-    program(name).args(words).output().expect("a program that can be started")
-}
+use std::path::Path;
+use std::process::Output;
 
 /// A run on the simulator.
 fn ladder(line: &str) -> Output {
     run("ladder", &format!("{line} --device simulator"))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The objects of a successful run.
@@ -40,15 +18,6 @@ fn rows(line: &str) -> Vec<Value> {
     assert!(output.status.success(), "{line}: {}", text(&output.stderr));
     let parse = |line: &str| serde_json::from_str(line).expect(line);
     text(&output.stdout).lines().map(parse).collect()
-}
-
-/// The message of a run that could not do its work.
-fn refusal(line: &str) -> String {
-    let output = run("ladder", line);
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{line}: {message}");
-    assert!(output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
-    message
 }
 
 fn column<'r>(rows: &'r [Value], counter: &str) -> Vec<&'r Value> {
@@ -274,148 +243,5 @@ fn sources_and_pictures() {
         let output = ladder(&format!("sgemm --size 16,32 --plot {}", path.display()));
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(path.metadata().expect("a picture").len() > 1000);
-    }
-}
-
-fn explain(words: &[&str]) -> Output {
-    program("explain").args(words).output().expect("a program that can be started")
-}
-
-/// The report of a spec without its source.
-fn report(spec: &str) -> String {
-    let output = explain(&[spec, "--no-source", "--arch", "90"]);
-    assert!(output.status.success(), "{spec}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-#[test]
-fn a_spec_is_explained() {
-    let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "sm_90"]);
-    let shown = text(&product.stdout);
-    assert!(product.status.success(), "{}", text(&product.stderr));
-    for part in
-        ["64 (2 warps)", "4096 bytes", "What the text asks of a multiprocessor", "__global__"]
-    {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    assert!(product.stderr.is_empty(), "{}", text(&product.stderr));
-    let reduction = report("block: 64, shuffle");
-    assert!(reduction.contains("reduce_kernel!") && !reduction.contains("__global__"));
-
-    let faulty = explain(&["tile: 32x32x8, thread: 5x4, warp: 7x7"]);
-    assert_eq!(faulty.status.code(), Some(2));
-    let faults = "tile: 32x32x8, thread: 5x4, warp: 7x7".parse::<gemm_runtime::SgemmSpec>();
-    for fault in faults.expect_err("a faulty spec").iter() {
-        assert!(text(&faulty.stderr).contains(fault.message()), "{}", text(&faulty.stderr));
-    }
-}
-
-#[test]
-fn no_count_is_called_a_limit() {
-    // Stage 12: a GPU reaches 0.51 of its multiply-adds, where the wavefronts of the text allow 0.32.
-    for spec in ["", "tile: 64x64x8, thread: 8x8", "block: 128, items: 4, shuffle"] {
-        let report = report(spec);
-        assert!(report.contains("A GPU may need less"), "{report}");
-        for word in ["at most", "at least", "limit it", "keeps"] {
-            assert!(!report.contains(word), "{word}: {report}");
-        }
-    }
-}
-
-#[test]
-fn a_block_that_is_too_large_is_not_simulated() {
-    for spec in ["coarsen: 67108864", "items: 4194304"] {
-        let report = report(spec);
-        assert!(report.contains("a block is too large to simulate: it"), "{report}");
-    }
-    // As little as one block, of as few terms as it takes.
-    assert!(report("items: 65536").contains("Counters at 33554432 elements (first pass)"));
-    assert!(report("coarsen: 4096").contains("Counters at m = 16, n = 65536, k = 64, on"));
-}
-
-#[test]
-fn a_line_goes_to_the_macro_that_it_is_written_for() {
-    let message = |words: &[&str]| {
-        let output = explain(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(output.stdout.is_empty(), "{words:?}: {}", text(&output.stdout));
-        text(&output.stderr)
-    };
-    let power = "`block: 96` is not a power of two";
-    for line in ["block: 96", "reduce_kernel!(block: 96)", "<block: 96>"] {
-        assert!(message(&[line]).contains(power), "{line}: {}", message(&[line]));
-    }
-    assert!(message(&["block: 96", "--family", "sgemm"]).contains("RxC"));
-    assert!(message(&["sgemm_kernel!(block: 96)"]).contains("RxC"));
-    let size = message(&["block: 48x48"]);
-    assert!(size.contains("`block: 48x48`") && size.contains("read as sgemm_kernel!"), "{size}");
-    assert!(message(&["max_kernel!(op: max)"]).contains("reduce_kernel! and sgemm_kernel!"));
-    let twice = message(&["reduce_kernel!(op: max)", "--family", "sgemm"]);
-    assert!(twice.contains("Leave out --family"), "{twice}");
-
-    // As it prints it itself.
-    let report = report("reduce_kernel!(op: max)");
-    let first = report.lines().next().expect("a line");
-    assert_eq!(first, "reduce_kernel!(op: max)");
-
-    let output = explain(&["block: 256", "--no-source", "--arch", "90"]);
-    let note = text(&output.stderr);
-    assert!(text(&output.stdout).starts_with("reduce_kernel!()"));
-    for part in
-        ["read as reduce_kernel!(block: 256)", "sgemm_kernel!(block: 256)", "--family sgemm"]
-    {
-        assert!(note.contains(part), "{note}");
-    }
-}
-
-#[test]
-fn a_line_that_nests_without_end_is_refused() {
-    let output = explain(&[&format!("tile: {}{}", "(".repeat(30_000), ")".repeat(30_000))]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-}
-
-#[test]
-fn a_bad_option_is_refused_before_anything_is_printed() {
-    for arch in ["70", "999", "sm_7", "x"] {
-        let output = explain(&["block: 64", "--arch", arch]);
-        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{arch}");
-        let message = text(&output.stderr);
-        assert!(message.contains("Known are 75, 80"), "{message}");
-    }
-    for line in ["--size 1k", "--size -1"] {
-        let output = run("tune", line);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("2^20+7"), "{}", text(&output.stderr));
-    }
-    for line in ["--size 0", "--family reduce --size 64,0"] {
-        let message = text(&run("tune", line).stderr);
-        assert!(message.contains("nothing to time") && !message.contains("GPU"), "{message}");
-    }
-}
-
-#[test]
-fn remedies_are_for_the_command_line() {
-    let mut messages = vec![refusal("reduce --device cuda")];
-    messages.extend(["tune", "launch_overhead"].map(|name| text(&run(name, "").stderr)));
-    for message in &messages {
-        assert!(!message.contains("Device::"), "{message}");
-    }
-    assert!(messages[0].contains("--device simulator"), "{}", messages[0]);
-}
-
-#[test]
-fn the_quickstart_runs() {
-    let output = run("quickstart", "");
-    // Where there is a driver but no visible GPU, it runs on the simulator just the same.
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("every element of C is 32"));
-}
-
-#[test]
-fn measurements_without_a_gpu_say_what_they_need() {
-    for name in ["tune", "launch_overhead"] {
-        let output = run(name, "");
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(text(&output.stderr).contains("GPU"), "{name}: {}", text(&output.stderr));
     }
 }

@@ -1,0 +1,101 @@
+//! `explain`.
+
+use super::{program, text};
+use std::process::Output;
+
+pub(super) fn explain(words: &[&str]) -> Output {
+    program("explain").args(words).output().expect("a program that can be started")
+}
+
+/// The report of a spec without its source.
+fn report(spec: &str) -> String {
+    let output = explain(&[spec, "--no-source", "--arch", "90"]);
+    assert!(output.status.success(), "{spec}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_spec_is_explained() {
+    let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "sm_90"]);
+    let shown = text(&product.stdout);
+    assert!(product.status.success(), "{}", text(&product.stderr));
+    for part in
+        ["64 (2 warps)", "4096 bytes", "What the text asks of a multiprocessor", "__global__"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(product.stderr.is_empty(), "{}", text(&product.stderr));
+    let reduction = report("block: 64, shuffle");
+    assert!(reduction.contains("reduce_kernel!") && !reduction.contains("__global__"));
+
+    let faulty = explain(&["tile: 32x32x8, thread: 5x4, warp: 7x7"]);
+    assert_eq!(faulty.status.code(), Some(2));
+    let faults = "tile: 32x32x8, thread: 5x4, warp: 7x7".parse::<gemm_runtime::SgemmSpec>();
+    for fault in faults.expect_err("a faulty spec").iter() {
+        assert!(text(&faulty.stderr).contains(fault.message()), "{}", text(&faulty.stderr));
+    }
+}
+
+#[test]
+fn no_count_is_called_a_limit() {
+    // Stage 12: a GPU reaches 0.51 of its multiply-adds, where the wavefronts of the text allow 0.32.
+    for spec in ["", "tile: 64x64x8, thread: 8x8", "block: 128, items: 4, shuffle"] {
+        let report = report(spec);
+        assert!(report.contains("A GPU may need less"), "{report}");
+        for word in ["at most", "at least", "limit it", "keeps"] {
+            assert!(!report.contains(word), "{word}: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_block_that_is_too_large_is_not_simulated() {
+    for spec in ["coarsen: 67108864", "items: 4194304"] {
+        let report = report(spec);
+        assert!(report.contains("a block is too large to simulate: it"), "{report}");
+    }
+    // As little as one block, of as few terms as it takes.
+    assert!(report("items: 65536").contains("Counters at 33554432 elements (first pass)"));
+    assert!(report("coarsen: 4096").contains("Counters at m = 16, n = 65536, k = 64, on"));
+}
+
+#[test]
+fn a_line_goes_to_the_macro_that_it_is_written_for() {
+    let message = |words: &[&str]| {
+        let output = explain(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(output.stdout.is_empty(), "{words:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let power = "`block: 96` is not a power of two";
+    for line in ["block: 96", "reduce_kernel!(block: 96)", "<block: 96>"] {
+        assert!(message(&[line]).contains(power), "{line}: {}", message(&[line]));
+    }
+    assert!(message(&["block: 96", "--family", "sgemm"]).contains("RxC"));
+    assert!(message(&["sgemm_kernel!(block: 96)"]).contains("RxC"));
+    let size = message(&["block: 48x48"]);
+    assert!(size.contains("`block: 48x48`") && size.contains("read as sgemm_kernel!"), "{size}");
+    assert!(message(&["max_kernel!(op: max)"]).contains("reduce_kernel! and sgemm_kernel!"));
+    let twice = message(&["reduce_kernel!(op: max)", "--family", "sgemm"]);
+    assert!(twice.contains("Leave out --family"), "{twice}");
+
+    // As it prints it itself.
+    let report = report("reduce_kernel!(op: max)");
+    let first = report.lines().next().expect("a line");
+    assert_eq!(first, "reduce_kernel!(op: max)");
+
+    let output = explain(&["block: 256", "--no-source", "--arch", "90"]);
+    let note = text(&output.stderr);
+    assert!(text(&output.stdout).starts_with("reduce_kernel!()"));
+    for part in
+        ["read as reduce_kernel!(block: 256)", "sgemm_kernel!(block: 256)", "--family sgemm"]
+    {
+        assert!(note.contains(part), "{note}");
+    }
+}
+
+#[test]
+fn a_line_that_nests_without_end_is_refused() {
+    let output = explain(&[&format!("tile: {}{}", "(".repeat(30_000), ")".repeat(30_000))]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
