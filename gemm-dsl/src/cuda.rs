@@ -5,6 +5,7 @@ mod expr;
 mod helper;
 mod prelude;
 mod stmt;
+mod sync;
 
 use crate::ir::{Stmt, VerifiedKernel};
 use std::collections::BTreeSet;

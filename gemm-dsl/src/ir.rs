@@ -69,7 +69,7 @@ pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use names::is_identifier;
 pub(crate) use names::{is_free, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{Guard, Loop, PointerRef, Scope, Step, Stmt, Unroll};
+pub use stmt::{Atomic, AtomicOp, Guard, Loop, Order, PointerRef, Scope, Step, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, VerifiedKernel};
 
@@ -186,6 +186,8 @@ pub struct Kernel {
     pub launch_bounds: Option<Expr>,
     /// What a launch must satisfy.
     pub requires: Vec<Requirement>,
+    /// Whether results may depend on the order in which blocks run: declared by a kernel that means to.
+    pub unordered: bool,
     /// The body.
     pub body: Vec<Stmt>,
 }

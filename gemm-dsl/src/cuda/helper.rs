@@ -2,6 +2,7 @@
 //! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
 
 use super::expr::element_type;
+use super::sync;
 use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use std::collections::BTreeSet;
@@ -191,6 +192,13 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         }
         Stmt::CopyCommit => note((5, 0), COPY_COMMIT.to_owned()),
         Stmt::CopyWait { .. } => note((5, 1), COPY_WAIT.to_owned()),
+        Stmt::NamedBarrier { wait, .. } => {
+            note((6, 0), sync::named_barrier_definition(*wait).to_owned());
+        }
+        Stmt::Fence { order, scope } => {
+            note((7, 0), sync::fence_definition(*order, *scope).to_owned());
+        }
+        Stmt::Atomic(atomic) => note((8, 0), sync::atomic_definition(k, atomic)),
         _ => {}
     });
     found.into_iter().map(|(_, text)| text).collect()

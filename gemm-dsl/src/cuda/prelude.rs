@@ -108,15 +108,21 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     };
     let blocks = k.geometry.blocks_per_sm;
     out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
+    let communicates = k.communicates();
     // Whether each is a pointer, and its text.
     let params: Vec<(bool, String)> = k
         .params
         .iter()
         .map(|p| match &p.kind {
             ParamKind::Buffer { operand, buffer } => {
-                let constant = if matches!(operand, Operand::Input(_)) { "const " } else { "" };
                 let of = element_type(buffer.elem);
-                (true, format!("{constant}{of}* __restrict__ {}", p.name))
+                let (before, after) = match operand {
+                    Operand::Input(_) => ("const ", " __restrict__"),
+                    // Other blocks write it too: the compiler may not keep what it holds over a fence.
+                    _ if communicates => ("", ""),
+                    _ => ("", " __restrict__"),
+                };
+                (true, format!("{before}{of}*{after} {}", p.name))
             }
             ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })

@@ -1,9 +1,9 @@
 //! Statements.
 
 use super::expr::{self, element, element_type, operand, text};
-use super::{Printer, WIDTH, helper};
+use super::{Printer, WIDTH, helper, sync};
 use crate::ir::{
-    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Scope, Space, Step, Stmt, Unroll, Var,
+    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Space, Step, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -35,6 +35,9 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::Assign { .. }
         | Stmt::Store { .. }
         | Stmt::Barrier(_)
+        | Stmt::NamedBarrier { .. }
+        | Stmt::Fence { .. }
+        | Stmt::Atomic(_)
         | Stmt::CopyAsync { .. }
         | Stmt::Point { .. }
         | Stmt::Advance { .. }
@@ -66,8 +69,18 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
         }
-        Stmt::Barrier(Scope::Block) => "__syncthreads();".into(),
-        Stmt::Barrier(Scope::Warp) => "__syncwarp();".into(),
+        Stmt::Barrier(scope) => sync::barrier(*scope).into(),
+        Stmt::NamedBarrier { id, threads, wait } => {
+            format!("{}({id}, {threads});", sync::named_barrier(*wait))
+        }
+        Stmt::Fence { order, scope } => format!("{}();", sync::fence(*order, *scope)),
+        Stmt::Atomic(atomic) => match &atomic.old {
+            Some(old) => {
+                let (ty, name, call) = (expr::ty(old.ty), name(old), sync::atomic(k, atomic));
+                format!("const {ty} {name} = {call};")
+            }
+            None => format!("{};", sync::atomic(k, atomic)),
+        },
         Stmt::CopyAsync { target, source, guard } => {
             let function = helper::copy(target, guard.as_ref());
             let (target, source) = (element(k, target), element(k, source));

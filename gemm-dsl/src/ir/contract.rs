@@ -21,7 +21,7 @@ pub use bind::{Array, Axis, Call, Given};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use unmet::{Need, Subject, Unmet};
 
-use super::{Elem, Expr, Kernel, Layout, ParamKind, Scalar, Stmt, Ty};
+use super::{Atomic, Elem, Expr, Kernel, Layout, ParamKind, Scalar, Stmt, Ty};
 use rule::Rule;
 
 /// All that a launch has to know of a kernel.
@@ -225,6 +225,10 @@ fn accessed(k: &Kernel) -> (Vec<bool>, Vec<bool>) {
             Stmt::CopyAsync { target, source, .. } => {
                 written[whole(target.buffer)] = true;
                 read[whole(source.buffer)] = true;
+            }
+            Stmt::Atomic(Atomic { target, .. }) => {
+                read[whole(target.buffer)] = true;
+                written[whole(target.buffer)] = true;
             }
             _ => {}
         }

@@ -53,8 +53,27 @@ pub enum Stmt {
     },
     /// A counted loop: `for (var = from; test; var step)`.
     For(Loop),
-    /// All threads of the scope wait for one another, and see one another's accesses.
+    /// All threads of the scope wait for one another, and see one another's accesses. The scope is
+    /// [`Scope::Warp`] or [`Scope::Block`].
     Barrier(Scope),
+    /// A barrier of so many threads of the block (`bar.sync`, `bar.arrive`): whole converged warps.
+    NamedBarrier {
+        /// Which of the block's barriers: 1 to 15. One id has one number of threads.
+        id: u32,
+        /// How many threads take part, those that wait and those that do not: a multiple of 32.
+        threads: u32,
+        /// Whether the thread waits for all of them; else it only arrives, and goes on.
+        wait: bool,
+    },
+    /// Orders what the thread does before it and what it does after it, in the eyes of the scope.
+    Fence {
+        /// [`Order::AcqRel`] or [`Order::SeqCst`].
+        order: Order,
+        /// [`Scope::Block`] or [`Scope::Device`].
+        scope: Scope,
+    },
+    /// Reads a word and writes it, in one step.
+    Atomic(Atomic),
     /// Starts an asynchronous copy from global to shared memory (`cp.async`).
     CopyAsync {
         /// The shared destination; its width is the width of the copy.
@@ -92,6 +111,24 @@ pub enum Stmt {
     Comment(String),
 }
 
+impl AtomicOp {
+    /// Its name, in small letters.
+    pub fn name(&self) -> &'static str {
+        match self {
+            AtomicOp::Add => "add",
+            AtomicOp::Min => "min",
+            AtomicOp::Max => "max",
+            AtomicOp::Exchange => "exchange",
+            AtomicOp::CompareExchange { .. } => "compare_exchange",
+        }
+    }
+
+    /// Whether it only moves bits, which those of a floating-point number are too.
+    pub fn moves(&self) -> bool {
+        matches!(self, AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
+    }
+}
+
 /// The condition of an asynchronous copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
@@ -110,13 +147,68 @@ pub struct PointerRef {
     pub index: Vec<Expr>,
 }
 
-/// The threads that take part in a barrier.
+/// The threads that take part in a barrier, or that a fence or an atomic speaks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The 32 threads of a warp (`__syncwarp`).
     Warp,
     /// All threads of the block (`__syncthreads`).
     Block,
+    /// All threads of the launch.
+    Device,
+}
+
+/// What a fence or an atomic orders beside itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Nothing.
+    Relaxed,
+    /// What follows comes after what the atomic has read.
+    Acquire,
+    /// What precedes comes before what the atomic writes.
+    Release,
+    /// Both.
+    AcqRel,
+    /// Both, and all such fences have one order that every thread of their scopes agrees on.
+    SeqCst,
+}
+
+/// An atomic operation: it reads a word and writes it, and nobody comes between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atomic {
+    /// An immutable variable of the word's former value, visible to the end of the enclosing block.
+    pub old: Option<Var>,
+    /// What is written.
+    pub op: AtomicOp,
+    /// The word: one element of global or shared memory.
+    pub target: Access,
+    /// The operand.
+    pub value: Expr,
+    /// What is ordered by it: all but [`Order::SeqCst`].
+    pub order: Order,
+    /// [`Scope::Block`] or [`Scope::Device`].
+    pub scope: Scope,
+}
+
+/// What an atomic operation writes. All of them are defined on 32-bit and 64-bit integers, and the
+/// two that compute nothing on [`Ty::F32`] and [`Ty::F64`] too, by their bits. A sum of
+/// floating-point numbers is left out on purpose: `atom.add.f32` flushes subnormals in global memory,
+/// and no order of the blocks would be the right one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AtomicOp {
+    /// The sum. Of signed integers it must not overflow; of unsigned ones it wraps.
+    Add,
+    /// The smaller.
+    Min,
+    /// The greater.
+    Max,
+    /// The operand.
+    Exchange,
+    /// The operand where the word has the bits of `expected`; else what the word holds.
+    CompareExchange {
+        /// What the word is compared with.
+        expected: Expr,
+    },
 }
 
 /// A counted loop.

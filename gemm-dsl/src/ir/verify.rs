@@ -4,7 +4,7 @@ use super::contract::Contract;
 use super::names::is_free;
 use super::{BufferId, Expr, Function, Kernel, Space, Stmt, Ty, Var};
 use crate::arch;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;
 
@@ -51,6 +51,7 @@ impl VerifiedKernel {
             block: (0, 0),
             declared: HashSet::new(),
             callable: 0,
+            named: HashMap::new(),
         };
         let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
         check.kernel().map_err(broken)?;
@@ -92,6 +93,7 @@ impl VerifiedKernel {
 
 mod buffers;
 mod stmt;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -121,6 +123,8 @@ struct Check<'a> {
     declared: HashSet<usize>,
     /// How many of the functions may be applied: those declared before.
     callable: usize,
+    /// How many threads take part in each named barrier.
+    named: HashMap<u32, u32>,
 }
 
 impl Check<'_> {

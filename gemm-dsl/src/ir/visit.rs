@@ -1,6 +1,6 @@
 //! Walks over a kernel.
 
-use super::{Access, Expr, Kernel, Step, Stmt};
+use super::{Access, Atomic, AtomicOp, Expr, Kernel, Space, Step, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -36,6 +36,18 @@ impl Kernel {
         self.visit(&mut |stmt| {
             found |=
                 matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. });
+        });
+        found
+    }
+
+    /// Whether blocks may speak to one another: whether some atomic is on global memory.
+    pub fn communicates(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |stmt| {
+            if let Stmt::Atomic(Atomic { target, .. }) = stmt {
+                let buffer = self.buffers.get(target.buffer.id);
+                found |= buffer.is_some_and(|b| b.space == Space::Global);
+            }
         });
         found
     }
@@ -77,8 +89,17 @@ impl Stmt {
                 pointer.index.iter().for_each(|e| e.visit(f));
                 by.visit(f);
             }
+            Stmt::Atomic(Atomic { op, target, value, .. }) => {
+                index(target, f);
+                if let AtomicOp::CompareExchange { expected } = op {
+                    expected.visit(f);
+                }
+                value.visit(f);
+            }
             Stmt::Registers { .. }
             | Stmt::Barrier(_)
+            | Stmt::NamedBarrier { .. }
+            | Stmt::Fence { .. }
             | Stmt::CopyCommit
             | Stmt::CopyWait { .. }
             | Stmt::Comment(_) => {}

@@ -1,7 +1,7 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
-use super::{Check, Checked, require};
-use crate::ir::{Access, Expr, Layout, Space, Step, Stmt, Ty, Var};
+use super::{Check, Checked, require, sync};
+use crate::ir::{Access, Expr, Layout, Scope, Space, Step, Stmt, Ty, Var};
 
 impl Check<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
@@ -17,10 +17,15 @@ impl Check<'_> {
     }
 
     fn declare(&mut self, var: Var, value: &Expr) -> Checked {
+        let ty = self.ty(value)?;
+        self.declare_of(var, ty)
+    }
+
+    pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> Checked {
         let decl = self.k.vars.get(var.id).ok_or("a variable has no declaration")?;
         let name = &decl.name;
         require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
-        require(self.ty(value)? == var.ty && decl.ty == var.ty, || format!("the type of {name}"))?;
+        require(ty == var.ty && decl.ty == var.ty, || format!("the type of {name}"))?;
         self.unclaimed(name)?;
         self.visible.push(var);
         Ok(())
@@ -114,9 +119,13 @@ impl Check<'_> {
                 cond.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
                 require(!acts, || "an assumption with a load or a call".into())
             }
-            Stmt::Barrier(_) | Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => {
-                Ok(())
+            Stmt::Barrier(scope) => {
+                require(*scope != Scope::Device, || "a barrier of all blocks".into())
             }
+            Stmt::NamedBarrier { id, threads, .. } => self.named_barrier(*id, *threads),
+            Stmt::Fence { order, scope } => sync::fence(*order, *scope),
+            Stmt::Atomic(atomic) => self.atomic(atomic),
+            Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => Ok(()),
         }
     }
 }

@@ -1,0 +1,44 @@
+//! The rules of what synchronises: barriers with a name, fences, atomics.
+
+use super::{Check, Checked, require};
+use crate::ir::{Atomic, AtomicOp, Order, Scope, Space};
+
+impl Check<'_> {
+    pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> Checked {
+        require((1..=15).contains(&id), || format!("barrier {id}: they are 1 to 15"))?;
+        let block = self.k.geometry.threads();
+        require(threads > 0 && threads.is_multiple_of(32) && threads <= block, || {
+            format!("barrier {id} of {threads} threads in a block of {block}")
+        })?;
+        let first = *self.named.entry(id).or_insert(threads);
+        require(first == threads, || format!("barrier {id} of {first} and of {threads} threads"))
+    }
+
+    pub(super) fn atomic(&mut self, atomic: &Atomic) -> Checked {
+        let Atomic { old, op, target, value, order, scope } = atomic;
+        let ty = self.access(target)?;
+        self.writable(target)?;
+        let buffer = &self.k.buffers[target.buffer.id];
+        let name = &buffer.name;
+        require(buffer.space != Space::Register, || format!("an atomic on registers {name}"))?;
+        require(!target.is_vector(), || format!("an atomic on a vector of {name}"))?;
+        require(ty.is_integer() || (op.moves() && ty.is_float()), || {
+            format!("an atomic {} of {ty}", op.name())
+        })?;
+        require(self.ty(value)? == ty, || format!("an atomic of another type than {name}"))?;
+        if let AtomicOp::CompareExchange { expected } = op {
+            require(self.ty(expected)? == ty, || format!("{name} is compared with another type"))?;
+        }
+        require(*order != Order::SeqCst, || "an atomic is no fence: SeqCst".into())?;
+        require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
+        // Declared last: it is no operand of its own.
+        old.map_or(Ok(()), |old| self.declare_of(old, ty))
+    }
+}
+
+pub(super) fn fence(order: Order, scope: Scope) -> Checked {
+    require(matches!(order, Order::AcqRel | Order::SeqCst), || {
+        format!("a fence that is {order:?}")
+    })?;
+    require(scope != Scope::Warp, || "a fence of a warp".into())
+}
