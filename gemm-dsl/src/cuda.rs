@@ -6,6 +6,8 @@ mod helper;
 mod prelude;
 mod stmt;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use crate::ir::{Stmt, VerifiedKernel};
 use std::collections::BTreeSet;
@@ -57,7 +59,7 @@ pub(crate) fn takes(name: &str) -> bool {
         prelude::SHARED,
     ];
     static HELPERS: LazyLock<BTreeSet<String>> = LazyLock::new(helper::names);
-    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name)
+    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name) || sync::takes(name)
 }
 
 /// The columns that a line may fill before an argument list is broken.

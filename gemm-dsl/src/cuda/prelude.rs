@@ -4,7 +4,10 @@ use super::expr::{element_type, text, ty};
 use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
-use crate::ir::{Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES, Var};
+use crate::ir::contract::ArrayParameter;
+use crate::ir::{
+    Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel,
+};
 
 /// The name of dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -108,7 +111,6 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     };
     let blocks = k.geometry.blocks_per_sm;
     out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
-    let communicates = k.communicates();
     // Whether each is a pointer, and its text.
     let params: Vec<(bool, String)> = k
         .params
@@ -116,13 +118,9 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         .map(|p| match &p.kind {
             ParamKind::Buffer { operand, buffer } => {
                 let of = element_type(buffer.elem);
-                let (before, after) = match operand {
-                    Operand::Input(_) => ("const ", " __restrict__"),
-                    // Other blocks write it too: the compiler may not keep what it holds over a fence.
-                    _ if communicates => ("", ""),
-                    _ => ("", " __restrict__"),
-                };
-                (true, format!("{before}{of}*{after} {}", p.name))
+                let constant = if matches!(operand, Operand::Input(_)) { "const " } else { "" };
+                let alone = if is_alone(out.kernel, &p.name) { " __restrict__" } else { "" };
+                (true, format!("{constant}{of}*{alone} {}", p.name))
             }
             ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })
@@ -151,6 +149,14 @@ pub(super) fn signature(out: &mut Printer<'_>) {
             }
         }
     });
+}
+
+/// Whether no thread reads what another one writes to the array. Where one may, the pointer must not
+/// be `__restrict__`: NVRTC takes such memory for the thread's own, and keeps what it has read there,
+/// and what it has yet to write, over barriers, fences and atomics.
+fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
+    let shares = |a: &ArrayParameter| a.is_written && (a.is_read || k.communicates());
+    !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
 /// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.

@@ -1,8 +1,17 @@
 //! What synchronises: barriers, fences, atomics. CUDA C spells the common ones; for the others the
 //! text defines device functions of one PTX instruction each.
 
+use super::WIDTH;
 use super::expr::{element, element_type, text};
 use crate::ir::{Atomic, AtomicOp, Elem, Kernel, Order, Scope, Space};
+
+/// Whether a function that is called here, or defined, may have this name. Those of atomics are made of
+/// an operation, an order, a scope and a space.
+pub(super) fn takes(name: &str) -> bool {
+    let barriers = [true, false].map(named_barrier);
+    let fences = [Scope::Block, Scope::Device].map(|scope| fence(Order::AcqRel, scope));
+    name.starts_with("atomic") || barriers.contains(&name) || fences.contains(&name)
+}
 
 /// The statement of a barrier of all threads of a scope.
 pub(super) fn barrier(scope: Scope) -> &'static str {
@@ -136,62 +145,76 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
 pub(super) fn atomic_definition(k: &Kernel, atomic: &Atomic) -> String {
     let (order, meaning) = match atomic.order {
         Order::Relaxed => return String::new(),
-        Order::Acquire => ("acquire", "what follows comes after what it reads"),
-        Order::Release => ("release", "what precedes comes before what it writes"),
-        Order::AcqRel => ("acq_rel", "what precedes comes before it, what follows after it"),
+        Order::Acquire => ("acquire", "what follows comes after it"),
+        Order::Release => ("release", "what precedes comes before it"),
+        Order::AcqRel => ("acq_rel", "nothing passes it"),
         Order::SeqCst => unreachable!("verified: an atomic is no fence"),
     };
     let (scope, audience) = match atomic.scope {
         Scope::Block => ("cta", "for the block"),
         _ => ("gpu", "for all blocks"),
     };
-    let elem = atomic.target.buffer.elem;
-    let (ty, wide) = (element_type(elem), elem.size() == 8);
-    let bits = 8 * elem.size();
-    // A sum of signed numbers has the bits of one of unsigned numbers.
-    let kind = match (&atomic.op, elem.is_signed()) {
-        (AtomicOp::Exchange | AtomicOp::CompareExchange { .. }, _) => 'b',
-        (AtomicOp::Min | AtomicOp::Max, true) => 's',
-        _ => 'u',
-    };
-    let register = match (elem.is_float(), wide) {
-        (true, true) => 'd',
-        (true, false) => 'f',
-        (false, true) => 'l',
-        (false, false) => 'r',
-    };
-    let (verb, op) = match atomic.op {
-        AtomicOp::Add => ("Adds to", "add"),
-        AtomicOp::Min => ("Takes the smaller for", "min"),
-        AtomicOp::Max => ("Takes the greater for", "max"),
-        AtomicOp::Exchange => ("Replaces", "exch"),
-        AtomicOp::CompareExchange { .. } => ("Replaces, where it is as expected,", "cas"),
-    };
-    let (params, operands, inputs) = match atomic.op {
-        AtomicOp::CompareExchange { .. } => (
-            format!("{ty} expected, {ty} value"),
-            "%2, %3",
-            format!("\"{register}\"(expected), \"{register}\"(value)"),
-        ),
-        _ => (format!("{ty} value"), "%2", format!("\"{register}\"(value)")),
-    };
-    let name = ordered(k, atomic);
-    let (space, what, prepare, place) = if is_shared(k, atomic) {
-        let prepare = "const unsigned word = (unsigned)__cvta_generic_to_shared(at);\n    ";
-        ("shared", "shared", prepare, "\"r\"(word)")
+    let shared = is_shared(k, atomic);
+    let space = if shared { "shared" } else { "global" };
+    let place = if shared { "\"r\"(word)" } else { "\"l\"(at)" };
+    let address = if shared {
+        "    const unsigned word = (unsigned)__cvta_generic_to_shared(at);\n"
     } else {
-        ("global", "global", "", "\"l\"(at)")
+        ""
     };
+    let (elem, expects) =
+        (atomic.target.buffer.elem, matches!(atomic.op, AtomicOp::CompareExchange { .. }));
+    let (ty, c) = (element_type(elem), constraint(elem));
+    let instruction = format!("atom.{order}.{scope}.{space}.{}", operation(&atomic.op, elem));
+    let (operands, inputs) = if expects {
+        ("%2, %3", format!("\"{c}\"(expected), \"{c}\"(value)"))
+    } else {
+        ("%2", format!("\"{c}\"(value)"))
+    };
+    let what = match atomic.op {
+        AtomicOp::Add => "Adds to a word",
+        AtomicOp::Min => "Takes the smaller for a word",
+        AtomicOp::Max => "Takes the greater for a word",
+        AtomicOp::Exchange => "Replaces a word",
+        AtomicOp::CompareExchange { .. } => "Replaces a word that is as expected",
+    };
+    let head = format!("__device__ __forceinline__ {ty} {}(", ordered(k, atomic));
+    let expected = if expects { format!("{ty} expected, ") } else { String::new() };
+    let params = format!("{ty}* at, {expected}{ty} value)");
+    let gap = if head.len() + params.len() > WIDTH { "\n    " } else { "" };
     format!(
         "\
-// {verb} a word of {what} memory in one step; {audience}, {meaning}.
-__device__ __forceinline__ {ty} {name}({ty}* at, {params})
+// {what}, in {space} memory, {audience}; {meaning}.
+{head}{gap}{params}
 {{
-    {prepare}{ty} old;
-    asm volatile(\"atom.{order}.{scope}.{space}.{op}.{kind}{bits} %0, [%1], {operands};\"
-                 : \"={register}\"(old) : {place}, {inputs} : \"memory\");
+{address}    {ty} old;
+    asm volatile(\"{instruction} %0, [%1], {operands};\"
+                 : \"={c}\"(old) : {place}, {inputs} : \"memory\");
     return old;
 }}
 "
     )
+}
+
+/// An operation of PTX with its type. A sum of signed numbers has the bits of one of unsigned ones.
+fn operation(op: &AtomicOp, elem: Elem) -> String {
+    let signed = if elem.is_signed() { 's' } else { 'u' };
+    let (name, kind) = match op {
+        AtomicOp::Add => ("add", 'u'),
+        AtomicOp::Min => ("min", signed),
+        AtomicOp::Max => ("max", signed),
+        AtomicOp::Exchange => ("exch", 'b'),
+        AtomicOp::CompareExchange { .. } => ("cas", 'b'),
+    };
+    format!("{name}.{kind}{}", 8 * elem.size())
+}
+
+/// The registers that hold an element, as inline assembly names them.
+fn constraint(elem: Elem) -> char {
+    match (elem.is_float(), elem.size()) {
+        (true, 8) => 'd',
+        (true, _) => 'f',
+        (false, 8) => 'l',
+        (false, _) => 'r',
+    }
 }

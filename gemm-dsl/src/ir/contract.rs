@@ -67,6 +67,8 @@ pub struct ArrayParameter {
     pub is_read: bool,
     /// Whether the kernel writes it.
     pub is_written: bool,
+    /// Whether the kernel has an atomic on it, which reads what lies there before it writes.
+    pub is_atomic: bool,
     /// Its logical extents.
     dims: Vec<Rule>,
     /// The distance between neighbours along each of them.
@@ -90,7 +92,7 @@ impl Contract {
     /// The contract of a kernel that satisfies every other rule of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
         let rule = |expr: &Expr, what: &str| Rule::new(k, expr).map_err(|e| format!("{what}: {e}"));
-        let (read, written) = accessed(k);
+        let [read, written, atomic] = accessed(k);
         let mut params = Vec::with_capacity(k.params.len());
         for param in &k.params {
             let name = param.name.clone();
@@ -111,6 +113,7 @@ impl Contract {
                         elem: buffer.elem,
                         is_read: read[buffer_id],
                         is_written: written[buffer_id],
+                        is_atomic: atomic[buffer_id],
                         dims: dims.collect::<Result<_, _>>()?,
                         strides: strides.collect::<Result<_, _>>()?,
                         name,
@@ -207,9 +210,12 @@ impl Contract {
     }
 }
 
-/// Which buffers the body reads and which it writes, through pointers too.
-fn accessed(k: &Kernel) -> (Vec<bool>, Vec<bool>) {
-    let (mut read, mut written) = (vec![false; k.buffers.len()], vec![false; k.buffers.len()]);
+/// Which buffers the body reads, which it writes, through pointers too, and which have atomics on them.
+fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
+    let [mut read, mut written, mut atomic] = [const { Vec::new() }; 3];
+    for buffers in [&mut read, &mut written, &mut atomic] {
+        buffers.resize(k.buffers.len(), false);
+    }
     let whole = |id: super::BufferId| match k.buffers.get(id.id).map(|b| &b.layout) {
         Some(Layout::Pointer { into }) => into.id,
         _ => id.id,
@@ -229,9 +235,10 @@ fn accessed(k: &Kernel) -> (Vec<bool>, Vec<bool>) {
             Stmt::Atomic(Atomic { target, .. }) => {
                 read[whole(target.buffer)] = true;
                 written[whole(target.buffer)] = true;
+                atomic[whole(target.buffer)] = true;
             }
             _ => {}
         }
     });
-    (read, written)
+    [read, written, atomic]
 }

@@ -155,8 +155,9 @@ impl Check<'_> {
             require(array.takes(elem), || {
                 format!("{} of `{name}` is of {}, {slot:?} of {elem}", array.name, array.elem)
             })?;
-            // What a kernel has for itself it may write and then read.
-            let own = matches!(array.operand, Operand::Temp(_)) && array.is_written;
+            // What a kernel has for itself it may write and then read; an atomic reads first.
+            let own =
+                matches!(array.operand, Operand::Temp(_)) && array.is_written && !array.is_atomic;
             if array.is_read && !own {
                 require(written.contains(&slot), || {
                     format!("`{name}` reads {slot:?} before it is written")

@@ -1,7 +1,9 @@
 //! Each rule of a program, broken.
 
 use super::*;
-use crate::ir::{Access, Elem, Geometry, KernelBuilder, Requirement, Source, Special};
+use crate::ir::{
+    Access, AtomicOp, Elem, Geometry, KernelBuilder, Order, Requirement, Scope, Source, Special,
+};
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
 #[derive(Clone, Copy, PartialEq)]
@@ -187,6 +189,41 @@ fn a_temporary_of_zeros_need_not_be_written() {
         parts.copy(parts.temp, parts.output),
     ];
     VerifiedProgram::new(parts.program).expect("sound");
+}
+
+#[test]
+fn an_atomic_reads_before_it_writes() {
+    // The ticket that a block draws; `y` is the last one.
+    let drawn = |fill: Fill, draw: fn(&mut KernelBuilder, Access) -> Expr| {
+        let mut k = KernelBuilder::new("count");
+        let [y, t] = [("y", Operand::Output(0)), ("t", Operand::Temp(0))].map(|(name, operand)| {
+            let array = k.global(name, Elem::U32, operand);
+            k.shape(array, [1.into()], [1.into()]);
+            array
+        });
+        let value = draw(&mut k, Access::new(t, [0.into()]));
+        k.store(Access::new(y, [0.into()]), value);
+        let mut program = Program::default();
+        let output = program.output("y", Elem::U32, [1u64.into()]);
+        let ticket = program.temp("ticket", Elem::U32, [1u64.into()]);
+        program.temps[0].fill = fill;
+        let choose = vec![program.kernel(k.finish().expect("a sound kernel"))];
+        let bind = vec![(Operand::Output(0), output), (Operand::Temp(0), ticket)];
+        program.steps = vec![Step::Launch(Launch { choose, bind, extents: Vec::new() })];
+        VerifiedProgram::new(program).map(drop).map_err(|e| e.rule)
+    };
+    let atomic = |k: &mut KernelBuilder, at: Access| -> Expr {
+        k.atomic("old", AtomicOp::Add, at, Expr::U32(1), Order::AcqRel, Scope::Device).into()
+    };
+    assert_eq!(drawn(Fill::Zero, atomic), Ok(()));
+    let unset = drawn(Fill::Uninitialised, atomic).expect_err("a ticket that nobody has set");
+    says(&unset, "`count` reads Temp(0) before it is written");
+    // What the kernel itself writes it may read.
+    let stored = |k: &mut KernelBuilder, at: Access| -> Expr {
+        k.store(at.clone(), Expr::U32(1));
+        at.load()
+    };
+    assert_eq!(drawn(Fill::Uninitialised, stored), Ok(()));
 }
 
 #[test]

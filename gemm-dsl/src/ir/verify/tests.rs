@@ -5,6 +5,8 @@ use crate::ir::{
     Operand, Param, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 
+mod sync;
+
 /// A kernel with an input and an output of 64 elements.
 fn kernel(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> KernelBuilder {
     let mut k = KernelBuilder::new("kernel");

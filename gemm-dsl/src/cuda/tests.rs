@@ -1,0 +1,210 @@
+//! The spelling of what synchronises. That a compiler takes it is for `tests/nvrtc` to say, that
+//! operands are printed as they are meant for `tests/printing`.
+
+use super::source;
+use crate::ir::{
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
+};
+
+/// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
+fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> String {
+    let mut k = KernelBuilder::new("k");
+    let x = k.global("x", elem, Operand::Temp(0));
+    k.shape(x, [8.into()], [1.into()]);
+    let s = k.shared("s", elem, [8.into()], Layout::row_major(1), "");
+    k.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    body(&mut k, x, s);
+    source(&k.finish().expect("a sound kernel"))
+}
+
+fn at(buffer: BufferId, index: i32) -> Access {
+    Access::new(buffer, [index.into()])
+}
+
+#[track_caller]
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+}
+
+fn two(elem: Elem) -> Expr {
+    match elem {
+        Elem::F64 => Expr::F64(2.0),
+        Elem::F32 => Expr::F32(2.0),
+        Elem::I64 => Expr::I64(2),
+        Elem::U64 => Expr::U64(2),
+        Elem::U32 => Expr::U32(2),
+        _ => Expr::I32(2),
+    }
+}
+
+/// The operations that an element has, with their names in C, in PTX, and the suffix of PTX.
+fn operations(elem: Elem) -> Vec<(AtomicOp, &'static str, &'static str, &'static str)> {
+    let (sum, order, bits) = match elem {
+        Elem::I32 => ("u32", "s32", "b32"),
+        Elem::U32 => ("u32", "u32", "b32"),
+        Elem::I64 => ("u64", "s64", "b64"),
+        Elem::U64 => ("u64", "u64", "b64"),
+        Elem::F32 => ("", "", "b32"),
+        Elem::F64 => ("", "", "b64"),
+        _ => return Vec::new(),
+    };
+    let swap = AtomicOp::CompareExchange { expected: two(elem) };
+    let mut all = vec![
+        (AtomicOp::Exchange, "exchange", "exch", bits),
+        (swap, "compare_exchange", "cas", bits),
+    ];
+    if !sum.is_empty() {
+        all.push((AtomicOp::Add, "add", "add", sum));
+        all.push((AtomicOp::Min, "min", "min", order));
+        all.push((AtomicOp::Max, "max", "max", order));
+    }
+    all
+}
+
+#[test]
+fn a_relaxed_atomic_is_a_function_of_cuda() {
+    let spelt = |elem, op: AtomicOp| {
+        text(elem, |k, x, _| {
+            _ = k.atomic("old", op, at(x, 1), two(elem), Order::Relaxed, Scope::Device)
+        })
+    };
+    let swap = |elem| AtomicOp::CompareExchange { expected: two(elem) };
+    let (ull, ints) = ("(unsigned long long*)", "(int*)");
+    for (elem, op, line) in [
+        (Elem::I32, AtomicOp::Add, "const int old = atomicAdd(&x[1], 2);".to_owned()),
+        (Elem::U32, AtomicOp::Min, "const unsigned int old = atomicMin(&x[1], 2u);".to_owned()),
+        (
+            Elem::U32,
+            swap(Elem::U32),
+            "const unsigned int old = atomicCAS(&x[1], 2u, 2u);".to_owned(),
+        ),
+        // There is no sum of `long long`, but there is its order.
+        (Elem::I64, AtomicOp::Add, format!("const long long old = atomicAdd({ull}&x[1], 2ll);")),
+        (Elem::I64, AtomicOp::Max, "const long long old = atomicMax(&x[1], 2ll);".to_owned()),
+        (Elem::I64, AtomicOp::Exchange, format!("atomicExch({ull}&x[1], 2ll);")),
+        (Elem::U64, AtomicOp::Max, format!("const size_t old = atomicMax({ull}&x[1], 2ull);")),
+        (Elem::F32, AtomicOp::Exchange, "const float old = atomicExch(&x[1], 2.0f);".to_owned()),
+        (
+            Elem::F32,
+            swap(Elem::F32),
+            format!(
+                "const float old = __int_as_float(atomicCAS({ints}&x[1], __float_as_int(2.0f), \
+                 __float_as_int(2.0f)));"
+            ),
+        ),
+        (
+            Elem::F64,
+            AtomicOp::Exchange,
+            format!(
+                "const double old = __longlong_as_double(atomicExch({ull}&x[1], \
+                 __double_as_longlong(2.0)));"
+            ),
+        ),
+    ] {
+        let text = spelt(elem, op);
+        says(&text, &[&line]);
+        assert!(!text.contains("asm"), "{text}");
+    }
+    // Without the former value, in shared memory, within a block.
+    let block = text(Elem::U32, |k, _, s| {
+        k.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), Order::Relaxed, Scope::Block);
+    });
+    says(&block, &["\n    atomicAdd_block(&s[1], 2u);"]);
+}
+
+#[test]
+fn an_atomic_that_orders_is_one_instruction() {
+    let orders =
+        [(Order::Acquire, "acquire"), (Order::Release, "release"), (Order::AcqRel, "acq_rel")];
+    let scopes = [(Scope::Block, "_block", "cta"), (Scope::Device, "", "gpu")];
+    for elem in Elem::ALL {
+        for (op, name, ptx, ty) in operations(elem) {
+            for ((order, ordered), (scope, suffix, spoken)) in
+                orders.into_iter().flat_map(|o| scopes.map(|s| (o, s)))
+            {
+                for (shared, space, place) in [(false, "global", ""), (true, "shared", "_shared")] {
+                    let text = text(elem, |k, x, s| {
+                        let target = at(if shared { s } else { x }, 1);
+                        k.atomic_only(op.clone(), target.clone(), two(elem), order, scope);
+                        k.atomic_only(op.clone(), target, two(elem), order, scope);
+                    });
+                    let function = format!("atomic_{name}_{ordered}{suffix}{place}(");
+                    let instruction = format!("\"atom.{ordered}.{spoken}.{space}.{ptx}.{ty} %0, ");
+                    says(&text, &[&instruction, &format!("\n    {function}&")]);
+                    // Called twice, defined once.
+                    assert_eq!(text.matches(&function).count(), 3, "{text}");
+                    assert_eq!(text.matches("asm volatile(").count(), 1, "{text}");
+                    assert_eq!(text.matches(" : \"memory\");").count(), 1, "{text}");
+                    assert_eq!(text.contains("__cvta_generic_to_shared(at)"), shared, "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fences_and_named_barriers() {
+    let fence = |order, scope| text(Elem::U32, |k, _, _| k.fence(order, scope));
+    let device = fence(Order::SeqCst, Scope::Device);
+    let block = fence(Order::SeqCst, Scope::Block);
+    says(&device, &["\n    __threadfence();\n"]);
+    says(&block, &["\n    __threadfence_block();\n"]);
+    assert!(!device.contains("asm") && !block.contains("asm"));
+    let device = fence(Order::AcqRel, Scope::Device);
+    says(
+        &device,
+        &["\n    fence_acq_rel();\n", "asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\")"],
+    );
+    let block = fence(Order::AcqRel, Scope::Block);
+    says(
+        &block,
+        &["\n    fence_acq_rel_block();\n", "asm volatile(\"fence.acq_rel.cta;\" ::: \"memory\")"],
+    );
+    let both = text(Elem::U32, |k, _, _| {
+        k.named_arrive(1, 64);
+        k.named_barrier(15, 32);
+    });
+    says(&both, &["    named_arrive(1, 64);\n    named_barrier(15, 32);\n"]);
+    says(&both, &["asm volatile(\"bar.arrive %0, %1;\"", "asm volatile(\"bar.sync %0, %1;\""]);
+    let waits = text(Elem::U32, |k, _, _| k.named_barrier(1, 64));
+    assert!(!waits.contains("arrive"), "{waits}");
+}
+
+#[test]
+fn what_other_threads_write_is_no_memory_of_ones_own() {
+    let signature = |body: &dyn Fn(&mut KernelBuilder, [Access; 3])| -> String {
+        let mut k = KernelBuilder::new("k");
+        let arrays = [Operand::Input(0), Operand::Output(0), Operand::Temp(0)];
+        let named = ["a", "b", "t"].into_iter().zip(arrays);
+        let arrays: Vec<Access> = named
+            .map(|(name, operand)| {
+                let array = k.global(name, Elem::U32, operand);
+                k.shape(array, [8.into()], [1.into()]);
+                at(array, 0)
+            })
+            .collect();
+        body(&mut k, arrays.try_into().expect("three"));
+        let text = source(&k.finish().expect("a sound kernel"));
+        text.lines().find(|line| line.starts_with("k(")).expect("a signature").to_owned()
+    };
+    let (alone, input) = (" __restrict__", "const unsigned int* __restrict__ a");
+    let of = |b: &str, t: &str| format!("k({input}, unsigned int*{b} b, unsigned int*{t} t)");
+    // Written and not read; read and not written.
+    let apart = signature(&|k, [a, b, t]| k.store(b, a.load() + t.load()));
+    assert_eq!(apart, of(alone, alone));
+    // Written and read: by another thread, as far as the printer knows.
+    let read = signature(&|k, [a, b, t]| {
+        k.store(t.clone(), a.load());
+        k.barrier();
+        k.store(b, t.load());
+    });
+    assert_eq!(read, of(alone, ""));
+    // Where blocks speak to one another, all that is written is.
+    let spoken = signature(&|k, [a, b, t]| {
+        k.store(b, a.load());
+        k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+    });
+    assert_eq!(spoken, of("", ""));
+}
