@@ -6,7 +6,8 @@
 //! statement.
 //!
 //! ```text
-//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──grid──► blocks in parallel
+//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──grid──► blocks in parallel, or
+//!                                                                      ──orders──► in several orders
 //!                                                                            │
 //!                          lanes ◄──eval── one warp until a barrier ◄──exec──┘
 //!                                                 │ accesses, synchronisation
@@ -20,6 +21,7 @@
 //! * The executor computes; what watches it is an observer and changes nothing.
 //! * Errors and counters are the same on every run, although blocks run in parallel.
 
+mod atomic;
 mod buffer;
 mod clock;
 mod code;
@@ -36,19 +38,25 @@ mod launch;
 mod lower;
 mod machine;
 mod memory;
+mod meter;
 mod observe;
+mod orders;
 mod pointer;
 mod race;
 mod region;
+mod schedule;
 mod shadow;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod traffic;
 mod uniform;
+mod words;
 
 pub use buffer::{Buffer, Element};
 pub use counters::Counters;
-pub use error::{Earlier, Fault, FaultKind, Position, SimError};
+pub use error::{Earlier, Fault, FaultKind, Position, SimError, Waiting, WaitsFor};
+pub use meter::Options;
 
 use crate::ir::VerifiedKernel;
 
@@ -56,7 +64,10 @@ use crate::ir::VerifiedKernel;
 /// both in the order of the parameters. The value of an `F32` parameter is given by its bits.
 ///
 /// A launch may share buffers with concurrent ones. It blocks until the kernel is done and uses the
-/// threads of the current rayon pool.
+/// threads of the current rayon pool. A kernel whose blocks speak to one another
+/// ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one thread, and several times,
+/// its blocks in another order each time: the results must agree unless it is
+/// [`unordered`](crate::ir::Kernel::unordered).
 ///
 /// # Errors
 /// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has
@@ -66,8 +77,24 @@ pub fn launch(
     buffers: &[Buffer],
     scalars: &[u64],
 ) -> Result<Counters, SimError> {
+    launch_with(kernel, buffers, scalars, &Options::default())
+}
+
+/// As [`launch`], with a limit of instructions and somebody who watches.
+///
+/// # Errors
+/// As those of [`launch`], and [`SimError::OutOfInstructions`].
+pub fn launch_with(
+    kernel: &VerifiedKernel,
+    buffers: &[Buffer],
+    scalars: &[u64],
+    options: &Options<'_>,
+) -> Result<Counters, SimError> {
     let launch = launch::Launch::new(kernel, buffers, scalars)?;
     let code = lower::lower(&launch);
     launch.distinct(&code.stored)?;
-    grid::run(&launch, &code)
+    match kernel.communicates() {
+        false => grid::run(&launch, &code, options),
+        true => orders::run(&launch, &code, options),
+    }
 }

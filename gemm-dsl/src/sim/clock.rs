@@ -1,25 +1,32 @@
-//! Vector clocks: what each thread of a block knows of all agents.
+//! Vector clocks: what each thread of a block knows to be over.
 //!
-//! Agents are the threads and, for each thread, the asynchronous copies it issues. A thread's own
-//! clock ticks when it releases, that is at each synchronisation it takes part in; a copy's epoch
-//! is the number of its commit group. Agent `a` is thread `a` for `a < threads`, and the copies of
-//! thread `a - threads` beyond.
+//! An agent is a timeline of a thread (see [`super::timeline`]); agents are numbered by timeline, then
+//! by thread, so that the agents of a warp's timeline are a *row* of 32. The epoch of an ordinary
+//! access is the thread's clock, which ticks when the thread gives what it has done to others; the
+//! epoch of an asynchronous one is the number of its group.
 //!
-//! Invariant: nobody knows more of a thread than the thread itself, nor more of its copies than it
-//! has waited for. A join therefore takes its members' own components, and of everyone else the
-//! most that any member has seen. A synchronisation object of another kind needs only a join over
-//! other members.
+//! Invariant: nobody knows more of a thread's timeline than the thread itself. So a thread's own
+//! components are kept beside what it has learnt, and threads that have met share one [`Seen`].
+//!
+//! What a thread knows of other blocks hangs on the same [`Seen`]: it travels with everything else.
 
 use super::lanes::WARP;
+use super::timeline::{ACQUIRE, BARRIER, Model, Op, RELEASE, Rule, Timeline};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What a thread has learnt of others by synchronisation.
+/// What is known of other blocks, by their numbers.
+pub(super) type Foreign = Rc<BTreeMap<u32, Rc<Seen>>>;
+
+/// What a thread has learnt of others by synchronisation, in the view of one proxy.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// For each agent, the last epoch known to be over.
+    /// For each agent of the block, the last epoch known to be over.
     agents: Box<[u32]>,
-    /// For each row of 32 agents, the least of those.
+    /// For each row, the least of those.
     rows: Box<[u32]>,
+    foreign: Option<Foreign>,
 }
 
 impl Seen {
@@ -35,134 +42,286 @@ impl Seen {
         self.rows[row] >= epoch
     }
 
-    fn new(agents: Vec<u32>) -> Self {
+    fn new(agents: Vec<u32>, foreign: Option<Foreign>) -> Self {
         let least = |row: &[u32]| row.iter().copied().fold(u32::MAX, u32::min);
-        Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into() }
+        Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into(), foreign }
+    }
+
+    /// What either knows.
+    fn and(&self, other: &Self) -> Self {
+        let agents = self.agents.iter().zip(&other.agents).map(|(a, b)| *a.max(b));
+        Self::new(agents.collect(), joined(self.foreign.as_ref(), other.foreign.as_ref()))
     }
 }
 
+/// What either knows of other blocks.
+pub(super) fn joined(a: Option<&Foreign>, b: Option<&Foreign>) -> Option<Foreign> {
+    let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
+    if Rc::ptr_eq(a, b) {
+        return Some(Rc::clone(a));
+    }
+    let mut both = (**a).clone();
+    for (&block, seen) in b.iter() {
+        both.entry(block)
+            .and_modify(|known| {
+                if !Rc::ptr_eq(known, seen) {
+                    *known = Rc::new(known.and(seen));
+                }
+            })
+            .or_insert_with(|| Rc::clone(seen));
+    }
+    Some(Rc::new(both))
+}
+
+/// What threads that meet have brought, in the view of each proxy.
+#[derive(Debug, Default)]
+pub(super) struct Gathered(Vec<(Vec<u32>, Option<Foreign>)>);
+
 /// The clocks of a block.
 pub(super) struct Clocks {
+    model: &'static Model,
     /// Threads, rounded up to whole warps: those that do not exist never do anything.
     threads: usize,
+    /// What each thread has learnt: of each proxy's view, of each thread.
     seen: Vec<Rc<Seen>>,
     /// Each thread's own clock; epochs of accesses start at 1.
     own: Vec<u32>,
-    /// Commit groups each thread has closed, and those of them it has waited for.
-    committed: Vec<u32>,
-    awaited: Vec<u32>,
+    /// Of each timeline and thread, the groups that are closed.
+    closed: Vec<u32>,
+    /// Of each proxy's view and each agent, what its own thread knows of it to be over.
+    known: Vec<u32>,
     /// For each warp, whether its lanes have seen the same and have the same clock.
     alike: Vec<bool>,
 }
 
 impl Clocks {
-    pub(super) fn new(threads: u32) -> Self {
+    pub(super) fn new(model: &'static Model, threads: u32) -> Self {
         let threads = (threads as usize).next_multiple_of(WARP);
-        let nothing = Rc::new(Seen::new(vec![0; 2 * threads]));
+        let agents = model.timelines.len() * threads;
+        let nothing = Rc::new(Seen::new(vec![0; agents], None));
         Self {
+            model,
             threads,
-            seen: vec![nothing; threads],
+            seen: vec![nothing; model.proxies * threads],
             own: vec![1; threads],
-            committed: vec![0; threads],
-            awaited: vec![0; threads],
+            closed: vec![0; agents],
+            known: vec![0; model.proxies * agents],
             alike: vec![true; threads / WARP],
         }
     }
 
     /// Rows of 32 agents.
     pub(super) fn rows(&self) -> usize {
-        2 * self.threads / WARP
+        self.model.timelines.len() * self.threads / WARP
     }
 
-    /// The row of the threads of a warp.
-    pub(super) fn thread_row(&self, warp: u32) -> usize {
-        warp as usize
-    }
-
-    /// The row of the copies of a warp.
-    pub(super) fn copy_row(&self, warp: u32) -> usize {
-        self.threads / WARP + warp as usize
-    }
-
-    /// The thread of an agent, and whether the agent is its copies.
-    pub(super) fn thread_of(&self, agent: u32) -> (u32, bool) {
-        let threads = self.threads as u32;
-        if agent < threads { (agent, false) } else { (agent - threads, true) }
-    }
-
-    /// The clock of a thread, the epoch of its accesses.
-    pub(super) fn now(&self, thread: usize) -> u32 {
-        self.own[thread]
-    }
-
-    /// The group that a copy issued now belongs to.
-    pub(super) fn open_group(&self, thread: usize) -> u32 {
-        self.committed[thread] + 1
-    }
-
-    /// Whether a thread has waited for one of its groups.
-    pub(super) fn has_awaited(&self, thread: u32, group: u32) -> bool {
-        self.awaited[thread as usize] >= group
-    }
-
-    /// Whether an epoch of an agent comes before what the thread does next.
+    /// The row of a timeline of a warp.
     #[inline]
-    pub(super) fn ordered(&self, thread: usize, agent: usize, epoch: u32) -> bool {
-        if agent == thread {
-            true
-        } else if agent == thread + self.threads {
-            self.awaited[thread] >= epoch
-        } else {
-            self.seen[thread].agents[agent] >= epoch
+    pub(super) fn row(&self, warp: u32, of: Timeline) -> usize {
+        of.0 * (self.threads / WARP) + warp as usize
+    }
+
+    /// The thread of an agent, and which of its timelines it is.
+    pub(super) fn thread_of(&self, agent: u32) -> (u32, Timeline) {
+        let threads = self.threads as u32;
+        (agent % threads, Timeline((agent / threads) as usize))
+    }
+
+    /// The agent that is a timeline of a thread.
+    pub(super) fn agent(&self, thread: usize, of: Timeline) -> u32 {
+        (of.0 * self.threads + thread) as u32
+    }
+
+    /// The epoch of what a thread does now on a timeline.
+    #[inline]
+    pub(super) fn epoch(&self, thread: usize, of: Timeline) -> u32 {
+        match self.model.timelines[of.0].grouped {
+            true => self.closed[of.0 * self.threads + thread] + 1,
+            false => self.own[thread],
         }
     }
 
-    /// What all lanes of a warp have seen and their clock, where these are the same in all.
+    /// What an agent's own thread knows of it to be over, in the view of a proxy. Of what it does in
+    /// order, and by the same way, that is everything.
+    fn own_known(&self, view: usize, agent: usize) -> u32 {
+        let track = self.model.timelines[agent / self.threads];
+        match !track.grouped && track.proxy == view {
+            true => u32::MAX,
+            false => self.known[view * self.closed.len() + agent],
+        }
+    }
+
+    /// Whether an agent's own thread has waited for one of its epochs.
+    pub(super) fn has_awaited(&self, agent: u32, epoch: u32) -> bool {
+        self.own_known(0, agent as usize) >= epoch
+    }
+
+    /// Whether an epoch of an agent comes before what a thread does next on a timeline.
+    #[inline]
+    pub(super) fn ordered(&self, thread: usize, on: Timeline, agent: usize, epoch: u32) -> bool {
+        let view = self.model.timelines[on.0].proxy;
+        if agent % self.threads == thread {
+            self.own_known(view, agent) >= epoch
+        } else {
+            self.seen[view * self.threads + thread].agents[agent] >= epoch
+        }
+    }
+
+    /// Whether an epoch of an agent of another block comes before what a thread does next.
+    pub(super) fn knows(
+        &self,
+        thread: usize,
+        on: Timeline,
+        (block, agent): (u32, u32),
+        epoch: u32,
+    ) -> bool {
+        let view = self.model.timelines[on.0].proxy;
+        let foreign = self.seen[view * self.threads + thread].foreign.as_ref();
+        foreign.and_then(|f| f.get(&block)).is_some_and(|seen| seen.covers(agent, epoch))
+    }
+
+    /// What all lanes of a warp have seen, in the view of the first proxy, and their clock, where these
+    /// are the same in all.
     #[inline]
     pub(super) fn common(&self, warp: u32) -> Option<(&Seen, u32)> {
         let first = warp as usize * WARP;
         self.alike[warp as usize].then(|| (&*self.seen[first], self.own[first]))
     }
 
-    /// [`Clocks::join`] of all threads.
-    pub(super) fn join_all(&mut self) {
-        self.join(0..self.threads);
+    /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
+    /// is no part of it.
+    pub(super) fn give(&mut self, op: Op, givers: Range<usize>, into: &mut Gathered) {
+        let rule = &self.model.rules[op.0];
+        for view in 0..self.model.proxies {
+            self.give_view(rule, view, givers.clone(), into);
+        }
+        self.tick(givers);
     }
 
-    /// The members learn what each of them knows, and tick.
-    pub(super) fn join(&mut self, members: Range<usize>) {
-        let mut agents = match self.seen.get(members.start) {
-            Some(first) => first.agents.to_vec(),
-            None => return,
-        };
-        for pair in self.seen[members.clone()].windows(2) {
+    fn give_view(&self, rule: &Rule, view: usize, givers: Range<usize>, into: &mut Gathered) {
+        let seen = &self.seen[view * self.threads..][givers.clone()];
+        let (Some(first), agents) = (seen.first(), self.closed.len()) else { return };
+        if into.0.len() == view {
+            into.0.push((first.agents.to_vec(), first.foreign.clone()));
+        } else {
+            add(&mut into.0[view], first);
+        }
+        for pair in seen.windows(2) {
             if !Rc::ptr_eq(&pair[0], &pair[1]) {
-                for (known, &other) in agents.iter_mut().zip(&pair[1].agents) {
-                    *known = (*known).max(other);
+                add(&mut into.0[view], &pair[1]);
+            }
+        }
+        let (sum, _) = &mut into.0[view];
+        for (t, track) in self.model.timelines.iter().enumerate() {
+            let over = !track.grouped && track.proxy == view;
+            if over && !rule.first.contains(&Timeline(t)) {
+                continue;
+            }
+            for thread in givers.clone() {
+                let agent = t * self.threads + thread;
+                let known = if over { self.own[thread] } else { self.known[view * agents + agent] };
+                sum[agent] = sum[agent].max(known);
+            }
+        }
+    }
+
+    fn tick(&mut self, threads: Range<usize>) {
+        let own = &mut self.own[threads];
+        let next = own.iter().copied().fold(0, u32::max) + 1;
+        own.fill(next);
+    }
+
+    /// Threads take over what has been gathered. They are among those that gave it, so it holds all
+    /// that each of them knew.
+    pub(super) fn take(&mut self, op: Op, takers: &[Range<usize>], mut gathered: Gathered) {
+        let rule = &self.model.rules[op.0];
+        if rule.across {
+            self.bring_together(rule, takers, &mut gathered);
+        }
+        for (view, (agents, foreign)) in gathered.0.into_iter().enumerate() {
+            if !rule.second.contains(&view) {
+                continue;
+            }
+            let seen = Rc::new(Seen::new(agents, foreign));
+            for taker in takers.iter().cloned().flatten() {
+                self.seen[view * self.threads + taker] = Rc::clone(&seen);
+            }
+        }
+        takers.iter().for_each(|range| self.compare(range.clone()));
+    }
+
+    /// What is known in one view becomes known in the others, of a thread's own timelines too.
+    fn bring_together(&mut self, rule: &Rule, takers: &[Range<usize>], gathered: &mut Gathered) {
+        let mut sum = gathered.0[0].clone();
+        for (agents, foreign) in &gathered.0[1..] {
+            add(&mut sum, &Seen::new(agents.clone(), foreign.clone()));
+        }
+        for &view in rule.second {
+            gathered.0[view] = sum.clone();
+            for thread in takers.iter().cloned().flatten() {
+                for agent in (thread..self.closed.len()).step_by(self.threads) {
+                    let known = &mut self.known[view * self.closed.len() + agent];
+                    *known = (*known).max(sum.0[agent]);
                 }
             }
         }
-        for t in members.clone() {
-            agents[t] = self.own[t];
-            agents[self.threads + t] = self.awaited[t];
-        }
-        let joined = Rc::new(Seen::new(agents));
-        for t in members.clone() {
-            self.seen[t] = Rc::clone(&joined);
-            self.own[t] += 1;
-        }
-        self.compare(members);
     }
 
-    /// A thread closes its group of copies.
-    pub(super) fn commit(&mut self, thread: usize) {
-        self.committed[thread] += 1;
+    /// The threads meet, and nobody else is waited for.
+    pub(super) fn meet(&mut self, threads: Range<usize>) {
+        let mut gathered = Gathered::default();
+        self.give(BARRIER, threads.clone(), &mut gathered);
+        self.take(BARRIER, &[threads], gathered);
+    }
+
+    /// All threads of the block.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.threads
+    }
+
+    /// A thread closes its group on a timeline.
+    pub(super) fn close(&mut self, thread: usize, of: Timeline) {
+        self.closed[of.0 * self.threads + thread] += 1;
     }
 
     /// A thread waits for all but its `pending` newest groups.
-    pub(super) fn wait(&mut self, thread: usize, pending: u32) {
-        let over = self.committed[thread].saturating_sub(pending);
-        self.awaited[thread] = self.awaited[thread].max(over);
+    pub(super) fn wait(&mut self, op: Op, thread: usize, pending: u32) {
+        let rule = &self.model.rules[op.0];
+        for of in rule.first {
+            let agent = of.0 * self.threads + thread;
+            let over = self.closed[agent].saturating_sub(pending);
+            for view in rule.second {
+                let known = &mut self.known[view * self.closed.len() + agent];
+                *known = (*known).max(over);
+            }
+        }
+    }
+
+    /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
+    pub(super) fn release(&mut self, block: u32, thread: usize) -> Foreign {
+        let mut gathered = Gathered::default();
+        self.give(RELEASE, thread..thread + 1, &mut gathered);
+        self.compare(thread..thread + 1);
+        let (agents, foreign) = gathered.0.swap_remove(0);
+        let mut left = foreign.map_or_else(BTreeMap::new, |f| (*f).clone());
+        left.insert(block, Rc::new(Seen::new(agents, None)));
+        Rc::new(left)
+    }
+
+    /// A thread of block `block` takes over what others have left.
+    pub(super) fn acquire(&mut self, block: u32, thread: usize, left: &Foreign) {
+        for &view in self.model.rules[ACQUIRE.0].second {
+            let seen = &mut self.seen[view * self.threads + thread];
+            let mut sum = (seen.agents.to_vec(), seen.foreign.clone());
+            if let Some(own) = left.get(&block) {
+                add(&mut sum, own);
+            }
+            let mut others = (**left).clone();
+            others.remove(&block);
+            sum.1 = joined(sum.1.as_ref(), Some(&Rc::new(others)));
+            *seen = Rc::new(Seen::new(sum.0, sum.1));
+        }
+        self.compare(thread..thread + 1);
     }
 
     /// Finds out again which of the warps that the threads belong to are alike.
@@ -175,4 +334,12 @@ impl Clocks {
                 && own.fold(true, |same, w| same & (w[0] == w[1]));
         }
     }
+}
+
+/// Adds what is known to a sum.
+fn add(sum: &mut (Vec<u32>, Option<Foreign>), seen: &Seen) {
+    for (known, &other) in sum.0.iter_mut().zip(&seen.agents) {
+        *known = (*known).max(other);
+    }
+    sum.1 = joined(sum.1.as_ref(), seen.foreign.as_ref());
 }

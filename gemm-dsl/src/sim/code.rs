@@ -4,7 +4,7 @@
 //! everything else is computed for the 32 lanes together.
 
 use super::counters::Cost;
-use crate::ir::{Arith, BinaryOp, Cmp, Elem, Scope, Space, Stmt};
+use crate::ir::{Arith, BinaryOp, Cmp, Elem, Order, Scope, Space, Stmt};
 
 /// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
 /// sign-extended, a `U64` as it is, a truth value as 0 or 1.
@@ -237,6 +237,29 @@ pub(super) struct Copy {
     pub(super) guard: Option<(Pred, bool)>,
 }
 
+/// What an atomic writes.
+#[derive(Clone, Debug)]
+pub(super) enum Update {
+    Add,
+    Min,
+    Max,
+    Exchange,
+    /// The operand where the word has these bits.
+    CompareExchange(Value),
+}
+
+/// An atomic operation.
+#[derive(Clone, Debug)]
+pub(super) struct Atomic {
+    pub(super) update: Update,
+    pub(super) target: Memory,
+    pub(super) value: Value,
+    pub(super) order: Order,
+    pub(super) scope: Scope,
+    /// The slot of the variable that holds the word's former value.
+    pub(super) old: Option<u32>,
+}
+
 /// An instruction of the executor.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
@@ -291,6 +314,14 @@ pub(super) enum Op {
     /// Drops the lanes for which the test fails; goes to the target, an `End`, where none is left.
     Test(Pred, u32),
     Barrier(Scope),
+    /// Arrives at the barrier with this name; where `wait`, goes on when all have.
+    Named {
+        barrier: u32,
+        threads: u32,
+        wait: bool,
+    },
+    Fence(Scope),
+    Atomic(Box<Atomic>),
     Copy(Box<Copy>),
     Commit,
     Wait(u32),
@@ -326,6 +357,8 @@ pub(super) struct Code<'k> {
     /// For each buffer, whether the kernel loads from it, and whether it stores to it.
     pub(super) loaded: Vec<bool>,
     pub(super) stored: Vec<bool>,
+    /// And whether atomics work on it.
+    pub(super) atomics: Vec<bool>,
 }
 
 /// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.

@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 /// lanes are active:
 /// * an operator, a comparison, a logical operator, a select or an intrinsic call;
 /// * a load or store of global or shared memory, an asynchronous copy, its commit and its wait;
-/// * a barrier;
+/// * a barrier, a fence, an atomic;
 /// * a branch: one for each executed `if` and for each executed test of a loop, beside the
 ///   operators of the condition; the step of a loop is one integer operation.
 ///
@@ -47,15 +47,15 @@ pub struct Counters {
     pub branch: u64,
     /// Shuffles.
     pub shuffle: u64,
-    /// Barriers of either scope, commits and waits of asynchronous copies.
+    /// Barriers of either scope and with a name, fences, commits and waits of asynchronous copies.
     pub sync: u64,
     /// Loads from global memory.
     pub global_loads: u64,
-    /// Stores to global memory.
+    /// Stores to global memory, and atomics on it.
     pub global_stores: u64,
     /// Loads from shared memory.
     pub shared_loads: u64,
-    /// Stores to shared memory; an asynchronous copy is not among them.
+    /// Stores to shared memory, and atomics on it; an asynchronous copy is not among them.
     pub shared_stores: u64,
     /// Asynchronous copies.
     pub copies: u64,

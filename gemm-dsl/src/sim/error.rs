@@ -58,6 +58,31 @@ pub enum SimError {
         /// The other buffer.
         other: String,
     },
+    /// The results depend on the order in which blocks run, and the kernel does not say that they may.
+    #[error(
+        "`{kernel}`: the results depend on the order in which blocks run: {place} has the bits {:#x} \
+         if they run in ascending order, and {:#x} in {order} order", .bits[0], .bits[1]
+    )]
+    OrderDependent {
+        /// The kernel.
+        kernel: String,
+        /// The first element that differs.
+        place: Position,
+        /// The other order: descending, shuffled, or interleaved.
+        order: &'static str,
+        /// The bits of the element in ascending order, and in the other.
+        bits: [u64; 2],
+    },
+    /// The warps of the launch have executed more instructions than [`super::Options`] allow.
+    #[error(
+        "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done"
+    )]
+    OutOfInstructions {
+        /// The kernel.
+        kernel: String,
+        /// The instructions allowed.
+        instructions: u64,
+    },
     /// A thread did what the IR forbids.
     #[error(transparent)]
     Fault(Box<Fault>),
@@ -123,6 +148,67 @@ impl fmt::Display for Earlier {
         let ((tx, ty), block) = (self.thread, coordinates(self.block));
         write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block {block}")
     }
+}
+
+/// A warp that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// `blockIdx` of its block.
+    pub block: (u32, u32, u32),
+    /// Its number in the block.
+    pub warp: u32,
+    /// The first line of the text of the statement at which it waits.
+    pub statement: String,
+    /// For what.
+    pub waits_for: WaitsFor,
+}
+
+/// What a warp waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// All warps of the block.
+    Block,
+    /// Those that are to arrive at a barrier with a name.
+    Named {
+        /// The barrier.
+        barrier: u32,
+        /// The threads that have arrived.
+        arrived: u32,
+        /// The threads that take part.
+        expected: u32,
+    },
+    /// Memory that others write: its atomic asks the same again and again.
+    Change,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "warp {} of block {} waits ", self.warp, coordinates(self.block))?;
+        match self.waits_for {
+            WaitsFor::Block => f.write_str("for all warps of the block")?,
+            WaitsFor::Named { barrier, arrived, expected } => {
+                write!(
+                    f,
+                    "at barrier {barrier}, where {arrived} of {expected} threads have arrived"
+                )?;
+            }
+            WaitsFor::Change => f.write_str("for memory to change")?,
+        }
+        write!(f, ", in `{}`", self.statement)
+    }
+}
+
+/// The most warps that the message of a deadlock names.
+const NAMED: usize = 4;
+
+/// The warps that wait, the first few of them.
+fn named(waiting: &[Waiting]) -> String {
+    let names: Vec<String> = waiting.iter().take(NAMED).map(|w| w.to_string()).collect();
+    let more = match waiting.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    names.join("; ") + &more
 }
 
 /// The kinds of faults.
@@ -202,6 +288,20 @@ pub enum FaultKind {
         /// How many threads of the scope are missing.
         absent: u32,
     },
+    /// A barrier with a name is reached by some lanes of a warp only.
+    #[error("barrier {barrier} under divergence: {absent} lanes of the warp are not there")]
+    DivergentNamedBarrier {
+        /// The barrier.
+        barrier: u32,
+        /// How many lanes are missing.
+        absent: u32,
+    },
+    /// Warps wait for one another, or for a block that need not run at the same time.
+    #[error("deadlock: {}", named(.waiting))]
+    Deadlock {
+        /// All that wait.
+        waiting: Vec<Waiting>,
+    },
     /// Threads of a block wait at two barriers at once.
     #[error("threads wait here while others wait at `{other}`")]
     BarrierMismatch {
@@ -272,6 +372,7 @@ fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "warp barrier",
         Scope::Block => "block barrier",
+        Scope::Device => unreachable!("verified: the device has no barrier"),
     }
 }
 

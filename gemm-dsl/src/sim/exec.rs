@@ -1,21 +1,35 @@
-//! Execution of one warp, from one block barrier to the next.
+//! Execution of one warp, to where it must wait or lets others go on.
 
 use super::code::{Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
+use super::meter::Meter;
 use super::observe::{Observer, Stopped, Sync, stop};
 use crate::ir::Scope;
 
-/// A warp: its registers and where it is.
+/// A warp: its registers and where it is. It runs as a coroutine: [`Warp::run`] returns at every
+/// statement that others may have to come before, and goes on behind it when called again.
 pub(super) struct Warp {
     pub(super) number: u32,
     pub(super) regs: Registers,
     pc: usize,
     mask: u32,
     frames: Vec<Frame>,
+    poll: Poll,
 }
+
+/// An atomic that changed nothing: where it is, what it asked, how often memory had been written, and
+/// how often in a row it was the same.
+#[derive(Clone, Copy, Default)]
+struct Poll {
+    asked: (usize, u64, u64),
+    times: u32,
+}
+
+/// An atomic that asks the same so often, and changes nothing while nobody else does, waits.
+const POLLS: u32 = 64;
 
 /// An `if` or loop that some lanes are in.
 struct Frame {
@@ -30,13 +44,21 @@ struct Frame {
 pub(super) enum Progress {
     /// A barrier of the block, in the statement of this number.
     Barrier(u32),
+    /// A barrier with a name, in the statement of this number.
+    Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
+    /// An atomic, in the statement of this number, that will find nothing new until memory is written.
+    Polling(u32),
+    /// An atomic, behind which others are to have their turn.
+    Turn,
+    /// The launch has executed as many instructions as it may.
+    Spent,
     /// The end of the kernel.
     Exit,
 }
 
 impl Warp {
     pub(super) fn new(number: u32, regs: Registers) -> Self {
-        Self { number, regs, pc: 0, mask: 0, frames: Vec::new() }
+        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), poll: Poll::default() }
     }
 
     /// Goes to the start of the kernel.
@@ -46,13 +68,21 @@ impl Warp {
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
+        self.poll = Poll::default();
     }
 
-    /// Runs to the next barrier of the block or to the end.
+    /// Runs to where it must wait or lets others go on, or to the end.
     pub(super) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, Stopped> {
         machine.turn_to(self.number);
+        let mut steps = 0;
+        let reached = self.run_on(machine, &mut steps)?;
+        Ok(if machine.meter.charge(steps) { reached } else { Progress::Spent })
+    }
+
+    fn run_on(&mut self, machine: &mut Machine<'_>, steps: &mut u64) -> Result<Progress, Stopped> {
         let code = machine.code;
         while let Some(instr) = code.instrs.get(self.pc) {
+            *steps += 1;
             machine.profile.hit(instr.site, self.mask);
             machine.stmt = instr.stmt;
             self.pc += 1;
@@ -128,7 +158,12 @@ impl Warp {
                         self.pc = *target as usize;
                     }
                 }
-                Op::Jump(target) => self.pc = *target as usize,
+                Op::Jump(target) => {
+                    self.pc = *target as usize;
+                    if *steps >= Meter::STRIDE && !machine.meter.charge(std::mem::take(steps)) {
+                        return Ok(Progress::Spent);
+                    }
+                }
                 Op::If(cond, other) => {
                     let holds = machine.pred(cond, regs, mask)?;
                     let waiting = mask & !holds;
@@ -176,10 +211,30 @@ impl Warp {
                     }
                     match scope {
                         Scope::Block => return Ok(Progress::Barrier(instr.stmt)),
-                        Scope::Warp => {
-                            let sync = Sync::Barrier(Scope::Warp, self.number);
-                            machine.observers.sync(sync);
-                        }
+                        Scope::Warp => machine.observers.sync(Sync::Warp(self.number)),
+                        Scope::Device => unreachable!("verified: the device has no barrier"),
+                    }
+                }
+                Op::Named { barrier, threads, wait } => {
+                    let absent = (machine.existing & !mask).count_ones();
+                    if absent > 0 {
+                        let kind = FaultKind::DivergentNamedBarrier { barrier: *barrier, absent };
+                        return Err(stop(mask.trailing_zeros(), kind));
+                    }
+                    let (barrier, threads, wait) = (*barrier, *threads, *wait);
+                    return Ok(Progress::Named { barrier, threads, wait, stmt: instr.stmt });
+                }
+                Op::Fence(scope) => {
+                    let (warp, scope) = (self.number, *scope);
+                    machine.observers.sync(Sync::Fence { warp, mask, scope });
+                }
+                Op::Atomic(atomic) => {
+                    let asked = machine.atomic(atomic, regs, mask)?;
+                    if asked.is_some_and(|asked| self.polls(asked, machine.changes)) {
+                        return Ok(Progress::Polling(instr.stmt));
+                    }
+                    if machine.interleaved {
+                        return Ok(Progress::Turn);
                     }
                 }
                 Op::Copy(copy) => {
@@ -207,6 +262,19 @@ impl Warp {
             }
         }
         Ok(Progress::Exit)
+    }
+
+    /// Whether an atomic that has changed nothing has done so too often.
+    fn polls(&mut self, asked: u64, changes: u64) -> bool {
+        let asked = (self.pc, asked, changes);
+        let times = if self.poll.asked == asked { self.poll.times + 1 } else { 0 };
+        self.poll = Poll { asked, times };
+        times >= POLLS
+    }
+
+    /// Memory has been written: what an atomic finds may be new.
+    pub(super) fn look_again(&mut self) {
+        self.poll = Poll::default();
     }
 }
 

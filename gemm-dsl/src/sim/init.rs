@@ -32,17 +32,18 @@ impl Observer for Init {
             let at = request.region.shadow + offset;
             let entry = &mut self.written[at as usize / 64];
             let bits = bits << (at % 64);
-            if request.kind.writes() {
-                *entry |= bits;
-            } else if *entry & bits != bits {
+            if request.kind.reads() && *entry & bits != bits {
                 let missing = (!*entry & bits).trailing_zeros() - at % 64;
                 let place = request.region.element((offset + missing).into());
                 let kind = FaultKind::Uninitialised { place };
                 return Err(stop(lanes.trailing_zeros(), kind));
             }
+            if request.kind.writes() {
+                *entry |= bits;
+            }
         }
         Ok(())
     }
 
-    fn sync(&mut self, _: Sync) {}
+    fn sync(&mut self, _: Sync<'_>) {}
 }

@@ -57,6 +57,12 @@ pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The active lanes in the order in which they take turns at an atomic.
+pub(super) fn turns(mask: u32, reversed: bool) -> impl Iterator<Item = usize> {
+    let lanes = (0..WARP).map(move |i| if reversed { WARP - 1 - i } else { i });
+    lanes.filter(move |&lane| mask >> lane & 1 == 1)
+}
+
 /// The lanes for which the predicate holds.
 #[inline(always)]
 pub(super) fn mask_where(holds: impl Fn(usize) -> bool) -> u32 {

@@ -1,7 +1,8 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
 use super::Buffer;
-use super::error::SimError;
+use super::code::Code;
+use super::error::{Fault, FaultKind, SimError};
 use super::region::{self, Region};
 use crate::ir::contract::Array;
 use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
@@ -98,6 +99,11 @@ impl<'k> Launch<'k> {
         Ok(())
     }
 
+    /// The number of blocks.
+    pub(super) fn blocks(&self) -> u32 {
+        self.grid.0 * self.grid.1 * self.grid.2
+    }
+
     /// The coordinates of the block with this number, x fastest.
     pub(super) fn block(&self, number: u32) -> (u32, u32, u32) {
         let (width, height) = (self.grid.0.max(1), self.grid.1.max(1));
@@ -108,5 +114,27 @@ impl<'k> Launch<'k> {
     pub(super) fn thread(&self, index: u32) -> (u32, u32) {
         let width = self.kernel.geometry.block.0.max(1);
         (index % width, index / width)
+    }
+
+    /// The text of a statement.
+    pub(super) fn text(&self, code: &Code<'_>, stmt: u32) -> String {
+        let stmt = code.stmts.get(stmt as usize);
+        stmt.map_or_else(String::new, |stmt| crate::cuda::statement(self.kernel, stmt))
+    }
+
+    /// The fault of a thread of a block in a statement.
+    pub(super) fn fault(
+        &self,
+        code: &Code<'_>,
+        (block, thread, stmt): (u32, u32, u32),
+        kind: FaultKind,
+    ) -> Box<Fault> {
+        Box::new(Fault {
+            kernel: self.kernel.name.clone(),
+            block: self.block(block),
+            thread: self.thread(thread),
+            statement: self.text(code, stmt),
+            kind,
+        })
     }
 }

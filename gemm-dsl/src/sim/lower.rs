@@ -6,12 +6,12 @@ mod function;
 mod place;
 mod scalar;
 
-use super::code::{Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Value};
+use super::code::{self, Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Update, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::uniform;
-use crate::ir::{BufferId, Expr, Layout, Space, Stmt, Ty, Var};
+use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
 
 /// Lowers the kernel of a launch.
@@ -62,6 +62,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
+            atomics: vec![false; kernel.buffers.len()],
         },
     };
     lowering.functions();
@@ -181,11 +182,7 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
             Stmt::Store { target, value } => {
-                let value = match target.ty() {
-                    Ty::Vector(_) => Value::Vector(self.vector(value)),
-                    Ty::Scalar(elem) if elem.size() == 8 => Value::Wide(self.wide(value)),
-                    _ => Value::Lane(self.lane(value)),
-                };
+                let value = self.value(target.ty(), value);
                 let place = self.memory(target);
                 if place.space != Space::Register {
                     let shared = place.space == Space::Shared;
@@ -208,6 +205,16 @@ impl<'k> Lowering<'_, 'k> {
                 self.cost.add(Class::Sync);
                 self.emit(Op::Barrier(*scope));
             }
+            Stmt::NamedBarrier { id, threads, wait } => {
+                self.cost.add(Class::Sync);
+                let (barrier, threads, wait) = (*id, *threads, *wait);
+                self.emit(Op::Named { barrier, threads, wait });
+            }
+            Stmt::Fence { order: _, scope } => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Fence(*scope));
+            }
+            Stmt::Atomic(atomic) => self.atomic(atomic),
             Stmt::CopyAsync { target, source, guard } => {
                 let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
                 let (target_place, source_place) = (self.memory(target), self.memory(source));
@@ -237,6 +244,39 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Comment(_) => {}
         }
+    }
+
+    /// What is written to a place of a type.
+    fn value(&mut self, ty: Ty, value: &Expr) -> Value {
+        match ty {
+            Ty::Vector(_) => Value::Vector(self.vector(value)),
+            Ty::Scalar(elem) if elem.size() == 8 => Value::Wide(self.wide(value)),
+            _ => Value::Lane(self.lane(value)),
+        }
+    }
+
+    fn atomic(&mut self, atomic: &Atomic) {
+        let Atomic { old, op, target, value, order, scope } = atomic;
+        let ty = target.ty();
+        let update = match op {
+            AtomicOp::Add => Update::Add,
+            AtomicOp::Min => Update::Min,
+            AtomicOp::Max => Update::Max,
+            AtomicOp::Exchange => Update::Exchange,
+            AtomicOp::CompareExchange { expected } => {
+                Update::CompareExchange(self.value(ty, expected))
+            }
+        };
+        let value = self.value(ty, value);
+        let target = self.memory(target);
+        let shared = target.space == Space::Shared;
+        self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
+        let region = target.region as usize;
+        (self.code.loaded[region], self.code.stored[region]) = (true, true);
+        self.code.atomics[region] = true;
+        let old = old.map(|var| self.places[var.id]);
+        let (order, scope) = (*order, *scope);
+        self.emit(Op::Atomic(Box::new(code::Atomic { update, target, value, order, scope, old })));
     }
 
     fn set(&mut self, var: Var, value: &Expr) {

@@ -3,12 +3,12 @@
 use super::code::{Code, Slots, THREAD_X, THREAD_Y};
 use super::counters::Profile;
 use super::eval::Frames;
-use super::grid_race::GridRace;
 use super::init::Init;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
 use super::launch::Launch;
+use super::meter::Meter;
 use super::observe::{Observer, Request, Stopped, Sync};
-use super::race::Race;
+use super::race::{Between, Race};
 use super::traffic::Traffic;
 use pulp::Arch;
 
@@ -70,7 +70,7 @@ impl Observer for Observers<'_> {
         self.traffic.access(request)
     }
 
-    fn sync(&mut self, sync: Sync) {
+    fn sync(&mut self, sync: Sync<'_>) {
         self.init.sync(sync);
         self.race.sync(sync);
         self.traffic.sync(sync);
@@ -92,10 +92,22 @@ pub(super) struct Machine<'l> {
     pub(super) warp: u32,
     pub(super) existing: u32,
     pub(super) stmt: u32,
+    /// How often memory has been written, to tell whether waiting for a change is in vain.
+    pub(super) changes: u64,
+    /// Whether the lanes of a warp take turns at an atomic from the last to the first.
+    pub(super) reversed: bool,
+    /// Whether a warp hands over to the next behind each atomic.
+    pub(super) interleaved: bool,
+    pub(super) meter: &'l Meter,
 }
 
 impl<'l> Machine<'l> {
-    pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, grid: &'l GridRace) -> Self {
+    pub(super) fn new(
+        launch: &'l Launch<'l>,
+        code: &'l Code<'l>,
+        between: Between<'l>,
+        meter: &'l Meter,
+    ) -> Self {
         Self {
             launch,
             code,
@@ -103,7 +115,7 @@ impl<'l> Machine<'l> {
             shared: vec![0; launch.shared.words as usize],
             observers: Observers {
                 init: Init::new(launch.shared.elements),
-                race: Race::new(launch, grid),
+                race: Race::new(launch, code, between),
                 traffic: Traffic::new(),
             },
             profile: Profile::new(code.costs.len()),
@@ -112,6 +124,10 @@ impl<'l> Machine<'l> {
             warp: 0,
             existing: ALL,
             stmt: 0,
+            changes: 0,
+            reversed: false,
+            interleaved: false,
+            meter,
         }
     }
 

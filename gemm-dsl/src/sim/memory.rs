@@ -22,12 +22,12 @@ type Offsets = [u32; WARP];
 pub(super) type Quad = [Lanes; 4];
 
 impl<'l> Machine<'l> {
-    fn region(&self, memory: &Memory) -> &'l Region {
+    pub(super) fn region(&self, memory: &Memory) -> &'l Region {
         &self.launch.regions[memory.region as usize]
     }
 
     /// Where the lanes access, all inside the extents and the allocation, and aligned.
-    fn offsets(
+    pub(super) fn offsets(
         &mut self,
         memory: &Memory,
         regs: &Registers,
@@ -117,7 +117,7 @@ impl<'l> Machine<'l> {
         index.collect()
     }
 
-    fn observe(
+    pub(super) fn observe(
         &mut self,
         kind: Kind,
         memory: &Memory,
@@ -134,6 +134,7 @@ impl<'l> Machine<'l> {
             groups: &Groups::new(offsets, mask),
             width: region.width(memory.vector),
             stmt: self.stmt,
+            reversed: self.reversed,
         };
         self.observers.access(&request)
     }
@@ -237,7 +238,7 @@ impl<'l> Machine<'l> {
     }
 
     /// The bits of an element of shared or global memory.
-    fn bits(&self, region: &Region, offset: u32) -> u64 {
+    pub(super) fn bits(&self, region: &Region, offset: u32) -> u64 {
         let Some(buffer) = &region.memory else {
             let size = region.elem.size();
             let word = |byte: u32| u64::from(self.shared[(region.base + byte / 4) as usize]);
@@ -251,7 +252,7 @@ impl<'l> Machine<'l> {
     }
 
     /// Sets the bits of an element of shared or global memory.
-    fn set_bits(&mut self, region: &Region, offset: u32, bits: u64) {
+    pub(super) fn set_bits(&mut self, region: &Region, offset: u32, bits: u64) {
         if let Some(buffer) = &region.memory {
             return buffer.write(offset as usize, bits);
         }
@@ -286,7 +287,7 @@ impl<'l> Machine<'l> {
     }
 
     /// Evaluates what a store writes: the words of a vector, or one value, its low word first.
-    fn value(
+    pub(super) fn value(
         &mut self,
         value: &Value,
         regs: &Registers,
@@ -310,6 +311,7 @@ impl<'l> Machine<'l> {
     }
 
     fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
+        self.changes += 1;
         let region = self.region(memory);
         let elem = region.elem;
         match (&region.memory, elem.size(), memory.vector) {

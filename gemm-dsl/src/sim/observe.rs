@@ -3,7 +3,8 @@
 use super::error::FaultKind;
 use super::lanes::{WARP, lanes_of, mask_where};
 use super::region::Region;
-use crate::ir::Scope;
+use super::timeline::{COPIES, ORDINARY, Timeline};
+use crate::ir::{Order, Scope};
 
 /// What stops a warp: the lane at fault and what it did.
 #[derive(Debug)]
@@ -30,15 +31,25 @@ pub(super) enum Kind {
     CopyRead,
     /// The destination of an asynchronous copy.
     CopyWrite,
+    /// An atomic operation, which reads and writes.
+    Atomic(Order, Scope),
 }
 
 impl Kind {
-    pub(super) fn writes(self) -> bool {
-        matches!(self, Kind::Write | Kind::CopyWrite)
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Kind::Read | Kind::CopyRead | Kind::Atomic(..))
     }
 
-    pub(super) fn by_copy(self) -> bool {
-        matches!(self, Kind::CopyRead | Kind::CopyWrite)
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Kind::Write | Kind::CopyWrite | Kind::Atomic(..))
+    }
+
+    /// The timeline of a thread that does it.
+    pub(super) fn timeline(self) -> Timeline {
+        match self {
+            Kind::Read | Kind::Write | Kind::Atomic(..) => ORDINARY,
+            Kind::CopyRead | Kind::CopyWrite => COPIES,
+        }
     }
 }
 
@@ -57,6 +68,8 @@ pub(super) struct Request<'a> {
     pub(super) width: u32,
     /// The number of the statement.
     pub(super) stmt: u32,
+    /// Whether the lanes take turns at an atomic from the last to the first.
+    pub(super) reversed: bool,
 }
 
 impl Request<'_> {
@@ -108,9 +121,17 @@ impl Groups {
 
 /// A synchronising statement that has been executed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sync {
-    /// A barrier of the block, or of the warp with this number.
-    Barrier(Scope, u32),
+pub(super) enum Sync<'a> {
+    /// All threads of the block have met.
+    Block,
+    /// All threads of the warp with this number have.
+    Warp(u32),
+    /// A warp has arrived at the barrier with this name.
+    Arrive { barrier: u32, warp: u32 },
+    /// All have, and these warps have waited for it.
+    Complete { barrier: u32, warps: &'a [u32] },
+    /// The lanes of a warp execute a fence.
+    Fence { warp: u32, mask: u32, scope: Scope },
     /// The lanes of a warp close their groups of copies.
     Commit { warp: u32, mask: u32 },
     /// The lanes of a warp wait for all but the newest groups.
@@ -126,5 +147,5 @@ pub(super) trait Observer {
     fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped>;
 
     /// Threads synchronise.
-    fn sync(&mut self, sync: Sync);
+    fn sync(&mut self, sync: Sync<'_>);
 }

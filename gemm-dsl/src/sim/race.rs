@@ -6,23 +6,44 @@
 //! and of the global buffers that the kernel writes has a shadow; between the blocks of a launch
 //! nothing is ordered, and [`super::grid_race`] finds what two of them touch.
 
-use super::clock::Clocks;
+use super::clock::{Clocks, Gathered};
+use super::code::Code;
 use super::error::{Earlier, FaultKind};
-use super::grid_race::{GridRace, Touch};
-use super::lanes::{WARP, lanes_of};
+use super::grid_race::{self, GridRace};
+use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
 use super::observe::{Kind, Observer, Request, Stopped, Sync, stop};
 use super::shadow::{PAGE, Reads, Shadow, Word};
-use crate::ir::{Scope, Space};
+use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, Timeline, WAIT};
+use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
+use crate::ir::Space;
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What watches over the accesses of different blocks to one word.
+#[derive(Clone)]
+pub(super) enum Between<'l> {
+    /// Nothing orders the blocks.
+    Isolated(&'l GridRace),
+    /// They speak to one another.
+    Speaking(Rc<RefCell<Words>>),
+}
 
 /// The race detector of one block after the other.
 pub(super) struct Race<'l> {
     launch: &'l Launch<'l>,
-    grid: &'l GridRace,
+    code: &'l Code<'l>,
+    between: Between<'l>,
     threads: u32,
     block: u32,
     clocks: Clocks,
+    /// What has arrived at the barriers with a name.
+    named: HashMap<u32, Gathered>,
+    /// What the fences of each thread stand for.
+    fenced: Vec<Fenced>,
+    /// Shared arrays that atomics work on.
+    words: Words,
     shared: Shadow,
     global: Shadow,
     /// The page in `global` of each page of a buffer.
@@ -36,22 +57,24 @@ struct Conflict {
     lane: u32,
     /// The word, counted from the first of the access.
     offset: u32,
-    agent: u32,
-    epoch: u32,
-    wrote: bool,
+    earlier: Unordered,
 }
 
 impl<'l> Race<'l> {
-    pub(super) fn new(launch: &'l Launch<'l>, grid: &'l GridRace) -> Self {
+    pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: Between<'l>) -> Self {
         let threads = launch.kernel.geometry.threads();
-        let clocks = Clocks::new(threads);
+        let clocks = Clocks::new(&MODEL, threads);
         let rows = clocks.rows();
         Self {
             launch,
-            grid,
+            code,
+            between,
             threads,
             block: 0,
             clocks,
+            named: HashMap::new(),
+            fenced: Vec::new(),
+            words: Words::default(),
             shared: Shadow::new(rows),
             global: Shadow::new(rows),
             pages: HashMap::new(),
@@ -59,19 +82,25 @@ impl<'l> Race<'l> {
         }
     }
 
-    /// The thread that has written a word of shared memory last, if one has.
-    pub(super) fn writer(&self, shared_word: u32) -> Option<Earlier> {
-        let word = self.shared.words.get(shared_word as usize)?;
-        (word.epoch > 0).then(|| self.earlier(word.agent, true))
+    /// A thread that has written an element of a shared array last, if one has.
+    pub(super) fn writer(&self, buffer: usize, element: u32) -> Option<Earlier> {
+        if self.code.atomics[buffer] {
+            let agent = self.words.writer((buffer, element))?;
+            return Some(self.earlier(agent, true));
+        }
+        let at = self.launch.regions[buffer].shadow + element;
+        let word = self.shared.words.get(at as usize)?;
+        let agent = Agent { block: self.block, number: word.agent };
+        (word.epoch > 0).then(|| self.earlier(agent, true))
     }
 
-    fn earlier(&self, agent: u32, wrote: bool) -> Earlier {
-        let (thread, by_copy) = self.clocks.thread_of(agent);
+    fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
+        let (thread, timeline) = self.clocks.thread_of(agent.number);
         Earlier {
-            block: self.launch.block(self.block),
+            block: self.launch.block(agent.block),
             thread: self.launch.thread(thread),
             wrote,
-            by_copy,
+            by_copy: timeline == COPIES,
         }
     }
 
@@ -89,26 +118,63 @@ impl<'l> Race<'l> {
         page as usize * PAGE + word as usize % PAGE
     }
 
-    fn touch(&self, request: &Request<'_>, word: u32, lanes: u32) {
-        let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
-        let touch = Touch { block: self.block, thread, stmt: request.stmt };
-        let writes = request.kind.writes();
-        self.grid.touch(request.buffer, word as usize, writes, touch);
-    }
-
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> Stopped {
         let place = request.region.element((word + conflict.offset).into());
-        let earlier = self.earlier(conflict.agent, conflict.wrote);
-        let (issuer, by_copy) = self.clocks.thread_of(conflict.agent);
-        let in_flight = by_copy && !self.clocks.has_awaited(issuer, conflict.epoch);
+        let Unordered { agent, epoch, wrote } = conflict.earlier;
+        let earlier = self.earlier(agent, wrote);
+        let in_flight = earlier.by_copy
+            && agent.block == self.block
+            && !self.clocks.has_awaited(agent.number, epoch);
         let writes = request.kind.writes();
-        let kind = if in_flight && conflict.wrote && !writes {
+        let kind = if in_flight && wrote && !writes {
             FaultKind::CopyNotAwaited { place, earlier }
         } else {
             FaultKind::Race { place, writes, earlier }
         };
         stop(conflict.lane, kind)
+    }
+
+    /// Accesses of words at which threads meet: lane by lane, in the order of the request.
+    fn meeting(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+        let between = match &self.between {
+            Between::Speaking(words) if request.region.space == Space::Global => {
+                Some(Rc::clone(words))
+            }
+            _ => None,
+        };
+        let mut shared = std::mem::take(&mut self.words);
+        let found = match &between {
+            Some(words) => self.meet_in(&mut words.borrow_mut(), request),
+            None => self.meet_in(&mut shared, request),
+        };
+        self.words = shared;
+        found.map_err(|(word, conflict)| self.report(request, word, &conflict))
+    }
+
+    fn meet_in(&mut self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
+        let touch = match request.kind {
+            Kind::Read | Kind::CopyRead => Touch::Read,
+            Kind::Write | Kind::CopyWrite => Touch::Write,
+            Kind::Atomic(_, scope) => Touch::Atomic(scope),
+        };
+        let first = request.warp as usize * WARP;
+        for &(word, lanes) in request.groups.as_slice() {
+            let order = || turns(lanes, request.reversed);
+            for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
+                let (at, thread) = ((request.buffer, word + offset), first + lane);
+                let on = request.kind.timeline();
+                let access = Access { clocks: &self.clocks, block: self.block, thread, on, touch };
+                let earlier = words.access(at, &access);
+                earlier
+                    .map_err(|earlier| (word, Conflict { lane: lane as u32, offset, earlier }))?;
+                if let Kind::Atomic(order, scope) = request.kind {
+                    let by = (&mut self.clocks, self.block, thread);
+                    words.synchronise(at, by, (order, scope), &mut self.fenced[thread]);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -116,7 +182,7 @@ impl<'l> Race<'l> {
 /// is where the first is found.
 #[inline]
 fn check(
-    clocks: &Clocks,
+    (clocks, block): (&Clocks, u32),
     shadow: &mut Shadow,
     at: usize,
     request: &Request<'_>,
@@ -127,7 +193,7 @@ fn check(
         && let Some((seen, epoch)) = clocks.common(request.warp)
     {
         // Most accesses are of this kind and are ordered for all lanes alike.
-        let row = clocks.thread_row(request.warp);
+        let row = clocks.row(request.warp, ORDINARY);
         let ordered = |word: &Word| seen.covers(word.agent, word.epoch);
         let read = Reads { epoch, lanes };
         if shadow.read(at, width, row, read, ordered).is_ok() {
@@ -135,14 +201,21 @@ fn check(
         }
     }
     for offset in 0..width {
-        let place =
-            Place { clocks, at: at + offset, offset: offset as u32, warp: request.warp, lanes };
+        let place = Place {
+            clocks,
+            block,
+            at: at + offset,
+            offset: offset as u32,
+            warp: request.warp,
+            on: request.kind.timeline(),
+            lanes,
+        };
         place.ordered_after_write(shadow)?;
         if request.kind.writes() {
             place.ordered_after_reads(shadow)?;
-            place.write(shadow, request.kind.by_copy())?;
+            place.write(shadow)?;
         } else {
-            place.read(shadow, request.kind.by_copy());
+            place.read(shadow);
         }
     }
     Ok(())
@@ -151,9 +224,11 @@ fn check(
 /// One word and the lanes of a warp that access it.
 struct Place<'a> {
     clocks: &'a Clocks,
+    block: u32,
     at: usize,
     offset: u32,
     warp: u32,
+    on: Timeline,
     lanes: u32,
 }
 
@@ -164,7 +239,8 @@ impl Place<'_> {
 
     /// Fails if a lane does not come after an epoch of an agent.
     fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
-        let ordered = |lane| self.clocks.ordered(self.thread(lane), agent as usize, epoch);
+        let (clocks, on) = (self.clocks, self.on);
+        let ordered = |lane| clocks.ordered(self.thread(lane), on, agent as usize, epoch);
         match lanes_of(self.lanes).find(|&lane| !ordered(lane)) {
             None => Ok(()),
             Some(lane) => Err(self.conflict(lane as u32, agent, epoch, wrote)),
@@ -172,7 +248,8 @@ impl Place<'_> {
     }
 
     fn conflict(&self, lane: u32, agent: u32, epoch: u32, wrote: bool) -> Conflict {
-        Conflict { lane, offset: self.offset, agent, epoch, wrote }
+        let agent = Agent { block: self.block, number: agent };
+        Conflict { lane, offset: self.offset, earlier: Unordered { agent, epoch, wrote } }
     }
 
     fn ordered_after_write(&self, shadow: &Shadow) -> Result<(), Conflict> {
@@ -186,10 +263,7 @@ impl Place<'_> {
 
     fn ordered_after_reads(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
         let common = self.clocks.common(self.warp);
-        let mut rows = shadow.words[self.at].readers;
-        while rows != 0 {
-            let row = rows.trailing_zeros() as usize;
-            rows &= rows - 1;
+        for row in shadow.readers(self.at) {
             let (newest, older) = shadow.reads_of(self.at, row);
             for reads in std::iter::once(&newest).chain(older) {
                 if common.is_some_and(|(seen, _)| seen.covers_row(row, reads.epoch)) {
@@ -204,19 +278,20 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn read(&self, shadow: &mut Shadow, by_copy: bool) {
+    fn read(&self, shadow: &mut Shadow) {
+        let row = self.clocks.row(self.warp, self.on);
         for lane in lanes_of(self.lanes) {
-            let (row, epoch) = self.agent(lane, by_copy);
+            let epoch = self.clocks.epoch(self.thread(lane), self.on);
             let lanes = 1 << lane;
             // That it is ordered has been seen to.
             _ = shadow.read(self.at, 1, row, Reads { epoch, lanes }, |_| true);
         }
     }
 
-    fn write(&self, shadow: &mut Shadow, by_copy: bool) -> Result<(), Conflict> {
+    fn write(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
         let lane = self.lanes.trailing_zeros() as usize;
-        let (row, epoch) = self.agent(lane, by_copy);
-        let agent = (row * WARP + lane) as u32;
+        let epoch = self.clocks.epoch(self.thread(lane), self.on);
+        let agent = self.clocks.agent(self.thread(lane), self.on);
         shadow.write(self.at, agent, epoch);
         // Two lanes that write one word in one statement are not ordered either.
         match self.lanes & (self.lanes - 1) {
@@ -224,21 +299,18 @@ impl Place<'_> {
             others => Err(self.conflict(others.trailing_zeros(), agent, epoch, true)),
         }
     }
-
-    /// The row and the epoch of the agent that accesses for a lane.
-    fn agent(&self, lane: usize, by_copy: bool) -> (usize, u32) {
-        let thread = self.thread(lane);
-        match by_copy {
-            true => (self.clocks.copy_row(self.warp), self.clocks.open_group(thread)),
-            false => (self.clocks.thread_row(self.warp), self.clocks.now(thread)),
-        }
-    }
 }
 
 impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
-        self.clocks = Clocks::new(self.threads);
+        self.clocks = Clocks::new(&MODEL, self.threads);
+        self.named.clear();
+        self.fenced.clear();
+        if self.code.atomics.contains(&true) {
+            self.fenced.resize_with(self.clocks.all().len(), Fenced::default);
+        }
+        self.words.clear();
         self.shared.reset((self.launch.shared.elements as usize).div_ceil(PAGE));
         self.global.reset(0);
         self.pages.clear();
@@ -247,46 +319,71 @@ impl Observer for Race<'_> {
 
     #[inline]
     fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
-        match request.region.space {
-            Space::Register => {}
-            Space::Shared => {
+        match (request.region.space, &self.between) {
+            (Space::Register, _) => {}
+            (Space::Shared, _) if self.code.atomics[request.buffer] => self.meeting(request)?,
+            (Space::Shared, _) => {
+                let clocks = (&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let at = (request.region.shadow + word) as usize;
-                    check(&self.clocks, &mut self.shared, at, request, lanes)
+                    check(clocks, &mut self.shared, at, request, lanes)
                         .map_err(|c| self.report(request, word, &c))?;
                 }
             }
-            Space::Global if self.grid.watches(request.buffer) => {
+            (Space::Global, Between::Speaking(_)) => {
+                // What nobody writes needs no watching.
+                if self.code.stored[request.buffer] {
+                    self.meeting(request)?;
+                }
+            }
+            (Space::Global, &Between::Isolated(grid)) if grid.watches(request.buffer) => {
                 for &(word, lanes) in request.groups.as_slice() {
+                    let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
+                    let touch = grid_race::Touch { block: self.block, thread, stmt: request.stmt };
                     for word in word..word + request.width {
                         let at = self.global_word(request.buffer, word);
                         let request = Request { width: 1, ..*request };
-                        check(&self.clocks, &mut self.global, at, &request, lanes)
+                        let clocks = (&self.clocks, self.block);
+                        check(clocks, &mut self.global, at, &request, lanes)
                             .map_err(|c| self.report(&request, word, &c))?;
-                        self.touch(&request, word, lanes);
+                        grid.touch(request.buffer, word as usize, request.kind.writes(), touch);
                     }
                 }
             }
-            // Nobody writes it.
-            Space::Global => {}
+            (Space::Global, Between::Isolated(_)) => {}
         }
         Ok(())
     }
 
-    fn sync(&mut self, sync: Sync) {
+    fn sync(&mut self, sync: Sync<'_>) {
+        let threads = |warp: u32| warp as usize * WARP..(warp as usize + 1) * WARP;
+        let lane = |warp: u32, lane: usize| warp as usize * WARP + lane;
         match sync {
-            Sync::Barrier(Scope::Block, _) => self.clocks.join_all(),
-            Sync::Barrier(Scope::Warp, warp) => {
-                let first = warp as usize * WARP;
-                self.clocks.join(first..first + WARP);
+            Sync::Block => self.clocks.meet(self.clocks.all()),
+            Sync::Warp(warp) => self.clocks.meet(threads(warp)),
+            Sync::Arrive { barrier, warp } => {
+                let gathered = self.named.entry(barrier).or_default();
+                self.clocks.give(BARRIER, threads(warp), gathered);
+            }
+            Sync::Complete { barrier, warps } => {
+                let gathered = self.named.remove(&barrier).unwrap_or_default();
+                let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
+                self.clocks.take(BARRIER, &takers, gathered);
+            }
+            Sync::Fence { warp, mask, scope } => {
+                for l in lanes_of(mask) {
+                    let thread = lane(warp, l);
+                    // A kernel without atomics has nobody to tell.
+                    if let Some(fenced) = self.fenced.get_mut(thread) {
+                        fenced.fence(&mut self.clocks, self.block, thread, scope);
+                    }
+                }
             }
             Sync::Commit { warp, mask } => {
-                let first = warp as usize * WARP;
-                lanes_of(mask).for_each(|l| self.clocks.commit(first + l));
+                lanes_of(mask).for_each(|l| self.clocks.close(lane(warp, l), COPIES));
             }
             Sync::Wait { warp, mask, pending } => {
-                let first = warp as usize * WARP;
-                lanes_of(mask).for_each(|l| self.clocks.wait(first + l, pending));
+                lanes_of(mask).for_each(|l| self.clocks.wait(WAIT, lane(warp, l), pending));
             }
         }
     }

@@ -13,8 +13,15 @@ pub(super) struct Word {
     pub(super) agent: u32,
     /// Its epoch; 0 if nobody has written.
     pub(super) epoch: u32,
-    /// The rows of agents that have read since, a bit for each.
-    pub(super) readers: u64,
+    /// The rows of agents that have read since: bit `row % 64`, which stands for more than one row where
+    /// a block has more agents than 2048. What was read before the last write may then be looked at
+    /// again; that is harmless, as who comes after the write comes after it too.
+    readers: u64,
+}
+
+/// The bit of a row among the readers of a word.
+fn bit(row: usize) -> u64 {
+    1 << (row % 64)
 }
 
 /// Reads of a word by agents of one row in one epoch.
@@ -101,8 +108,8 @@ impl Shadow {
         let newest = &mut self.reads[at..at + width];
         let mut mixed = false;
         for (entry, newest) in entries.iter_mut().zip(newest) {
-            let known = entry.readers >> row & 1 == 1;
-            entry.readers |= 1 << row;
+            let known = entry.readers & bit(row) != 0;
+            entry.readers |= bit(row);
             if !known {
                 *newest = read;
             } else if newest.epoch == read.epoch {
@@ -138,6 +145,17 @@ impl Shadow {
         }
     }
 
+    /// The rows by which a word may have been read since the last write.
+    pub(super) fn readers(&self, word: usize) -> impl Iterator<Item = usize> + use<> {
+        let (mut bits, rows) = (self.words[word].readers, self.rows);
+        std::iter::from_fn(move || {
+            let first = bits.trailing_zeros() as usize;
+            bits &= bits.wrapping_sub(1);
+            (first < 64).then_some(first)
+        })
+        .flat_map(move |first| (first..rows).step_by(64))
+    }
+
     /// The reads of a word by a row since the last write.
     pub(super) fn reads_of(&mut self, word: usize, row: usize) -> (Reads, &[Reads]) {
         let at = self.reads_at(word, row);
@@ -152,12 +170,11 @@ impl Shadow {
     /// Records a write that is ordered after all accesses so far.
     #[inline]
     pub(super) fn write(&mut self, word: usize, agent: u32, epoch: u32) {
-        let entry = &mut self.words[word];
-        let mut rows = if self.older.is_empty() { 0 } else { entry.readers };
-        *entry = Word { agent, epoch, readers: 0 };
-        while rows != 0 {
-            self.older.remove(&(word as u32, rows.trailing_zeros()));
-            rows &= rows - 1;
+        if !self.older.is_empty() {
+            for row in self.readers(word) {
+                self.older.remove(&(word as u32, row as u32));
+            }
         }
+        self.words[word] = Word { agent, epoch, readers: 0 };
     }
 }

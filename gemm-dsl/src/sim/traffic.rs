@@ -3,7 +3,7 @@
 use super::counters::Counters;
 use super::lanes::WARP;
 use super::observe::{Observer, Request, Stopped, Sync};
-use crate::ir::{Scope, Space};
+use crate::ir::Space;
 
 /// Bytes of a sector of global memory.
 const SECTOR: u64 = 32;
@@ -56,9 +56,11 @@ impl Traffic {
     fn global(&mut self, request: &Request<'_>) {
         self.counters.global_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
-        match request.kind.writes() {
-            true => self.counters.global_store_bytes += bytes,
-            false => self.counters.global_load_bytes += bytes,
+        if request.kind.writes() {
+            self.counters.global_store_bytes += bytes;
+        }
+        if request.kind.reads() {
+            self.counters.global_load_bytes += bytes;
         }
         // Sectors lie on the boundaries of the allocation, which starts on 256 bytes. A vector is
         // aligned: it never straddles two.
@@ -79,9 +81,11 @@ impl Traffic {
     fn shared(&mut self, request: &Request<'_>) {
         self.counters.shared_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
-        match request.kind.writes() {
-            true => self.counters.shared_store_bytes += bytes,
-            false => self.counters.shared_load_bytes += bytes,
+        if request.kind.writes() {
+            self.counters.shared_store_bytes += bytes;
+        }
+        if request.kind.reads() {
+            self.counters.shared_load_bytes += bytes;
         }
         let (base, size) = (request.region.base, request.region.elem.size());
         let word = |offset: u32| base + offset * size / 4;
@@ -156,11 +160,15 @@ impl Observer for Traffic {
         Ok(())
     }
 
-    fn sync(&mut self, sync: Sync) {
+    fn sync(&mut self, sync: Sync<'_>) {
         match sync {
-            Sync::Barrier(Scope::Block, _) => self.block_barriers += 1,
-            Sync::Barrier(Scope::Warp, _) => self.warp_barriers += 1,
-            Sync::Commit { .. } | Sync::Wait { .. } => {}
+            Sync::Block => self.block_barriers += 1,
+            Sync::Warp(_) => self.warp_barriers += 1,
+            Sync::Arrive { .. }
+            | Sync::Complete { .. }
+            | Sync::Fence { .. }
+            | Sync::Commit { .. }
+            | Sync::Wait { .. } => {}
         }
     }
 }

@@ -97,7 +97,16 @@ impl Pass {
                     self.declare(l.var.id, inner);
                     self.block(&l.body, inner);
                 }
-                Stmt::Registers { .. }
+                // What one lane finds is not what the next one finds.
+                Stmt::Atomic(atomic) => {
+                    if let Some(old) = atomic.old {
+                        self.declare(old.id, depth);
+                        self.mark(old.id, true);
+                    }
+                }
+                Stmt::NamedBarrier { .. }
+                | Stmt::Fence { .. }
+                | Stmt::Registers { .. }
                 | Stmt::Store { .. }
                 | Stmt::Barrier(_)
                 | Stmt::CopyAsync { .. }

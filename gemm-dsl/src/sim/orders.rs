@@ -1,0 +1,186 @@
+//! Execution of blocks that speak to one another: in several orders, whose results must agree.
+//!
+//! Which blocks run at the same time, and which first, is the machine's choice. So a kernel with
+//! atomics on global memory is run as if one block fitted the machine, in ascending, descending and
+//! shuffled order, and as if several did, whose warps hand over at every atomic. A block that waits for
+//! one that is not there waits for ever: that another block runs at the same time nothing guarantees.
+
+use super::Buffer;
+use super::code::Code;
+use super::counters::Counters;
+use super::error::{Fault, SimError};
+use super::launch::Launch;
+use super::meter::{Meter, Options};
+use super::race::Between;
+use super::schedule::{Block, Round};
+use super::words::Words;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// In which order blocks run, one after the other or some at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Ascending,
+    Descending,
+    /// With the seed of its generator.
+    Shuffled(u64),
+    Interleaved,
+}
+
+const ORDERS: [Order; 5] = [
+    Order::Ascending,
+    Order::Descending,
+    Order::Shuffled(1),
+    Order::Shuffled(2),
+    Order::Interleaved,
+];
+/// Blocks that run at the same time, where some do.
+const RESIDENT: usize = 8;
+
+impl Order {
+    fn name(self) -> &'static str {
+        match self {
+            Order::Ascending => "ascending",
+            Order::Descending => "descending",
+            Order::Shuffled(_) => "shuffled",
+            Order::Interleaved => "interleaved",
+        }
+    }
+
+    fn blocks(self, count: u32) -> Vec<u32> {
+        let mut blocks: Vec<u32> = (0..count).collect();
+        match self {
+            Order::Ascending | Order::Interleaved => {}
+            Order::Descending => blocks.reverse(),
+            Order::Shuffled(seed) => {
+                // Fisher and Yates's shuffle; the numbers are those of a multiplicative generator.
+                let mut state = seed;
+                for last in (1..blocks.len()).rev() {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    blocks.swap(last, (state >> 33) as usize % (last + 1));
+                }
+            }
+        }
+        blocks
+    }
+}
+
+/// Runs all blocks of a launch in every order. The results and counters are those of the ascending one.
+pub(super) fn run(
+    launch: &Launch<'_>,
+    code: &Code<'_>,
+    options: &Options<'_>,
+) -> Result<Counters, SimError> {
+    let written: Vec<(usize, &Buffer)> = launch
+        .regions
+        .iter()
+        .enumerate()
+        .filter_map(|(i, region)| Some((i, region.memory.as_ref().filter(|_| code.stored[i])?)))
+        .collect();
+    let contents = || -> Vec<Vec<u64>> { written.iter().map(|(_, b)| b.bits()).collect() };
+    let restore = |contents: &[Vec<u64>]| {
+        for ((_, buffer), bits) in written.iter().zip(contents) {
+            bits.iter().enumerate().for_each(|(at, &bits)| buffer.write(at, bits));
+        }
+    };
+    let before = contents();
+    let meter = Meter::new(options.instructions);
+    let mut execution = Execution { launch, code, meter: &meter, options, done: 0 };
+    let counters = execution.run(ORDERS[0])?;
+    let results = contents();
+    for &order in &ORDERS[1..] {
+        restore(&before);
+        execution.run(order)?;
+        if launch.kernel.unordered {
+            continue;
+        }
+        for ((&(region, _), expected), found) in written.iter().zip(&results).zip(contents()) {
+            if let Some(at) = expected.iter().zip(&found).position(|(a, b)| a != b) {
+                return Err(SimError::OrderDependent {
+                    kernel: launch.kernel.name.clone(),
+                    place: launch.regions[region].element(at as u64),
+                    order: order.name(),
+                    bits: [expected[at], found[at]],
+                });
+            }
+        }
+    }
+    restore(&results);
+    Ok(counters)
+}
+
+struct Execution<'e, 'l> {
+    launch: &'l Launch<'l>,
+    code: &'l Code<'l>,
+    meter: &'l Meter,
+    options: &'e Options<'e>,
+    /// Blocks that have run, in all orders.
+    done: u64,
+}
+
+impl<'l> Execution<'_, 'l> {
+    fn run(&mut self, order: Order) -> Result<Counters, SimError> {
+        let words = Rc::new(RefCell::new(Words::default()));
+        let blocks = order.blocks(self.launch.blocks());
+        let mut fitting = match order {
+            Order::Interleaved => RESIDENT.min(blocks.len()),
+            _ => blocks.len().min(1),
+        };
+        let resident = std::iter::repeat_with(|| {
+            let between = Between::Speaking(Rc::clone(&words));
+            let mut block = Block::new(self.launch, self.code, between, self.meter);
+            match order {
+                Order::Descending => block.reverse(),
+                Order::Interleaved => block.machine.interleaved = true,
+                Order::Ascending | Order::Shuffled(_) => {}
+            }
+            block
+        });
+        let mut resident: Vec<Block<'l>> = resident.take(fitting).collect();
+        let mut next = blocks.into_iter();
+        for (block, number) in resident.iter_mut().zip(next.by_ref()) {
+            block.start(number);
+        }
+        let mut stuck = 0;
+        // Those that still run are the first `fitting`.
+        while fitting > 0 {
+            for i in (0..fitting).rev() {
+                let elsewhere = |i: usize, resident: &[Block<'l>]| -> u64 {
+                    let others = resident.iter().enumerate().filter(|(j, _)| *j != i);
+                    others.map(|(_, block)| block.machine.changes).sum()
+                };
+                let elsewhere = elsewhere(i, &resident);
+                match resident[i].round(elsewhere).map_err(SimError::Fault)? {
+                    Round::Ready => stuck = 0,
+                    Round::Stuck => stuck += 1,
+                    Round::Spent => return Err(self.options.spent(self.launch)),
+                    Round::Done => {
+                        stuck = 0;
+                        self.done += 1;
+                        let all = u64::from(self.launch.blocks()) * ORDERS.len() as u64;
+                        self.options.progress.iter().for_each(|progress| progress(self.done, all));
+                        match next.next() {
+                            Some(number) => resident[i].start(number),
+                            None => {
+                                fitting -= 1;
+                                resident.swap(i, fitting);
+                            }
+                        }
+                    }
+                }
+                if stuck > fitting {
+                    return Err(SimError::Fault(deadlock(&resident[..fitting])));
+                }
+            }
+        }
+        let mut counters = Counters::default();
+        resident.into_iter().for_each(|block| counters += block.finish());
+        Ok(counters)
+    }
+}
+
+/// The fault of blocks none of which goes on.
+fn deadlock(blocks: &[Block<'_>]) -> Box<Fault> {
+    let Some((first, others)) = blocks.split_first() else { unreachable!("some block is stuck") };
+    first.deadlock(others.iter().flat_map(Block::waiting))
+}
