@@ -8,8 +8,9 @@ use crate::operand::{self, Input};
 use gemm_dsl::sim::Element;
 
 impl Device {
-    /// Copies elements to the host, after all work launched before. A matrix gives its elements with
-    /// the padding; see [`Device::download_matrix`].
+    /// Copies elements to the host, after all work launched before. Those of a
+    /// [`Matrix`] or a view of one come row after row, without what lies between them; its padding is
+    /// in [`Matrix::buffer`].
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and
@@ -17,27 +18,27 @@ impl Device {
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
             let array = operand::read(on, array, "array")?;
-            on.backend.read(&array.address, array.len)
+            let Some(shape) = array.shape else {
+                return on.backend.read(&array.address, array.len);
+            };
+            let elements: Vec<A::Element> = on.backend.read(&array.address, shape.span() as u64)?;
+            if shape.is_packed() {
+                return Ok(elements);
+            }
+            let mut rows = Vec::with_capacity(shape.count());
+            for row in 0..shape.rows {
+                let places = (0..shape.cols).map(|col| row * shape.row_stride + col * shape.col_stride);
+                rows.extend(places.map(|at| elements[at]));
+            }
+            Ok(rows)
         })
     }
 
-    /// Copies a matrix to the host, row after row without the padding.
+    /// Copies a matrix to the host, row after row without the padding: as [`Device::download`].
     ///
     /// # Errors
     /// Those of [`Device::download`].
     pub fn download_matrix<T: Element>(&self, matrix: &Matrix<T>) -> Result<Vec<T>> {
-        let mut elements = self.download(matrix.buffer())?;
-        let (rows, cols, pitch) = (matrix.rows(), matrix.cols(), matrix.pitch());
-        // A matrix without columns may have any pitch and any number of rows.
-        if cols == 0 {
-            return Ok(Vec::new());
-        }
-        if pitch != cols {
-            for row in 1..rows {
-                elements.copy_within(row * pitch..row * pitch + cols, row * cols);
-            }
-        }
-        elements.truncate(rows * cols);
-        Ok(elements)
+        self.download(matrix)
     }
 }

@@ -80,7 +80,7 @@ pub use half;
 pub use kernel::{Call, Kernel, ReduceKernel, SgemmKernel};
 pub use launched::{Launched, LaunchedStep};
 pub use matrix::Matrix;
-pub use operand::{Input, Output};
+pub use operand::{Input, Output, Vector, VectorMut};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 
 /// What a [`SimError`] is made of: where in a kernel what went wrong.

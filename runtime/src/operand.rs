@@ -23,6 +23,21 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
     type Element: Element;
 }
 
+/// An [`Input`] without a shape: elements one after the other, of which a
+/// [`MatrixRef`](crate::MatrixRef) is made.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no vector of elements",
+    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`"
+)]
+pub trait Vector: Input {}
+
+/// An [`Output`] without a shape: as [`Vector`], exclusively borrowed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no vector of elements to be written",
+    note = "a matrix and a view of one have a shape: use `view_mut`, `part` and `t`"
+)]
+pub trait VectorMut: Output {}
+
 pub(crate) mod sealed {
     use super::{Element, Exclusive, Shape, Shared};
 
@@ -108,6 +123,13 @@ impl<T: Element> Exclusive<'_, T> {
         match self {
             Exclusive::Buffer(view) => view.len(),
             Exclusive::Cuda(view) => view.len(),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> Shared<'_, T> {
+        match self {
+            Exclusive::Buffer(view) => Shared::Buffer(*view),
+            Exclusive::Cuda(view) => Shared::Cuda(view.as_view()),
         }
     }
 
@@ -207,13 +229,29 @@ fn resolved<'a, A: Address>(
     Ok(Resolved { address, len, shape, _used: used })
 }
 
-input!(Buffer<T>: |buffer| (Shared::Buffer(buffer.whole()), None));
-output!(Buffer<T>: |buffer| (Exclusive::Buffer(buffer.whole()), None));
-input!(BufferView<'_, T>: |view| (Shared::Buffer(*view), None));
-input!(BufferViewMut<'_, T>: |view| (Shared::Buffer(view.shared()), None));
-output!(BufferViewMut<'_, T>: |view| (Exclusive::Buffer(view.shared()), None));
-input!(CudaSlice<T>: |slice| (Shared::Cuda(slice.as_view()), None));
-output!(CudaSlice<T>: |slice| (Exclusive::Cuda(slice.as_view_mut()), None));
-input!(CudaView<'_, T>: |view| (Shared::Cuda(view.slice(..)), None));
-input!(CudaViewMut<'_, T>: |view| (Shared::Cuda(view.as_view()), None));
-output!(CudaViewMut<'_, T>: |view| (Exclusive::Cuda(view.slice_mut(..)), None));
+/// Makes a type of elements `T` an input without a shape: its elements.
+macro_rules! vector {
+    ($array:ty: |$this:ident| $elements:expr) => {
+        input!($array: |$this| ($elements, None));
+        impl<T: Element> Vector for $array {}
+    };
+}
+
+/// As `vector!`, of an output.
+macro_rules! vector_mut {
+    ($array:ty: |$this:ident| $elements:expr) => {
+        output!($array: |$this| ($elements, None));
+        impl<T: Element> VectorMut for $array {}
+    };
+}
+
+vector!(Buffer<T>: |buffer| Shared::Buffer(buffer.whole()));
+vector_mut!(Buffer<T>: |buffer| Exclusive::Buffer(buffer.whole()));
+vector!(BufferView<'_, T>: |view| Shared::Buffer(*view));
+vector!(BufferViewMut<'_, T>: |view| Shared::Buffer(view.shared()));
+vector_mut!(BufferViewMut<'_, T>: |view| Exclusive::Buffer(view.shared()));
+vector!(CudaSlice<T>: |slice| Shared::Cuda(slice.as_view()));
+vector_mut!(CudaSlice<T>: |slice| Exclusive::Cuda(slice.as_view_mut()));
+vector!(CudaView<'_, T>: |view| Shared::Cuda(view.slice(..)));
+vector!(CudaViewMut<'_, T>: |view| Shared::Cuda(view.as_view()));
+vector_mut!(CudaViewMut<'_, T>: |view| Exclusive::Cuda(view.slice_mut(..)));

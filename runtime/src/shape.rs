@@ -24,6 +24,22 @@ impl Shape {
         empty || (rows && (self.rows <= 1 || self.row_stride == self.cols))
     }
 
+    /// How many elements there are.
+    pub(crate) fn count(&self) -> usize {
+        // Those of a matrix with elements lie in memory, each in its place.
+        self.rows.saturating_mul(self.cols)
+    }
+
+    /// Elements from the first one of the matrix to the last.
+    pub(crate) fn span(&self) -> usize {
+        let Self { rows, cols, row_stride, col_stride, .. } = *self;
+        if rows == 0 || cols == 0 {
+            0
+        } else {
+            (rows - 1) * row_stride + (cols - 1) * col_stride + 1
+        }
+    }
+
     /// Rows in an array of `len` elements.
     pub(crate) fn pitched(len: usize, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
         if pitch < cols {

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::matrix::Matrix;
-use crate::operand::{Exclusive, Input, Output, Shared, input, output};
+use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::Shape;
 use gemm_dsl::sim::Element;
 use std::fmt;
@@ -14,6 +14,7 @@ use std::ops::Range;
 /// It is made of a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or is
 /// [`Matrix::view`]; [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its transpose.
 /// A launch reads nothing outside what the view was made of.
+/// [`Device::download`](crate::Device::download) gives its elements, row after row.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
@@ -27,6 +28,16 @@ use std::ops::Range;
 /// let b = MatrixRef::new(&b, 8, 8)?.part(4..8, 4..8)?;
 /// let mut c = MatrixMut::new(&mut c, 4, 4)?;
 /// GEMM.call(&device).launch(&a, &b, &mut c)?;
+/// assert_eq!(device.download(&c.part(1..2, 0..4)?)?, [8.0; 4]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// It is not made of a matrix, whose shape would be lost:
+///
+/// ```compile_fail,E0277
+/// # let device = gemm_runtime::Device::simulator();
+/// let matrix = device.alloc_matrix(8, 8)?;
+/// let four = gemm_runtime::MatrixRef::new(&matrix.view().part(4..8, 4..8)?, 4, 4)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 pub struct MatrixRef<'a, T: Element = f32> {
@@ -35,6 +46,14 @@ pub struct MatrixRef<'a, T: Element = f32> {
 }
 
 /// A matrix in device memory to be written: as [`MatrixRef`], exclusively borrowed.
+///
+/// ```compile_fail,E0277
+/// # let device = gemm_runtime::Device::simulator();
+/// let mut matrix = device.alloc_matrix(8, 8)?;
+/// let mut part = matrix.view_mut();
+/// let four = gemm_runtime::MatrixMut::new(&mut part.part(4..8, 4..8)?, 4, 4)?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 pub struct MatrixMut<'a, T: Element = f32> {
     elements: Exclusive<'a, T>,
     shape: Shape,
@@ -45,8 +64,8 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     ///
     /// # Errors
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
-    pub fn new<I: Input<Element = T> + ?Sized>(
-        array: &'a I,
+    pub fn new<V: Vector<Element = T> + ?Sized>(
+        array: &'a V,
         rows: usize,
         cols: usize,
     ) -> Result<Self> {
@@ -58,13 +77,13 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     /// # Errors
     /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
-    pub fn pitched<I: Input<Element = T> + ?Sized>(
-        array: &'a I,
+    pub fn pitched<V: Vector<Element = T> + ?Sized>(
+        array: &'a V,
         rows: usize,
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, _) = array.input();
+        let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
         let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -88,8 +107,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     ///
     /// # Errors
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
-    pub fn new<O: Output<Element = T> + ?Sized>(
-        array: &'a mut O,
+    pub fn new<V: VectorMut<Element = T> + ?Sized>(
+        array: &'a mut V,
         rows: usize,
         cols: usize,
     ) -> Result<Self> {
@@ -101,13 +120,13 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// # Errors
     /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
     /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
-    pub fn pitched<O: Output<Element = T> + ?Sized>(
-        array: &'a mut O,
+    pub fn pitched<V: VectorMut<Element = T> + ?Sized>(
+        array: &'a mut V,
         rows: usize,
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, _) = array.output();
+        let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
         let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -212,6 +231,7 @@ impl<T: Element> AsMatrixMut for MatrixMut<'_, T> {
 }
 
 input!(MatrixRef<'_, T>: |view| (view.elements.copy(), Some(view.shape)));
+input!(MatrixMut<'_, T>: |view| (view.elements.shared(), Some(view.shape)));
 output!(MatrixMut<'_, T>: |view| (view.elements.reborrow(), Some(view.shape)));
 input!(Matrix<T>: |matrix| (Shared::Buffer(matrix.buffer().whole()), Some(matrix.shape())));
 output!(Matrix<T>: |matrix| (Exclusive::Buffer(matrix.buffer().whole()), Some(matrix.shape())));

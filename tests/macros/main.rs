@@ -96,6 +96,27 @@ macro_rules! square {
     };
 }
 
+macro_rules! stored {
+    (again: $stored:expr) => {
+        stored!($stored)
+    };
+    (scaled: $factor:expr) => {
+        sgemm_kernel!(epilogue: |acc| acc * $factor)
+    };
+    ($stored:expr) => {
+        sgemm_kernel!(block: 8x8, epilogue: $stored, coarsen: 2)
+    };
+}
+
+#[test]
+fn a_macro_of_the_users_may_pass_an_expression() {
+    let relu = sgemm_kernel!(block: 8x8, coarsen: 2, epilogue: |acc| max(acc, 0.0));
+    assert_eq!(stored!(|acc| max(acc, 0.0)), relu);
+    assert_eq!(stored!(again: |acc| max(acc, 0.0)), relu);
+    let scaled = sgemm_kernel!(epilogue: |acc| acc * (1.0 + 0.5));
+    assert_eq!(stored!(scaled: 1.0 + 0.5), scaled);
+}
+
 #[test]
 fn a_macro_of_the_users_may_pass_parts_of_a_spec() {
     assert_eq!(square!(max, 64), reduce_kernel!(op: max, block: 64));

@@ -3,6 +3,7 @@
 mod counters;
 mod elements;
 mod epilogue;
+mod parts;
 mod plant;
 mod races;
 mod reduce;

@@ -1,17 +1,19 @@
 //! No launch touches a word outside the views that it was given.
 //!
 //! Each operand is a view of exactly the elements from its first to its last, or a few more, inside an
-//! allocation of NaN. The simulator sees the view alone, so an access beside it is a fault; a NaN
-//! that reaches a result shows, and so does one that is overwritten.
+//! allocation of NaN; or the rows of a larger view that its last ones are. The simulator sees the view
+//! alone, so an access beside it is a fault; a NaN that reaches a result shows, and so does one that
+//! is overwritten.
 
 use gemm_dsl::spec::{Bounds, ReduceSpec, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::{
     Buffer, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, SgemmKernel, Variant,
 };
-use gemm_tests::product::{Problem, accepted, plain};
+use gemm_tests::product::{Problem, accepted, accepts, plain};
 use gemm_tests::{arbitrary, reduction};
 use proptest::prelude::*;
+use std::ops::Range;
 
 /// The bits of a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;
@@ -21,6 +23,8 @@ const POISON: u32 = 0x7fc0_dead;
 struct Lies {
     /// Elements before the view.
     before: usize,
+    /// Rows of the view above the matrix, which is a part of it.
+    above: usize,
     /// Elements between two rows.
     padding: usize,
     /// Elements of the view after the last one of the matrix.
@@ -32,17 +36,23 @@ impl Lies {
         cols + self.padding
     }
 
-    /// The length of the view.
-    fn len(self, rows: usize, cols: usize) -> usize {
+    /// Where the first element of the matrix lies in the allocation.
+    fn start(self, cols: usize) -> usize {
+        self.before + self.above * self.pitch(cols)
+    }
+
+    /// The elements of the view.
+    fn range(self, rows: usize, cols: usize) -> Range<usize> {
+        let rows = self.above + rows;
         let needed = if rows == 0 || cols == 0 { 0 } else { (rows - 1) * self.pitch(cols) + cols };
-        needed + self.after
+        self.before..self.before + needed + self.after
     }
 
     /// The allocation: poison, and the matrix in it.
     fn among_poison(self, values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
-        let mut all = vec![f32::from_bits(POISON); self.before + self.len(rows, cols) + 8];
+        let mut all = vec![f32::from_bits(POISON); self.range(rows, cols).end + 8];
         for (row, values) in values.chunks_exact(cols.max(1)).enumerate() {
-            all[self.before + row * self.pitch(cols)..][..cols].copy_from_slice(values);
+            all[self.start(cols) + row * self.pitch(cols)..][..cols].copy_from_slice(values);
         }
         all
     }
@@ -50,24 +60,27 @@ impl Lies {
 
 /// How three matrices of so many columns lie: in half of the cases all so that vectors can be read.
 fn lies(cols: [usize; 3]) -> impl Strategy<Value = [Lies; 3]> {
-    let one = || (0..9usize, 0..9usize, prop_oneof![3 => Just(0usize), 1 => 0..4usize]);
+    let few = || prop_oneof![3 => Just(0usize), 1 => 0..4usize];
+    let one = || (0..9usize, few(), 0..9usize, few());
     (any::<bool>(), [one(), one(), one()]).prop_map(move |(aligned, all)| {
         let mut cols = cols.into_iter();
-        all.map(|(before, padding, after)| {
+        all.map(|(before, above, padding, after)| {
             let cols = cols.next().unwrap_or(0);
             if !aligned {
-                return Lies { before, padding, after };
+                return Lies { before, above, padding, after };
             }
             let padding = cols.next_multiple_of(4) - cols + padding / 4 * 4;
-            Lies { before: before / 4 * 4, padding, after }
+            Lies { before: before / 4 * 4, above, padding, after }
         })
     })
 }
 
-/// A product with a size and places for its operands.
+/// A product with a size, which a kernel without guards may have to refuse, and places for its
+/// operands.
 fn launches() -> impl Strategy<Value = (SgemmSpec, Size, [Lies; 3])> {
-    (arbitrary::sgemm(128), size()).prop_flat_map(|(spec, size)| {
-        let size = accepted(&spec, size);
+    let any_size = proptest::bool::weighted(0.4);
+    (arbitrary::sgemm(128), size(), any_size).prop_flat_map(|(spec, size, any_size)| {
+        let size = if any_size { size } else { accepted(&spec, size) };
         let pitched = spec.pitched;
         let lies = lies([size.k, size.n, size.n]).prop_map(move |lies| {
             if pitched { lies } else { lies.map(|l| Lies { padding: 0, ..l }) }
@@ -118,15 +131,17 @@ fn launch(
     let c_memory = c_memory.as_mut().map_err(|error| error.to_string())?;
 
     let view = |memory, lies: Lies, rows, cols| {
-        let range = lies.before..lies.before + lies.len(rows, cols);
-        Buffer::slice(memory, range).map_err(text)
+        Buffer::slice(memory, lies.range(rows, cols)).map_err(text)
     };
     let (a, b) = (view(&a_memory, in_a, m, k)?, view(&b_memory, in_b, k, n)?);
-    let mut c = c_memory.slice_mut(in_c.before..in_c.before + in_c.len(m, n)).map_err(text)?;
+    let mut c = c_memory.slice_mut(in_c.range(m, n)).map_err(text)?;
     let launched = {
-        let a = MatrixRef::pitched(&a, m, k, in_a.pitch(k)).map_err(text)?;
-        let b = MatrixRef::pitched(&b, k, n, in_b.pitch(n)).map_err(text)?;
-        let mut c = MatrixMut::pitched(&mut c, m, n, in_c.pitch(n)).map_err(text)?;
+        let a = MatrixRef::pitched(&a, in_a.above + m, k, in_a.pitch(k)).map_err(text)?;
+        let b = MatrixRef::pitched(&b, in_b.above + k, n, in_b.pitch(n)).map_err(text)?;
+        let mut c = MatrixMut::pitched(&mut c, in_c.above + m, n, in_c.pitch(n)).map_err(text)?;
+        let a = a.part(in_a.above..a.rows(), 0..k).map_err(text)?;
+        let b = b.part(in_b.above..b.rows(), 0..n).map_err(text)?;
+        let mut c = c.part(in_c.above..in_c.above + m, 0..n).map_err(text)?;
         kernel.call(&device).launch(&a, &b, &mut c)
     };
 
@@ -143,7 +158,7 @@ fn launch(
     let mut product = Vec::with_capacity(m * n);
     for (at, value) in c.iter().enumerate() {
         let pitch = in_c.pitch(n).max(1);
-        let inside = at.checked_sub(in_c.before).map(|at| (at / pitch, at % pitch));
+        let inside = at.checked_sub(in_c.start(n)).map(|at| (at / pitch, at % pitch));
         if inside.is_some_and(|(row, col)| row < m && col < n) {
             product.push(*value);
         } else if value.to_bits() != POISON {
@@ -160,16 +175,20 @@ fn the_last_row_may_end_with_its_last_element() {
     let spec: SgemmSpec =
         "tile: 64x64x8, thread: 4x4, float4, pitched".parse().expect("a sound spec");
     let problem = Problem::new(Size::new(2, 5, 5), 1);
-    let eight = |after| Lies { before: 0, padding: 3, after };
-    assert_eq!(eight(0).len(2, 5), 13);
-    let variant = |after| {
-        let outcome = multiply(&spec, &problem, [eight(after), eight(3), eight(0)]);
-        outcome.expect("sound").expect("a launch").1.variant()
-    };
-    // A last vector of A reads three elements more.
-    let variants = [0, 1, 2, 3, 4].map(variant);
-    let scalar = Variant::Scalar;
-    assert_eq!(variants, [scalar, scalar, scalar, Variant::Vector, Variant::Vector]);
+    let eight = |above, after| Lies { before: 0, above, padding: 3, after };
+    assert_eq!(eight(0, 0).range(2, 5), 0..13);
+    // A part at the end of a matrix is no longer than the matrix by itself.
+    for above in [0, 1, 2] {
+        let variant = |after| {
+            let outcome =
+                multiply(&spec, &problem, [eight(above, after), eight(0, 3), eight(0, 0)]);
+            outcome.expect("sound").expect("a launch").1.variant()
+        };
+        // A last vector of A reads three elements more.
+        let variants = [0, 1, 2, 3, 4].map(variant);
+        let scalar = Variant::Scalar;
+        assert_eq!(variants, [scalar, scalar, scalar, Variant::Vector, Variant::Vector]);
+    }
 }
 
 fn size() -> impl Strategy<Value = Size> {
@@ -202,12 +221,21 @@ proptest! {
         let outcome = outcome.map_err(|e| {
             TestCaseError::fail(format!("`{spec}` at {size}, {lies:?}: {e}"))
         })?;
+        let refused = match outcome {
+            Ok(_) => false,
+            Err(Error::Unmet(_)) => true,
+            Err(error) => {
+                return Err(TestCaseError::fail(format!("`{spec}` at {size}, {lies:?}: {error}")));
+            }
+        };
+        let accepts = accepts(&spec, size);
         // A kernel without guards has no variant for operands that are not aligned.
         let may_refuse = spec.bounds == Bounds::Aligned && spec.float4;
-        if let Err(error) = outcome {
-            let refused = may_refuse && matches!(error, Error::Unmet(_));
-            prop_assert!(refused, "`{spec}` at {size}, {lies:?}: {error}");
-        }
+        prop_assert!(
+            refused != accepts || (refused && may_refuse),
+            "`{spec}` at {size}, {lies:?}: it was {}",
+            if refused { "refused" } else { "accepted" },
+        );
     }
 
     #[test]
@@ -233,7 +261,7 @@ fn reduce(spec: &ReduceSpec, elements: &[f32], before: usize, at: usize) -> (f32
     let memory = lies.among_poison(elements, 1, elements.len());
     let input = device.upload(&memory).expect("room");
     let mut output = device.upload(&[f32::from_bits(POISON); 5]).expect("room");
-    let view = input.slice(before..before + elements.len()).expect("inside");
+    let view = input.slice(lies.range(1, elements.len())).expect("inside");
     let mut value = output.slice_mut(at..at + 1).expect("inside");
     kernel.launch(&device, &view, &mut value).unwrap_or_else(|error| panic!("`{spec}`: {error}"));
     let output = device.download(&output).expect("ours");

@@ -236,14 +236,29 @@ pub const SIZES: &[Size] = &[
     Size::new(40, 276, 68),
 ];
 
-/// The least shape from `size` on that the spec accepts.
+/// What m, n and k must be multiples of.
+fn steps(spec: &SgemmSpec) -> [usize; 3] {
+    match spec.plan() {
+        Ok(plan) if spec.bounds == Bounds::Aligned => {
+            let (bm, bn) = plan.block_tile();
+            [bm, bn, spec.tile.map_or(1, |tile| tile.k)].map(|step| step as usize)
+        }
+        _ => [1; 3],
+    }
+}
+
+/// Whether the spec's kernel accepts a shape, wherever its operands lie.
+pub fn accepts(spec: &SgemmSpec, Size { m, n, k }: Size) -> bool {
+    [m, n, k].into_iter().zip(steps(spec)).all(|(extent, step)| extent.is_multiple_of(step))
+}
+
+/// The least shape from `size` on that the spec accepts; of a kernel without guards, one with
+/// elements and terms.
 pub fn accepted(spec: &SgemmSpec, size: Size) -> Size {
-    let Ok(plan) = spec.plan() else { return size };
     if spec.bounds == Bounds::Guarded {
         return size;
     }
-    let (bm, bn) = plan.block_tile();
-    let bk = spec.tile.map_or(1, |tile| tile.k);
-    let up = |extent: usize, by: u32| extent.max(1).next_multiple_of(by as usize);
-    Size::new(up(size.m, bm), up(size.n, bn), up(size.k, bk))
+    let [m, n, k] = steps(spec);
+    let up = |extent: usize, by: usize| extent.max(1).next_multiple_of(by);
+    Size::new(up(size.m, m), up(size.n, n), up(size.k, k))
 }

@@ -162,26 +162,29 @@ impl Problem {
     /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
     fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan) {
         let (bm, bn) = plan.block_tile();
-        let (bk, ahead) = match plan.shape() {
-            Shape::Naive(_) => (plan.unroll().unwrap_or(1).max(plan.partials()), 1),
+        // What K must be a multiple of without guards, and how far the loop over it gets.
+        let (bk, reach) = match plan.shape() {
+            // It ends at K, however it is unrolled.
+            Shape::Naive(_) => (1, plan.unroll().unwrap_or(1).max(plan.partials())),
             Shape::Tiled(t) => match t.pipeline() {
-                Pipeline::Async { stages, .. } => (t.bk(), stages + 1),
-                _ => (t.bk(), 2),
+                Pipeline::Async { stages, .. } => (t.bk(), t.bk() * (stages + 1)),
+                _ => (t.bk(), t.bk() * 2),
             },
         };
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
         let columns = passed(bn).min(schedule::most_columns(plan));
-        for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(bk * ahead))]
-        {
+        for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             k.require(Requirement::Range { scalar, min: 0, max });
         }
-        let Shape::Tiled(t) = plan.shape() else { return };
         // Whether a shape is accepted does not depend on which variant its K asks for.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
             for (scalar, of) in [(self.m, bm), (self.n, bn), (self.k, bk)] {
-                k.require(Requirement::Multiple { scalar, of: of.into() });
+                if of > 1 {
+                    k.require(Requirement::Multiple { scalar, of: of.into() });
+                }
             }
         }
+        let Shape::Tiled(t) = plan.shape() else { return };
         let accesses = [
             (t.a().width(), Operand::Input(0), self.a.stride),
             (t.b().width(), Operand::Input(1), self.b.stride),

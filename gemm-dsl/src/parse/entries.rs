@@ -155,7 +155,7 @@ impl<'t> Splitter<'t, '_> {
                 }
                 let (value, rest) = match (self.kind)(&name) {
                     // Where an expression goes wrong, its own grammar knows best.
-                    Some(Kind::Closure(_)) => (behind, behind.after(behind.len())),
+                    Some(Kind::Closure(_)) => (behind.seen_through(), behind.after(behind.len())),
                     _ => self.value(behind),
                 };
                 entry.value = Some(value);
@@ -206,13 +206,7 @@ impl<'t> Splitter<'t, '_> {
             // What is left makes no entry: let the whole be the value, which is of no kind.
             _ => return (tokens, tokens.after(tokens.len())),
         }
-        match &value[..] {
-            // What a user's own macro passes on as an expression is seen through.
-            [open, ..] if open.kind == TokenKind::Open && open.text.is_empty() => {
-                (value.inner(), rest)
-            }
-            _ => (value, rest),
-        }
+        (value.seen_through(), rest)
     }
 }
 

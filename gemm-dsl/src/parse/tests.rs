@@ -125,12 +125,32 @@ fn a_key_that_was_renamed_says_so() {
 
 #[test]
 fn what_a_macro_of_the_user_passes_on_is_seen_through() {
-    let literal: TokenStream = "64x64x8".parse().unwrap_or_default();
-    let group = proc_macro2::Group::new(proc_macro2::Delimiter::None, literal);
-    let mut tokens: TokenStream = "thread: 4x4, tile:".parse().unwrap_or_default();
-    tokens.extend([proc_macro2::TokenTree::from(group)]);
-    let spec = super::sgemm(tokens).map(|spec| spec.to_string());
-    assert_eq!(spec.ok().as_deref(), Some("tile: 64x64x8, thread: 4x4"));
+    use proc_macro2::{Delimiter, Group, TokenTree};
+    let tokens = |text: &str| -> TokenStream { text.parse().expect("tokens") };
+    let group = |inner| TokenStream::from(TokenTree::from(Group::new(Delimiter::None, inner)));
+    for (key, value, line) in [
+        ("tile:", "64x64x8", "tile: 64x64x8, thread: 4x4"),
+        ("float4, tile:", "64x64x8", "tile: 64x64x8, thread: 4x4, float4"),
+        (
+            "tile: 64x64x8, epilogue:",
+            "|acc| max(acc, 0.0)",
+            "tile: 64x64x8, thread: 4x4, epilogue: |acc| max(acc, 0.0)",
+        ),
+    ] {
+        // One macro passes it on, or one to the next.
+        for value in [group(tokens(value)), group(group(tokens(value)))] {
+            let mut all = tokens(key);
+            all.extend(value);
+            all.extend(tokens(", thread: 4x4"));
+            let spec = super::sgemm(all).map(|spec| spec.to_string());
+            assert_eq!(spec.map_err(|error| error.to_string()).as_deref(), Ok(line));
+        }
+    }
+    // A part of an expression is one operand, as if in parentheses.
+    let mut all = tokens("epilogue: |acc| acc *");
+    all.extend(group(tokens("acc + 1.0")));
+    let spec = super::sgemm(all).map(|spec| spec.to_string());
+    assert_eq!(spec.ok().as_deref(), Some("epilogue: |acc| acc * (acc + 1.0)"));
 }
 
 #[test]

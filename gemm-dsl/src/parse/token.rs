@@ -113,6 +113,18 @@ impl<'t> Tokens<'t> {
         self.len()
     }
 
+    /// What a user's own macros pass on as one expression, without the groups that this makes of it.
+    pub fn seen_through(mut self) -> Self {
+        while let [open, ..] = self.tokens
+            && open.kind == TokenKind::Open
+            && open.text.is_empty()
+            && self.unit() == self.len()
+        {
+            self = self.inner();
+        }
+        self
+    }
+
     /// The tokens before the first one outside brackets for which this holds.
     pub fn until(self, stop: impl Fn(&Token) -> bool) -> Self {
         let mut length = 0;

@@ -188,6 +188,25 @@ fn registers_are_shared_by_whole_warps() {
 }
 
 #[test]
+fn fragments_take_registers_twice_under_stages() {
+    // 24 warps leave a thread 80 registers: 64 sums and 16 for one pair of fragments.
+    assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
+    let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
+    let needed = "8 · 8 = 64 registers for its sums + 32 for fragments = 96";
+    assert!(text.contains(needed) && text.contains("are 80 a thread"), "{text}");
+}
+
+#[test]
+fn no_remedy_is_a_single_stage() {
+    // One buffer fits, two do not; three fit and four do not.
+    let text = message(product("tile: 128x128x128, thread: 8x8, stages: 2"));
+    assert!(text.contains("(227 KiB); use a smaller tile\n"), "{text}");
+    let text = message(product("tile: 128x128x64, thread: 8x8, stages: 4"));
+    assert!(text.contains("; use `stages: 3` or less, or a smaller tile\n"), "{text}");
+    assert!(product("tile: 128x128x64, thread: 8x8, stages: 3").is_ok());
+}
+
+#[test]
 fn the_system_reserves_shared_memory_for_each_block() {
     // 3 · (76800 + 1024) bytes are the whole multiprocessor's; 3 · 77824 would be without the 1024.
     assert!(product("tile: 128x128x75, thread: 8x8, blocks_per_sm: 3").is_ok());

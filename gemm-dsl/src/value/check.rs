@@ -33,6 +33,23 @@ pub(super) fn check(env: &'static Environment, params: &[Param], body: &Block) -
     check.faults
 }
 
+/// The range of an integer whose names have these, unless something is wrong with it.
+#[cfg(test)]
+pub(super) fn range_of(
+    env: &'static Environment,
+    known: &[(&str, Range)],
+    e: &Node,
+) -> Option<Range> {
+    let mut check = Check { env, known: Vec::new(), faults: Vec::new(), too_deep: false };
+    for (name, range) in known {
+        check.know(name, Some(Known::Int(*range)), e.at, false);
+    }
+    match check.node(e, 0) {
+        Some(Known::Int(range)) if check.faults.is_empty() => Some(range),
+        _ => None,
+    }
+}
+
 /// A parameter or a definition.
 struct Definition {
     name: String,
@@ -242,6 +259,10 @@ impl Check {
             }
             (Binary::Div | Binary::Rem, Known::Int(_), Known::Int(y)) if y.has_zero() => {
                 error::by_zero(key, b.at, op, &b.to_string())
+            }
+            // Where the quotient leaves 64 bits, C says nothing of the remainder either.
+            (Binary::Rem, Known::Int(x), Known::Int(y)) if !x.operator(Binary::Div, y).fits() => {
+                error::overflow(key, at)
             }
             (_, Known::Int(x), Known::Int(y)) => return self.integer(x.operator(op, y), at),
             (_, Known::F32, Known::Int(_)) => {

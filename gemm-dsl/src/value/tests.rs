@@ -5,6 +5,7 @@ mod faults;
 mod meaning;
 #[cfg(feature = "sim")]
 mod prototypes;
+mod ranges;
 
 use super::random::closure;
 use super::{Closure, EPILOGUE};

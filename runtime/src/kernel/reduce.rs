@@ -39,7 +39,7 @@ impl ReduceKernel {
             let input = operand::read(on, input, "input")?;
             let output = operand::write(on, output, "output")?;
             // Of an empty part nothing may be written, though the array that it is part of goes on.
-            let has = output.shape.map_or(output.len, |s| s.rows as u64 * s.cols as u64);
+            let has = output.shape.map_or(output.len, |shape| shape.count() as u64);
             if has < 1 {
                 return Err(Error::WrongExtent {
                     argument: "output",
@@ -49,7 +49,7 @@ impl ReduceKernel {
             }
             let length = match input.shape {
                 None => input.len,
-                Some(shape) if shape.is_packed() => shape.rows as u64 * shape.cols as u64,
+                Some(shape) if shape.is_packed() => shape.count() as u64,
                 Some(shape) => {
                     let [cols, row_stride, col_stride] =
                         [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);

@@ -12,6 +12,7 @@ use crate::shape::Shape;
 use crate::{Buffer, Device, Launched, Result};
 use gemm_dsl::Family;
 use gemm_dsl::ir::contract::{Need, Subject};
+use gemm_dsl::ir::program::Step;
 use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};
 use gemm_dsl::sim;
 use gemm_dsl::spec::SgemmSpec;
@@ -104,6 +105,29 @@ fn unaligned_input_without_a_fallback_is_refused() {
     let error = run(&device, program, vector(&input, 1), 7).expect_err("unmet");
     assert!(matches!(error, Error::Unmet { .. }), "{error}");
     assert!(error.to_string().contains("`input` aligned to 16 bytes"), "{error}");
+}
+
+/// The last kernel is the least demanding: whoever meets it may launch.
+#[test]
+fn what_the_last_kernel_lacks_is_the_error() {
+    let device = Device::simulator();
+    let input = device.upload(&[1.0; 8]).expect("room");
+    let at_least = |min| {
+        let program = extents_only(Ty::I32, |k, scalar| {
+            k.require(Requirement::Range { scalar, min, max: 100 });
+        });
+        program.into_inner()
+    };
+    let of = |m| {
+        let mut program = at_least(8);
+        let last = program.kernel(at_least(4).kernels.remove(0));
+        let Step::Launch(launch) = &mut program.steps[0] else { panic!("one launch") };
+        launch.choose.push(last);
+        let program = VerifiedProgram::new(program).expect("a sound program");
+        run(&device, program, vector(&input, 0), m)
+    };
+    assert!(of(4).is_ok() && of(8).is_ok());
+    assert_eq!(unmet(of(3)), (Subject::Extent(Extent::M), Need::AtLeast(4), 3));
 }
 
 #[test]
@@ -274,6 +298,16 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
         assert!(matches!(product(a_at, c_at), Err(Error::Overlap { .. })), "{a_at} {c_at}");
+    }
+    // B is as little to be written as A.
+    let product = |b_at, c_at| {
+        let inputs = [matrix("a", &other, 0, (2, 1)), matrix("b", &memory, b_at, (1, 2))];
+        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+    };
+    assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
+    for (b_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
+        let error = product(b_at, c_at).expect_err("shared");
+        assert!(matches!(&error, Error::Overlap { other, .. } if other == "b"), "{error}");
     }
     let gpu = |at: u64| GpuAddress { at: 0x1000 + 4 * at, elem: Elem::F32 };
     assert!(gpu(0).overlaps(4, &gpu(3), 1) && gpu(3).overlaps(1, &gpu(0), 4));

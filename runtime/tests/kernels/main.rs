@@ -214,15 +214,27 @@ fn an_aligned_kernel_takes_a_k_of_zero() {
 #[test]
 fn an_aligned_kernel_refuses_other_shapes_whatever_k_is() {
     let device = Device::simulator();
-    let kernel = sgemm("tile: 16x16x8, thread: 4x4, bounds: aligned");
-    let none = device.alloc(0).expect("room");
+    let kernels = [
+        ("tile: 16x16x8, thread: 4x4, bounds: aligned", "sgemm_16x16x8_4x4_aligned"),
+        ("block: 16x8, coarsen: 2, bounds: aligned", "sgemm_naive_16x8_coarsen2_aligned"),
+        (
+            "block: 16x16, lanes: m, unroll: 4, bounds: aligned",
+            "sgemm_naive_16x16_lanes_m_unroll4_aligned",
+        ),
+    ];
+    let operands = device.alloc(33 * 16).expect("room");
     let mut c = device.alloc(33 * 16).expect("room");
-    for (size, part) in [((33, 16, 0), "m to be a multiple of 16"), ((32, 3, 0), "n to be")] {
-        let error = kernel.launch(&device, &none, &none, &mut c, size).expect_err("no tiles");
-        let error = error.to_string();
-        // The kernel is the one that was asked for, also where another one stands in.
-        assert!(error.starts_with("kernel `sgemm_16x16x8_4x4_aligned` needs "), "{error}");
-        assert!(error.contains(part), "{error}");
+    for (spec, name) in kernels {
+        let kernel = sgemm(spec);
+        for k in [0, 8] {
+            for ((m, n), part) in [((33, 16), "m to be a multiple of 16"), ((32, 3), "n to be")] {
+                let launched = kernel.launch(&device, &operands, &operands, &mut c, (m, n, k));
+                let error = launched.expect_err("no tiles").to_string();
+                // The kernel is the one that was asked for, also where another one stands in.
+                assert!(error.starts_with(&format!("kernel `{name}` needs ")), "{error}");
+                assert!(error.contains(part), "{error}");
+            }
+        }
     }
 }
 

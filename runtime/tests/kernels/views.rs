@@ -83,6 +83,13 @@ fn a_call_takes_its_extents_from_the_views() {
     let mut other = MatrixMut::new(&mut c, 3, 4).expect("room");
     let error = kernel.call(&device).launch(&a, &b, &mut other).expect_err("m differs");
     assert_eq!(error.to_string(), "m is 2 in `a` but 3 in `c`: the shapes do not fit");
+    let mut to = other.part(0..2, 0..3).expect("inside");
+    let error = kernel.call(&device).launch(&a, &b, &mut to).expect_err("n differs");
+    assert_eq!(error.to_string(), "n is 4 in `b` but 3 in `c`: the shapes do not fit");
+    let narrow = a.part(0..2, 0..2).expect("inside");
+    let mut to = other.part(0..2, 0..4).expect("inside");
+    let error = kernel.call(&device).launch(&narrow, &b, &mut to).expect_err("k differs");
+    assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not fit");
     // A transpose is not what the kernel reads, but a row's is a column.
     let square = a.part(0..2, 0..2).expect("inside");
     let (two, mut to) =

@@ -277,3 +277,44 @@ proptest! {
         same(&closure.to_string(), &input, &found, |e, x| evaluated(&closure, e, x));
     }
 }
+
+#[test]
+fn functions_and_operators_of_integers_mean_what_they_say() {
+    let input = vec![0.5; 3 * THREADS];
+    for integer in [
+        "abs(col - 64)",
+        "abs(64 - col)",
+        "min(col - 64, row - 1)",
+        "max(col - 64, row - 1)",
+        "clamp(col - 64, -3, 5)",
+        "clamp(col - 64, row, 1)",
+        "(col - 64) / 7",
+        "(col - 64) % 7",
+        "(64 - col) / (-7)",
+        "(64 - col) % (-7)",
+        "-col * 3 + row",
+        "if col % 2 == row { col } else { -col }",
+    ] {
+        let text = format!("|acc| acc * f32({integer})");
+        let closure = Closure::parse(&EPILOGUE, &text).expect("a sound expression");
+        let found = simulated(&closure, &input);
+        same(&text, &input, &found, |e, x| evaluated(&closure, e, x));
+    }
+}
+
+/// The text has functions of its own for those of the language.
+#[test]
+fn a_definition_hides_no_function_of_the_text() {
+    let input = inputs(5, 100);
+    for function in ["exp", "log", "tanh", "gelu", "sigmoid"] {
+        let text = format!("|x| {{ let {function}_f32 = x * 0.5; {function}({function}_f32) }}");
+        let closure = Closure::parse(&EPILOGUE, &text).expect("a sound expression");
+        let source = crate::cuda::source(&kernel(&closure, input.len()));
+        let called = format!("{function}_f32(");
+        assert!(source.contains(&called), "{source}");
+        let defined = source.contains(&format!("float {function}_f32 ="));
+        assert!(!defined, "{source}");
+        let found = simulated(&closure, &input);
+        same(&text, &input, &found, |e, x| evaluated(&closure, e, x));
+    }
+}
