@@ -3,6 +3,7 @@
 //! text, `5 * i % 2` for `5 * (i % 2)`, is how printers fail.)
 
 mod c;
+mod functions;
 mod ir;
 mod trees;
 
@@ -28,11 +29,17 @@ fn last(kernel: &VerifiedKernel) -> (&Stmt, String) {
 /// Compares the value of the tree with that of the text, in each of a few environments.
 fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestCaseError> {
     let parsed = c::parse(text).map_err(|e| TestCaseError::fail(format!("{e} in `{text}`")))?;
-    for numbers in [[5, 40, 3, 70], [0, 1, 0, 0], [97, 2, 31, 1 << 40]] {
-        let environment = trees::environment(kernel, numbers);
+    for (numbers, floats) in [
+        ([5, 40, 3, 70], [1.25, -3e-39]),
+        ([0, 1, 0, 0], [-0.0, f32::NAN]),
+        ([97, 2, 31, 1 << 40], [f32::NEG_INFINITY, 1e30]),
+    ] {
+        let environment = trees::environment(kernel, numbers, floats);
         // A tree without a value, as after a division by zero, has no meaning to compare.
         let Some(expected) = ir::value(kernel, &environment, tree) else { continue };
-        let found = parsed.value(&environment).and_then(|value| value.converted(tree.ty()));
+        let found = parsed
+            .value(&environment, &c::Unit::default())
+            .and_then(|value| value.converted(tree.ty()));
         prop_assert_eq!(found, Ok(expected), "`{}` with {:?}", text, numbers);
     }
     Ok(())
@@ -42,8 +49,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn an_expression_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32, ty in 0..3usize) {
-        let ty = [Ty::I32, Ty::U64, Ty::Bool][ty];
+    fn an_expression_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32, ty in 0..6usize) {
+        let ty = [Ty::I32, Ty::U32, Ty::I64, Ty::U64, Ty::F32, Ty::Bool][ty];
         let kernel = kernel(|k, trees| _ = k.let_("x", trees.tree(seed, ty, depth)));
         let (Stmt::Let { value, .. }, line) = last(&kernel) else {
             return Err(TestCaseError::fail("no declaration"));
@@ -78,6 +85,7 @@ proptest! {
 #[test]
 fn the_parser_reads_c() {
     let environment = [("n".to_owned(), Value::U64(10))].into_iter().collect();
+    let value = |tree: c::Tree| tree.value(&environment, &c::Unit::default());
     for (text, expected) in [
         ("1 + 2 * 3 - 4", Value::I32(3)),
         ("5 * 7 % 2", Value::I32(1)),
@@ -89,13 +97,24 @@ fn the_parser_reads_c() {
         ("-1 + n", Value::U64(9)),
         ("min(4, (int)n)", Value::I32(4)),
         ("4ull * 1073741824", Value::U64(1 << 32)),
+        ("3u - 4u >> 30u", Value::U32(3)),
+        ("-7ll / 2ll", Value::I64(-3)),
+        ("fmaf(2.0f, -1.5e-1f, (float)3)", Value::from(2.7)),
+        ("__float_as_uint(0.0f / -1.0f)", Value::U32(1 << 31)),
+        ("maximum(-0.0f, 0.0f)", Value::F32(0)),
+        ("__int_as_float(0x7fffffff) != 1e5f", Value::Bool(true)),
     ] {
-        let value = c::parse(text).and_then(|tree| tree.value(&environment));
+        let value = c::parse(text).and_then(value);
         assert_eq!(value, Ok(expected), "{text}");
     }
-    for faulty in ["1 +", "(1", "1 2", "--1", "a b", "1 ? 2", "4 * 1073741824 +", ""] {
+    for faulty in
+        ["1 +", "(1", "1 2", "--1", "a b", "1 ? 2", "4 * 1073741824 +", "", "1f", "f(1,, 2)"]
+    {
         assert!(c::parse(faulty).is_err(), "{faulty}");
     }
-    let overflow = c::parse("4 * 1073741824").and_then(|tree| tree.value(&environment));
-    assert!(overflow.is_err());
+    for without_value in
+        ["4 * 1073741824", "1 / 0", "1.0f + 1", "2u + 1", "f(1)", "min(1.0f, 2.0f)"]
+    {
+        assert!(c::parse(without_value).and_then(value).is_err(), "{without_value}");
+    }
 }

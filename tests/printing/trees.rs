@@ -2,8 +2,8 @@
 
 use crate::c::{Environment, Value};
 use gemm_dsl::ir::{
-    Arith, BinaryOp, Cmp, Elem, Expr, Extent, Integer, Kernel, KernelBuilder, Logic, ParamKind,
-    Special, Ty, UnaryOp,
+    Arith, BinaryOp, Cmp, Expr, Extent, Integer, Intrinsic, Kernel, KernelBuilder, Logic,
+    ParamKind, Special, Ty, UnaryOp,
 };
 use gemm_tests::random::Random;
 
@@ -18,14 +18,15 @@ pub fn coordinate(special: Special) -> &'static str {
     }
 }
 
-/// Values of everything that has a name: numbers for the coordinates, M, N, and the length.
-pub fn environment(kernel: &Kernel, numbers: [u64; 4]) -> Environment {
+/// Values of everything that has a name: numbers for the coordinates, M, N, and the length, and two
+/// floats.
+pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Environment {
     let [thread, m, n, length] = numbers;
     use Special::{BlockX, BlockY, BlockZ, ThreadX, ThreadY};
     let coordinates = [ThreadX, ThreadY, BlockX, BlockY, BlockZ];
     let mut names: Environment = coordinates
         .into_iter()
-        .map(|special| (coordinate(special).to_owned(), Value::U32(thread as u32)))
+        .map(|special| (coordinate(special).to_owned(), Value::Coordinate(thread as u32)))
         .collect();
     for (param, value) in kernel.params.iter().zip([m, n, length]) {
         let wide = matches!(param.kind, ParamKind::Scalar { ty: Ty::U64, .. });
@@ -37,14 +38,20 @@ pub fn environment(kernel: &Kernel, numbers: [u64; 4]) -> Environment {
             names.insert(decl.name.clone(), Value::I32(value));
         }
     }
-    names.insert("x".to_owned(), Value::I32(77));
+    let variables = [
+        ("x", Value::I32(77)),
+        ("bits", Value::U32(floats[1].to_bits())),
+        ("wide", Value::I64(m as i64 - (1 << 40))),
+        ("f", Value::F32(floats[0].to_bits())),
+        ("g", Value::F32(floats[1].to_bits())),
+    ];
+    names.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     names
 }
 
 /// A source of expressions.
 pub struct Trees {
-    ints: Vec<Expr>,
-    wides: Vec<Expr>,
+    leaves: Vec<Expr>,
 }
 
 impl Trees {
@@ -54,11 +61,18 @@ impl Trees {
         let n = k.extent("N", Ty::I32, Extent::N).into();
         let length = k.extent("length", Ty::U64, Extent::LENGTH).into();
         let (two, bm) = (k.constant("TWO", 2, "").into(), k.constant("BM", 128, "").into());
-        let coordinates = [Special::ThreadX, Special::BlockY].map(Expr::from);
-        let literals = [0, 1, 2, 7, 32, -1, -5].map(Expr::from);
-        let ints = [m, n, two, bm].into_iter().chain(coordinates).chain(literals).collect();
-        let wides = [length, Expr::U64(0), Expr::U64(3), Expr::U64(1 << 35)].into_iter().collect();
-        Self { ints, wides }
+        let bits = k.mut_("bits", Expr::U32(0)).into();
+        let wide = k.mut_("wide", Expr::I64(0)).into();
+        let (f, g) = (k.mut_("f", 0.0).into(), k.mut_("g", 0.0).into());
+        let mut leaves = vec![m, n, length, two, bm, bits, wide, f, g];
+        leaves.extend([Special::ThreadX, Special::BlockY].map(Expr::from));
+        leaves.extend([0, 1, 2, 7, 32, -1, -5].map(Expr::from));
+        leaves.extend([0, 3, 1 << 35].map(Expr::U64));
+        leaves.extend([0, 1, 23, 0x3f80_0000, u32::MAX].map(Expr::U32));
+        leaves.extend([0, 2, -9, 1 << 40, i64::MIN].map(Expr::I64));
+        leaves.extend([0.0, -0.0, 1.5, -2.0, 1e-40, 3e38, 0.1, 16_777_216.0].map(Expr::F32));
+        leaves.extend([f32::INFINITY, f32::NEG_INFINITY, f32::NAN].map(Expr::F32));
+        Self { leaves }
     }
 
     /// An expression of the type that the seed picks, at most so deep.
@@ -66,12 +80,16 @@ impl Trees {
         self.grow(&mut Random::new(seed), ty, depth)
     }
 
+    fn leaf(&self, random: &mut Random, ty: Ty) -> Expr {
+        let leaves: Vec<&Expr> = self.leaves.iter().filter(|leaf| leaf.ty() == ty).collect();
+        pick(random, &leaves).clone()
+    }
+
     fn grow(&self, random: &mut Random, ty: Ty, depth: u32) -> Expr {
         if depth == 0 {
             return match ty {
-                Ty::Bool => pick(random, &self.ints).lt(pick(random, &self.ints)),
-                Ty::U64 => pick(random, &self.wides),
-                _ => pick(random, &self.ints),
+                Ty::Bool => self.leaf(random, Ty::I32).lt(self.leaf(random, Ty::I32)),
+                ty => self.leaf(random, ty),
             };
         }
         let less = depth - 1;
@@ -82,15 +100,12 @@ impl Trees {
                 let condition = sub(random, Ty::Bool);
                 condition.select(sub(random, ty), sub(random, ty))
             }
-            // The minimum, which has a spelling of its own.
-            (1, Ty::I32 | Ty::U64) => {
+            // The minimum, which of indices has a spelling of its own.
+            (1, Ty::Scalar(_)) => {
                 let (a, b) = (sub(random, ty), sub(random, ty));
                 a.clone().lt(b.clone()).select(a, b)
             }
-            (2, Ty::I32) => Expr::Unary(UnaryOp::Neg, Box::new(sub(random, ty))),
-            (2, Ty::Bool) => Expr::Unary(UnaryOp::Not, Box::new(sub(random, ty))),
-            (2 | 3, Ty::U64) => Expr::Cast(Elem::U64, Box::new(sub(random, Ty::I32))),
-            (3, Ty::I32) => Expr::Cast(Elem::I32, Box::new(sub(random, Ty::U64))),
+            (2, Ty::Bool) => sub(random, ty).negated(),
             (3..=5, Ty::Bool) => {
                 let op = pick(random, &[BinaryOp::Logic(Logic::And), BinaryOp::Logic(Logic::Or)]);
                 Expr::binary(op, sub(random, ty), sub(random, ty))
@@ -98,16 +113,25 @@ impl Trees {
             (_, Ty::Bool) => {
                 use Cmp::{Eq, Ge, Gt, Le, Lt, Ne};
                 let op = BinaryOp::Cmp(pick(random, &[Lt, Le, Gt, Ge, Eq, Ne]));
-                let ty = pick(random, &[Ty::I32, Ty::U64]);
+                let ty = pick(random, &TYPES);
                 Expr::binary(op, sub(random, ty), sub(random, ty))
+            }
+            (2, Ty::I32 | Ty::I64 | Ty::F32) => {
+                Expr::Unary(UnaryOp::Neg, Box::new(sub(random, ty)))
+            }
+            (2 | 3, _) => converted(ty, random, sub),
+            (4 | 5, Ty::F32) => {
+                use Intrinsic::{Abs, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt};
+                let f = pick(random, &[Fma, Fma, Maximum, Minimum, Abs, Sqrt, Floor, RoundEven]);
+                Expr::Call(f, (0..f.row().arity).map(|_| sub(random, ty)).collect())
             }
             _ => {
                 use Arith::{Add, Div, Mul, Sub};
                 use Integer::{And, Or, Rem, Shl, Shr, Xor};
                 let arithmetic = [Add, Add, Sub, Sub, Mul, Mul, Div].map(BinaryOp::Arith);
                 let bits = [Rem, Xor, And, Or, Shl, Shr].map(BinaryOp::Integer);
-                let ops = [&arithmetic[..], &bits[..]].concat();
-                let op = pick(random, &ops);
+                let ops = if ty == Ty::F32 { &[][..] } else { &bits };
+                let op = pick(random, &[&arithmetic[..], ops].concat());
                 // Widened by the builder where the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
@@ -117,6 +141,26 @@ impl Trees {
             }
         }
     }
+}
+
+/// The types of numbers that an expression of the language can come to.
+const TYPES: [Ty; 5] = [Ty::I32, Ty::U32, Ty::I64, Ty::U64, Ty::F32];
+
+/// A number of another type as one of this type: its value, or its bits where the text has to.
+fn converted(ty: Ty, random: &mut Random, sub: impl Fn(&mut Random, Ty) -> Expr) -> Expr {
+    let Ty::Scalar(elem) = ty else { unreachable!("a truth value is no number") };
+    let (casts, bitcasts): (&[Ty], &[Ty]) = match ty {
+        Ty::I32 => (&[Ty::U64, Ty::I64], &[Ty::U32, Ty::F32]),
+        Ty::U32 => (&[], &[Ty::I32, Ty::F32]),
+        Ty::I64 => (&[Ty::I32, Ty::U64], &[]),
+        Ty::U64 => (&[Ty::I32, Ty::U32], &[]),
+        _ => (&[Ty::I32, Ty::I64], &[Ty::I32, Ty::U32]),
+    };
+    let all: Vec<(bool, Ty)> =
+        casts.iter().map(|ty| (true, *ty)).chain(bitcasts.iter().map(|ty| (false, *ty))).collect();
+    let (cast, from) = pick(random, &all);
+    let e = sub(random, from);
+    if cast { e.cast(elem) } else { e.bitcast(elem) }
 }
 
 fn pick<T: Clone>(random: &mut Random, from: &[T]) -> T {
