@@ -43,7 +43,7 @@ mod tokens;
 mod tree;
 
 pub use environment::{EPILOGUE, Environment};
-pub use function::{Function, Row, Signature};
+pub use function::{Bound, Function, Row, Signature};
 pub use lower::Lowered;
 pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
 

@@ -4,7 +4,7 @@
 
 use gemm_dsl::spec::{FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, Spec};
 use gemm_dsl::stages::{self, Stage};
-use gemm_dsl::value::{Environment, Function};
+use gemm_dsl::value::{Bound, Environment, Function};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,9 +113,15 @@ fn expressions(env: &Environment) -> Result<String, Failed> {
             format!("| `{}({})` | {} |\n", row.name, row.operands.join(", "), row.meaning.trim())
         })
         .collect();
+    let bounds = Function::ALL.iter().map(|function| function.row()).filter_map(|row| {
+        let Bound { ulp, method } = row.bound?;
+        Some(format!("| `{}` | {ulp:.2} | {method} |\n", row.name))
+    });
+    let bounds: String = bounds.collect();
     Ok(format!(
         "For example `{}`. The closure names {}; beside it stand the integers {}.\n\n{}\n## Functions\n\n\
-         | function | what it gives |\n| --- | --- |\n{functions}\n{}",
+         | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
+         | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
         env.example,
         env.meaning,
         quoted(env.integers),

@@ -4,6 +4,7 @@ mod explain;
 mod ladder;
 
 use explain::explain;
+use gemm_dsl::value::Function;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -66,6 +67,21 @@ fn remedies_are_for_the_command_line() {
         assert!(!message.contains("Device::"), "{message}");
     }
     assert!(messages[0].contains("--device simulator"), "{}", messages[0]);
+}
+
+#[test]
+fn the_bounds_of_the_functions_hold_for_a_sample() {
+    let output = run("ulp", "");
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    for row in Function::ALL.iter().map(|function| function.row()) {
+        let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let of_row = lines.filter(|words| words.contains(&row.name)).collect::<Vec<_>>();
+        let bound = row.bound.map(|bound| format!("{:.2}", bound.ulp));
+        assert_eq!(of_row.len(), usize::from(bound.is_some()), "{}: {table}", row.name);
+        let said = bound.iter().all(|bound| of_row[0].contains(&bound.as_str()));
+        assert!(said, "{}: {table}", row.name);
+    }
 }
 
 #[test]

@@ -227,6 +227,17 @@ fn indices_inside_a_block_are_bounded() {
 }
 
 #[test]
+fn a_block_of_a_reduction_takes_in_at_most_2_to_the_30_elements() {
+    let plan = |line: &str| line.parse::<ReduceSpec>().and_then(|spec| spec.plan());
+    for (block, vectors, most) in [(64, "", 16_777_216), (512, ", float4", 524_288)] {
+        let line = |items| format!("block: {block}, items: {items}{vectors}");
+        assert!(plan(&line(most)).is_ok(), "{}", line(most));
+        let text = message(plan(&line(most + 1)));
+        assert!(text.contains(&format!("use `items: {most}` or less")), "{text}");
+    }
+}
+
+#[test]
 fn the_largest_odd_tile_is_too_large_and_no_more() {
     let errors =
         product("tile: 128x128x4294967295, thread: 8x8, stages: 3").expect_err("too large");

@@ -3,11 +3,12 @@
 use super::tree::Type;
 
 /// Declares the functions: what each gives, how it is written, what its operands are called, and
-/// their types.
+/// their types; of one that no machine has also its worst error, and how it is computed.
 macro_rules! functions {
     ($(
         #[doc = $meaning:literal]
-        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident;
+        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident
+            $(, within $ulp:literal $method:literal)?;
     )*) => {
         /// A function of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,11 +28,14 @@ macro_rules! functions {
                         operands: &[$($operand),*],
                         signature: Signature::$signature,
                         meaning: $meaning,
+                        bound: functions!(@bound $($ulp $method)?),
                     },)*
                 }
             }
         }
     };
+    (@bound) => { None };
+    (@bound $ulp:literal $method:literal) => { Some(Bound { ulp: $ulp, method: $method }) };
 }
 
 functions! {
@@ -44,7 +48,8 @@ functions! {
     /// Square root, correctly rounded.
     Sqrt = "sqrt", ["x"], Float;
     /// `1 / sqrt(x)`.
-    Rsqrt = "rsqrt", ["x"], Float;
+    Rsqrt = "rsqrt", ["x"], Float,
+        within 1.50 "the quotient and the root of the machine";
     /// `a * b + c`, rounded once.
     Fma = "fma", ["a", "b", "c"], Float;
     /// `min(max(x, low), high)`.
@@ -54,27 +59,37 @@ functions! {
     /// Rounded to the nearest whole number, halves to the even one.
     Round = "round", ["x"], Float;
     /// e to the power of x.
-    Exp = "exp", ["x"], Float;
+    Exp = "exp", ["x"], Float,
+        within 0.90 "2^n · e^r, polynomial of degree 6";
     /// 2 to the power of x.
-    Exp2 = "exp2", ["x"], Float;
+    Exp2 = "exp2", ["x"], Float,
+        within 0.88 "2^n · 2^f, polynomial of degree 6";
     /// Natural logarithm.
-    Log = "log", ["x"], Float;
+    Log = "log", ["x"], Float,
+        within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
-    Log2 = "log2", ["x"], Float;
+    Log2 = "log2", ["x"], Float,
+        within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
     /// Hyperbolic tangent.
-    Tanh = "tanh", ["x"], Float;
+    Tanh = "tanh", ["x"], Float,
+        within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
-    Erf = "erf", ["x"], Float;
+    Erf = "erf", ["x"], Float,
+        within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
     /// `1 / (1 + exp(-x))`.
-    Sigmoid = "sigmoid", ["x"], Float;
+    Sigmoid = "sigmoid", ["x"], Float,
+        within 1.01 "1 / (1 + e^−x), the quotient corrected";
     /// `max(x, 0)`.
     Relu = "relu", ["x"], Float;
     /// `x * sigmoid(x)`.
-    Silu = "silu", ["x"], Float;
+    Silu = "silu", ["x"], Float,
+        within 1.10 "the same with x for 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
-    Gelu = "gelu", ["x"], Float;
+    Gelu = "gelu", ["x"], Float,
+        within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
-    GeluTanh = "gelu_tanh", ["x"], Float;
+    GeluTanh = "gelu_tanh", ["x"], Float,
+        within 1.14 "as `silu`, of a cubic in two parts";
     /// The integer as an `f32`, rounded to the nearest.
     ToF32 = "f32", ["integer"], Conversion;
 }
@@ -101,6 +116,23 @@ pub struct Row {
     pub signature: Signature,
     /// What it gives.
     pub meaning: &'static str,
+    /// How far it may be off; none where IEEE 754 says what it gives.
+    pub bound: Option<Bound>,
+}
+
+/// What is known of a function that no machine has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// The worst error over all 2^32 inputs, in units in the last place of the exact result.
+    pub ulp: f64,
+    /// How it is computed.
+    pub method: &'static str,
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2} ulp", self.ulp)
+    }
 }
 
 impl Function {

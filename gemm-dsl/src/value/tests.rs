@@ -8,7 +8,9 @@ mod prototypes;
 mod ranges;
 
 use super::random::closure;
-use super::{Closure, EPILOGUE};
+use super::{Closure, EPILOGUE, Function};
+use crate::spec::SgemmSpec;
+use crate::{Family, cuda};
 use proptest::prelude::*;
 
 proptest! {
@@ -58,6 +60,19 @@ fn a_text_is_printed_in_its_canonical_form() {
     ] {
         let read = Closure::parse(&EPILOGUE, text).map(|closure| closure.to_string());
         assert_eq!(read.as_deref(), Ok(canonical), "{text}");
+    }
+}
+
+#[test]
+fn the_text_of_a_function_says_its_bound() {
+    let bounded = Function::ALL.iter().filter_map(|f| Some((f.name(), f.row().bound?)));
+    for (name, bound) in bounded.filter(|(name, _)| *name != "rsqrt") {
+        let line = format!("epilogue: |acc| {name}(acc)");
+        let program = line.parse().and_then(|spec: SgemmSpec| spec.program());
+        let source = cuda::source(program.expect("a sound line").preferred());
+        let (before, _) = source.split_once(&format!("float {name}_f32(")).expect(name);
+        let comment = before.rsplit("\n\n").next().unwrap_or_default();
+        assert!(comment.contains(&format!("within {bound}")), "{comment}");
     }
 }
 

@@ -101,6 +101,16 @@ fn a_size_is_one_token_and_brackets_are_tokens_of_their_own() {
     assert_eq!(tokens, expected);
 }
 
+#[test]
+fn a_comment_ends_where_those_inside_it_have_ended() {
+    for text in
+        ["a /* b /* c */ d */ e", "a /*/*/**/*/*/ e", "a /* * / /* / */ */e", "a /* /* */ e"]
+    {
+        assert_eq!(ours(text), of_rust(text), "{text}");
+    }
+    assert_eq!(ours("a /* b /* c */ d */ e").map(|tokens| tokens.len()), Some(2));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 

@@ -1,6 +1,8 @@
 //! Exponentials: a power of two, chosen by bits, times a polynomial near 1.
 
-use super::{bits, fma, max, min, of_bits, polynomial, shifted_left, shifted_right, unary};
+use super::{
+    Function, bits, fma, max, min, of_bits, polynomial, shifted_left, shifted_right, unary,
+};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
 /// 1.5 · 2^23: adding it rounds to a whole number n, which the low bits of the sum then hold.
@@ -42,8 +44,8 @@ pub(super) fn reduce(k: &mut KernelBuilder, z: Var) -> (Var, Var) {
 
 pub(super) fn exp(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
-    let meaning = ["e^x, within 0.90 ulp: 2^n e^r with |r| <= ln 2 / 2."];
-    unary(k, "exp_f32", &meaning, |k, x| {
+    let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
+    unary(k, Function::Exp, &meaning, |k, x| {
         // Beyond these the result is 0 or infinite; a NaN stays.
         let z = k.let_("z", min(max(x, -105.0), 90.0));
         let (rounder, n) = reduce(k, z);
@@ -56,8 +58,8 @@ pub(super) fn exp(k: &mut KernelBuilder) -> FunctionId {
 
 pub(super) fn exp2(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
-    let meaning = ["2^x, within 0.88 ulp: 2^n 2^f with |f| <= 1 / 2."];
-    unary(k, "exp2_f32", &meaning, |k, x| {
+    let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
+    unary(k, Function::Exp2, &meaning, |k, x| {
         let z = k.let_("z", min(max(x, -151.0), 129.0));
         let rounder = k.let_("rounder", z + ROUNDER);
         let f = k.let_("f", z - (rounder - ROUNDER));

@@ -2,7 +2,7 @@
 
 use super::exp::{EXPONENTIAL, LN_2, LN_2_LOW, reduce, scale};
 use super::sigmoid::times_sigmoid;
-use super::{abs, bits, fma, max, min, neg, polynomial, unary};
+use super::{Function, abs, bits, fma, max, min, neg, polynomial, unary};
 use crate::ir::{FunctionId, KernelBuilder};
 
 /// With a = |x| and Φ(−a) = e^(−a²/2) · S / (a + 3), where S is smooth in u = (a − 3) / (a + 3):
@@ -11,10 +11,10 @@ use crate::ir::{FunctionId, KernelBuilder};
 pub(super) fn gelu(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = [
-        "x * Phi(x) of the normal distribution, within 1.73 ulp. With a = |x|: a Phi(-a) is",
+        "x * Phi(x) of the normal distribution, within {bound}. With a = |x|: a Phi(-a) is",
         "e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3); each _low is what rounding took.",
     ];
-    unary(k, "gelu_f32", &meaning, |k, x| {
+    unary(k, Function::Gelu, &meaning, |k, x| {
         let a = k.let_("a", min(abs(x.clone()), 16.0));
         k.comment("e^(-a^2 / 2) = 2^n (1 + t).");
         let h = k.let_("h", a * a);
@@ -70,10 +70,10 @@ pub(super) fn gelu_tanh(k: &mut KernelBuilder) -> FunctionId {
     const CUBIC_LOW: f32 = 2.398_832_5e-9;
     let times_sigmoid = times_sigmoid(k);
     let meaning = [
-        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within 1.14 ulp: x / (1 + e^-v), where",
+        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within {bound}: x / (1 + e^-v), where",
         "v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
     ];
-    unary(k, "gelu_tanh_f32", &meaning, |k, x| {
+    unary(k, Function::GeluTanh, &meaning, |k, x| {
         // Below -20 the result is -0, above 20 it is x.
         let y = k.let_("y", max(x, -20.0));
         let c = k.let_("c", min(y, 20.0));

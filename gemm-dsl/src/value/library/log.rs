@@ -1,6 +1,6 @@
 //! Logarithms: x = 2^n · m with m in [2/3, 4/3), and a polynomial in f = m − 1.
 
-use super::{bits, fma, of_bits, polynomial, shifted_left, shifted_right, unary};
+use super::{Function, bits, fma, of_bits, polynomial, shifted_left, shifted_right, unary};
 use crate::intrinsic::CANONICAL_NAN;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
 
@@ -28,8 +28,8 @@ fn outside(x: &Expr, result: Expr) -> Expr {
 }
 
 pub(super) fn log(k: &mut KernelBuilder) -> FunctionId {
-    let meaning = ["ln x, within 0.94 ulp: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
-    unary(k, "log_f32", &meaning, |k, x| {
+    let meaning = ["ln x, within {bound}: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
+    unary(k, Function::Log, &meaning, |k, x| {
         let (n, f) = split(k, &x);
         let p = polynomial(k, "p", &f.into(), &LOGARITHM);
         let part = k.let_("part", fma(f * f, p, f));
@@ -39,10 +39,10 @@ pub(super) fn log(k: &mut KernelBuilder) -> FunctionId {
 
 pub(super) fn log2(k: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "log2 x, within 1.05 ulp: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
+        "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
         "is n + f log2 e to twice the precision.",
     ];
-    unary(k, "log2_f32", &meaning, |k, x| {
+    unary(k, Function::Log2, &meaning, |k, x| {
         const LOG2_E: f32 = std::f32::consts::LOG2_E;
         const LOG2_E_LOW: f32 = 1.925_963e-8;
         let (n, f) = split(k, &x);

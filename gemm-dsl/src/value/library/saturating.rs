@@ -1,13 +1,12 @@
 //! Odd functions that tend to ±1: a polynomial near 0, and 1 less something small elsewhere.
 
-use super::{abs, exp, fma, min, neg, odd, polynomial, unary};
+use super::{Function, abs, exp, fma, min, neg, odd, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder};
 
 pub(super) fn tanh(k: &mut KernelBuilder) -> FunctionId {
     let exp = exp::exp(k);
-    let meaning =
-        ["tanh x, within 1.37 ulp: an odd polynomial, 1 - 2 / (e^2|x| + 1) from 0.63 on."];
-    unary(k, "tanh_f32", &meaning, |k, x| {
+    let meaning = ["tanh x, within {bound}: an odd polynomial, 1 - 2 / (e^2|x| + 1) from 0.63 on."];
+    unary(k, Function::Tanh, &meaning, |k, x| {
         let a = k.let_("a", abs(x.clone()));
         let s = k.let_("s", x.clone() * x.clone());
         let p = polynomial(k, "p", &s.into(), &TANH);
@@ -20,8 +19,8 @@ pub(super) fn tanh(k: &mut KernelBuilder) -> FunctionId {
 
 pub(super) fn erf(k: &mut KernelBuilder) -> FunctionId {
     let exp = exp::exp(k);
-    let meaning = ["erf x, within 1.08 ulp: an odd polynomial, 1 - e^-q(|x|) from 0.93 on."];
-    unary(k, "erf_f32", &meaning, |k, x| {
+    let meaning = ["erf x, within {bound}: an odd polynomial, 1 - e^-q(|x|) from 0.93 on."];
+    unary(k, Function::Erf, &meaning, |k, x| {
         let a = k.let_("a", abs(x.clone()));
         let s = k.let_("s", x.clone() * x.clone());
         let p = polynomial(k, "p", &s.into(), &ERF);

@@ -1,7 +1,7 @@
 //! Products with a sigmoid, rounded but once or twice.
 
 use super::exp::{EXPONENTIAL, LN_2, LN_2_LOW, reduce, scale};
-use super::{abs, bits, fma, max, min, neg, polynomial, unary};
+use super::{Function, abs, bits, fma, max, min, neg, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
 
 /// `y · σ(v + v_low)`, where v_low is small beside v.
@@ -46,14 +46,14 @@ pub(super) fn times_sigmoid(k: &mut KernelBuilder) -> FunctionId {
 
 pub(super) fn sigmoid(k: &mut KernelBuilder) -> FunctionId {
     let times_sigmoid = times_sigmoid(k);
-    unary(k, "sigmoid_f32", &["1 / (1 + e^-x), within 1.01 ulp."], |_, x| {
+    unary(k, Function::Sigmoid, &["1 / (1 + e^-x), within {bound}."], |_, x| {
         times_sigmoid.apply([1.0.into(), x, 0.0.into()])
     })
 }
 
 pub(super) fn silu(k: &mut KernelBuilder) -> FunctionId {
     let times_sigmoid = times_sigmoid(k);
-    unary(k, "silu_f32", &["x / (1 + e^-x), within 1.10 ulp."], |_, x| {
+    unary(k, Function::Silu, &["x / (1 + e^-x), within {bound}."], |_, x| {
         // Below -160 the result is -0, of an infinite x too.
         times_sigmoid.apply([max(x.clone(), -160.0), x, 0.0.into()])
     })
