@@ -59,7 +59,7 @@ pub(crate) fn takes(name: &str) -> bool {
         prelude::SHARED,
     ];
     static HELPERS: LazyLock<BTreeSet<String>> = LazyLock::new(helper::names);
-    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name) || sync::takes(name)
+    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name)
 }
 
 /// The columns that a line may fill before an argument list is broken.

@@ -6,7 +6,10 @@
 //!
 //! **Execution.** Every thread of a block runs the body. Threads are grouped into warps of 32 by
 //! linear thread index (`y * blockDim.x + x`). Nothing may be assumed about the order in which two
-//! threads run between synchronising statements, not even inside a warp.
+//! threads run between synchronising statements, not even inside a warp. Blocks run in any order, at
+//! once or one after another: one that waits for another may wait for ever. The results of a kernel in
+//! which blocks speak to one another ([`Kernel::communicates`]) must not depend on that order, unless it
+//! declares that they may ([`Kernel::unordered`]).
 //!
 //! **Values.** A type is a truth value, one number of an [`Elem`], or a vector: the elements of 16
 //! bytes. [`Ty::I32`] and [`Ty::I64`] are signed integers whose arithmetic must not overflow;
@@ -41,11 +44,41 @@
 //! register arrays unless their declaration says otherwise.
 //!
 //! **Ordering.** Accesses of two agents are ordered only through synchronisation: program order
-//! within a thread, [`Stmt::Barrier`] among all threads of its scope, and for an asynchronous copy
-//! (an agent of its own) from its issue, and to the [`Stmt::CopyWait`] of the issuing thread that
-//! covers its group. Two unordered accesses to one word, one of them a write, are a data race.
-//! All threads of a barrier's scope must reach the *same* barrier statement, converged; the same
-//! holds for the lanes of a warp-wide intrinsic.
+//! within a thread, [`Stmt::Barrier`] among all threads of its scope, named barriers, an acquire after
+//! the release that it reads from, and for an asynchronous copy (an agent of its own) from its issue,
+//! and to the [`Stmt::CopyWait`] of the issuing thread that covers its group. Order is transitive. Two
+//! unordered accesses to one word, one of them a write, are a data race, unless both are atomics within
+//! each other's scope. All threads of a barrier's scope must reach the *same* barrier statement,
+//! converged; the same holds for the lanes of a warp-wide intrinsic.
+//!
+//! **Named barriers.** A block has 15 barriers beside the one of all its threads. Each
+//! [`Stmt::NamedBarrier`] adds 32 to the count of its barrier for each warp that reaches it, which it
+//! does whole and converged, at whichever statement. At its number of threads the barrier completes a
+//! round and counts from 0 again: what all who came did before they came is ordered before what those
+//! who waited do next. Who only arrived has not waited, and is ordered after nobody. A warp comes to a
+//! round once.
+//!
+//! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes it
+//! in one step; each thread that executes it does so by itself. The atomics of a word have one order,
+//! which agrees with all other order, and each reads what the one before it wrote. Its scope says for
+//! whom this holds: the threads of its block or of the launch. Of two atomics or fences of which one's
+//! scope lacks the other's thread, neither is ordered by the other. By itself, [`Order::Relaxed`], an
+//! atomic orders no other access.
+//!
+//! * It *releases* if its order is [`Order::Release`] or [`Order::AcqRel`], and also if a fence precedes
+//!   it in its thread: then what precedes the fence is released. A compare-and-exchange that fails
+//!   writes nothing and releases nothing, but is a write as far as races go.
+//! * It *acquires* if its order is [`Order::Acquire`] or [`Order::AcqRel`], and also if a fence follows it
+//!   in its thread: then it is for what follows the fence.
+//! * What was released is ordered before what acquires it: an atomic that reads what the releasing one
+//!   wrote, or what later atomics have made of it. As every atomic reads what it replaces, each
+//!   continues the release sequences that it finds, whoever executes it and in whatever order. A store
+//!   ends them: it releases nothing, even behind a fence, and a load acquires nothing.
+//!
+//! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
+//! and behind it, as above: for that its own scope counts as well as theirs. Those that are
+//! [`Order::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
+//! earlier one wrote. No other access is ordered by that.
 
 mod build;
 pub mod contract;

@@ -7,7 +7,7 @@ use gemm_dsl::ir::VerifiedKernel;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_runtime::compile::{self, Arch, Options};
-use gemm_tests::{arbitrary, elements, needs::Need, stem};
+use gemm_tests::{arbitrary, elements, needs::Need, stem, sync};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 
@@ -30,6 +30,13 @@ fn main() -> ExitCode {
         let arch = ARCHITECTURES[i % ARCHITECTURES.len()];
         let name = format!("elements::{}", case.name);
         trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel, "", arch)));
+    }
+    // What no spec asks for yet: every instruction that threads speak to one another by.
+    for &arch in &ARCHITECTURES {
+        for kernel in [sync::every_atomic(), sync::every_fence()] {
+            let name = format!("sync::{}_sm_{arch}", kernel.name);
+            trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
+        }
     }
     for name in NAMES {
         let (sum, product) = (ReduceSpec::default().name(*name), SgemmSpec::default().name(*name));
@@ -88,6 +95,11 @@ fn hostile_locals() -> SgemmSpec {
         "float4",
         "size_t",
         "load4",
+        "load16",
+        "to_f16",
+        "atomicAdd",
+        "atomic_add_acquire",
+        "named_barrier",
         "copy_wait",
         "epilogue",
         "C",

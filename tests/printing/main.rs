@@ -5,12 +5,17 @@
 mod c;
 mod functions;
 mod ir;
+mod sync;
 mod trees;
 
 use c::Value;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::{BinaryOp, Expr, Integer, KernelBuilder, Stmt, Ty, VerifiedKernel};
+use gemm_dsl::ir::{
+    Access, AtomicOp, BinaryOp, Elem, Expr, Geometry, Integer, KernelBuilder, Layout, Operand,
+    Order, Scope, Space, Stmt, Ty, VerifiedKernel,
+};
 use proptest::prelude::*;
+use sync::Statement;
 use trees::Trees;
 
 /// A kernel with one statement: `const T x = value;` or, over a mutable `x`, `x = value;`.
@@ -79,6 +84,87 @@ proptest! {
             None => return Err(TestCaseError::fail(line)),
         };
         compare(&kernel, value, &text)?;
+    }
+
+    #[test]
+    fn an_atomic_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, wide: bool, shared: bool, old: bool,
+        op in 0..5usize, order in 0..4usize, block: bool) {
+        let (elem, ty) = if wide { (Elem::U64, Ty::U64) } else { (Elem::I32, Ty::I32) };
+        let order = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel][order];
+        let scope = if block { Scope::Block } else { Scope::Device };
+        let kernel = kernel(|k, trees| {
+            let words = k.global("words", elem, Operand::Temp(0));
+            k.shape(words, [64.into()], [1.into()]);
+            let held = k.shared("held", elem, [64.into()], Layout::row_major(1), "");
+            let index = trees.tree(seed, Ty::I32, depth);
+            let target = Access::new(if shared { held } else { words }, [index]);
+            let expected = trees.tree(seed ^ 1, ty, depth);
+            let op = [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::Exchange,
+                AtomicOp::CompareExchange { expected }][op].clone();
+            let value = trees.tree(seed ^ 2, ty, depth);
+            match old {
+                true => _ = k.atomic("old", op, target, value, order, scope),
+                false => k.atomic_only(op, target, value, order, scope),
+            }
+        });
+        let (Stmt::Atomic(meant), line) = last(&kernel) else {
+            return Err(TestCaseError::fail("no atomic"));
+        };
+        let read = match sync::read(&line).map_err(TestCaseError::fail)? {
+            Statement::Atomic(read) => read,
+            other => return Err(TestCaseError::fail(format!("{other:?}"))),
+        };
+        prop_assert_eq!((read.op, read.order, read.scope), (meant.op.name(), order, scope));
+        let (array, space) = if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
+        prop_assert_eq!(read.array, array);
+        // CUDA's own functions take any address, ours say which space it lies in.
+        prop_assert_eq!(read.space, (order != Order::Relaxed).then_some(space));
+        prop_assert!(matches!((wide, read.cast), (_, None) | (true, Some("unsigned long long"))));
+        let name = if wide { "size_t" } else { "int" };
+        prop_assert_eq!(read.old, old.then_some((name, "old")));
+        compare(&kernel, &meant.target.index[0], read.index)?;
+        let expected = match &meant.op {
+            AtomicOp::CompareExchange { expected } => Some(expected),
+            _ => None,
+        };
+        let operands: Vec<&Expr> = expected.into_iter().chain([&meant.value]).collect();
+        prop_assert_eq!(read.operands.len(), operands.len());
+        for (meant, read) in operands.into_iter().zip(read.operands) {
+            compare(&kernel, meant, read)?;
+        }
+    }
+}
+
+#[test]
+fn fences_and_barriers_are_printed_as_they_are_meant() {
+    let read = |stmt: Stmt, says: Statement<'_>| {
+        let kernel = kernel(|k, _| {
+            let grid = [const { Expr::U64(1) }; 3];
+            k.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: 1 });
+            k.push(stmt);
+        });
+        let (_, line) = last(&kernel);
+        assert_eq!(sync::read(&line), Ok(says));
+    };
+    for scope in [Scope::Warp, Scope::Block] {
+        read(Stmt::Barrier(scope), Statement::Barrier(scope));
+    }
+    for scope in [Scope::Block, Scope::Device] {
+        for order in [Order::AcqRel, Order::SeqCst] {
+            read(Stmt::Fence { order, scope }, Statement::Fence(order, scope));
+        }
+    }
+    for wait in [true, false] {
+        let named = Statement::Named { id: "7", threads: "96", wait };
+        read(Stmt::NamedBarrier { id: 7, threads: 96, wait }, named);
+    }
+    for faulty in [
+        "__syncthreads()",
+        "x = __syncthreads();",
+        "atomicAdd(&x[0]);",
+        "atomicAdd_warp(&x[0], 1);",
+    ] {
+        assert!(sync::read(faulty).is_err(), "{faulty}");
     }
 }
 

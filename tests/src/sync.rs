@@ -3,7 +3,7 @@
 
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Space, VerifiedKernel,
+    Special, VerifiedKernel,
 };
 
 /// What an atomic operation may order.
@@ -11,9 +11,6 @@ pub const ORDERS: [Order; 4] = [Order::Relaxed, Order::Acquire, Order::Release, 
 
 /// Whom it may speak to.
 pub const SCOPES: [Scope; 2] = [Scope::Block, Scope::Device];
-
-/// Where its word may lie.
-pub const SPACES: [Space; 2] = [Space::Global, Space::Shared];
 
 /// The operations on an element, each with the number that is expected where one is.
 pub fn operations(elem: Elem) -> Vec<AtomicOp> {
@@ -50,7 +47,9 @@ pub fn every_atomic() -> VerifiedKernel {
             let global = k.global(&format!("global_{elem}"), elem, Operand::Temp(i));
             k.shape(global, one.clone(), one.clone());
             let (name, layout) = (format!("shared_{elem}"), Layout::row_major(1));
-            (global, k.shared(&name, elem, one.clone(), layout, ""))
+            // Whole vectors, as the compiler aligns what is shorter otherwise than the generator.
+            let dims = [i32::from(elem.vector_lanes()).into()];
+            (global, k.shared(&name, elem, dims, layout, ""))
         })
         .collect();
     for (global, shared) in words {
@@ -58,8 +57,9 @@ pub fn every_atomic() -> VerifiedKernel {
         k.store(at(shared), at(global).load());
         k.barrier();
         for (order, scope) in ORDERS.into_iter().flat_map(|o| SCOPES.map(|s| (o, s))) {
-            for (op, word) in
-                operations(global.elem).into_iter().flat_map(|op| [global, shared].map(|w| (op.clone(), w)))
+            for (op, word) in operations(global.elem)
+                .into_iter()
+                .flat_map(|op| [global, shared].map(|w| (op.clone(), w)))
             {
                 let value = number(global.elem, 2);
                 k.if_(at(word).load().equals(number(global.elem, 3)), |k| {
@@ -83,7 +83,7 @@ pub fn every_fence() -> VerifiedKernel {
     k.shape(word, [1.into()], [1.into()]);
     k.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
     let at = || Access::new(word, [0.into()]);
-    let first = Expr::from(gemm_dsl::ir::Special::ThreadX).lt(32);
+    let first = Expr::from(Special::ThreadX).lt(32);
     k.if_else(
         first,
         |k| {

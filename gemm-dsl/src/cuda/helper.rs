@@ -148,6 +148,7 @@ pub(super) fn names() -> BTreeSet<String> {
     for row in Intrinsic::ALL.map(Intrinsic::row) {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
+    names.extend(sync::names());
     names
 }
 

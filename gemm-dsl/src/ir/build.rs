@@ -1,10 +1,12 @@
 //! The builder through which `lower/` writes kernels: declarations go into tables, statements into
 //! the innermost open block.
 
+mod sync;
+
 use super::{
-    Access, Atomic, AtomicOp, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry,
-    IrError, Kernel, Layout, Loop, Operand, Order, Param, ParamKind, Requirement, Scalar, Scope,
-    Source, Space, Step, Stmt, Ty, Unroll, Var, VarDecl, Variant, VerifiedKernel,
+    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
+    Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Step, Stmt, Ty,
+    Unroll, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -302,60 +304,6 @@ impl KernelBuilder {
     ) {
         let count = count.into();
         self.loop_(name, 0, |v| Expr::from(v).lt(count), Step::Add(1.into()), Unroll::Full, body);
-    }
-
-    /// A barrier of the whole block.
-    pub fn barrier(&mut self) {
-        self.push(Stmt::Barrier(Scope::Block));
-    }
-
-    /// A barrier of each warp.
-    pub fn warp_barrier(&mut self) {
-        self.push(Stmt::Barrier(Scope::Warp));
-    }
-
-    /// A barrier of `threads` threads of the block, at which this one waits.
-    pub fn named_barrier(&mut self, id: u32, threads: u32) {
-        self.push(Stmt::NamedBarrier { id, threads, wait: true });
-    }
-
-    /// Arrives at a barrier of `threads` threads of the block, without waiting.
-    pub fn named_arrive(&mut self, id: u32, threads: u32) {
-        self.push(Stmt::NamedBarrier { id, threads, wait: false });
-    }
-
-    /// A fence.
-    pub fn fence(&mut self, order: Order, scope: Scope) {
-        self.push(Stmt::Fence { order, scope });
-    }
-
-    /// An atomic operation; the variable of this name holds the word's former value.
-    pub fn atomic(
-        &mut self,
-        name: &str,
-        op: AtomicOp,
-        target: Access,
-        value: impl Into<Expr>,
-        order: Order,
-        scope: Scope,
-    ) -> Var {
-        let old = self.var(name, target.ty());
-        let (old_value, value) = (Some(old), value.into());
-        self.push(Stmt::Atomic(Atomic { old: old_value, op, target, value, order, scope }));
-        old
-    }
-
-    /// An atomic operation whose word's former value nobody needs.
-    pub fn atomic_only(
-        &mut self,
-        op: AtomicOp,
-        target: Access,
-        value: impl Into<Expr>,
-        order: Order,
-        scope: Scope,
-    ) {
-        let value = value.into();
-        self.push(Stmt::Atomic(Atomic { old: None, op, target, value, order, scope }));
     }
 
     /// A line of commentary.

@@ -120,3 +120,33 @@ fn is_keyword(name: &str) -> bool {
     ];
     KEYWORDS.contains(&name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_free;
+
+    #[test]
+    fn what_is_taken_is_free_with_a_number_behind_it() {
+        let taken = [
+            "atomicAdd",
+            "atomicCAS_block",
+            "atomic_add_acquire",
+            "atomic_compare_exchange_acq_rel_block_shared",
+            "named_barrier",
+            "fence_acq_rel_block",
+            "load16",
+            "copy_wait",
+            "float4",
+            "while",
+            "fmaf",
+        ];
+        for name in taken {
+            assert!(!is_free(name), "{name}");
+            // Who seeks another name finds one this way, or would never end.
+            assert!(is_free(&format!("{name}_2")), "{name}");
+        }
+        for name in ["atomic", "atomics", "atomic_number", "atomic_add", "block_shared"] {
+            assert!(is_free(name), "{name}");
+        }
+    }
+}

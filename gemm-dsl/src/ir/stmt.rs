@@ -204,7 +204,7 @@ pub enum AtomicOp {
     Max,
     /// The operand.
     Exchange,
-    /// The operand where the word has the bits of `expected`; else what the word holds.
+    /// The operand where the word has the bits of `expected`; else nothing.
     CompareExchange {
         /// What the word is compared with.
         expected: Expr,

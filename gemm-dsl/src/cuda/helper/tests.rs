@@ -2,8 +2,8 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Operand, Special, Stmt,
-    VerifiedKernel, is_free,
+    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Operand,
+    Order, Scope, Special, Stmt, VerifiedKernel, is_free,
 };
 use std::collections::BTreeSet;
 
@@ -18,6 +18,10 @@ fn kernel(
     let shared = k.shared("s", elem, [64.into()], Layout::row_major(1), "");
     body(&mut k, [global, shared]);
     k.finish().ok()
+}
+
+fn in_scopes(order: Order) -> [(Order, Scope); 2] {
+    [(order, Scope::Block), (order, Scope::Device)]
 }
 
 fn at(buffer: BufferId) -> Access {
@@ -51,6 +55,19 @@ fn kernels() -> Vec<VerifiedKernel> {
                 _ = k.let_("y", Expr::Call(f, operands));
             }));
         }
+        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        for (order, scope) in orders.into_iter().flat_map(in_scopes) {
+            let expected = Expr::from(1).cast(elem);
+            let swap = AtomicOp::CompareExchange { expected };
+            for op in [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::Exchange, swap] {
+                for shared in [false, true] {
+                    kernels.push(kernel(elem, |k, [global, held]| {
+                        let word = at(if shared { held } else { global });
+                        k.atomic_only(op.clone(), word.clone(), word.load(), order, scope);
+                    }));
+                }
+            }
+        }
         for (or_zero, wide) in
             [None, Some(true), Some(false)].into_iter().flat_map(|g| [(g, true), (g, false)])
         {
@@ -63,6 +80,13 @@ fn kernels() -> Vec<VerifiedKernel> {
             }));
         }
     }
+    kernels.push(kernel(Elem::F32, |k, _| {
+        for (order, scope) in [Order::AcqRel, Order::SeqCst].into_iter().flat_map(in_scopes) {
+            k.fence(order, scope);
+        }
+        k.named_arrive(1, 32);
+        k.named_barrier(1, 32);
+    }));
     kernels.push(kernel(Elem::F32, |k, _| {
         k.push(Stmt::CopyCommit);
         k.push(Stmt::CopyWait { pending: 0 });

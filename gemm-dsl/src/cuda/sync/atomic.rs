@@ -1,0 +1,184 @@
+//! Atomic operations. Those that order nothing else are functions of CUDA C, of which some know fewer
+//! types; the others are defined, for one element and one space each.
+
+use crate::cuda::WIDTH;
+use crate::cuda::expr::{element, element_type, text};
+use crate::ir::{Atomic, AtomicOp, Elem, Kernel, Order, Scope, Space};
+
+/// Atomic operations by their names: the function of CUDA C, and the operation of PTX.
+const ATOMICS: [(&str, &str, &str); 5] = [
+    ("add", "atomicAdd", "add"),
+    ("min", "atomicMin", "min"),
+    ("max", "atomicMax", "max"),
+    ("exchange", "atomicExch", "exch"),
+    ("compare_exchange", "atomicCAS", "cas"),
+];
+
+fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
+    let row = ATOMICS.into_iter().find(|(name, ..)| *name == op.name());
+    row.unwrap_or_else(|| unreachable!("the table has every operation"))
+}
+
+/// Every name that a function of these may have.
+pub(super) fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    for ((name, cuda, _), scope) in
+        ATOMICS.into_iter().flat_map(|row| [Scope::Block, Scope::Device].map(|scope| (row, scope)))
+    {
+        names.push(relaxed(cuda, scope));
+        for order in [Order::Acquire, Order::Release, Order::AcqRel] {
+            names.extend([false, true].map(|shared| ordered(name, order, scope, shared)));
+        }
+    }
+    names
+}
+
+/// The call of an atomic operation.
+pub(in crate::cuda) fn call(k: &Kernel, atomic: &Atomic) -> String {
+    let place = format!("&{}", element(k, &atomic.target));
+    let expected = match &atomic.op {
+        AtomicOp::CompareExchange { expected } => Some(text(k, expected)),
+        _ => None,
+    };
+    let operands: Vec<String> = expected.into_iter().chain([text(k, &atomic.value)]).collect();
+    let function = name(k, atomic);
+    let call = |ty: &str, operands: Vec<String>| {
+        format!("{function}({ty}{place}, {})", operands.join(", "))
+    };
+    if atomic.order != Order::Relaxed {
+        return call("", operands);
+    }
+    // By the bits, where CUDA C has no function of the type itself.
+    let by_bits = |ty: &str, to: &str, back: &str| {
+        let bits = operands.iter().map(|e| format!("{to}({e})")).collect();
+        format!("{back}({})", call(ty, bits))
+    };
+    let swaps = matches!(atomic.op, AtomicOp::CompareExchange { .. });
+    let orders = matches!(atomic.op, AtomicOp::Min | AtomicOp::Max);
+    match atomic.target.buffer.elem {
+        Elem::F32 if swaps => by_bits("(int*)", "__float_as_int", "__int_as_float"),
+        Elem::F64 => {
+            let ty = "(unsigned long long*)";
+            by_bits(ty, "__double_as_longlong", "__longlong_as_double")
+        }
+        // Sums and moves are those of unsigned numbers; `size_t` is no `unsigned long long` in C++.
+        Elem::U64 => call("(unsigned long long*)", operands),
+        Elem::I64 if !orders => call("(unsigned long long*)", operands),
+        _ => call("", operands),
+    }
+}
+
+/// The function of an atomic operation.
+fn name(k: &Kernel, atomic: &Atomic) -> String {
+    let (name, cuda, _) = row(&atomic.op);
+    match atomic.order {
+        Order::Relaxed => relaxed(cuda, atomic.scope),
+        order => ordered(name, order, atomic.scope, is_shared(k, atomic)),
+    }
+}
+
+/// CUDA's own function.
+fn relaxed(cuda: &str, scope: Scope) -> String {
+    format!("{cuda}{}", within(scope))
+}
+
+/// The function of one that orders more than itself.
+fn ordered(name: &str, order: Order, scope: Scope, shared: bool) -> String {
+    let space = if shared { "_shared" } else { "" };
+    format!("atomic_{name}_{}{}{space}", qualifier(order), within(scope))
+}
+
+fn within(scope: Scope) -> &'static str {
+    if scope == Scope::Block { "_block" } else { "" }
+}
+
+/// An order, as PTX calls it.
+fn qualifier(order: Order) -> &'static str {
+    match order {
+        Order::Relaxed => "relaxed",
+        Order::Acquire => "acquire",
+        Order::Release => "release",
+        Order::AcqRel => "acq_rel",
+        Order::SeqCst => unreachable!("verified: an atomic is no fence"),
+    }
+}
+
+fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
+    k[atomic.target.buffer].space == Space::Shared
+}
+
+/// The definition of the function of an atomic operation; empty where CUDA C has it.
+pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
+    let meaning = match atomic.order {
+        Order::Relaxed => return String::new(),
+        Order::Acquire => "what follows comes after it",
+        Order::Release => "what precedes comes before it",
+        Order::AcqRel | Order::SeqCst => "nothing passes it",
+    };
+    let order = qualifier(atomic.order);
+    let (scope, audience) = match atomic.scope {
+        Scope::Block => ("cta", "for the block"),
+        _ => ("gpu", "for all blocks"),
+    };
+    let shared = is_shared(k, atomic);
+    let space = if shared { "shared" } else { "global" };
+    let place = if shared { "\"r\"(word)" } else { "\"l\"(at)" };
+    let address = if shared {
+        "    const unsigned word = (unsigned)__cvta_generic_to_shared(at);\n"
+    } else {
+        ""
+    };
+    let (elem, expects) =
+        (atomic.target.buffer.elem, matches!(atomic.op, AtomicOp::CompareExchange { .. }));
+    let (ty, c) = (element_type(elem), constraint(elem));
+    let instruction = format!("atom.{order}.{scope}.{space}.{}", operation(&atomic.op, elem));
+    let (operands, inputs) = if expects {
+        ("%2, %3", format!("\"{c}\"(expected), \"{c}\"(value)"))
+    } else {
+        ("%2", format!("\"{c}\"(value)"))
+    };
+    let what = match atomic.op {
+        AtomicOp::Add => "Adds to a word",
+        AtomicOp::Min => "Takes the smaller for a word",
+        AtomicOp::Max => "Takes the greater for a word",
+        AtomicOp::Exchange => "Replaces a word",
+        AtomicOp::CompareExchange { .. } => "Replaces a word that is as expected",
+    };
+    let head = format!("__device__ __forceinline__ {ty} {}(", name(k, atomic));
+    let expected = if expects { format!("{ty} expected, ") } else { String::new() };
+    let params = format!("{ty}* at, {expected}{ty} value)");
+    let gap = if head.len() + params.len() > WIDTH { "\n    " } else { "" };
+    format!(
+        "\
+// {what}, in {space} memory, {audience}; {meaning}.
+{head}{gap}{params}
+{{
+{address}    {ty} old;
+    asm volatile(\"{instruction} %0, [%1], {operands};\"
+                 : \"={c}\"(old) : {place}, {inputs} : \"memory\");
+    return old;
+}}
+"
+    )
+}
+
+/// An operation of PTX with its type. A sum of signed numbers has the bits of one of unsigned ones.
+fn operation(op: &AtomicOp, elem: Elem) -> String {
+    let kind = match op {
+        AtomicOp::Exchange | AtomicOp::CompareExchange { .. } => 'b',
+        AtomicOp::Min | AtomicOp::Max if elem.is_signed() => 's',
+        AtomicOp::Add | AtomicOp::Min | AtomicOp::Max => 'u',
+    };
+    let (_, _, ptx) = row(op);
+    format!("{ptx}.{kind}{}", 8 * elem.size())
+}
+
+/// The registers that hold an element, as inline assembly names them.
+fn constraint(elem: Elem) -> char {
+    match (elem.is_float(), elem.size()) {
+        (true, 8) => 'd',
+        (true, _) => 'f',
+        (false, 8) => 'l',
+        (false, _) => 'r',
+    }
+}
