@@ -133,7 +133,7 @@ impl Clocks {
     }
 
     /// The epoch of what a thread does now on a timeline.
-    #[inline]
+    #[inline(always)]
     pub(super) fn epoch(&self, thread: usize, of: Timeline) -> u32 {
         match self.model.timelines[of.0].grouped {
             true => self.closed[of.0 * self.threads + thread] + 1,
@@ -141,10 +141,16 @@ impl Clocks {
         }
     }
 
+    /// The number of an agent's timeline. Most ask for the first: that needs no division.
+    #[inline]
+    fn timeline(&self, agent: usize) -> usize {
+        if agent < self.threads { 0 } else { agent / self.threads }
+    }
+
     /// What an agent's own thread knows of it to be over, in the view of a proxy. Of what it does in
     /// order, and by the same way, that is everything.
     fn own_known(&self, view: usize, agent: usize) -> u32 {
-        let track = self.model.timelines[agent / self.threads];
+        let track = self.model.timelines[self.timeline(agent)];
         match !track.grouped && track.proxy == view {
             true => u32::MAX,
             false => self.known[view * self.closed.len() + agent],
@@ -160,7 +166,7 @@ impl Clocks {
     #[inline]
     pub(super) fn ordered(&self, thread: usize, on: Timeline, agent: usize, epoch: u32) -> bool {
         let view = self.model.timelines[on.0].proxy;
-        if agent % self.threads == thread {
+        if agent == thread + self.timeline(agent) * self.threads {
             self.own_known(view, agent) >= epoch
         } else {
             self.seen[view * self.threads + thread].agents[agent] >= epoch
@@ -217,11 +223,14 @@ impl Clocks {
             if over && !rule.first.contains(&Timeline(t)) {
                 continue;
             }
-            for thread in givers.clone() {
-                let agent = t * self.threads + thread;
-                let known = if over { self.own[thread] } else { self.known[view * agents + agent] };
-                sum[agent] = sum[agent].max(known);
-            }
+            let at = t * self.threads;
+            let of = at + givers.start..at + givers.end;
+            let known = match over {
+                true => &self.own[givers.clone()],
+                false => &self.known[view * agents..][of.clone()],
+            };
+            // Nobody knows more of a thread than the thread.
+            sum[of].copy_from_slice(known);
         }
     }
 
@@ -243,11 +252,19 @@ impl Clocks {
                 continue;
             }
             let seen = Rc::new(Seen::new(agents, foreign));
-            for taker in takers.iter().cloned().flatten() {
-                self.seen[view * self.threads + taker] = Rc::clone(&seen);
+            let of = &mut self.seen[view * self.threads..][..self.threads];
+            for taker in takers {
+                of[taker.clone()].iter_mut().for_each(|slot| *slot = Rc::clone(&seen));
             }
         }
-        takers.iter().for_each(|range| self.compare(range.clone()));
+        for taker in takers {
+            if taker.start.is_multiple_of(WARP) && taker.end.is_multiple_of(WARP) {
+                // Lanes that have met know the same, and their clocks ticked together.
+                self.alike[taker.start / WARP..taker.end / WARP].fill(true);
+            } else {
+                self.compare(taker.clone());
+            }
+        }
     }
 
     /// What is known in one view becomes known in the others, of a thread's own timelines too.
