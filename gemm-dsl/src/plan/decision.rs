@@ -11,6 +11,19 @@ pub struct Decision {
     pub reason: &'static str,
 }
 
+/// A fact of a plan, with the reason that the deciding code gives; empty where the spec says it in so
+/// many words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decided<T> {
+    pub value: T,
+    pub why: &'static str,
+}
+
+/// What was decided, and why.
+pub(super) const fn decided<T: Copy>(value: T, why: &'static str) -> Decided<T> {
+    Decided { value, why }
+}
+
 /// Decisions in the order in which they are read.
 pub(super) struct Decisions(Vec<Decision>);
 

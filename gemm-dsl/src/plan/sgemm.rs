@@ -40,7 +40,7 @@ pub use epilogue::{EpiloguePlan, Guards};
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 
-use super::{Faults, facts};
+use super::{Decided, Faults, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
 use crate::spec::{Bounds, Epilogue, Lanes, SgemmSpec};
@@ -57,6 +57,7 @@ pub struct SgemmPlan {
 }
 
 /// The two shapes of kernels.
+#[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Every thread reads its operands from global memory.

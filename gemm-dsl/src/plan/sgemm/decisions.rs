@@ -1,5 +1,8 @@
 //! The decisions of a product's plan, one by one.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     Edge, EpiloguePlan, Fill, Guards, NaivePlan, OperandPlan, Pipeline, Pointers, Ragged,
     SgemmPlan, Shape, TiledPlan, Walk,
@@ -8,7 +11,8 @@ use crate::ir::Variant;
 use crate::plan::decision::{Decision, Decisions};
 
 impl SgemmPlan {
-    /// All that was decided, the spec's own words included: plans with the same list are the same.
+    /// All that was decided, the spec's own words included: plans with the same list have the same
+    /// text, but for the kernel's name.
     pub fn decisions(&self) -> Vec<Decision> {
         let mut list = Decisions::of_block(self.threads());
         let accesses = match self.variant() {
@@ -33,6 +37,8 @@ impl SgemmPlan {
         list.say("blocks wished for", format!("{} on a multiprocessor", self.blocks_per_sm()));
         list.say("shapes", if self.guarded() { "any" } else { "multiples of the tile" });
         list.say("rows", if self.pitched() { "of any pitch" } else { "packed" });
+        let stored = self.epilogue().map_or("the sums".to_owned(), ToString::to_string);
+        list.say("stored in C", stored);
         list.finish()
     }
 }
@@ -57,23 +63,18 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         list.say("warp tile", format!("{tile}: {lanes}, {warps}"));
     }
     list.say("pipeline", pipeline(plan.pipeline()));
-    let (ragged, why) = match plan.ragged() {
-        Ragged::Nowhere => ("none", "K is a multiple of the tile's"),
-        Ragged::First => ("the first", "so that the main loop needs no guard along K"),
-        Ragged::Last => ("the last", "only then does every other one of a pitch start on 16 bytes"),
+    let ragged = match plan.ragged() {
+        Ragged::Nowhere => "none",
+        Ragged::First => "the first",
+        Ragged::Last => "the last",
     };
-    list.because("ragged tile of K", ragged, why);
+    list.because("ragged tile of K", ragged, plan.ragged.why);
     operand(&plan.a(), list);
     operand(&plan.b(), list);
     list.say("multiply-adds", plan.order().to_string());
     epilogue(&plan.epilogue(), list);
-    let (assume, why) = match (plan.assume(), plan.pipeline()) {
-        (true, Pipeline::Async { .. }) => ("yes", "an instruction less in the main loop"),
-        (true, _) => ("yes", "it would spill otherwise"),
-        (false, Pipeline::DoubleBuffer) => ("no", "its registers would be placed worse"),
-        (false, _) => ("no", "nothing is gained"),
-    };
-    list.because("tid >= 0 is promised", assume, why);
+    let assume = if plan.assume() { "yes" } else { "no" };
+    list.because("tid >= 0 is promised", assume, plan.assume.why);
 }
 
 fn pipeline(pipeline: Pipeline) -> String {
@@ -100,18 +101,16 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
     list.say(of("shared tile"), format!("{rows} rows of {row}, {} of them unused", plan.pad()));
     list.say(of("neighbours"), axes);
 
-    let (walk, why) = match plan.walk() {
-        Walk::Lines { step } => (format!("{step} whole lines at once"), ""),
-        Walk::Groups { step, passes } => (
-            format!("eight of a line, {step} lines at once, {passes} times"),
-            "transposed to distinct banks",
-        ),
-        Walk::Linear { total, exact } => (
-            format!("one by one, {total} in all{}", if exact { "" } else { ", the last guarded" }),
-            "whole lines do not divide among the threads",
-        ),
+    let walk = match plan.walk() {
+        Walk::Lines { step } => format!("{step} whole lines at once"),
+        Walk::Groups { step, passes } => {
+            format!("eight of a line, {step} lines at once, {passes} times")
+        }
+        Walk::Linear { total, exact } => {
+            format!("one by one, {total} in all{}", if exact { "" } else { ", the last guarded" })
+        }
     };
-    list.because(of("copies"), walk, why);
+    list.because(of("copies"), walk, plan.walk.why);
     let widths = format!(
         "{} a thread, {} bytes read, {} stored",
         plan.accesses(),
@@ -120,17 +119,16 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
     );
     list.say(of("share"), widths);
     if let Some(by) = plan.unroll() {
-        let why = "a long run need not be in registers all at once";
-        list.because(of("unrolled copies"), format!("by {by}"), why);
+        list.because(of("unrolled copies"), format!("by {by}"), plan.unroll.why);
     }
-    match plan.pointers() {
-        Pointers::None => {}
-        Pointers::One => list.because(of("pointers"), "one", "lines lie a fixed distance apart"),
-        Pointers::PerPass => list.say(of("pointers"), "one for each pass"),
-        Pointers::PerAccess => {
-            let why = "no fixed distance apart at the edge of C";
-            list.because(of("pointers"), "one for each access", why);
-        }
+    let pointers = match plan.pointers() {
+        Pointers::None => None,
+        Pointers::One => Some("one"),
+        Pointers::PerPass => Some("one for each pass"),
+        Pointers::PerAccess => Some("one for each access"),
+    };
+    if let Some(pointers) = pointers {
+        list.because(of("pointers"), pointers, plan.pointers.why);
     }
     let past = match plan.edge() {
         Edge::Exact => "nothing: no tile passes it",
@@ -139,12 +137,12 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
         Edge::LastStart => "the last vector that starts inside, again",
     };
     list.say(of("past the edge"), past);
-    let (fill, why) = match plan.fill() {
-        Fill::None => ("nothing", "K is a multiple of the tile's"),
-        Fill::PlusZero => ("+0", ""),
-        Fill::MinusZero => ("-0", "its product with +0 changes no sum, not the sign of a zero"),
+    let fill = match plan.fill() {
+        Fill::None => "nothing",
+        Fill::PlusZero => "+0",
+        Fill::MinusZero => "-0",
     };
-    list.because(of("fill along K"), fill, why);
+    list.because(of("fill along K"), fill, plan.fill.why);
     if plan.straddles() {
         list.say(of("vectors across K"), "guarded element by element");
     }
@@ -157,10 +155,10 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
 fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
     let straddles = if plan.straddles() { ", element by element at the end of a row" } else { "" };
     list.say("stores of C", format!("{} bytes{straddles}", bytes(plan.width())));
-    let (guards, why) = match plan.guards() {
-        Guards::None => ("none", "C is a multiple of tiles"),
-        Guards::Inline => ("at each store", ""),
-        Guards::Hoisted => ("at the edge of C only", "leaves the main loop better registers"),
+    let guards = match plan.guards() {
+        Guards::None => "none",
+        Guards::Inline => "at each store",
+        Guards::Hoisted => "at the edge of C only",
     };
-    list.because("guards of C", guards, why);
+    list.because("guards of C", guards, plan.guards.why);
 }

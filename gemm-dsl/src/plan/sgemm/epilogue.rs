@@ -1,7 +1,7 @@
 //! How the sums of a thread get into C.
 
-use super::facts;
 use super::tiled::Pipeline;
+use super::{Decided, decided, facts};
 use crate::spec::{Bounds, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.
@@ -20,10 +20,11 @@ facts! {
     EpiloguePlan {
         /// Elements of one store, along N: 4 or 1.
         width: u32,
-        /// The guards.
-        guards: Guards,
         /// Whether a vector may reach past the end of a row into padding, which is never written.
         straddles: bool,
+    } decided {
+        /// The guards.
+        guards: Guards,
     }
 }
 
@@ -31,14 +32,18 @@ impl EpiloguePlan {
     pub(super) fn new(spec: &SgemmSpec, pipeline: Pipeline, vectors: bool) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
         let guards = match spec.bounds {
-            Bounds::Aligned => Guards::None,
+            Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
             // With the guards out of the way of most blocks, the compiler finds better registers for
-            // the main loop: 1 % on an H200. Where several blocks share the registers it spills
-            // instead.
-            Bounds::Guarded if ring && spec.blocks_per_sm == 1 => Guards::Hoisted,
-            Bounds::Guarded => Guards::Inline,
+            // the main loop: 1 % on an H200.
+            Bounds::Guarded if ring && spec.blocks_per_sm == 1 => {
+                decided(Guards::Hoisted, "leaves the main loop better registers")
+            }
+            Bounds::Guarded if ring => {
+                decided(Guards::Inline, "hoisted, where blocks share the registers, it spills")
+            }
+            Bounds::Guarded => decided(Guards::Inline, ""),
         };
-        let straddles = vectors && spec.pitched && guards != Guards::None;
+        let straddles = vectors && spec.pitched && guards.value != Guards::None;
         Self { width: if vectors { 4 } else { 1 }, guards, straddles }
     }
 }

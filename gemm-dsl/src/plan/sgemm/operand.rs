@@ -1,8 +1,8 @@
 //! How the tiles of one operand travel: from global to shared memory, and from there to the
 //! registers of a thread.
 
-use super::facts;
 use super::tiled::Ragged;
+use super::{Decided, decided, facts};
 use std::fmt;
 
 /// An axis of the product.
@@ -53,7 +53,7 @@ pub enum Walk {
 }
 
 /// Adjacent elements of a line that eight threads bring in when asynchronous copies transpose: with
-/// shared rows of 4 elements more than a multiple of 32, the 8 x 4 elements of a warp then lie on 32
+/// shared rows of 4 elements more than a multiple of 8, the 8 x 4 elements of a warp then lie on 32
 /// distinct banks.
 pub const GROUP: u32 = 8;
 
@@ -119,22 +119,23 @@ facts! {
         store_width: u32,
         /// Elements of one read of a fragment from shared memory.
         fragment_width: u32,
-        /// How the accesses of the block cover the tile.
-        walk: Walk,
         /// Accesses of one thread, the last maybe idle.
         accesses: u32,
-        /// How many of them are unrolled into one another; `None` for all.
-        unroll: Option<u32>,
-        /// The pointers of asynchronous copies.
-        pointers: Pointers,
         /// What is read past the edge of C.
         edge: Edge,
-        /// What stands for the terms past the end of K.
-        fill: Fill,
         /// Whether a vector may reach past the end of K into padding, which is not zero.
         straddles: bool,
         /// Whether the last vector of a row is read as a whole though it may end in padding.
         overhangs: bool,
+    } decided {
+        /// How the accesses of the block cover the tile.
+        walk: Walk,
+        /// How many of a thread's accesses are unrolled into one another; `None` for all.
+        unroll: Option<u32>,
+        /// The pointers of asynchronous copies.
+        pointers: Pointers,
+        /// What stands for the terms past the end of K.
+        fill: Fill,
     }
 }
 
@@ -186,8 +187,7 @@ impl OperandPlan {
         let width = if reads_vectors { 4 } else { 1 };
         let fragment = given.vectors.0 && shared == free && given.aligned_rows() && given.by_fours;
         let (lines, line) = if contiguous == free { (depth, extent) } else { (extent, depth) };
-        let transposing = given.asynchronous && contiguous != shared;
-        let walk = walk(lines, line, width, threads, transposing);
+        let walk = walk(&given, (lines, line), width);
         let accesses = (line / width * lines).div_ceil(threads);
         let guarded = ragged != Ragged::Nowhere;
         let straddles = guarded && given.vectors_straddle_k();
@@ -203,14 +203,30 @@ impl OperandPlan {
             fragment_width: if fragment { 4 } else { 1 },
             walk,
             accesses,
-            // A long run of copies need not be in registers all at once.
-            unroll: (accesses > UNROLLED).then_some(UNROLLED / 4),
-            pointers: match walk {
-                _ if !given.asynchronous => Pointers::None,
-                // Lines along K lie a fixed distance apart; those along C end at its edge.
-                Walk::Lines { .. } if contiguous == free => Pointers::One,
-                Walk::Groups { .. } => Pointers::PerPass,
-                Walk::Lines { .. } | Walk::Linear { .. } => Pointers::PerAccess,
+            unroll: match accesses > UNROLLED {
+                false => decided(None, ""),
+                true => {
+                    decided(Some(UNROLLED / 4), "a long run need not be in registers all at once")
+                }
+            },
+            pointers: match walk.value {
+                _ if !given.asynchronous => decided(Pointers::None, "loads compute addresses"),
+                Walk::Lines { .. } if contiguous == free => {
+                    decided(Pointers::One, "lines lie a fixed distance apart")
+                }
+                Walk::Groups { .. } => {
+                    decided(Pointers::PerPass, "groups of a line lie a fixed distance apart")
+                }
+                Walk::Lines { .. } if guarded => {
+                    decided(Pointers::PerAccess, "each line stops at the edge of C by itself")
+                }
+                Walk::Lines { .. } => decided(
+                    Pointers::PerAccess,
+                    "as with guards, where each line stops at the edge of C",
+                ),
+                Walk::Linear { .. } => {
+                    decided(Pointers::PerAccess, "accesses are dealt out one by one")
+                }
             },
             edge: match (guarded, reads_vectors && contiguous == free, given.pitched) {
                 (false, ..) => Edge::Exact,
@@ -219,11 +235,16 @@ impl OperandPlan {
                 (true, true, true) => Edge::LastStart,
             },
             fill: match ragged {
-                Ragged::Nowhere => Fill::None,
-                // An asynchronous copy can fill with +0 only, and there the fill comes first.
-                Ragged::First if given.asynchronous => Fill::PlusZero,
-                Ragged::First | Ragged::Last if free == Axis::M => Fill::MinusZero,
-                Ragged::First | Ragged::Last => Fill::PlusZero,
+                Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
+                Ragged::First if given.asynchronous => {
+                    decided(Fill::PlusZero, "a copy fills with no other; it comes before the terms")
+                }
+                Ragged::First | Ragged::Last if free == Axis::M => {
+                    decided(Fill::MinusZero, "its product with +0 changes no sum, no zero's sign")
+                }
+                Ragged::First | Ragged::Last => {
+                    decided(Fill::PlusZero, "its product with -0 changes no sum, no zero's sign")
+                }
             },
             straddles,
             // Where an asynchronous copy would straddle, it is split into elements.
@@ -259,20 +280,30 @@ fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (
     if shared == free { (depth, extent + pad) } else { (extent, depth + pad) }
 }
 
-fn walk(lines: u32, line: u32, width: u32, threads: u32, transposing: bool) -> Walk {
+/// How a block covers `lines` of `line` elements by accesses of `width`.
+fn walk(given: &Given, (lines, line): (u32, u32), width: u32) -> Decided<Walk> {
+    let Given { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
     let step = threads / GROUP;
-    if transposing
+    if given.asynchronous
+        && contiguous != shared
         && width == 1
         && line.is_multiple_of(GROUP)
         && threads.is_multiple_of(GROUP)
         && lines.is_multiple_of(step)
     {
-        return Walk::Groups { step, passes: lines / step };
+        let (_, row) = shared_tile(free, shared, extent, depth, pad);
+        let why = match row % GROUP {
+            // Eight shared rows then start on all multiples of 4 among the banks.
+            4 => "a sector of a line each; transposed to distinct banks",
+            _ => "a sector of a line each",
+        };
+        return decided(Walk::Groups { step, passes: lines / step }, why);
     }
     let per_line = line / width;
     if threads.is_multiple_of(per_line) && lines.is_multiple_of(threads / per_line) {
-        return Walk::Lines { step: threads / per_line };
+        return decided(Walk::Lines { step: threads / per_line }, "");
     }
     let total = per_line * lines;
-    Walk::Linear { total, exact: total.is_multiple_of(threads) }
+    let exact = total.is_multiple_of(threads);
+    decided(Walk::Linear { total, exact }, "whole lines do not divide among the threads")
 }

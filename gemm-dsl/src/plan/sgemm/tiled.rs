@@ -2,8 +2,8 @@
 
 use super::budget::SharedSum;
 use super::epilogue::EpiloguePlan;
-use super::facts;
 use super::operand::{Axis, Given, OperandPlan};
+use super::{Decided, decided, facts};
 use crate::ir::Variant;
 use crate::spec::{Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
 
@@ -114,14 +114,15 @@ facts! {
         order: Order,
         /// How tiles come in.
         pipeline: Pipeline,
-        /// Which tile of K may have fewer terms than the others.
-        ragged: Ragged,
         /// How the tiles of A travel.
         a: OperandPlan,
         /// How the tiles of B travel.
         b: OperandPlan,
         /// How the sums get into C.
         epilogue: EpiloguePlan,
+    } decided {
+        /// Which tile of K may have fewer terms than the others.
+        ragged: Ragged,
         /// Whether the compiler is told that the number of a thread is not negative.
         assume: bool,
     }
@@ -152,9 +153,13 @@ impl TiledPlan {
         let a = given(Axis::M, Axis::K, a_shared, tile.m, thread.m, spec.pad_a);
         let b = given(Axis::N, Axis::N, Axis::N, tile.n, thread.n, spec.pad_b);
         let ragged = match spec.bounds {
-            Bounds::Aligned => Ragged::Nowhere,
-            Bounds::Guarded if a.vectors_straddle_k() || b.vectors_straddle_k() => Ragged::Last,
-            Bounds::Guarded => Ragged::First,
+            Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+            Bounds::Guarded if a.vectors_straddle_k() || b.vectors_straddle_k() => {
+                decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+            }
+            Bounds::Guarded => {
+                decided(Ragged::First, "so that the main loop needs no guard along K")
+            }
         };
         Self {
             bm: tile.m,
@@ -169,17 +174,20 @@ impl TiledPlan {
             order: spec.order,
             pipeline,
             ragged,
-            a: OperandPlan::new(a, ragged),
-            b: OperandPlan::new(b, ragged),
+            a: OperandPlan::new(a, ragged.value),
+            b: OperandPlan::new(b, ragged.value),
             epilogue: EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n)),
             assume: match pipeline {
-                // With a warp tile this variant spills on sm_90 if the compiler is not told. The one
-                // with vectors loses a tenth of its speed if it is; without `float4` nothing is
-                // gained.
-                Pipeline::DoubleBuffer => spec.float4 && !global_vectors,
-                // An instruction less in the main loop.
-                Pipeline::Async { .. } => true,
-                Pipeline::Single | Pipeline::Prefetch => false,
+                Pipeline::DoubleBuffer if spec.float4 && !global_vectors => {
+                    decided(true, "with a warp tile it spills otherwise, on sm_90")
+                }
+                Pipeline::DoubleBuffer if spec.float4 => {
+                    decided(false, "a tenth of the speed would be lost")
+                }
+                Pipeline::Async { .. } => decided(true, "an instruction less in the main loop"),
+                Pipeline::DoubleBuffer | Pipeline::Single | Pipeline::Prefetch => {
+                    decided(false, "nothing is gained")
+                }
             },
         }
     }

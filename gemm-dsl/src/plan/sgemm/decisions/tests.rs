@@ -1,0 +1,188 @@
+//! What is said of a plan is all there is to say, and the reasons hold.
+
+use super::super::{Edge, Fill, SgemmPlan, Shape, TiledPlan};
+use crate::spec::SgemmSpec;
+use crate::{Family, cuda};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use std::collections::HashMap;
+
+fn plan(line: &str) -> SgemmPlan {
+    let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+    spec.plan().unwrap_or_else(|e| panic!("{line}: {e}"))
+}
+
+fn tiled(line: &str) -> TiledPlan {
+    match plan(line).shape() {
+        Shape::Tiled(tiled) => *tiled,
+        Shape::Naive(_) => panic!("{line} has no tile"),
+    }
+}
+
+/// The reason for what is decided under this name.
+fn reason(line: &str, name: &str) -> &'static str {
+    let decisions = plan(line).decisions();
+    let found = decisions.iter().find(|decision| decision.name == name);
+    found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).reason
+}
+
+/// Specs in which every key varies, of few values each: many say the same in other words.
+fn specs() -> impl Strategy<Value = SgemmSpec> {
+    let tile = select(vec![
+        "",
+        "block: 16x16",
+        "block: 8x32",
+        "tile: 32x32x8, thread: 4x4",
+        "tile: 32x32x8, thread: 4x4",
+        "tile: 64x32x8, thread: 4x4",
+    ]);
+    let keys = vec![
+        "name: foo",
+        "lanes: m",
+        "coarsen: 2",
+        "unroll: 2",
+        "unroll: 4",
+        "partials: 2",
+        "fragment: split",
+        "fragment: strided",
+        "float4",
+        "transpose",
+        "pad_a: 4",
+        "pad_a: 1",
+        "pad_b: 4",
+        "prefetch",
+        "double_buffer",
+        "stages: 2",
+        "stages: 3",
+        "spread: 2",
+        "warp: 16x32",
+        "warp: 32x16",
+        "raster: 2",
+        "raster: 4",
+        "order: column",
+        "order: row_serpentine",
+        "blocks_per_sm: 2",
+        "bounds: aligned",
+        "bounds: guarded",
+        "pitched",
+        "epilogue: |acc| relu(acc)",
+        "epilogue: |acc| acc * 2.0",
+        "epilogue: |x| x * 2.0",
+    ];
+    (tile, subsequence(keys, 0..5)).prop_filter_map("sound", |(tile, keys)| {
+        let parts: Vec<&str> = [tile].into_iter().chain(keys).filter(|p| !p.is_empty()).collect();
+        let spec: SgemmSpec = parts.join(", ").parse().ok()?;
+        spec.plan().is_ok().then_some(spec)
+    })
+}
+
+/// The text without what only names the kernel: its head and its name.
+fn text(kernel: &crate::ir::VerifiedKernel) -> String {
+    let source = cuda::source(kernel);
+    let (_, code) = source.split_once("\n\n").expect("a head");
+    code.replace(&kernel.name, "k")
+}
+
+/// No decision is kept from whoever asks.
+#[test]
+fn what_is_said_of_a_plan_determines_its_text() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    let mut seen: HashMap<_, (String, SgemmSpec)> = HashMap::new();
+    let mut repeated = 0;
+    for _ in 0..1500 {
+        let spec = specs().new_tree(&mut runner).expect("sound specs").current();
+        let plan = spec.plan().expect("a sound spec");
+        let program = spec.program().expect("a sound spec");
+        // In the order of the program's kernels.
+        let variants = [plan.scalar_variant(), plan.guarded_variant()].into_iter().flatten();
+        let plans: Vec<SgemmPlan> = [plan.clone()].into_iter().chain(variants).collect();
+        assert_eq!(plans.len(), program.kernels.len(), "{spec}");
+        for (plan, kernel) in plans.iter().zip(&program.kernels) {
+            assert_eq!(plan.variant(), kernel.variant);
+            let text = text(kernel);
+            let (known, other) =
+                seen.entry(plan.decisions()).or_insert_with(|| (text.clone(), spec.clone()));
+            assert_eq!(*known, text, "the same is said of `{spec}` and `{other}`");
+            repeated += usize::from(*other != spec);
+        }
+    }
+    assert!(seen.len() > 400 && repeated > 20, "{} lists, {repeated} of them twice", seen.len());
+}
+
+/// Banks: what is said of the copies that transpose is what the simulator counts. Nothing else in
+/// these kernels has a conflict.
+#[cfg(feature = "sim")]
+#[test]
+fn copies_that_transpose_are_said_to_use_distinct_banks_where_they_do() {
+    use crate::sim::{Buffer, launch};
+
+    let mut told = [0, 0];
+    for tile in ["64x64x8", "64x64x16", "32x64x16", "128x64x8"] {
+        for (pad, bounds) in
+            (0..=28).step_by(4).flat_map(|pad| [(pad, "guarded"), (pad, "aligned")])
+        {
+            let line = format!(
+                "tile: {tile}, thread: 4x4, fragment: split, float4, transpose, stages: 3, \
+                 pad_a: {pad}, bounds: {bounds}"
+            );
+            let (m, n, k) = (128, 64, 32);
+            let program = line.parse::<SgemmSpec>().map(|spec| spec.program()).expect("a spec");
+            let program = program.expect("a sound spec");
+            let buffers = [m * k, k * n, m * n].map(Buffer::zeros);
+            let extents = [m, n, k].map(|extent| extent as u64);
+            let counted = launch(program.preferred(), &buffers, &extents).expect("a launch");
+            let distinct = counted.shared_bank_conflicts == 0;
+            let said = reason(&line, "copies of A").contains("distinct banks");
+            assert_eq!(said, distinct, "{line}: {} conflicts", counted.shared_bank_conflicts);
+            told[usize::from(said)] += 1;
+        }
+    }
+    assert!(told.iter().all(|n| *n > 10), "{told:?}");
+}
+
+/// The reasons of operands against the facts beside them.
+#[test]
+fn a_reason_speaks_of_what_is_so() {
+    for (line, of_pointers, edge) in [
+        ("", "each line stops at the edge of C by itself", Edge::Last),
+        ("bounds: aligned", "as with guards, where each line stops at the edge of C", Edge::Exact),
+        ("transpose", "groups of a line lie a fixed distance apart", Edge::Last),
+        ("transpose, bounds: aligned", "groups of a line lie a fixed distance apart", Edge::Exact),
+        ("tile: 64x64x12", "accesses are dealt out one by one", Edge::Last),
+    ] {
+        let tile = if line.contains("tile") { "" } else { "tile: 64x64x8, " };
+        let line = format!("{tile}thread: 4x4, stages: 3, {line}");
+        assert_eq!(reason(&line, "pointers of A"), of_pointers, "{line}");
+        assert_eq!(reason(&line, "pointers of B"), "lines lie a fixed distance apart", "{line}");
+        assert_eq!(tiled(&line).a().edge(), edge, "{line}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// A fill changes no sum because of what stands beside it.
+    #[test]
+    fn fills_fit_one_another(spec in specs()) {
+        let plan = spec.plan().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let Shape::Tiled(tiled) = plan.shape() else { return Ok(()) };
+        let (a, b) = (tiled.a(), tiled.b());
+        for (this, other) in [(a, b), (b, a)] {
+            let expected = match this.fill.why {
+                "its product with +0 changes no sum, no zero's sign" => Some(Fill::PlusZero),
+                "its product with -0 changes no sum, no zero's sign" => Some(Fill::MinusZero),
+                _ => None,
+            };
+            if let Some(expected) = expected {
+                prop_assert_eq!(other.fill(), expected, "`{}`", spec);
+                prop_assert!(this.fill() != expected, "`{}`", spec);
+            }
+            let guarded = plan.guarded();
+            prop_assert_eq!(this.fill.why == "K is a multiple of the tile's", !guarded, "`{}`", spec);
+            prop_assert_eq!(this.edge() == Edge::Exact, !guarded, "`{}`", spec);
+        }
+    }
+}
