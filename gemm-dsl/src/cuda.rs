@@ -8,6 +8,7 @@ mod stmt;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod wrap;
 
 use crate::ir::{Stmt, VerifiedKernel};
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ pub fn source(kernel: &VerifiedKernel) -> String {
 /// The first line of a statement's text, for messages that point at it.
 pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let mut out = Printer::new(kernel);
+    out.width = usize::MAX;
     stmt::block(&mut out, std::slice::from_ref(statement));
     let line = out.text.lines().find(|l| !l.trim_start().starts_with("#pragma"));
     line.unwrap_or_default().trim().to_owned()
@@ -62,7 +64,7 @@ pub(crate) fn takes(name: &str) -> bool {
     OWN.contains(&name) || name.contains("__") || HELPERS.contains(name)
 }
 
-/// The columns that a line may fill before an argument list is broken.
+/// The columns that a line may fill before it is broken.
 const WIDTH: usize = 100;
 
 /// Text under construction; it owns the indentation.
@@ -70,20 +72,30 @@ struct Printer<'k> {
     kernel: &'k VerifiedKernel,
     text: String,
     level: usize,
+    width: usize,
 }
 
 impl<'k> Printer<'k> {
     fn new(kernel: &'k VerifiedKernel) -> Self {
-        Self { kernel, text: String::new(), level: 0 }
+        Self { kernel, text: String::new(), level: 0, width: WIDTH }
     }
 
     fn line(&mut self, text: impl AsRef<str>) {
         let text = text.as_ref();
         if text.is_empty() {
             self.text.push('\n');
-        } else {
+            return;
+        }
+        let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
+        let lines = match text.split_once("//") {
+            Some(("", _)) => wrap::comment(text, width),
+            // With a comment at its end it is as long as it is.
+            Some(_) => vec![text.to_owned()],
+            None => wrap::code(text, width),
+        };
+        for line in lines {
             // Writing to a String cannot fail.
-            _ = writeln!(self.text, "{:width$}{text}", "", width = 4 * self.level);
+            _ = writeln!(self.text, "{:indent$}{line}", "");
         }
     }
 

@@ -8,6 +8,7 @@ mod sgemm;
 mod tests;
 
 pub use decision::Decision;
+use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{BlockFold, ReducePlan};
 pub use sgemm::{
@@ -20,15 +21,19 @@ use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
 use crate::spec::{Key, Kind, ReduceSpec, SgemmSpec, Table};
 
-/// Declares a structure of copyable facts: private fields, each read by a method of its name.
+/// Declares a structure of copyable facts: private fields, each read by a method of its name. Those
+/// behind `decided` hold the reason too.
 macro_rules! facts {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
-    }) => {
+    } $(decided {
+        $($(#[$decided_doc:meta])* $decided:ident: $decided_ty:ty,)*
+    })?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
             $($field: $ty,)*
+            $($(pub(super) $decided: Decided<$decided_ty>,)*)?
         }
 
         impl $name {
@@ -38,6 +43,12 @@ macro_rules! facts {
                     self.$field
                 }
             )*
+            $($(
+                $(#[$decided_doc])*
+                pub fn $decided(&self) -> $decided_ty {
+                    self.$decided.value
+                }
+            )*)?
         }
     };
 }

@@ -79,7 +79,7 @@ pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKer
         |stmt| matches!(stmt, Stmt::CopyWait { .. }),
         |stmt, _| {
             if let Stmt::CopyWait { pending } = stmt {
-                *pending += 1;
+                *pending = pending.clone() + 1;
             }
         },
     )

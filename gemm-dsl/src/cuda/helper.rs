@@ -2,7 +2,7 @@
 //! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
 
 use super::expr::element_type;
-use super::sync;
+use super::{WIDTH, sync, wrap};
 use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use std::collections::BTreeSet;
@@ -249,38 +249,48 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     let around = if bytes == 16 { " and L1" } else { "" };
     let address = "const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);";
     let name = copy_name(bytes, guarded);
+    let head = |params: &str| {
+        let line = format!("__device__ __forceinline__ void {name}({params})");
+        wrap::code(&line, WIDTH).join("\n")
+    };
+    let pointers = format!("{ty}* shared, const {ty}* global");
+    let guarded_pointers = format!("{pointers}, bool valid");
     match guarded {
         None => format!(
             "\
 // Asynchronous copy of {bytes} bytes, global to shared, around the registers{around}.
-__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global)
+{}
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"r\"(dst), \"l\"(global) : \"memory\");
 }}
-"
+",
+            head(&pointers)
         ),
         Some(true) => format!(
             "\
 // Asynchronous copy of {bytes} bytes where `valid`; else it writes {zeros} and reads nothing.
-__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global, bool valid)
+{}
 {{
     {address}
-    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\" :: \"r\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\"
+                 :: \"r\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
 }}
-"
+",
+            head(&guarded_pointers)
         ),
         Some(false) => format!(
             "\
 // Asynchronous copy of {bytes} bytes where `valid`, without a branch.
-__device__ __forceinline__ void {name}({ty}* shared, const {ty}* global, bool valid)
+{}
 {{
     {address}
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
                  \"  @p cp.async.{cache}.shared.global [%0], [%1], {bytes}; }}\"
                  :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
 }}
-"
+",
+            head(&guarded_pointers)
         ),
     }
 }

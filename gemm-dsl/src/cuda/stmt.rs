@@ -94,7 +94,12 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
         Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
         Stmt::CopyCommit => format!("{}();", helper::COMMIT),
-        Stmt::CopyWait { pending } => format!("{}<{pending}>();", helper::WAIT),
+        Stmt::CopyWait { pending } => {
+            let pending = text(k, pending);
+            // A template's argument ends at the first bracket that is not in parentheses.
+            let pending = if pending.contains('>') { format!("({pending})") } else { pending };
+            format!("{}<{pending}>();", helper::WAIT)
+        }
         Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
         Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => {
             unreachable!("printed over several lines")

@@ -90,15 +90,15 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
             Elem::F32,
             swap(Elem::F32),
             format!(
-                "const float old = __int_as_float(atomicCAS({ints}&x[1], __float_as_int(2.0f), \
-                 __float_as_int(2.0f)));"
+                "const float old = __int_as_float(\n        atomicCAS({ints}&x[1], \
+                 __float_as_int(2.0f), __float_as_int(2.0f)));"
             ),
         ),
         (
             Elem::F64,
             AtomicOp::Exchange,
             format!(
-                "const double old = __longlong_as_double(atomicExch({ull}&x[1], \
+                "const double old = __longlong_as_double(\n        atomicExch({ull}&x[1], \
                  __double_as_longlong(2.0)));"
             ),
         ),

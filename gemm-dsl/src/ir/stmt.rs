@@ -101,8 +101,8 @@ pub enum Stmt {
     CopyCommit,
     /// Waits until at most `pending` of this thread's newest groups are unfinished.
     CopyWait {
-        /// The number of groups that may still be in flight.
-        pending: u32,
+        /// The number of groups that may still be in flight, over literals and constants.
+        pending: Expr,
     },
     /// A promise to the compiler that the condition holds, without loads and calls in it. It changes
     /// no result and counts as no instruction; where it does not hold, the kernel is at fault.

@@ -67,7 +67,9 @@ impl Stmt {
                 index(target, f);
                 value.visit(f);
             }
-            Stmt::If { cond, .. } | Stmt::Assume(cond) => cond.visit(f),
+            Stmt::If { cond: e, .. } | Stmt::Assume(e) | Stmt::CopyWait { pending: e } => {
+                e.visit(f)
+            }
             Stmt::For(l) => {
                 l.from.visit(f);
                 l.test.visit(f);
@@ -101,7 +103,6 @@ impl Stmt {
             | Stmt::NamedBarrier { .. }
             | Stmt::Fence { .. }
             | Stmt::CopyCommit
-            | Stmt::CopyWait { .. }
             | Stmt::Comment(_) => {}
         }
     }

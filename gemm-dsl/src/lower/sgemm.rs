@@ -70,7 +70,9 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
-    k.title("C = A * B in f32, row-major: A is M x K, B is K x N, C is M x N.");
+    let stored = if plan.epilogue().is_some() { "epilogue(A * B)" } else { "A * B" };
+    let shapes = "A is M x K, B is K x N, C is M x N";
+    k.title(format!("C = {stored} in f32, row-major: {shapes}."));
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     k.variant(plan.variant());
     if plan.variant() == Variant::Scalar {

@@ -232,8 +232,12 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Commit);
             }
             Stmt::CopyWait { pending } => {
+                let Ok(pending) = self.launch.kernel.eval_const(pending) else {
+                    unreachable!("verified: the groups in flight are a constant");
+                };
                 self.cost.add(Class::Sync);
-                self.emit(Op::Wait(*pending));
+                // More than a number of 32 bits are never in flight.
+                self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
             }
             Stmt::Assume(cond) => {
                 let sites = self.code.costs.len();

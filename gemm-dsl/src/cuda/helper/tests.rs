@@ -89,7 +89,7 @@ fn kernels() -> Vec<VerifiedKernel> {
     }));
     kernels.push(kernel(Elem::F32, |k, _| {
         k.push(Stmt::CopyCommit);
-        k.push(Stmt::CopyWait { pending: 0 });
+        k.push(Stmt::CopyWait { pending: 0.into() });
         _ = k.let_("x", Expr::from(Special::BlockX).min(2));
     }));
     kernels.push(kernel(Elem::F32, |k, _| {

@@ -35,7 +35,8 @@ fn a_name_is_that_of_one_function() {
     let two_params = |k: &mut KernelBuilder| {
         k.function("f", &[], &[x, ("z", Ty::F32)], |k, params| k.let_("y", params[0] + 0.0) * 2.0)
     };
-    let others: [(&str, &dyn Fn(&mut KernelBuilder) -> FunctionId); 7] = [
+    type Declares<'a> = &'a dyn Fn(&mut KernelBuilder) -> FunctionId;
+    let others: [(&str, Declares<'_>); 7] = [
         ("another value", &identity),
         ("another constant", &|k| f(k, "f", x, "y", 1.0)),
         ("a zero of another sign", &|k| f(k, "f", x, "y", -0.0)),

@@ -1,6 +1,6 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
-use super::{Check, Checked, require, sync};
+use super::{Check, Checked, constant, require, sync};
 use crate::ir::{Access, Expr, Layout, Scope, Space, Step, Stmt, Ty, Var};
 
 impl Check<'_> {
@@ -125,7 +125,11 @@ impl Check<'_> {
             Stmt::NamedBarrier { id, threads, .. } => self.named_barrier(*id, *threads),
             Stmt::Fence { order, scope } => sync::fence(*order, *scope),
             Stmt::Atomic(atomic) => self.atomic(atomic),
-            Stmt::CopyCommit | Stmt::CopyWait { .. } | Stmt::Comment(_) => Ok(()),
+            Stmt::CopyWait { pending } => {
+                require(self.ty(pending)? == Ty::I32, || "groups in flight are no I32".into())?;
+                constant(self.k, pending, "the groups in flight").map(drop)
+            }
+            Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
         }
     }
 }

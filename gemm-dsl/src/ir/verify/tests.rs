@@ -139,7 +139,7 @@ fn a_kernel_needs_the_architecture_that_has_what_it_does() {
                     let (target, source) = (at(tile, 0), at(input, 0));
                     k.push(Stmt::CopyAsync { target, source, guard: None });
                     k.push(Stmt::CopyCommit);
-                    k.push(Stmt::CopyWait { pending: 0 });
+                    k.push(Stmt::CopyWait { pending: 0.into() });
                 }
                 false => k.store(at(tile, 0), at(input, 0).load()),
             }
@@ -222,4 +222,18 @@ fn intrinsics_take_what_their_rows_say() {
     breaks(call(Intrinsic::Fma, |x| vec![x.clone(), x]), "Fma of");
     breaks(call(Intrinsic::Sqrt, |_| vec![Expr::I32(4)]), "Sqrt of");
     breaks(call(Intrinsic::ShuffleDown, |x| vec![x.clone(), x]), "ShuffleDown of");
+}
+
+#[test]
+fn groups_in_flight_are_a_constant() {
+    let waits = |pending: fn(&mut KernelBuilder) -> Expr| {
+        kernel(Elem::F32, |k, _, _| {
+            let pending = pending(k);
+            k.push(Stmt::CopyWait { pending });
+        })
+    };
+    assert_eq!(rule(waits(|k| k.constant("STAGES", 4, "") - 2)), Ok(()));
+    breaks(waits(|k| k.constant("STAGES", 1, "") - 2), "the groups in flight is negative: -1");
+    breaks(waits(|k| k.let_("n", 1).into()), "the groups in flight: ");
+    breaks(waits(|_| Expr::U64(1)), "groups in flight are no I32");
 }

@@ -72,8 +72,14 @@ pub(super) struct Extents {
 
 impl TileCopy {
     /// Declares the constants and the thread's starting places.
-    pub fn declare(k: &mut KernelBuilder, plan: OperandPlan, of: Extents) -> Self {
-        let (count, places) = Declare { plan: &plan, of }.places(k);
+    /// `other` is the plan of the other operand.
+    pub fn declare(
+        k: &mut KernelBuilder,
+        plan: OperandPlan,
+        other: OperandPlan,
+        of: Extents,
+    ) -> Self {
+        let (count, places) = Declare { plan: &plan, other: &other, of }.places(k);
         let mut copy = Self { plan, count, places, only: None };
         if plan.accesses() == 1 {
             copy.only = Some(copy.place(k, 0.into()));
@@ -84,6 +90,7 @@ impl TileCopy {
 
 struct Declare<'p> {
     plan: &'p OperandPlan,
+    other: &'p OperandPlan,
     of: Extents,
 }
 
@@ -129,9 +136,14 @@ impl Declare<'_> {
                 let meaning = format!("rows of a tile of {letter} that the block copies at once");
                 let step = self.constant(k, "STEP", threads / per_row.clone(), meaning);
                 let count = self.constant(k, "COPIES", rows / step, per_thread);
-                // Said once, at the first operand.
-                if plan.free() == Axis::M {
-                    k.comment("Copies: consecutive threads along the rows of a tile.");
+                // Said of both at the first one, else of each that is copied so.
+                let of = match (self.other.walk(), plan.free()) {
+                    (Walk::Lines { .. }, Axis::M) => Some("a tile".to_owned()),
+                    (Walk::Lines { .. }, _) => None,
+                    _ => Some(format!("a tile of {letter}")),
+                };
+                if let Some(of) = of {
+                    k.comment(format!("Copies: consecutive threads along the rows of {of}."));
                 }
                 let row = k.let_(&row, tid / per_row.clone());
                 let col = k.let_(&col, tid % per_row * width);

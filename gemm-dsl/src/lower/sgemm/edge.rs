@@ -12,12 +12,22 @@ use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
 /// The k at which the second tile starts.
 pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
-    if tiled.t.ragged() != Ragged::First {
+    let which = match tiled.t.ragged() {
+        Ragged::Nowhere => return tiled.bk.into(),
+        Ragged::First => "first",
+        Ragged::Last => "last",
+    };
+    k.comment(format!(
+        "The {which} tile is narrower where BK does not divide K; zeros fill it up."
+    ));
+    if tiled.a.plan.fill() == Fill::MinusZero {
+        k.comment("They are -0 in A and +0 in B: their product, -0, leaves every sum as it is.");
+    }
+    if tiled.t.ragged() == Ragged::Last {
         return tiled.bk.into();
     }
     let depth = Expr::from(tiled.problem.k);
     let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
-    k.comment("The first tile is narrower where BK does not divide K; zeros fill it up.");
     k.let_("first", first).into()
 }
 
@@ -43,9 +53,15 @@ pub(super) fn bring_in(
 
 /// Says what the copies do at the edge of C.
 pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
-    if tiled.plan.guarded() {
-        k.comment("Past the edge of C its last row or column is read: nothing of it is stored.");
-    }
+    // Only B lies along an edge of C, and so only of its columns several are read at once.
+    let col = match tiled.b.plan.edge() {
+        Edge::Exact => return,
+        Edge::Last => "column",
+        Edge::LastVector | Edge::LastStart => "vector of columns",
+    };
+    k.comment(format!(
+        "Past the edge of C its last row or {col} is read: nothing of it is stored."
+    ));
 }
 
 /// Which row of A or column of B is read for element `at` of the tile.
@@ -63,7 +79,8 @@ pub(super) fn clamped(factor: &Factor, at: Expr) -> Expr {
 pub(super) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
     let zero = Expr::F32(match plan.fill() {
         Fill::MinusZero => -0.0,
-        Fill::PlusZero | Fill::None => 0.0,
+        Fill::PlusZero => 0.0,
+        Fill::None => unreachable!("planned: where K may be ragged, something fills it"),
     });
     match width {
         1 => zero,

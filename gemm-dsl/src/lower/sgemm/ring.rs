@@ -15,7 +15,7 @@ struct Ring<'t> {
     /// Buffers of the ring.
     stages: Const,
     /// Groups of copies that may be in flight when a tile is needed.
-    pending: u32,
+    pending: Expr,
     a: Stream<'t>,
     b: Stream<'t>,
 }
@@ -34,9 +34,9 @@ pub(super) fn asynchronous(
     edge_comment(k, tiled);
     let a = Stream::declare(k, &tiled.a);
     let b = Stream::declare(k, &tiled.b);
-    let ring = Ring { tiled, stages: ring, pending: stages - 2, a, b };
+    let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };
     ring.fill(k, stages, &first);
-    k.push(Stmt::CopyWait { pending: ring.pending });
+    k.push(Stmt::CopyWait { pending: ring.pending.clone() });
     k.barrier();
     pair.load(k, tiled, 0.into(), &0.into(), &0.into());
     ring.main_loop(k, &acc, &pair, first, spread);
@@ -132,7 +132,7 @@ impl Ring<'_> {
             let more = k.let_("more", Expr::from(k0).lt(depth));
             k.unrolled("k", bk, |k, i| {
                 k.if_(Expr::from(i).equals(bk - 1), |k| {
-                    k.push(Stmt::CopyWait { pending: self.pending });
+                    k.push(Stmt::CopyWait { pending: self.pending.clone() });
                     k.barrier();
                     // After the last tile there is nothing to turn to: its own is read once more.
                     let another = Expr::from(k0).lt(depth + (ring - 2) * bk);

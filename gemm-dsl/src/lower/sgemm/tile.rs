@@ -140,8 +140,10 @@ impl<'p> Tiled<'p> {
         }
         let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
         let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
-        let a_copy = TileCopy::declare(k, t.a(), Extents { tid, threads, free: bm, depth: bk });
-        let b_copy = TileCopy::declare(k, t.b(), Extents { tid, threads, free: bn, depth: bk });
+        let a_copy =
+            TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
+        let b_copy =
+            TileCopy::declare(k, t.b(), t.a(), Extents { tid, threads, free: bn, depth: bk });
         let a = Factor {
             plan: t.a(),
             matrix: problem.a,

@@ -27,7 +27,7 @@ fn staged(threads: u32, plant: Plant, guard: Option<i32>) -> Bench {
         b.k.push(Stmt::CopyCommit);
     }
     if plant != Plant::Wait {
-        b.k.push(Stmt::CopyWait { pending: 0 });
+        b.k.push(Stmt::CopyWait { pending: 0.into() });
     }
     if plant != Plant::Barrier {
         b.k.barrier();
@@ -73,7 +73,7 @@ fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
         b.k.push(Stmt::CopyAsync { target: at(x, tid()), source, guard: None });
         b.k.push(Stmt::CopyCommit);
         if wait {
-            b.k.push(Stmt::CopyWait { pending: 0 });
+            b.k.push(Stmt::CopyWait { pending: 0.into() });
         }
         b.write(tid(), load(x, tid()));
         b
@@ -110,7 +110,7 @@ fn an_older_copy_still_reads() {
             });
             k.push(Stmt::CopyCommit);
         }
-        let wait = |k: &mut KernelBuilder| k.push(Stmt::CopyWait { pending: 0 });
+        let wait = |k: &mut KernelBuilder| k.push(Stmt::CopyWait { pending: 0.into() });
         if all_wait {
             wait(&mut k);
         } else {
@@ -134,7 +134,7 @@ fn an_older_copy_still_reads() {
 
 /// A pipeline of `stages` buffers over 6 tiles: wait, barrier, refill the buffer read in the round
 /// before, read.
-fn pipeline(stages: i32, pending: u32, barrier: bool) -> Bench {
+fn pipeline(stages: i32, pending: i32, barrier: bool) -> Bench {
     let (tiles, n) = (6, 64);
     let mut b = bench(n as u32, 1, [(tiles * n) as usize, n as usize]);
     let x = b.k.shared("x", Elem::F32, [stages.into(), n.into()], Layout::row_major(2), "");
@@ -152,7 +152,7 @@ fn pipeline(stages: i32, pending: u32, barrier: bool) -> Bench {
         k.push(Stmt::CopyCommit);
     });
     b.k.unrolled("tile", tiles, |k, tile| {
-        k.push(Stmt::CopyWait { pending });
+        k.push(Stmt::CopyWait { pending: pending.into() });
         if barrier {
             k.barrier();
         }
@@ -218,7 +218,7 @@ fn writes_over_a_copy_in_flight() {
         b.k.push(first);
         b.k.push(Stmt::CopyCommit);
         if wait {
-            b.k.push(Stmt::CopyWait { pending: 0 });
+            b.k.push(Stmt::CopyWait { pending: 0.into() });
         }
         let second = copy(&b);
         match by_copy {

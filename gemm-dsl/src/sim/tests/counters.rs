@@ -229,7 +229,7 @@ fn shuffles_and_copies() {
     let source = at(b.input, tid() * 4).vector();
     b.k.push(Stmt::CopyAsync { target: at(x, tid() * 4).vector(), source, guard: None });
     b.k.push(Stmt::CopyCommit);
-    b.k.push(Stmt::CopyWait { pending: 0 });
+    b.k.push(Stmt::CopyWait { pending: 0.into() });
     let shuffled = vec![load(x, tid() * 4), 1.into()];
     b.write(tid(), Expr::Call(Intrinsic::ShuffleDown, shuffled));
     let c = b.counters();

@@ -96,7 +96,7 @@ fn a_skipped_copy_leaves_its_target_alone() {
         let guard = Some(Guard { cond: tid().lt(3), or_zero });
         b.k.push(Stmt::CopyAsync { target: at(x, tid()), source, guard });
         b.k.push(Stmt::CopyCommit);
-        b.k.push(Stmt::CopyWait { pending: 0 });
+        b.k.push(Stmt::CopyWait { pending: 0.into() });
         b.write(tid(), load(x, tid()));
         b.run().expect("ordered").0
     };

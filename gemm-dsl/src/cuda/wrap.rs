@@ -1,0 +1,198 @@
+//! Lines that are too long, broken where a reader would break them.
+
+/// The columns of one level of indentation.
+const INDENT: usize = 4;
+
+/// A statement in lines of at most `width` columns, as far as it has places to break it: a choice
+/// before its two arms, a call behind its parenthesis and, if need be, between its operands.
+pub(super) fn code(text: &str, width: usize) -> Vec<String> {
+    if text.len() <= width {
+        return vec![text.to_owned()];
+    }
+    let inner = |text: &str| {
+        let lines = code(text, width.saturating_sub(INDENT));
+        lines.into_iter().map(|line| format!("{:INDENT$}{line}", ""))
+    };
+    if let Some((cond, yes, no)) = choice(text) {
+        let arms = [format!("? {yes}"), format!(": {no}")];
+        return std::iter::once(cond.to_owned())
+            .chain(arms.iter().flat_map(|t| inner(t)))
+            .collect();
+    }
+    let Some((head, operands, tail)) = call(text) else { return vec![text.to_owned()] };
+    let whole = format!("{operands}{tail}");
+    let mut lines = vec![head.to_owned()];
+    if INDENT + whole.len() <= width {
+        lines.extend(inner(&whole));
+    } else {
+        for operand in separate(&whole) {
+            lines.extend(inner(operand));
+        }
+    }
+    lines
+}
+
+/// A comment in lines of at most `width` columns, the later ones indented; broken behind a comma, or
+/// where there is none at any space.
+pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = text.to_owned();
+    while rest.len() > width {
+        let start = rest.find(|c: char| c != '/' && c != ' ').unwrap_or(rest.len());
+        let fits = |&(at, _): &(usize, &str)| start < at && at <= width;
+        let spaces = || rest.match_indices(' ').filter(fits).rev();
+        let at = spaces().find(|&(at, _)| rest[..at].ends_with(',')).or_else(|| spaces().next());
+        let Some((at, _)) = at else { break };
+        let later = format!("//{:INDENT$}{}", "", &rest[at + 1..]);
+        rest.truncate(at);
+        lines.push(std::mem::replace(&mut rest, later));
+    }
+    lines.push(rest);
+    lines
+}
+
+/// The bytes of a text with the number of brackets that are open before each.
+fn depths(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let mut open = 0_usize;
+    text.bytes().enumerate().map(move |(at, byte)| {
+        let before = open;
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        (at, before)
+    })
+}
+
+/// Where `mark` first stands outside all brackets, from `from` on.
+fn outside(text: &str, mark: &str, from: usize) -> Option<usize> {
+    let begins = |at: usize| text.as_bytes()[at..].starts_with(mark.as_bytes());
+    depths(text).find(|&(at, open)| at >= from && open == 0 && begins(at)).map(|(at, _)| at)
+}
+
+/// The condition, with what stands before it, and the two arms of a choice outside all brackets.
+fn choice(text: &str) -> Option<(&str, &str, &str)> {
+    let yes = outside(text, " ? ", 0)?;
+    let no = outside(text, " : ", yes + 3)?;
+    Some((&text[..yes], &text[yes + 3..no], &text[no + 3..]))
+}
+
+/// The longest call outside all brackets: what stands before its operands with the parenthesis, the
+/// operands, and the rest.
+fn call(text: &str) -> Option<(&str, &str, &str)> {
+    let mut longest: Option<(usize, usize)> = None;
+    let mut start = None;
+    for (at, open) in depths(text) {
+        match (text.as_bytes()[at], open, start) {
+            (b'(', 0, _) => start = Some(at + 1),
+            (b')', 1, Some(from)) => {
+                let length = longest.map_or(0, |(from, to)| to - from);
+                longest = if at - from > length { Some((from, at)) } else { longest };
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    let (from, to) = longest.filter(|(from, to)| from < to)?;
+    Some((&text[..from], &text[from..to], &text[to..]))
+}
+
+/// Operands, each with its comma.
+fn separate(operands: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while let Some(comma) = outside(operands, ", ", start) {
+        parts.push(&operands[start..=comma]);
+        start = comma + 2;
+    }
+    parts.push(&operands[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{code, comment};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_choice_is_broken_before_its_arms_and_a_call_behind_its_parenthesis() {
+        let choice = "const float4 v = a < first ? load4(&A[a * K]) : make_float4(0.0f, 0.0f);";
+        assert_eq!(code(choice, 80), [choice]);
+        assert_eq!(
+            code(choice, 60),
+            [
+                "const float4 v = a < first",
+                "    ? load4(&A[a * K])",
+                "    : make_float4(0.0f, 0.0f);"
+            ]
+        );
+        let call =
+            "copy(&As[0][(c + BK - first) % BK][r], &a_src[i % A_PASSES][i / 8 * 8], c < first);";
+        assert_eq!(
+            code(call, 82),
+            [
+                "copy(",
+                "    &As[0][(c + BK - first) % BK][r], &a_src[i % A_PASSES][i / 8 * 8], c < first);"
+            ]
+        );
+        let each = [
+            "copy(",
+            "    &As[0][(c + BK - first) % BK][r],",
+            "    &a_src[i % A_PASSES][i / 8 * 8],",
+            "    c < first);",
+        ];
+        assert_eq!(code(call, 50), each);
+        let nested =
+            "store4(&As[row][col], col < first ? load4(&A[col]) : make_float4(-0.0f, -0.0f));";
+        assert_eq!(
+            code(nested, 40),
+            [
+                "store4(",
+                "    &As[row][col],",
+                "    col < first",
+                "        ? load4(&A[col])",
+                "        : make_float4(-0.0f, -0.0f));",
+            ]
+        );
+        // Nowhere to break.
+        assert_eq!(code("name_that_is_long(", 4), ["name_that_is_long("]);
+    }
+
+    #[test]
+    fn a_comment_is_broken_behind_commas() {
+        let line = "// kernel!(tile: 1x1, thread: 2x2, stages: 3)";
+        assert_eq!(comment(line, 40), ["// kernel!(tile: 1x1, thread: 2x2,", "//    stages: 3)"]);
+        assert_eq!(comment("// one two three", 10), ["// one two", "//    three"]);
+        assert_eq!(comment("// indivisible", 4), ["// indivisible"]);
+    }
+
+    /// But for a kernel's name, which has no place to break it.
+    #[test]
+    fn no_line_of_a_stage_is_too_long() {
+        use crate::{Family, cuda, stages};
+        for stage in stages::sgemm() {
+            let program = stage.spec.program().expect("a stage");
+            for kernel in &program.kernels {
+                for line in cuda::source(kernel).lines() {
+                    let short = line.len() <= cuda::WIDTH || line.starts_with(&kernel.name);
+                    assert!(short, "{}: {line}", stage.name);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn breaking_changes_white_space_alone(text in "[a-c(),?: \\[\\]{}]{0,60}", width in 0usize..50) {
+            let bare = |text: &str| text.replace(' ', "");
+            prop_assert_eq!(bare(&code(&text, width).concat()), bare(&text));
+            let line = format!("// {text}");
+            let joined: String = comment(&line, width)
+                .iter()
+                .map(|line| line.trim_start_matches('/'))
+                .collect();
+            prop_assert_eq!(bare(&joined), bare(line.trim_start_matches('/')));
+        }
+    }
+}
