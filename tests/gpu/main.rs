@@ -7,6 +7,7 @@ mod elements;
 mod epilogue;
 mod reduce;
 mod sgemm;
+mod speaking;
 
 use gemm_runtime::Device;
 use gemm_tests::needs::Need;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         .chain(epilogue::trials())
         .chain(reduce::trials())
         .chain(sgemm::trials())
+        .chain(speaking::trials())
         .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -10,4 +10,5 @@ mod reduce;
 mod reduce_semantics;
 mod sgemm;
 mod sgemm_counters;
+mod speaking;
 mod views;

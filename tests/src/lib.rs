@@ -11,6 +11,7 @@ pub mod needs;
 pub mod product;
 pub mod random;
 pub mod reduction;
+pub mod speaking;
 pub mod sync;
 
 use gemm_dsl::stages::Stage;
