@@ -118,10 +118,18 @@ impl Device {
 
     /// The simulator. A device of its own: its buffers belong to this handle and its clones.
     pub fn simulator() -> Self {
+        Self::simulator_within(gemm_dsl::sim::Options::default().instructions)
+    }
+
+    /// The simulator, where the warps of one launch may execute at most so many instructions together
+    /// (one stands for a statement, a test or a branch; [`Device::simulator`] allows 2^36, some hours of
+    /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
+    /// stays written.
+    pub fn simulator_within(instructions: u64) -> Self {
         Self(Arc::new(Inner {
             name: "the simulator".to_owned(),
             programs: Programs::default(),
-            backend: Either::Simulator(Simulator),
+            backend: Either::Simulator(Simulator { instructions }),
         }))
     }
 

@@ -219,7 +219,7 @@ pub enum Error {
         /// The driver's explanation.
         text: String,
     },
-    /// The simulator found a fault: the kernel's, or that of its arguments.
+    /// The simulator found a fault, the kernel's or that of its arguments, or stopped a launch at its limit.
     #[error(transparent)]
     Simulator(#[from] Box<SimError>),
     /// The spec is faulty.

@@ -86,7 +86,7 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
-    pub use gemm_dsl::sim::{Earlier, Fault, FaultKind, Position};
+    pub use gemm_dsl::sim::{Earlier, Fault, FaultKind, Position, Waiting, WaitsFor};
 }
 
 #[doc(hidden)]

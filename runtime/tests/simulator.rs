@@ -1,6 +1,6 @@
 //! The public API on a machine without a GPU.
 
-use gemm_runtime::{Device, Error, Launched, Matrix};
+use gemm_runtime::{Device, Error, Launched, Matrix, ReduceKernel, SimError, reduce_kernel};
 
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
 
@@ -20,6 +20,17 @@ fn a_device_without_a_gpu_simulates() {
     assert_eq!(device.name(), "the simulator");
     assert!(device.arch().is_none() && device.cudarc().is_none());
     device.synchronize().expect("nothing to wait for");
+}
+
+/// A sum of a thousand numbers takes more than ten instructions, and less than a million.
+#[test]
+fn a_launch_stops_at_its_limit_of_instructions() {
+    const SUM: ReduceKernel = reduce_kernel!(block: 256, items: 4, shuffle);
+    let ones = [1.0; 1000];
+    let sum = |limit| SUM.run(&Device::simulator_within(limit), &ones);
+    assert_eq!(sum(1_000_000).expect("enough"), 1000.0);
+    let Err(Error::Simulator(error)) = sum(10) else { panic!("ten instructions are not enough") };
+    assert!(matches!(*error, SimError::OutOfInstructions { instructions: 10, .. }), "{error}");
 }
 
 #[test]

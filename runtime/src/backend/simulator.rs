@@ -5,9 +5,12 @@ use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
 use crate::program::Loadable;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::{self, Buffer, Counters, Element};
+use gemm_dsl::sim::{self, Buffer, Counters, Element, Options};
 
-pub(crate) struct Simulator;
+pub(crate) struct Simulator {
+    /// The most instructions of a launch.
+    pub(crate) instructions: u64,
+}
 
 impl Address for Buffer {
     fn elem(&self) -> Elem {
@@ -90,7 +93,9 @@ impl Backend for Simulator {
                 Argument::Array(buffer) => buffers.push(buffer),
             }
         }
-        let counters = sim::launch(&loadable.kernel, &buffers, &scalars)?;
+        let mut options = Options::default();
+        options.instructions = self.instructions;
+        let counters = sim::launch_with(&loadable.kernel, &buffers, &scalars, &options)?;
         Ok(Some(Box::new(counters)))
     }
 
