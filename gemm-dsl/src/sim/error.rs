@@ -67,7 +67,7 @@ pub enum SimError {
         /// The kernel.
         kernel: String,
         /// The first element that differs.
-        place: Position,
+        place: Box<Position>,
         /// The other order: descending, shuffled, or interleaved.
         order: &'static str,
         /// The bits of the element in ascending order, and in the other.

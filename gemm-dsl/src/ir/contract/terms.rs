@@ -85,7 +85,7 @@ pub enum Requirement {
 pub struct Geometry {
     /// Threads of a block along x and y.
     pub block: (u32, u32),
-    /// Blocks of the grid along x, y and z, of type [`Ty::U64`]; nothing is launched where one is 0.
+    /// Blocks of the grid along x, y and z, of type [`Ty::U64`](crate::ir::Ty::U64); nothing is launched where one is 0.
     pub grid: [Expr; 3],
     /// Blocks that shall fit on a multiprocessor at once (`__launch_bounds__`).
     pub blocks_per_sm: u32,
