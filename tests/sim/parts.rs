@@ -62,13 +62,16 @@ fn numbers(len: usize) -> Vec<f32> {
     (0..len).map(|i| i as f32).collect()
 }
 
+/// What a view shows, what was downloaded of it, and what became of a reduction that wrote to it.
+type Walked = (Shown, Vec<f32>, Result<(), Error>);
+
 /// Takes the steps and has the view that is left written by a reduction and downloaded.
 fn walk(
     device: &Device,
     view: &mut MatrixMut<'_>,
     shown: Shown,
     steps: &[Step],
-) -> Result<(Shown, Vec<f32>, Result<(), Error>), Error> {
+) -> Result<Walked, Error> {
     let Some((step, rest)) = steps.split_first() else {
         let before = device.download(view)?;
         let sum = ReduceKernel::new(ReduceSpec::default())?;
