@@ -9,6 +9,7 @@ mod operator;
 mod shuffle;
 mod tree;
 
+use crate::arch;
 use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
     self, BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
@@ -18,7 +19,7 @@ use crate::plan::{BlockFold, ReducePlan};
 use operator::{identity, noun};
 
 /// Threads of a warp.
-const WARP: i32 = 32;
+const WARP: i32 = arch::WARP as i32;
 
 /// The most blocks of a launch: no longer input has a first pass.
 const MAX_BLOCKS: u128 = i32::MAX as u128;

@@ -1,6 +1,7 @@
 //! Matrix products: C = A·B, row-major, `f32`.
 //!
-//! Nothing is decided here: builders match on the plan. A and B are one kind of thing, a
+//! Builders match on the plan and decide nothing; what a launch must satisfy, so that the indices
+//! which they write stay inside an `int`, follows from it in [`Problem::requirements`]. A and B are one kind of thing, a
 //! [`Factor`](tile::Factor), and what tells them apart are questions to their
 //! [`OperandPlan`](crate::plan::OperandPlan), such as which of their axes is contiguous.
 //!

@@ -1,14 +1,16 @@
 //! The functions of the language: one row each.
 
+use super::library::{abs, call, exp, fma, gelu, log, max, min, saturating, sigmoid};
 use super::tree::Type;
+use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder};
 
 /// Declares the functions: what each gives, how it is written, what its operands are called, and
-/// their types; of one that no machine has also its worst error, and how it is computed.
+/// their types, and how it is made; of one that no machine has also its worst error, and its method.
 macro_rules! functions {
     ($(
         #[doc = $meaning:literal]
-        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident
-            $(, within $ulp:literal $method:literal)?;
+        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident,
+            $made:ident($how:expr) $(, within $ulp:literal $method:literal)?;
     )*) => {
         /// A function of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +30,7 @@ macro_rules! functions {
                         operands: &[$($operand),*],
                         signature: Signature::$signature,
                         meaning: $meaning,
+                        made: Made::$made($how),
                         bound: functions!(@bound $($ulp $method)?),
                     },)*
                 }
@@ -40,58 +43,79 @@ macro_rules! functions {
 
 functions! {
     /// The smaller one: IEEE 754-2019 minimum, NaN wins, −0 below +0.
-    Min = "min", ["a", "b"], Number;
+    Min = "min", ["a", "b"], Number,
+        InPlace(|[a, b, _]| min(a, b));
     /// The greater one: IEEE 754-2019 maximum, NaN wins, −0 below +0.
-    Max = "max", ["a", "b"], Number;
+    Max = "max", ["a", "b"], Number,
+        InPlace(|[a, b, _]| max(a, b));
     /// Absolute value.
-    Abs = "abs", ["x"], Number;
+    Abs = "abs", ["x"], Number,
+        InPlace(|[x, ..]| abs(x));
     /// Square root, correctly rounded.
-    Sqrt = "sqrt", ["x"], Float;
+    Sqrt = "sqrt", ["x"], Float,
+        InPlace(|[x, ..]| call(Intrinsic::Sqrt, [x]));
     /// `1 / sqrt(x)`.
     Rsqrt = "rsqrt", ["x"], Float,
+        InPlace(|[x, ..]| 1.0 / call(Intrinsic::Sqrt, [x])),
         within 1.50 "the quotient and the root of the machine";
     /// `a * b + c`, rounded once.
-    Fma = "fma", ["a", "b", "c"], Float;
+    Fma = "fma", ["a", "b", "c"], Float,
+        InPlace(|[a, b, c]| fma(a, b, c));
     /// `min(max(x, low), high)`.
-    Clamp = "clamp", ["x", "low", "high"], Number;
+    Clamp = "clamp", ["x", "low", "high"], Number,
+        InPlace(|[x, low, high]| min(max(x, low), high));
     /// Rounded down to a whole number.
-    Floor = "floor", ["x"], Float;
+    Floor = "floor", ["x"], Float,
+        InPlace(|[x, ..]| call(Intrinsic::Floor, [x]));
     /// Rounded to the nearest whole number, halves to the even one.
-    Round = "round", ["x"], Float;
+    Round = "round", ["x"], Float,
+        InPlace(|[x, ..]| call(Intrinsic::RoundEven, [x]));
     /// e to the power of x.
     Exp = "exp", ["x"], Float,
+        Library(exp::exp),
         within 0.90 "2^n · e^r, polynomial of degree 6";
     /// 2 to the power of x.
     Exp2 = "exp2", ["x"], Float,
+        Library(exp::exp2),
         within 0.88 "2^n · 2^f, polynomial of degree 6";
     /// Natural logarithm.
     Log = "log", ["x"], Float,
+        Library(log::log),
         within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
     Log2 = "log2", ["x"], Float,
+        Library(log::log2),
         within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
     /// Hyperbolic tangent.
     Tanh = "tanh", ["x"], Float,
+        Library(saturating::tanh),
         within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
     Erf = "erf", ["x"], Float,
+        Library(saturating::erf),
         within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
     /// `1 / (1 + exp(-x))`.
     Sigmoid = "sigmoid", ["x"], Float,
+        Library(sigmoid::sigmoid),
         within 1.01 "1 / (1 + e^−x), the quotient corrected";
     /// `max(x, 0)`.
-    Relu = "relu", ["x"], Float;
+    Relu = "relu", ["x"], Float,
+        InPlace(|[x, ..]| max(x, 0.0));
     /// `x * sigmoid(x)`.
     Silu = "silu", ["x"], Float,
+        Library(sigmoid::silu),
         within 1.10 "the same with x for 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
     Gelu = "gelu", ["x"], Float,
+        Library(gelu::gelu),
         within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
     GeluTanh = "gelu_tanh", ["x"], Float,
+        Library(gelu::gelu_tanh),
         within 1.14 "as `silu`, of a cubic in two parts";
     /// The integer as an `f32`, rounded to the nearest.
-    ToF32 = "f32", ["integer"], Conversion;
+    ToF32 = "f32", ["integer"], Conversion,
+        InPlace(|[n, ..]| n.cast(Elem::F32));
 }
 
 /// What a function takes and gives.
@@ -116,8 +140,18 @@ pub struct Row {
     pub signature: Signature,
     /// What it gives.
     pub meaning: &'static str,
+    pub(super) made: Made,
     /// How far it may be off; none where IEEE 754 says what it gives.
     pub bound: Option<Bound>,
+}
+
+/// How lowering makes a value of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Made {
+    /// By operations of the machine, of operands that are not integers; unused ones are 0.
+    InPlace(fn([Expr; 3]) -> Expr),
+    /// By a function of the kernel, which this declares.
+    Library(fn(&mut KernelBuilder) -> FunctionId),
 }
 
 /// What is known of a function that no machine has.

@@ -6,35 +6,19 @@
 //! the result leaves the range. The worst error of each over all 2^32 inputs, in units in the last
 //! place of the exact result, is in its row (`examples/ulp` measures it on a GPU).
 
-mod exp;
-mod gelu;
-mod log;
-mod saturating;
-mod sigmoid;
+pub(super) mod exp;
+pub(super) mod gelu;
+pub(super) mod log;
+pub(super) mod saturating;
+pub(super) mod sigmoid;
 
 use super::function::Function;
 use crate::ir::{
     BinaryOp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Ty, UnaryOp, Var,
 };
 
-/// The IR's function for one of the language that is no single operation.
-pub(super) fn define(k: &mut KernelBuilder, function: Function) -> FunctionId {
-    match function {
-        Function::Exp => exp::exp(k),
-        Function::Exp2 => exp::exp2(k),
-        Function::Log => log::log(k),
-        Function::Log2 => log::log2(k),
-        Function::Tanh => saturating::tanh(k),
-        Function::Erf => saturating::erf(k),
-        Function::Sigmoid => sigmoid::sigmoid(k),
-        Function::Silu => sigmoid::silu(k),
-        Function::Gelu => gelu::gelu(k),
-        Function::GeluTanh => gelu::gelu_tanh(k),
-        _ => unreachable!("an operation of the machine, which lowering writes in place"),
-    }
-}
-
-fn call<const N: usize>(f: Intrinsic, args: [Expr; N]) -> Expr {
+/// An operation of the machine.
+pub(super) fn call<const N: usize>(f: Intrinsic, args: [Expr; N]) -> Expr {
     Expr::Call(f, args.into())
 }
 

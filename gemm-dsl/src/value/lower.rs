@@ -1,11 +1,12 @@
 //! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
 
-use super::library::{self, abs, fma, max, min, neg};
+use super::function::Made;
+use super::library::neg;
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Function, Type};
 use crate::ir::{
-    Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Logic, Ty,
-    UnaryOp, Var, is_free, joined,
+    Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, KernelBuilder, Logic, Ty, UnaryOp, Var,
+    is_free, joined,
 };
 use std::collections::BTreeSet;
 
@@ -102,13 +103,10 @@ struct Library(Vec<(Function, FunctionId)>);
 
 impl Library {
     fn define(&mut self, k: &mut KernelBuilder, function: Function) {
-        use Function::{Erf, Exp, Exp2, Gelu, GeluTanh, Log, Log2, Sigmoid, Silu, Tanh};
-        let defined = matches!(
-            function,
-            Exp | Exp2 | Log | Log2 | Tanh | Erf | Sigmoid | Silu | Gelu | GeluTanh
-        );
-        if defined && self.of(function).is_none() {
-            self.0.push((function, library::define(k, function)));
+        if let Made::Library(define) = function.row().made
+            && self.of(function).is_none()
+        {
+            self.0.push((function, define(k)));
         }
     }
 
@@ -182,44 +180,17 @@ impl Lowering<'_> {
     }
 
     fn call(&mut self, function: Function, args: Vec<Expr>) -> Expr {
-        if let Some(defined) = self.library.of(function) {
-            return defined.apply(args);
-        }
         let int = args.first().is_some_and(|e| e.ty() == Ty::I64) && function != Function::ToF32;
         if int {
             return self.integer(function, args);
         }
-        let operands = args.len();
-        let mut args = args.into_iter();
-        let mut next = || match args.next() {
-            Some(e) => e,
-            None => unreachable!("checked: {function:?} has more than {operands} operands"),
-        };
-        match function {
-            Function::Min => min(next(), next()),
-            Function::Max => max(next(), next()),
-            Function::Clamp => {
-                let (x, low, high) = (next(), next(), next());
-                min(max(x, low), high)
+        match (function.row().made, self.library.of(function)) {
+            (Made::InPlace(make), _) => {
+                let mut args = args.into_iter();
+                make([(); 3].map(|()| args.next().unwrap_or(Expr::I32(0))))
             }
-            Function::Abs => abs(next()),
-            Function::Sqrt => Expr::Call(Intrinsic::Sqrt, vec![next()]),
-            Function::Rsqrt => 1.0 / Expr::Call(Intrinsic::Sqrt, vec![next()]),
-            Function::Fma => fma(next(), next(), next()),
-            Function::Floor => Expr::Call(Intrinsic::Floor, vec![next()]),
-            Function::Round => Expr::Call(Intrinsic::RoundEven, vec![next()]),
-            Function::Relu => max(next(), 0.0),
-            Function::ToF32 => next().cast(Elem::F32),
-            Function::Exp
-            | Function::Exp2
-            | Function::Log
-            | Function::Log2
-            | Function::Tanh
-            | Function::Erf
-            | Function::Sigmoid
-            | Function::Silu
-            | Function::Gelu
-            | Function::GeluTanh => unreachable!("defined before the closure was lowered"),
+            (Made::Library(_), Some(defined)) => defined.apply(args),
+            (Made::Library(_), None) => unreachable!("defined before the closure was lowered"),
         }
     }
 }

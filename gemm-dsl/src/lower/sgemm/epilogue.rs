@@ -2,7 +2,7 @@
 //! kernel it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
 use super::Problem;
-use super::fragment::Accumulators;
+use super::fragment::{Accumulators, over};
 use super::tile::Tiled;
 use crate::ir::{Expr, KernelBuilder};
 use crate::plan::{Guards, SgemmPlan};
@@ -146,20 +146,5 @@ fn guarded(
         k.if_(inside, body);
     } else {
         body(k);
-    }
-}
-
-/// An unrolled loop, or its body alone where there is one round.
-fn over(
-    k: &mut KernelBuilder,
-    name: &str,
-    count: Expr,
-    number: u32,
-    body: impl FnOnce(&mut KernelBuilder, Expr),
-) {
-    if number == 1 {
-        body(k, 0.into());
-    } else {
-        k.unrolled(name, count, |k, i| body(k, i.into()));
     }
 }

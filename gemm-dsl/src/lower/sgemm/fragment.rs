@@ -26,9 +26,7 @@ impl Accumulators {
     pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let (tall, wide) = (tiled.t.tm() > 1, tiled.t.tn() > 1);
         let partials = tiled.plan.partials();
-        let count = (partials > 1).then(|| {
-            k.constant("PARTIALS", partials as i32, "independent partial sums of an output")
-        });
+        let count = (partials > 1).then(|| partial_sums(k, partials));
         let (rows, cols) = (tall.then_some(tiled.tm), wide.then_some(tiled.tn));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
         k.comment("The sums of this thread.");
@@ -82,6 +80,11 @@ impl Accumulators {
     }
 }
 
+/// The constant that names the number of partial sums.
+pub(super) fn partial_sums(k: &mut KernelBuilder, partials: u32) -> Const {
+    k.constant("PARTIALS", partials as i32, "independent partial sums of an output")
+}
+
 /// The fragments of A and B that one k step multiplies.
 struct Fragments {
     a: Held,
@@ -113,7 +116,7 @@ impl Held {
 
 /// Multiplies the tile in buffer `slot` into the sums.
 pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
-    let partials = tiled.plan.partials() as i32;
+    let partials = tiled.plan.partials();
     let step = |k: &mut KernelBuilder, at: Expr, partial: Expr| {
         let a = load(k, tiled, &tiled.a, slot, &at);
         let b = load(k, tiled, &tiled.b, slot, &at);
@@ -123,8 +126,8 @@ pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
         // A round makes one step of each sum. The tile's K is a multiple of that, and not always of
         // the unroll factor: what is left over is the compiler's business.
         unroll if partials > 1 => {
-            let parts = k.constant("PARTIALS", partials, "independent partial sums of an output");
-            let rounds = unroll.map_or(1, |u| u / partials as u32);
+            let parts = partial_sums(k, partials);
+            let rounds = unroll.map_or(1, |u| u / partials);
             k.loop_(
                 "k",
                 0,
@@ -265,6 +268,21 @@ fn outer_product(
     }
 }
 
+/// An unrolled loop, or its body alone where there is one round.
+pub(super) fn over(
+    k: &mut KernelBuilder,
+    name: &str,
+    count: Expr,
+    number: u32,
+    body: impl FnOnce(&mut KernelBuilder, Expr),
+) {
+    if number == 1 {
+        body(k, 0.into());
+    } else {
+        k.unrolled(name, count, |k, i| body(k, i.into()));
+    }
+}
+
 /// An unrolled run over the elements of a fragment.
 #[derive(Clone, Copy)]
 struct Run {
@@ -275,11 +293,7 @@ struct Run {
 
 impl Run {
     fn each(self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
-        if self.number == 1 {
-            body(k, 0.into());
-        } else {
-            k.unrolled(self.name, self.count, |k, i| body(k, i.into()));
-        }
+        over(k, self.name, self.count.into(), self.number, body);
     }
 
     /// Forwards where `outer` is even and backwards where it is odd, so that consecutive

@@ -1,6 +1,7 @@
 //! Kernels that stage nothing: every thread reads its operands from global memory.
 
 use super::epilogue::Finish;
+use super::fragment::partial_sums;
 use super::{Problem, schedule};
 use crate::ir::{
     Access, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
@@ -129,7 +130,7 @@ fn dot_product(
         return acc.into();
     }
 
-    let count = k.constant("PARTIALS", partials, "independent partial sums of an output");
+    let count = partial_sums(k, plan.partials());
     let acc = k.zeroed_registers("acc", Elem::F32, [count.into()], "");
     let at = |p: Expr| Access::new(acc, [p]);
     in_groups(k, whole.into(), unroll, |k, i, u| {

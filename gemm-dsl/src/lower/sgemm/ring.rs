@@ -6,7 +6,7 @@ use super::copy::Share;
 use super::edge::{bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
 use super::stream::{Stream, When};
-use super::tile::Tiled;
+use super::tile::{self, Tiled};
 use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
 use crate::plan::Ragged;
 
@@ -26,8 +26,7 @@ pub(super) fn asynchronous(
     stages: u32,
     spread: u32,
 ) -> Accumulators {
-    let ring =
-        k.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way");
+    let ring = tile::stages(k, stages);
     let acc = Accumulators::declare(k, tiled);
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled);

@@ -8,18 +8,62 @@
 //! Rows and columns of C that do not exist are replaced by the last ones that do: what they
 //! contribute to is never stored, and the main loop needs no guard for them.
 
-use super::copy::{Place, Places, Share, name_of};
+use super::copy::{Place, Places, Share, TileCopy, name_of};
 use super::edge::{clamped, zeros};
 use super::tile::Factor;
-use crate::ir::{Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Stmt};
+use crate::ir::{
+    Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
+};
 use crate::plan::{Axis, Fill, GROUP, Pointers};
 
 /// The pointers of one operand.
 pub(super) struct Stream<'t> {
     factor: &'t Factor,
     pointers: BufferId,
-    /// How many pointers there are; one if absent.
-    count: Option<Const>,
+    held: Held,
+}
+
+/// Which pointers there are: what [`Pointers`] says in the names of the text.
+enum Held {
+    /// One, at the first line; the others lie `step` rows of the tile apart.
+    One { row: Var, col: Var, step: Const },
+    /// One for each of `passes`, `step` rows apart; the groups of a row lie next to one another.
+    PerPass { row: Var, col: Var, step: Const, passes: Const },
+    /// One for each of `count` accesses.
+    PerAccess { count: Const },
+}
+
+impl Held {
+    fn of(copy: &TileCopy, pointers: Pointers) -> Self {
+        match (pointers, &copy.places) {
+            (Pointers::One, &Places::Lines { row, col, step }) => Self::One { row, col, step },
+            (Pointers::PerPass, &Places::Groups { row, col, step, passes }) => {
+                Self::PerPass { row, col, step, passes }
+            }
+            (Pointers::PerAccess, _) => Self::PerAccess { count: copy.count },
+            (other, _) => unreachable!("planned: asynchronous copies by {other:?}"),
+        }
+    }
+
+    /// How many there are; one if absent.
+    fn count(&self) -> Option<Const> {
+        match self {
+            Self::One { .. } => None,
+            Self::PerPass { passes: count, .. } | Self::PerAccess { count } => Some(*count),
+        }
+    }
+
+    /// Which pointer access `i` goes through, if there are several, and how far behind it its element
+    /// `lane` lies; `stride` elements from a row to the next.
+    fn source(&self, i: Expr, stride: Scalar, lane: i32) -> (Option<Expr>, Expr) {
+        match *self {
+            Self::One { step, .. } => (None, (i * step).wide() * stride + lane),
+            Self::PerPass { passes, .. } => {
+                (Some(i.clone() % passes), i / passes * GROUP as i32 + lane)
+            }
+            Self::PerAccess { .. } => (Some(i), lane.into()),
+        }
+    }
 }
 
 /// Under which condition a copy is made.
@@ -42,15 +86,11 @@ impl<'t> Stream<'t> {
     /// Declares the pointers, at the first tile.
     pub fn declare(k: &mut KernelBuilder, factor: &'t Factor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
-        let count = match (plan.pointers(), &copy.places) {
-            (Pointers::PerPass, Places::Groups { passes, .. }) => Some(*passes),
-            (Pointers::One, _) => None,
-            _ => Some(copy.count),
-        };
+        let held = Held::of(copy, plan.pointers());
         let what = format!("what this thread copies next of {}", plan.letter());
         let name = name_of(plan, "src");
-        let pointers = k.pointers(&name, factor.matrix.buffer, count.map(Expr::from), what);
-        let stream = Self { factor, pointers, count };
+        let pointers = k.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
+        let stream = Self { factor, pointers, held };
         let point = |k: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
             let at = factor.at(clamped(factor, free), at);
             k.push(Stmt::Point { pointer: stream.pointer(&i), at });
@@ -60,16 +100,18 @@ impl<'t> Stream<'t> {
             Axis::K => (row, col),
             Axis::M | Axis::N => (col, row),
         };
-        match (&copy.places, plan.pointers()) {
-            (Places::Lines { row, col, .. }, Pointers::One) => {
-                let (free, at) = along((*row).into(), (*col).into());
+        match stream.held {
+            Held::One { row, col, .. } => {
+                let (free, at) = along(row.into(), col.into());
                 point(k, 0.into(), free, at);
             }
-            (Places::Groups { row, col, step, passes }, _) => k.unrolled("i", *passes, |k, i| {
-                let (free, at) = along(*row + i * *step, (*col).into());
+            Held::PerPass { row, col, step, passes } => k.unrolled("i", passes, |k, i| {
+                let (free, at) = along(row + i * step, col.into());
                 point(k, i.into(), free, at);
             }),
-            _ => copy.each(k, &Share::All, |k, place| point(k, place.i, place.free, place.k)),
+            Held::PerAccess { .. } => {
+                copy.each(k, &Share::All, |k, place| point(k, place.i, place.free, place.k));
+            }
         }
         stream
     }
@@ -124,7 +166,7 @@ impl<'t> Stream<'t> {
             Axis::K => width.clone(),
             Axis::M | Axis::N => width.clone().wide() * self.factor.matrix.stride,
         };
-        match self.count {
+        match self.held.count() {
             None => k.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
             Some(count) => k.unrolled("i", count, |k, i| {
                 k.push(Stmt::Advance { pointer: self.pointer(&i.into()), by });
@@ -133,22 +175,14 @@ impl<'t> Stream<'t> {
     }
 
     fn pointer(&self, i: &Expr) -> PointerRef {
-        let index = self.count.map(|_| i.clone()).into_iter().collect();
+        let index = self.held.count().map(|_| i.clone()).into_iter().collect();
         PointerRef { buffer: self.pointers, index }
     }
 
     /// What access `place` copies, from element `lane` of it on.
     fn source(&self, place: &Place, lane: i32) -> Access {
-        let i = place.i.clone();
-        let (pointer, offset) = match (&self.factor.copy.places, self.factor.plan.pointers()) {
-            (Places::Lines { step, .. }, Pointers::One) => {
-                (None, (i * *step).wide() * self.factor.matrix.stride + lane)
-            }
-            (Places::Groups { passes, .. }, _) => {
-                (Some(i.clone() % *passes), i / *passes * GROUP as i32 + lane)
-            }
-            _ => (Some(i), lane.into()),
-        };
+        let stride = self.factor.matrix.stride;
+        let (pointer, offset) = self.held.source(place.i.clone(), stride, lane);
         Access::new(self.pointers, pointer.into_iter().chain([offset]))
     }
 }

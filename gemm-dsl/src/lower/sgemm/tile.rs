@@ -4,6 +4,7 @@
 use super::copy::{Extents, TileCopy};
 use super::schedule::{self, Origin};
 use super::{Matrix, Problem};
+use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Scalar, Special, Stmt,
     Var,
@@ -166,6 +167,11 @@ impl<'p> Tiled<'p> {
     }
 }
 
+/// The constant that names the buffers of a ring.
+pub(super) fn stages(k: &mut KernelBuilder, stages: u32) -> Const {
+    k.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
+}
+
 fn shared_tiles(
     k: &mut KernelBuilder,
     t: &TiledPlan,
@@ -176,7 +182,7 @@ fn shared_tiles(
         2 if t.pipeline() == Pipeline::DoubleBuffer => {
             Some(k.constant("BUFFERS", 2, "tiles in shared memory: one is used, one is filled"))
         }
-        n => Some(k.constant("STAGES", n as i32, "tiles in shared memory, in use or on their way")),
+        n => Some(stages(k, n)),
     };
     let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
@@ -247,8 +253,8 @@ fn position(
                 "A warp computes WM x WN outputs of the block tile, and inside that rectangle",
             );
             k.comment(format!("a lane {}.", what.replace("a block of threads", "a warp of lanes")));
-            let warp = k.let_("warp", tid / 32);
-            let lane = k.let_("lane", tid % 32);
+            let warp = k.let_("warp", tid / WARP as i32);
+            let lane = k.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;
             let warp_col = warp % (bn / wn) * wn;
             let row = k.let_("thread_row", warp_row + lane / lanes_n * step(tm));

@@ -42,7 +42,7 @@ pub(super) fn reduce(k: &mut KernelBuilder, z: Var) -> (Var, Var) {
     (rounder, n)
 }
 
-pub(super) fn exp(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::value) fn exp(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
     unary(k, Function::Exp, &meaning, |k, x| {
@@ -56,7 +56,7 @@ pub(super) fn exp(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(super) fn exp2(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::value) fn exp2(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
     unary(k, Function::Exp2, &meaning, |k, x| {

@@ -27,7 +27,7 @@ fn outside(x: &Expr, result: Expr) -> Expr {
     x.clone().gt(0.0).select(infinite, zero)
 }
 
-pub(super) fn log(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::value) fn log(k: &mut KernelBuilder) -> FunctionId {
     let meaning = ["ln x, within {bound}: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
     unary(k, Function::Log, &meaning, |k, x| {
         let (n, f) = split(k, &x);
@@ -37,7 +37,7 @@ pub(super) fn log(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(super) fn log2(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::value) fn log2(k: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
         "is n + f log2 e to twice the precision.",
