@@ -1,6 +1,6 @@
 //! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
 //!
-//! This file is the pipeline: [`parse`] reads a spec, its plan checks and resolves it, [`lower`]
+//! The pipeline: [`parse`] reads a spec, its plan checks and resolves it, [`lower`]
 //! builds kernels, each of which is verified where it is finished, and [`cuda`] prints them; the
 //! simulator runs the same kernels. Nothing before a step knows of those behind it, but for the
 //! grammar, which asks the plan for the faults of what it read, and for the rules of the IR, which

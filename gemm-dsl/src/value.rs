@@ -4,12 +4,12 @@
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
 //! ```
 //!
-//! A closure names the values at hand, then operands (`bias[n]`, a scalar `alpha`), where its
-//! [`Environment`] has any. The body is an expression, or a block of definitions that ends in one.
+//! A closure names the values at hand, which its key has. The body is an expression, or a block of
+//! definitions that ends in one.
 //!
 //! **Types** are `f32`, integers of 64 bits and truth values. Nothing is converted but by `f32(…)`.
-//! `2` is an integer, `2.0` an `f32`. Extents and positions (`m n k len batch row col i`, as far as
-//! the environment has them) are integers.
+//! `2` is an integer, `2.0` an `f32`. The extents and positions that a key has, such as `m` and `row`,
+//! are integers.
 //!
 //! **What is written is what is computed**, by a GPU and by the simulator, to the bit. Arithmetic is
 //! IEEE binary32, rounded to nearest even, subnormals kept; `a * b + c` rounds twice, `fma(a, b, c)`
@@ -21,10 +21,10 @@
 //! on integers only), `- !`.
 //!
 //! **Functions**: `min max abs clamp` of numbers; `sqrt fma floor round` (to even), which a machine
-//! has; and those of [`library`], which are arithmetic spelled out in the IR, with the bounds of
-//! their errors. `f32` converts an integer, rounding to nearest even.
+//! has, and `rsqrt relu`, made of such in place; all others are arithmetic spelled out in the IR, with
+//! the bounds of their errors. `f32` converts an integer, rounding to nearest even.
 //!
-//! The text of a [`Closure`] is canonical, and parsing it gives the closure back.
+//! An expression has one canonical text, and reading that gives the expression back.
 
 mod check;
 mod environment;

@@ -53,8 +53,7 @@ impl<B> Clone for On<'_, B> {
 
 impl<B> Copy for On<'_, B> {}
 
-/// Evaluates an expression on the back end of a device, whichever it is: the one place where they are
-/// told apart.
+/// Evaluates an expression on the back end of a device, whichever it is: what follows is generic.
 macro_rules! dispatch {
     ($device:expr, $on:ident => $body:expr) => {{
         let device: &$crate::device::Device = $device;
@@ -151,11 +150,6 @@ impl Device {
     /// The GPU's number of multiprocessors; none for the simulator.
     pub fn multiprocessors(&self) -> Option<u32> {
         self.gpu().map(Gpu::multiprocessors)
-    }
-
-    /// The most shared memory a block may have, in bytes; none for the simulator.
-    pub fn shared_bytes_per_block(&self) -> Option<u64> {
-        self.gpu().map(Gpu::shared_limit)
     }
 
     /// The `cudarc` context and the stream of a GPU; none for the simulator.

@@ -1,19 +1,23 @@
 //! What can be wrong with a reduction.
 
 use super::SpecError;
+use crate::arch::{BLOCK_THREADS, WARP};
 use crate::plan::MAX_BLOCK_ELEMENTS;
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(
         &["block"],
-        "`block: 0`: a block needs threads; use a power of two from 32 to 1024, such as 256".into(),
+        format!(
+            "`block: 0`: a block needs threads; use a power of two from {WARP} to {BLOCK_THREADS}, \
+             such as 256"
+        ),
     )
 }
 
 pub(crate) fn block_small(block: u32) -> SpecError {
     SpecError::at_value(
         &["block"],
-        format!("`block: {block}` is less than one warp of 32 threads; use 32 or more"),
+        format!("`block: {block}` is less than one warp of {WARP} threads; use {WARP} or more"),
     )
 }
 
@@ -21,7 +25,8 @@ pub(crate) fn block_large(block: u32) -> SpecError {
     SpecError::at_value(
         &["block"],
         format!(
-            "`block: {block}` is more than the 1024 threads a block may have; use 1024 or less"
+            "`block: {block}` is more than the {BLOCK_THREADS} threads a block may have; use \
+             {BLOCK_THREADS} or less"
         ),
     )
 }

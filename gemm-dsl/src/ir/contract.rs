@@ -1,7 +1,7 @@
 //! The contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
-//! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. [`Contract::bind`] is the one
-//! place where arguments meet it, for the runtime and the simulator alike. Four rules hold for
+//! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. Arguments meet it
+//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Four rules hold for
 //! every kernel, beside the requirements that its generator states:
 //!
 //! * **Elements.** An array holds what the kernel reads and writes there.

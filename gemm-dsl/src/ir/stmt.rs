@@ -35,11 +35,11 @@ pub enum Stmt {
         /// Whether its elements start as +0; else they start uninitialised.
         zeroed: bool,
     },
-    /// Writes one element, or four consecutive ones.
+    /// Writes one element, or the consecutive ones of 16 bytes.
     Store {
         /// The place.
         target: Access,
-        /// The value, [`Ty::F32X4`] for a vector access.
+        /// The value, a [`Ty::Vector`] for a vector access.
         value: Expr,
     },
     /// Runs one of two blocks.

@@ -82,7 +82,7 @@ impl VerifiedKernel {
 
     /// Whether the shared memory exceeds what a kernel may declare statically.
     pub fn shared_is_dynamic(&self) -> bool {
-        self.shared_bytes() > arch::STATIC_SHARED_BYTES
+        self.contract.dynamic_shared_bytes() > 0
     }
 
     /// The oldest architecture that can run the kernel, as in `sm_80`.

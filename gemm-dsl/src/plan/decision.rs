@@ -1,5 +1,7 @@
 //! What a plan decided, for people to read.
 
+use crate::arch::WARP;
+
 /// One decision of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
@@ -31,7 +33,7 @@ impl Decisions {
     /// None but the number of a block's threads, with which every plan begins.
     pub fn of_block(threads: u32) -> Self {
         let mut decisions = Self(Vec::new());
-        decisions.say("threads", format!("{threads} ({} warps)", threads.div_ceil(32)));
+        decisions.say("threads", format!("{threads} ({} warps)", threads.div_ceil(WARP)));
         decisions
     }
 

@@ -11,6 +11,7 @@
 
 use super::decision::{Decision, Decisions};
 use super::{Faults, check_name};
+use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::{SpecErrors, reduce as error};
 use crate::spec::{Op, ReduceSpec, Tree};
 
@@ -62,11 +63,11 @@ fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
     let block = spec.block;
     match block {
         0 => faults.0.push(error::block_zero()),
-        1..32 => faults.0.push(error::block_small(block)),
-        32..=1024 => {
+        1..WARP => faults.0.push(error::block_small(block)),
+        WARP..=BLOCK_THREADS => {
             faults.require(block.is_power_of_two(), || error::block_not_power_of_two(block))
         }
-        1025.. => faults.0.push(error::block_large(block)),
+        _ => faults.0.push(error::block_large(block)),
     }
 }
 

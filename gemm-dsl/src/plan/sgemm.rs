@@ -10,13 +10,14 @@
 //!   it no `block`, `lanes` and `coarsen`. `fragment` needs a thread with more than one element,
 //!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
 //!   access that it can widen.
-//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given.
+//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
+//!   unrolls the k steps of a tile itself, so beside it `unroll` has nothing to act on.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
 //!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `partials` divides
 //!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
-//!   to be 16 bytes wide is 4 bytes wide: see [`OperandPlan`].
+//!   to be 16 bytes wide is 4 bytes wide.
 //! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
 //!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most

@@ -43,7 +43,7 @@ words! {
 words! {
     /// Which shapes a kernel accepts.
     Bounds {
-        /// Any: what lies outside reads as zero and is not written.
+        /// Any: what lies outside changes no result and is not written.
         Guarded = "guarded",
         /// Only multiples of the tile, checked at the launch.
         Aligned = "aligned",

@@ -90,10 +90,6 @@ impl Gpu {
         self.multiprocessors
     }
 
-    pub(crate) fn shared_limit(&self) -> u64 {
-        self.shared_limit
-    }
-
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }

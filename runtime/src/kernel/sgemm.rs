@@ -50,9 +50,9 @@ impl SgemmKernel {
     /// work is done; later work of the device comes after it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`]; [`Error::WrongExtent`]; [`Error::TooLarge`] for an extent beyond
-    /// 2^31 − 1 or too many blocks; [`Error::Unmet`] where the arguments are not what the kernel
-    /// was specified for; what compiling and loading the kernel fail with, in the first launch; and
+    /// [`Error::WrongDevice`]; [`Error::WrongExtent`]; [`Error::TooLarge`] for a matrix of more
+    /// elements than there are addresses; [`Error::Unmet`] where extents (2^31 and more among them)
+    /// or arguments are not what the kernel was specified for; what compiling and loading the kernel fail with, in the first launch; and
     /// in the simulator [`Error::Simulator`].
     pub fn launch<A, B, C>(
         &self,

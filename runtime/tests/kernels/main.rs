@@ -140,7 +140,7 @@ fn a_pitched_kernel_leaves_padding_alone() {
             device.download_matrix(&c).expect("ours"),
             product(&values(m * k), &values(k * n), size)
         );
-        let rows = device.download(c.buffer()).expect("ours");
+        let rows = device.download(&c.into_buffer()).expect("ours");
         assert!(
             rows.chunks(pitch).all(|row| row[n..].iter().all(|x| x.is_nan())),
             "padding written"

@@ -1,4 +1,4 @@
-//! The one place where arguments are bound to a kernel.
+//! How arguments are bound to a kernel: by name or in order, by one check.
 
 use super::{ArrayParameter, Contract, Need, Parameter, Requirement, Source, Subject, Unmet};
 use super::{Extent, Operand, Rule};

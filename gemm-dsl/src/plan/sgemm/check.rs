@@ -2,6 +2,7 @@
 
 mod resources;
 
+use crate::arch::WARP;
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
@@ -93,7 +94,7 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.0.push(error::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
-            faults.require(lanes == 32, || {
+            faults.require(lanes == u64::from(WARP), || {
                 error::warp_lanes(warp, thread, warp_of_32(thread, sound_tile))
             });
         }
