@@ -88,14 +88,22 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
     };
     let other = family.other();
     let note = (!sure).then(|| {
-        format!(
-            "read as {}!({given}); for the other macro write {}!({given}) or --family {}",
-            family.macro_name(),
-            other.macro_name(),
-            other.word()
-        )
+        let read = format!("read as {}!({given})", family.macro_name());
+        if !is_sound(other, given) {
+            return read;
+        }
+        let (name, word) = (other.macro_name(), other.word());
+        format!("{read}; for the other macro write {name}!({given}) or --family {word}")
     });
     Ok(Line { text: given, family, note })
+}
+
+/// Whether a line is one of the family.
+fn is_sound(family: Family, line: &str) -> bool {
+    match family {
+        Family::Reduce => line.parse::<ReduceSpec>().is_ok(),
+        Family::Sgemm => line.parse::<SgemmSpec>().is_ok(),
+    }
 }
 
 /// The key of an entry: the word before the colon, or the flag.

@@ -90,6 +90,9 @@ pub fn count(text: &str) -> Result<usize, String> {
             _ if part.strip_prefix('-').is_some_and(|rest| rest.parse::<f64>().is_ok()) => {
                 format!("`{text}` is negative. Give a length such as 1000 or 2^20+7")
             }
+            IntErrorKind::Empty if text != part => {
+                format!("`{text}` lacks a number. Write it as in 1000, 2^20 or 2^20+7")
+            }
             _ => format!("`{part}` is no whole number. Write it as in 1000, 2^20 or 2^20+7"),
         })
     };
@@ -192,6 +195,9 @@ mod tests {
             ("1_000", "2^20+7"),
             ("1k", "`1k` is no whole number"),
             ("2^x", "`x` is no whole number"),
+            ("2^", "`2^` lacks a number. Write it as in 1000, 2^20"),
+            ("^2", "`^2` lacks a number"),
+            ("2^3+", "`2^3+` lacks a number"),
             ("", "no whole number"),
         ] {
             let message = count(text).expect_err(text);

@@ -17,6 +17,9 @@
 //! arithmetic produces is `0x7fffffff`. Comparisons with NaN fail, but for `!=`. Integers are exact: an
 //! expression in which one could leave 64 bits or be divided by zero is refused.
 //!
+//! **Size**: at most 64 levels deep, of which each operator of a chain such as `a + b + c` is one, and
+//! 1024 numbers, names, operators and calls. Definitions make a deep expression flat.
+//!
 //! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
 //! on integers only), `- !`.
 //!

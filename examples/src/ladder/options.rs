@@ -47,7 +47,7 @@ pub struct Options {
     pub input: Vec<PathBuf>,
     /// One JSON object a line instead of tables; null is what does not apply, and numbers that JSON
     /// lacks are "inf", "-inf" and "nan"
-    #[arg(long)]
+    #[arg(long, conflicts_with = "source")]
     pub json: bool,
     /// Print the CUDA C of a stage, by number or name, and run nothing
     #[arg(long, value_name = "STAGE")]
@@ -301,6 +301,7 @@ mod tests {
         assert!(error("--input a.npy b.npy --m 5").contains("how large"));
         assert!(error("sgemm --block 16,48").contains("`block: 48x48` is 48"));
         assert!(error("sgemm --source 17 --plot p.svg").contains("cannot be used with"));
+        assert!(error("sgemm --source 17 --json").contains("cannot be used with"));
         assert!(error("reduce --n 8 --input a.npy").contains("how long"));
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));

@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
     /// How long the search may take, in seconds
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: u64,
     /// How many specs are timed at leisure, for each size
     #[arg(long, default_value_t = 10)]
@@ -32,6 +32,11 @@ pub struct Options {
     /// The seed of operands and order
     #[arg(long)]
     pub seed: Option<u64>,
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
 }
 
 /// A family of specs, as said on the command line.
@@ -133,6 +138,18 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let line = space.line(&space.random(&mut random));
         assert!(line.parse::<ReduceSpec>().is_ok(), "{line}");
+    }
+
+    #[test]
+    fn seconds_are_a_whole_number() {
+        let error = |text: &str| match Options::try_parse_from(["tune", "--seconds", text]) {
+            Err(error) => error.to_string(),
+            Ok(options) => panic!("{text} was taken for {}", options.seconds),
+        };
+        for text in ["-1", "1.5", "soon", ""] {
+            let expected = format!("`{text}` is no whole number of seconds. Give one such as 300");
+            assert!(error(text).contains(&expected), "{}", error(text));
+        }
     }
 
     #[test]

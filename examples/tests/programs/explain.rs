@@ -84,13 +84,23 @@ fn a_line_goes_to_the_macro_that_it_is_written_for() {
     let first = report.lines().next().expect("a line");
     assert_eq!(first, "reduce_kernel!(op: max)");
 
-    let output = explain(&["block: 256", "--no-source", "--arch", "90"]);
+    let output = explain(&["name: foo", "--no-source", "--arch", "90"]);
     let note = text(&output.stderr);
-    assert!(text(&output.stdout).starts_with("reduce_kernel!()"));
-    for part in
-        ["read as reduce_kernel!(block: 256)", "sgemm_kernel!(block: 256)", "--family sgemm"]
-    {
+    assert!(text(&output.stdout).starts_with("sgemm_kernel!(name: foo)"));
+    let other = "reduce_kernel!(name: foo)";
+    for part in ["read as sgemm_kernel!(name: foo)", other, "--family reduce"] {
         assert!(note.contains(part), "{note}");
+    }
+    for words in [&[other][..], &["name: foo", "--family", "reduce"]] {
+        assert!(text(&explain(words).stdout).starts_with(other));
+    }
+
+    // What is no line of the other macro is not advised.
+    for (line, read) in [("block: 256", "reduce_kernel"), ("block: 16x16", "sgemm_kernel")] {
+        let output = explain(&[line, "--no-source", "--arch", "90"]);
+        let note = text(&output.stderr);
+        let expected = format!("read as {read}!({line})");
+        assert!(note.contains(&expected) && !note.contains("other macro"), "{note}");
     }
 }
 

@@ -22,3 +22,11 @@ pub(crate) fn no_letter(name: &str) -> SpecError {
         ),
     )
 }
+
+pub(crate) fn too_long(name: &str, most: usize) -> SpecError {
+    let (length, name) = (name.len(), clip(name));
+    SpecError::at_value(
+        &["name"],
+        format!("`name: {name}` has {length} characters; use at most {most}"),
+    )
+}

@@ -23,7 +23,10 @@ fn a_name_is_an_identifier() {
     assert!(named("").contains("no CUDA C++ identifier"));
     assert!(named("9lives").contains("no CUDA C++ identifier"));
     assert!(named("_").contains("says nothing"));
-    for name in ["__device", "while", "my_sum"] {
+    let letters = |count| "x".repeat(count);
+    assert!(named(&letters(129)).contains("has 129 characters; use at most 128"));
+    assert!(named(&letters(30_000)).len() < 300);
+    for name in ["__device", "while", "my_sum", &letters(128)] {
         assert!(ReduceSpec::default().name(name).plan().is_ok(), "{name}");
     }
 }

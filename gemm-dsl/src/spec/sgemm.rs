@@ -45,7 +45,7 @@ words! {
     Bounds {
         /// Any: what lies outside changes no result and is not written.
         Guarded = "guarded",
-        /// Only multiples of the tile, checked at the launch.
+        /// Only multiples of the tile, or without one of what a block computes; checked at the launch.
         Aligned = "aligned",
     }
 }

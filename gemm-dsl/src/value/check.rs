@@ -5,8 +5,8 @@ use super::function::{Function, Signature};
 use super::parse::MAX_DEPTH;
 use super::range::Range;
 use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
-use crate::error::SpecError;
 use crate::error::value as error;
+use crate::error::{SpecError, clip};
 
 /// All faults of what has been read, in the order of the text.
 pub(super) fn check(env: &'static Environment, params: &[Param], body: &Block) -> Vec<SpecError> {
@@ -15,7 +15,7 @@ pub(super) fn check(env: &'static Environment, params: &[Param], body: &Block) -
     if let Some(found) = check.block(body, 0).map(Known::ty)
         && found != env.result
     {
-        let fault = error::wrong_result(env, body.value.at, found, is_whole(&body.value));
+        let fault = error::wrong_result(env, body.value.at, found, &as_float(&body.value));
         check.faults.push(fault);
     }
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
@@ -93,6 +93,32 @@ fn is_whole(e: &Node) -> Option<i64> {
         NodeKind::Int(value) => Some(value),
         _ => None,
     }
+}
+
+/// An integer written as an f32: the same of numbers with a point where it is of numbers alone, as
+/// `1 / 2` is, and converted otherwise.
+fn as_float(e: &Node) -> String {
+    match of_floats(e) {
+        Some(floats) => clip(&floats.to_string()),
+        None => format!("f32({})", clip(&e.to_string())),
+    }
+}
+
+fn of_floats(e: &Node) -> Option<Node> {
+    let kind = match &e.kind {
+        NodeKind::Int(value) => {
+            let float = *value as f32;
+            // Any other would be written as another number.
+            let exact = float as i128 == i128::from(*value);
+            exact.then(|| NodeKind::Float(float.to_bits()))?
+        }
+        NodeKind::Unary(Unary::Neg, of) => NodeKind::Unary(Unary::Neg, Box::new(of_floats(of)?)),
+        NodeKind::Binary(op, a, b, at) if *op != Binary::Rem => {
+            NodeKind::Binary(*op, Box::new(of_floats(a)?), Box::new(of_floats(b)?), *at)
+        }
+        _ => return None,
+    };
+    Some(Node { kind, at: e.at })
 }
 
 impl Check {
@@ -249,7 +275,7 @@ impl Check {
                 (Type::Bool, Type::Bool) => return None,
                 (Type::Bool, wrong) => error::no_truth(key, b.at, op, wrong),
                 (wrong, Type::Bool) => error::no_truth(key, a.at, op, wrong),
-                _ => error::no_truths(key, a.at.to(b.at), op),
+                types => error::no_truths(key, a.at.to(b.at), op, types),
             },
             (_, Known::Bool, _) | (_, _, Known::Bool) => error::truth(key, at, op),
             (Binary::Rem, Known::F32, Known::F32) => error::remainder(key, at),
@@ -258,7 +284,7 @@ impl Check {
                 return Some(Known::Int(x.or(y)));
             }
             (Binary::Div | Binary::Rem, Known::Int(_), Known::Int(y)) if y.has_zero() => {
-                error::by_zero(key, b.at, op, &b.to_string())
+                error::by_zero(key, b.at, op, &b.to_string(), (y.least, y.most))
             }
             // Where the quotient leaves 64 bits, C says nothing of the remainder either.
             (Binary::Rem, Known::Int(x), Known::Int(y)) if !x.operator(Binary::Div, y).fits() => {
@@ -266,10 +292,10 @@ impl Check {
             }
             (_, Known::Int(x), Known::Int(y)) => return self.integer(x.operator(op, y), at),
             (_, Known::F32, Known::Int(_)) => {
-                error::mixed(key, b.at, op, &b.to_string(), is_whole(b))
+                error::mixed(key, b.at, op, &b.to_string(), &as_float(b))
             }
             (_, Known::Int(_), Known::F32) => {
-                error::mixed(key, a.at, op, &a.to_string(), is_whole(a))
+                error::mixed(key, a.at, op, &a.to_string(), &as_float(a))
             }
         };
         self.fault(fault);
@@ -299,7 +325,7 @@ impl Check {
                 Some(Known::Int(range)) if wanted == Type::Int => ranges.push(*range),
                 Some(Known::Int(_)) => {
                     let text = e.to_string();
-                    self.fault(error::integer_argument(key, e.at, function, &text, is_whole(e)));
+                    self.fault(error::integer_argument(key, e.at, function, &text, &as_float(e)));
                 }
                 Some(wrong) if wrong.ty() != wanted => {
                     self.fault(error::wrong_argument(key, e.at, function, wrong.ty()));

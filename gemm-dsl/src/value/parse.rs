@@ -130,6 +130,9 @@ impl<'t> Parser<'t> {
     }
 
     fn param(&mut self) -> Read<Param> {
+        if self.is_word("mut") && matches!(self.tokens.get(self.at + 1), Some(Token::Word(_))) {
+            return Err(error::mutable_parameter(self.key(), self.here()));
+        }
         let (name, mut at) = self.name("the name of a parameter")?;
         let mut index = Vec::new();
         if matches!(self.peek(), Some(Token::Open('['))) {
@@ -204,6 +207,11 @@ impl<'t> Parser<'t> {
             }
             (Some(Token::Sign('.', _)), Some(Token::Word(method))) => {
                 error::method(self.key(), at, method)
+            }
+            (Some(Token::Sign(':', true)), Some(Token::Sign(':', _))) => {
+                let at = Tokens { last: at.last + 1, ..at };
+                let last = self.tokens.get(self.at + 2).map(Token::text).unwrap_or_default();
+                error::path(self.key(), at, &last)
             }
             (Some(Token::Sign(sign, _)), _) => error::sign(self.key(), at, *sign),
             (Some(Token::Open('[')), _) => error::indexed(self.key(), at),

@@ -141,3 +141,44 @@ fn empty_views_have_no_strides() {
     sum.launch(&device, &a.part(0..8, 2..2).expect("inside"), &mut value).expect("an empty sum");
     assert_eq!(device.download(&value).expect("ours"), [0.0]);
 }
+
+/// Where there is one row, or none, nobody asks how far the next one is.
+#[test]
+fn one_row_may_have_any_pitch() {
+    let device = Device::simulator();
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4, pitched");
+    let (a, b) = (device.upload(&[2.0; 8]).expect("room"), device.upload(&[3.0; 8]).expect("room"));
+    for pitch in [8, 9, i32::MAX as usize, 1 << 31, usize::MAX] {
+        let row = MatrixRef::pitched(&a, 1, 8, pitch).expect("8 elements");
+        let column = MatrixRef::new(&b, 8, 1).expect("8 elements");
+        let mut c = device.alloc(16).expect("room");
+        let mut to = MatrixMut::pitched(&mut c, 1, 1, pitch).expect("1 element");
+        kernel.call(&device).launch(&row, &column, &mut to).expect("an inner product");
+        assert_eq!(device.download(&to).expect("ours"), [48.0]);
+
+        let column = MatrixRef::new(&a, 4, 1).expect("4 elements");
+        let row = MatrixRef::pitched(&b, 1, 4, pitch).expect("4 elements");
+        let mut to = MatrixMut::new(&mut c, 4, 4).expect("16 elements");
+        kernel.call(&device).launch(&column, &row, &mut to).expect("an outer product");
+        assert_eq!(device.download(&to).expect("ours"), [6.0; 16]);
+
+        let none = MatrixRef::pitched(&a, 0, 8, pitch).expect("no elements");
+        let b = MatrixRef::new(&b, 8, 1).expect("8 elements");
+        let mut to = MatrixMut::pitched(&mut c, 0, 1, pitch).expect("no elements");
+        kernel.call(&device).launch(&none, &b, &mut to).expect("no rows");
+    }
+}
+
+#[test]
+fn a_stride_goes_by_the_name_of_the_caller_s_matrix() {
+    let device = Device::simulator();
+    let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4, pitched, bounds: aligned");
+    let (a, b) = (device.alloc(16 * 9).expect("room"), device.alloc(8 * 16).expect("room"));
+    let mut c = device.alloc(16 * 16).expect("room");
+    let a = MatrixRef::pitched(&a, 16, 8, 9).expect("room");
+    let b = MatrixRef::new(&b, 8, 16).expect("room");
+    let mut c = MatrixMut::new(&mut c, 16, 16).expect("room");
+    let error = kernel.call(&device).launch(&a, &b, &mut c).expect_err("no vectors").to_string();
+    let expected = "needs the distance between rows of `a` to be a multiple of 4, but it is 9";
+    assert!(error.contains(expected), "{error}");
+}

@@ -54,6 +54,14 @@ pub(crate) fn method(key: &'static str, at: Tokens, method: &str) -> SpecError {
     fault(key, at, message)
 }
 
+pub(crate) fn path(key: &'static str, at: Tokens, last: &str) -> SpecError {
+    let message = match Function::named(last) {
+        Some(_) => format!("there are no paths; write `{}`", call_of(last)),
+        None => "there are no paths and no `::`; a name stands alone".into(),
+    };
+    fault(key, at, message)
+}
+
 pub(crate) fn sign(key: &'static str, at: Tokens, sign: char) -> SpecError {
     let message = match sign {
         '=' => "`=` stands in `let` only; to compare, write `==`".into(),
@@ -107,6 +115,10 @@ pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
     let Environment { key, example, .. } = env;
     let message = format!("a parameter is an f32 as it stands; leave `: …` out, as in `{example}`");
     fault(key, at, message)
+}
+
+pub(crate) fn mutable_parameter(key: &'static str, at: Tokens) -> SpecError {
+    fault(key, at, "a parameter does not change; leave `mut` out".into())
 }
 
 pub(crate) fn assignment(key: &'static str, at: Tokens, op: Binary) -> SpecError {

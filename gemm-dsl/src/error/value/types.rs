@@ -4,11 +4,11 @@ use super::fault;
 use crate::error::{SpecError, clip};
 use crate::value::{Binary, Environment, Function, Tokens, Type, Unary};
 
-/// How an integer becomes an f32.
-fn as_float(text: &str, whole: Option<i64>) -> String {
-    match whole {
-        Some(value) => format!("write `{value}.0`"),
-        None => format!("write `f32({})`", clip(text)),
+/// A comparison of a number of this type, called `name`.
+fn compared(name: char, found: Type, sign: &str) -> String {
+    match found {
+        Type::Int => format!("{name} {sign} 0"),
+        _ => format!("{name} {sign} 0.0"),
     }
 }
 
@@ -17,13 +17,12 @@ pub(crate) fn integer_argument(
     at: Tokens,
     function: Function,
     text: &str,
-    whole: Option<i64>,
+    float: &str,
 ) -> SpecError {
     let message = format!(
-        "`{}` takes an f32 here, and `{}` is an integer; {}",
+        "`{}` takes an f32 here, and `{}` is an integer; write `{float}`",
         function.name(),
         clip(text),
-        as_float(text, whole)
     );
     fault(key, at, message)
 }
@@ -52,13 +51,13 @@ pub(crate) fn mixed(
     at: Tokens,
     op: Binary,
     text: &str,
-    whole: Option<i64>,
+    float: &str,
 ) -> SpecError {
     let message = format!(
-        "`{}` stands between an f32 and the integer `{}`, and nothing is converted by itself; {}",
+        "`{}` stands between an f32 and the integer `{}`, and nothing is converted by itself; \
+         write `{float}`",
         op.sign(),
         clip(text),
-        as_float(text, whole)
     );
     fault(key, at, message)
 }
@@ -78,17 +77,23 @@ pub(crate) fn truth(key: &'static str, at: Tokens, op: Binary) -> SpecError {
 
 pub(crate) fn no_truth(key: &'static str, at: Tokens, op: Binary, found: Type) -> SpecError {
     let message = format!(
-        "`{}` takes truth values, and this is {}; compare it, as in `x > 0.0`",
+        "`{}` takes truth values, and this is {}; compare it, as in `{}`",
         op.sign(),
-        found.name()
+        found.name(),
+        compared('x', found, ">")
     );
     fault(key, at, message)
 }
 
-pub(crate) fn no_truths(key: &'static str, at: Tokens, op: Binary) -> SpecError {
-    let sign = op.sign();
+pub(crate) fn no_truths(
+    key: &'static str,
+    at: Tokens,
+    op: Binary,
+    (a, b): (Type, Type),
+) -> SpecError {
+    let (sign, a, b) = (op.sign(), compared('x', a, ">"), compared('y', b, ">"));
     let message = format!(
-        "`{sign}` takes truth values, and these are numbers; compare each, as in `x > 0.0 {sign} y > 0.0`"
+        "`{sign}` takes truth values, and these are numbers; compare each, as in `{a} {sign} {b}`"
     );
     fault(key, at, message)
 }
@@ -102,8 +107,9 @@ pub(crate) fn wrong_sign(key: &'static str, at: Tokens, op: Unary, found: Type) 
     let message = match op {
         Unary::Neg => "`-` is of a number, and this is a truth value; write `!`".into(),
         Unary::Not => format!(
-            "`!` is of a truth value, and this is {}; compare it, as in `x == 0.0`",
-            found.name()
+            "`!` is of a truth value, and this is {}; compare it, as in `{}`",
+            found.name(),
+            compared('x', found, "==")
         ),
     };
     fault(key, at, message)
@@ -111,8 +117,9 @@ pub(crate) fn wrong_sign(key: &'static str, at: Tokens, op: Unary, found: Type) 
 
 pub(crate) fn condition(key: &'static str, at: Tokens, found: Type) -> SpecError {
     let message = format!(
-        "a condition is a truth value, and this is {}; compare it, as in `x > 0.0`",
-        found.name()
+        "a condition is a truth value, and this is {}; compare it, as in `{}`",
+        found.name(),
+        compared('x', found, ">")
     );
     fault(key, at, message)
 }
@@ -132,17 +139,9 @@ pub(crate) fn arms(
     fault(key, at, message)
 }
 
-pub(crate) fn wrong_result(
-    env: &Environment,
-    at: Tokens,
-    found: Type,
-    whole: Option<i64>,
-) -> SpecError {
+pub(crate) fn wrong_result(env: &Environment, at: Tokens, found: Type, float: &str) -> SpecError {
     let remedy = match (env.result, found) {
-        (Type::F32, Type::Int) => match whole {
-            Some(value) => format!("; write `{value}.0`"),
-            None => "; write `f32(…)` around it".into(),
-        },
+        (Type::F32, Type::Int) => format!("; write `{float}`"),
         (Type::F32, Type::Bool) => "; write `if … { 1.0 } else { 0.0 }`".into(),
         (Type::Bool, _) => "; compare it, as in `n > 64`".into(),
         _ => String::new(),
@@ -157,11 +156,19 @@ pub(crate) fn overflow(key: &'static str, at: Tokens) -> SpecError {
     fault(key, at, message.into())
 }
 
-pub(crate) fn by_zero(key: &'static str, at: Tokens, op: Binary, divisor: &str) -> SpecError {
-    let message = format!(
-        "the right side of `{}` may be 0; write `max({}, 1)`, or convert both by `f32(…)`",
-        op.sign(),
-        clip(divisor)
-    );
-    fault(key, at, message)
+pub(crate) fn by_zero(
+    key: &'static str,
+    at: Tokens,
+    op: Binary,
+    divisor: &str,
+    (least, most): (i128, i128),
+) -> SpecError {
+    let divisor = clip(divisor);
+    // Nothing is changed but the 0.
+    let remedy = match (least, most) {
+        (0, 1..) => format!("write `max({divisor}, 1)`, or convert both by `f32(…)`"),
+        (..=-1, 0) => format!("write `min({divisor}, -1)`, or convert both by `f32(…)`"),
+        _ => "convert both by `f32(…)`".to_owned(),
+    };
+    fault(key, at, format!("the right side of `{}` may be 0; {remedy}", op.sign()))
 }

@@ -75,12 +75,13 @@ impl Contract {
                             given.extents.iter().find(|(e, _)| *e == extent).map(|(_, v)| *v)
                         }
                         Source::Stride { operand, dim } => {
-                            let axis = find(operand).and_then(|a| a.axes?.get(dim));
-                            axis.map(|axis| axis.stride)
+                            find(operand).and_then(|array| stride(array.axes?, dim))
                         }
                         Source::Argument(n) => given.arguments.get(n).copied(),
                     };
-                    value.ok_or_else(|| self.unmet(self.subject(*source), Need::Given, 0))?
+                    value.ok_or_else(|| {
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
+                    })?
                 }
             });
         }
@@ -99,7 +100,9 @@ impl Contract {
                 Parameter::Array(_) => 0,
                 Parameter::Scalar { source, .. } => {
                     let value = given.next().copied();
-                    value.ok_or_else(|| self.unmet(self.subject(*source), Need::Given, 0))?
+                    value.ok_or_else(|| {
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
+                    })?
                 }
             });
         }
@@ -120,7 +123,7 @@ impl Contract {
                 Parameter::Scalar { ty, source, .. } => {
                     let limit = greatest(*ty, *source);
                     if bits > limit {
-                        let subject = self.subject(*source);
+                        let subject = self.subject(*source, &find);
                         return Err(self.unmet(subject, Need::AtMost(limit), bits.into()));
                     }
                     (ty.is_index() && !matches!(source, Source::Argument(_))).then_some(bits)
@@ -208,7 +211,7 @@ impl Contract {
             value.unwrap_or_else(|| unreachable!("Contract::new: it is an extent or a stride"))
         };
         let subject = |s: Scalar| match self.params.get(s.param) {
-            Some(Parameter::Scalar { source, .. }) => self.subject(*source),
+            Some(Parameter::Scalar { source, .. }) => self.subject(*source, find),
             _ => unreachable!("Contract::new: it is a scalar parameter"),
         };
         match *requirement {
@@ -276,13 +279,21 @@ impl Contract {
         }
     }
 
-    fn subject(&self, source: Source) -> Subject {
+    /// The source of a scalar, by the names of the caller's arrays, where they are known.
+    fn subject<'a>(
+        &self,
+        source: Source,
+        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+    ) -> Subject {
         match source {
             Source::Extent(extent) => Subject::Extent(extent),
             Source::Argument(n) => Subject::Argument(n),
             Source::Stride { operand, dim } => {
-                let array = self.arrays().find(|a| a.operand == operand);
-                let (name, rank) = array.map_or(("", dim + 1), |a| (&*a.name, a.rank()));
+                let array = self.arrays().enumerate().find(|(_, a)| a.operand == operand);
+                let (name, rank) = array.map_or(("", dim + 1), |(position, array)| {
+                    let bound = find(array, position);
+                    (bound.map_or(&*array.name, |bound| bound.name), array.rank())
+                });
                 Subject::Stride { operand, name: name.to_owned(), dim, rank }
             }
         }
@@ -295,6 +306,14 @@ impl Contract {
     fn unmet(&self, subject: Subject, need: Need, value: i128) -> Unmet {
         Unmet { kernel: self.kernel.clone(), subject, need, value }
     }
+}
+
+/// The distance between neighbours along a dimension. Where there are no two of them it is nobody's
+/// business, and 0 suits every kernel.
+fn stride(axes: &[Axis], dim: usize) -> Option<u64> {
+    let axis = axes.get(dim)?;
+    let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
+    Some(if none { 0 } else { axis.stride })
 }
 
 /// The greatest bits of a scalar parameter: extents and strides are not negative.

@@ -109,7 +109,7 @@ impl fmt::Display for Unmet {
             (_, Need::Element { expected, found }) => write!(
                 f,
                 "elements of type {expected} in {subject}, but they are of type {found}. Convert \
-                 them, or use a kernel for {found}"
+                 them to {expected}"
             ),
             (_, Need::Elements(needed)) => {
                 write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer one")

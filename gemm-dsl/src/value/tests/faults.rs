@@ -102,7 +102,63 @@ fn of_types() {
     fault("|acc| if (acc > 0.0) == (acc < 1.0) { 1.0 } else { acc }", "==", "compares numbers");
     fault("|acc| acc > 0.0", "acc > 0.0", "`epilogue` gives an f32, and this is a truth value");
     fault("|_acc| 1", "1", "`epilogue` gives an f32, and this is an integer; write `1.0`");
-    fault("|_acc| row", "row", "write `f32(…)` around it");
+    fault("|_acc| row", "row", "write `f32(row)`");
+}
+
+/// What a message says to write is no fault, put where it belongs.
+#[test]
+fn remedies_are_sound() {
+    for (text, remedy, mended) in [
+        ("|acc| acc + f32(5 / k)", "write `max(k, 1)`", "|acc| acc + f32(5 / max(k, 1))"),
+        ("|acc| acc + f32(5 / -k)", "write `min(-k, -1)`", "|acc| acc + f32(5 / min(-k, -1))"),
+        (
+            "|acc| acc + f32(5 % (n - n))",
+            "may be 0; convert both by `f32(…)`",
+            "|acc| acc + f32(5) / f32(n - n)",
+        ),
+        ("|acc| acc + f32(5 / 0)", "may be 0; convert both", "|acc| acc + f32(5) / f32(0)"),
+        ("|acc| if row { acc } else { 0.0 }", "`x > 0`", "|acc| if row > 0 { acc } else { 0.0 }"),
+        (
+            "|acc| if acc { acc } else { 0.0 }",
+            "`x > 0.0`",
+            "|acc| if acc > 0.0 { acc } else { 0.0 }",
+        ),
+        (
+            "|acc| if acc == 1.0 && row { acc } else { 0.0 }",
+            "`x > 0`",
+            "|acc| if acc == 1.0 && row > 0 { acc } else { 0.0 }",
+        ),
+        (
+            "|acc| if row || acc { acc } else { 0.0 }",
+            "`x > 0 || y > 0.0`",
+            "|acc| if row > 0 || acc > 0.0 { acc } else { 0.0 }",
+        ),
+        (
+            "|acc| if !row { acc } else { 0.0 }",
+            "`x == 0`",
+            "|acc| if row == 0 { acc } else { 0.0 }",
+        ),
+        (
+            "|acc| if !acc { acc } else { 0.0 }",
+            "`x == 0.0`",
+            "|acc| if acc == 0.0 { acc } else { 0.0 }",
+        ),
+        ("|acc| acc * (1 / 2)", "write `1.0 / 2.0`", "|acc| acc * (1.0 / 2.0)"),
+        ("|acc| acc * (1 - 3 * -2)", "write `1.0 - 3.0 * -2.0`", "|acc| acc * (1.0 - 3.0 * -2.0)"),
+        ("|acc| acc * -2", "write `-2.0`", "|acc| acc * -2.0"),
+        ("|acc| acc * (row / 2)", "write `f32(row / 2)`", "|acc| acc * f32(row / 2)"),
+        ("|acc| acc * (7 % 2)", "write `f32(7 % 2)`", "|acc| acc * f32(7 % 2)"),
+        ("|acc| acc * 16777217", "write `f32(16777217)`", "|acc| acc * f32(16777217)"),
+        ("|acc| max(acc, 1 / 4)", "write `1.0 / 4.0`", "|acc| max(acc, 1.0 / 4.0)"),
+        ("|_acc| 1 / 4", "write `1.0 / 4.0`", "|_acc| 1.0 / 4.0"),
+        ("|_acc| row * 2", "write `f32(row * 2)`", "|_acc| f32(row * 2)"),
+        ("|acc| f32::max(acc, 0.0)", "write `max(a, b)`", "|acc| max(acc, 0.0)"),
+        ("|mut acc| acc", "leave `mut` out", "|acc| acc"),
+    ] {
+        let found = faults(&EPILOGUE, text);
+        assert!(found.len() == 1 && found[0].1.contains(remedy), "{text}\n{found:#?}");
+        assert_eq!(faults(&EPILOGUE, mended), [], "{text}");
+    }
 }
 
 #[test]
@@ -122,6 +178,10 @@ fn of_the_grammar() {
     fault("|acc| acc = 1.0", "=", "to compare, write `==`");
     fault("|acc| acc ^ 2.0", "^", "`^` is no operator");
     fault("|acc| acc & acc", "&", "write `&&`");
+    fault("|acc| f32::max(acc, 0.0)", "::", "there are no paths; write `max(a, b)`");
+    fault("|acc| acc::x", "::", "a name stands alone");
+    fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
+    assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
     fault("|acc| acc > 0.0 ? acc : 0.0", "?", "write `if condition { a } else { b }`");
     fault("|acc| if acc > 0.0 { acc }", "if", "`if` needs `else { … }`");
     fault("|acc| { let t = acc * 2.0 t }", "t", "expected `;`, found `t`");
