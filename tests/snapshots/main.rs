@@ -1,6 +1,6 @@
-//! Snapshots of every stage of both ladders, in the top-level folder `snapshots/`: the CUDA text,
-//! the simulator's counters, and the resource report of the pinned compiler; and the pages that
-//! teach the DSL.
+//! Snapshots of every stage of both ladders and of products with an epilogue, in the top-level folder
+//! `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
+//! compiler; and the pages that teach the DSL.
 //!
 //! `cargo bless` writes them anew.
 
@@ -10,18 +10,19 @@ mod docs;
 mod resources;
 mod text;
 
-use gemm_dsl::cuda;
 use gemm_dsl::ir::{Variant, VerifiedKernel};
+use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages;
+use gemm_dsl::{Family, cuda};
 use gemm_tests::stem;
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A stage of either ladder.
+/// A stage of either ladder, or a product with an epilogue.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The folder of its ladder.
+    /// The folder of its ladder, or `epilogue`.
     ladder: &'static str,
     /// `04_unroll_last_warp`: what its files start with.
     stem: String,
@@ -32,6 +33,12 @@ pub struct Stage {
 }
 
 impl Stage {
+    fn new(ladder: &'static str, stem: String, spec: &impl Family) -> Self {
+        let program = spec.program().expect("a sound stage");
+        let kernels = program.variants().cloned().collect();
+        Self { ladder, stem, line: spec.to_string(), kernels }
+    }
+
     /// What a snapshot of one of its kernels is called beside the stem.
     fn suffix(kernel: &VerifiedKernel) -> &'static str {
         if kernel.variant == Variant::Scalar { ".scalar" } else { "" }
@@ -43,17 +50,32 @@ impl Stage {
 }
 
 fn catalogue() -> Vec<Stage> {
-    fn all<S: gemm_dsl::Family>(
+    fn all<S: Family>(
         ladder: &'static str,
         stages: Vec<stages::Stage<S>>,
     ) -> impl Iterator<Item = Stage> {
         stages.into_iter().map(move |stage| {
-            let program = stage.spec.program().expect("a sound stage");
-            let kernels = program.variants().cloned().collect();
-            Stage { ladder, stem: stem(&stage), line: stage.spec.to_string(), kernels }
+            let stem = stem(&stage);
+            Stage::new(ladder, stem, &stage.spec)
         })
     }
-    all("reduce", stages::reduce()).chain(all("sgemm", stages::sgemm())).collect()
+    let ladders = all("reduce", stages::reduce()).chain(all("sgemm", stages::sgemm()));
+    ladders.chain(epilogues()).collect()
+}
+
+/// A small product whose expression has a bit of everything, and the last stage with a function that
+/// is arithmetic of its own.
+fn epilogues() -> impl Iterator<Item = Stage> {
+    let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
+                 if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
+    let last = stages::sgemm().pop().map(|stage| stage.spec.to_string()).unwrap_or_default();
+    let fastest = format!("{last}, epilogue: |acc| gelu(acc)");
+    [("small", small), ("fastest_gelu", &fastest)]
+        .map(|(stem, line)| {
+            let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{error}"));
+            Stage::new("epilogue", stem.to_owned(), &spec)
+        })
+        .into_iter()
 }
 
 /// The top-level folder of the snapshots.
