@@ -284,7 +284,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             (format!("{name}({})", args.join(", ")), Prec::Primary)
         }
         Expr::Apply(function, args) => {
-            let args: Vec<String> = args.iter().map(|a| text(k, a)).collect();
+            let args: Vec<String> = args.iter().map(|a| text(k, passed(a))).collect();
             (format!("{}({})", k.functions[function.id].name, args.join(", ")), Prec::Primary)
         }
         Expr::Pack(parts) => {
@@ -299,6 +299,14 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let (text, whole) = helper::lane(elem, &at_least(e, Prec::Primary), *lane);
             (text, if whole { Prec::Primary } else { Prec::Unary })
         }
+    }
+}
+
+/// An argument without the conversion that C makes by itself: an `int` for a `long long`.
+fn passed(arg: &Expr) -> &Expr {
+    match arg {
+        Expr::Cast(Elem::I64, inner) if inner.ty() == Ty::I32 => inner,
+        arg => arg,
     }
 }
 

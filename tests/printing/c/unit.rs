@@ -61,7 +61,12 @@ impl Unit {
         }
         let mut known = Environment::new();
         for (arg, (ty, param)) in args.iter().zip(&function.params) {
-            known.insert(param.clone(), of_type(*ty, *arg)?);
+            // An `int` becomes the `long long` that is asked for; nothing else is left to C.
+            let widened = match (ty, arg) {
+                (&Ty::I64, Value::I32(_) | Value::Coordinate(_)) => arg.converted(Ty::I64)?,
+                _ => of_type(*ty, *arg)?,
+            };
+            known.insert(param.clone(), widened);
         }
         let mut variables = HashSet::new();
         for statement in &function.body {
