@@ -1,16 +1,20 @@
 mod hostile;
 mod lexer;
+mod plan;
 mod reduce;
+mod rows;
 mod sgemm;
 
 use super::{Reader, Tokens, from_text, text};
+use crate::error::quoted;
 use crate::plan::Checked;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A text, and for each of its faults the token that is underlined and the message.
+/// A text, and for each of its faults the token that is underlined and the message, in which `{keys}`
+/// stands for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
 fn faults<S: Checked>(text: &str) -> Vec<(String, String)> {
@@ -28,10 +32,15 @@ fn faults<S: Checked>(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The message, with the keys that it lists.
+fn message<S: Checked>(of: &str) -> String {
+    of.replace("{keys}", &quoted(&S::keys()))
+}
+
 fn check<S: Checked>(specs: &[Faulty]) {
     for (text, expected) in specs {
         let expected: Vec<(String, String)> =
-            expected.iter().map(|(at, message)| (at.to_string(), message.to_string())).collect();
+            expected.iter().map(|(at, of)| (at.to_string(), message::<S>(of))).collect();
         assert_eq!(faults::<S>(text), expected, "{text}");
     }
 }
@@ -44,6 +53,7 @@ fn every_fault_of_a_reduction_has_its_message_and_token() {
 #[test]
 fn every_fault_of_a_product_has_its_message_and_token() {
     check::<SgemmSpec>(sgemm::SPECS);
+    check::<SgemmSpec>(plan::SPECS);
 }
 
 #[test]
@@ -66,13 +76,14 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 
 #[test]
 fn tokens_and_text_give_the_same_messages() {
-    for (text, expected) in sgemm::SPECS {
+    for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS) {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
         let Err(error) = super::sgemm(tokens) else {
             panic!("{text} was accepted");
         };
         let messages: Vec<String> = error.into_iter().map(|e| e.to_string()).collect();
-        assert!(messages.iter().eq(expected.iter().map(|(_, message)| message)), "{text}");
+        let expected = expected.iter().map(|(_, of)| message::<SgemmSpec>(of));
+        assert!(messages.into_iter().eq(expected), "{text}");
     }
 }
 

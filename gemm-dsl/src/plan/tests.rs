@@ -1,10 +1,13 @@
 //! What the texts of the DSL cannot say, and what holds for every plan.
 
+mod plausible;
+
 use super::Shape;
 use crate::Family;
 use crate::ir::contract::{Array, Contract, Need, Unmet};
 use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
-use crate::spec::{Block, Bounds, Fragment, Order, Rect, ReduceSpec, SgemmSpec, Tile};
+use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
+use plausible::plausible;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -42,40 +45,6 @@ fn dimensions_of_zero_are_refused_without_follow_up() {
     assert_eq!(message(base.block(Block::new(16, 0)).plan()), zero("block", "16x0"));
     assert_eq!(message(tiled.clone().thread(Rect::new(0, 1)).plan()), zero("thread", "0x1"));
     assert_eq!(message(tiled.warp(Rect::new(1, 0)).plan()), zero("warp", "1x0"));
-}
-
-/// Specs from sizes that often go together.
-fn plausible() -> impl Strategy<Value = SgemmSpec> {
-    let tile = (select(vec![8, 16, 30, 32, 64, 128]), select(vec![16, 30, 32, 64, 128]));
-    let tile = (tile, select(vec![4, 6, 8, 16, 32])).prop_map(|((m, n), k)| Tile::new(m, n, k));
-    let thread = (select(vec![1, 2, 4, 8]), select(vec![1, 3, 4, 8]));
-    let thread = thread.prop_map(|(m, n)| Rect::new(m, n));
-    let warp =
-        proptest::option::of(select(vec![Rect::new(32, 16), Rect::new(64, 32), Rect::new(32, 64)]));
-    let pads = (select(vec![0, 0, 1, 4]), select(vec![0, 0, 1, 4]));
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let words = (select(Fragment::ALL), select(Order::ALL), select(Bounds::ALL));
-    (tile, thread, warp, pads, flags, words, 0..6u32).prop_map(
-        |(tile, thread, warp, pads, (float4, transpose, prefetch, pitched), words, stages)| {
-            let mut spec = SgemmSpec::default()
-                .tile(tile)
-                .thread(thread)
-                .pad_a(pads.0)
-                .pad_b(pads.1)
-                .float4(float4)
-                .transpose(transpose)
-                .pitched(pitched)
-                .fragment(words.0)
-                .order(words.1)
-                .bounds(words.2);
-            spec.warp = warp;
-            match stages {
-                0 | 1 => spec.prefetch(prefetch),
-                2 => spec.double_buffer(true),
-                stages => spec.stages(stages).spread(if prefetch { 4 } else { 1 }),
-            }
-        },
-    )
 }
 
 proptest! {

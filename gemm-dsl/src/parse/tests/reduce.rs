@@ -11,13 +11,7 @@ pub(super) const SPECS: &[Faulty] = &[
             "unknown key `tile`: it belongs to `sgemm_kernel!`, and this is `reduce_kernel!`; leave it out",
         )],
     ),
-    (
-        "zzz",
-        &[(
-            "zzz",
-            "unknown key `zzz`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
-        )],
-    ),
+    ("zzz", &[("zzz", "unknown key `zzz`; `reduce_kernel!` has {keys}")]),
     (
         "interleaved",
         &[("interleaved", "unknown key `interleaved`; did you mean `tree: interleaved`?")],
@@ -84,13 +78,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[("€", "'€' starts no Rust token, and a spec is made of those; leave it out")],
     ),
     ("last warp", &[("last", "unknown key `last`; did you mean `unroll_last_warp`?")]),
-    (
-        "foo = 4",
-        &[(
-            "foo",
-            "unknown key `foo`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
-        )],
-    ),
+    ("foo = 4", &[("foo", "unknown key `foo`; `reduce_kernel!` has {keys}")]),
     (
         "unroll-last warp",
         &[("unroll-last warp", "unknown key `unroll-last warp`; did you mean `unroll_last_warp`?")],
@@ -196,20 +184,8 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
     ("block: 9é", &[("9é", "`block: 9é`: `9é` is no plain decimal number")]),
-    (
-        "r#block: 3",
-        &[(
-            "r#block",
-            "unknown key `r#block`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
-        )],
-    ),
-    (
-        "type: 3",
-        &[(
-            "type",
-            "unknown key `type`; `reduce_kernel!` has `name`, `op`, `block`, `tree`, `items`, `unroll_last_warp`, `shuffle`, `float4`",
-        )],
-    ),
+    ("r#block: 3", &[("r#block", "unknown key `r#block`; `reduce_kernel!` has {keys}")]),
+    ("type: 3", &[("type", "unknown key `type`; `reduce_kernel!` has {keys}")]),
     (
         "block: 0x10",
         &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],

@@ -1,0 +1,285 @@
+//! The messages about specs of `sgemm_kernel!` that have no plan, as in `sgemm`. Those that follow from
+//! the rows of the table are in `rows`.
+
+use super::Faulty;
+
+pub(super) const SPECS: &[Faulty] = &[
+    (
+        "thread: 4x4",
+        &[(
+            "thread",
+            "`thread` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+        )],
+    ),
+    (
+        "tile: 32x32x32, fragment: strided",
+        &[(
+            "fragment",
+            "`fragment: strided` has nothing to act on: a thread owns one element; give it more, such as `thread: 4x4`, or leave it out",
+        )],
+    ),
+    (
+        "tile: 32x32x32, thread: 1x4, order: column",
+        &[(
+            "order",
+            "`order: column` has nothing to act on: the elements of `thread: 1x4` lie in one line, which every order visits alike; use more rows and columns, or leave it out",
+        )],
+    ),
+    (
+        "tile: 32x32x32, spread: 4",
+        &[(
+            "spread",
+            "`spread` has nothing to act on: it spreads the asynchronous copies of `stages`; add `stages: 3`, or leave it out",
+        )],
+    ),
+    (
+        "tile: 32x32x32, prefetch, double_buffer, stages: 3",
+        &[
+            (
+                "double_buffer",
+                "`double_buffer` and `prefetch` are two pipelines, and a kernel has one; leave one of them out",
+            ),
+            (
+                "stages",
+                "`stages` and `prefetch` are two pipelines, and a kernel has one; leave one of them out",
+            ),
+        ],
+    ),
+    (
+        "tile: 64x64x8, thread: 3x5",
+        &[(
+            "3x5",
+            "`thread: 3x5` does not divide `tile: 64x64x8`: 64 rows mod 3 = 1, 64 columns mod 5 = 4; use divisors of 64 and 64",
+        )],
+    ),
+    (
+        "tile: 64x64x8",
+        &[(
+            "64x64x8",
+            "`tile: 64x64x8` with `thread: 1x1` is (64/1) · (64/1) = 64 · 64 = 4096 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+        )],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, warp: 24x16",
+        &[(
+            "24x16",
+            "`warp: 24x16` with `thread: 4x4` is (24/4) · (16/4) = 6 · 4 = 24 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+        )],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, warp: 30x16",
+        &[(
+            "30x16",
+            "`thread: 4x4` does not divide `warp: 30x16`: 30 rows mod 4 = 2; use multiples of 4 and 4",
+        )],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x4, warp: 16x16",
+        &[(
+            "16x16",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+        )],
+    ),
+    (
+        "tile: 16x64x8, thread: 4x4, warp: 16x16",
+        &[(
+            "16x16",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 16x32`",
+        )],
+    ),
+    (
+        "tile: 48x48x8, thread: 4x4, warp: 16x16",
+        &[(
+            "16x16",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; no 32 such thread tiles make up a divisor of the block tile; leave the warp tile out, or change `thread`",
+        )],
+    ),
+    (
+        "tile: 32x32x6, float4",
+        &[(
+            "32x32x6",
+            "`float4` moves 4 elements of a row of A at once, and a row has K = 6 elements in `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 such as 8, or leave `float4` out",
+        )],
+    ),
+    (
+        "tile: 32x30x8, float4",
+        &[(
+            "32x30x8",
+            "`float4` moves 4 elements of a row of B at once, and a row has N = 30 elements in `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 such as 32, or leave `float4` out",
+        )],
+    ),
+    (
+        "tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1",
+        &[(
+            "float4",
+            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access of `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave it out",
+        )],
+    ),
+    (
+        "tile: 64x64x8, thread: 4x2, fragment: split",
+        &[(
+            "split",
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: 4x2` leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or another one",
+        )],
+    ),
+    (
+        "tile: 32x32x8, stages: 2, spread: 9",
+        &[(
+            "9",
+            "`spread: 9` does not fit in the 8 k steps of a tile, the last of which waits for the next tile; use 7 or less",
+        )],
+    ),
+    (
+        "tile: 32x32x8, partials: 3",
+        &[(
+            "3",
+            "`partials: 3` does not divide the 8 k steps of a tile: 8 mod 3 = 2; use a divisor of 8",
+        )],
+    ),
+    (
+        "tile: 32x32x8, partials: 4, unroll: 6",
+        &[(
+            "6",
+            "`unroll: 6` is no multiple of `partials: 4`, and a round of the unrolled loop adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
+        )],
+    ),
+    (
+        "partials: 4, unroll: 6",
+        &[(
+            "6",
+            "`unroll: 6` is no multiple of `partials: 4`, and a round of the unrolled loop adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
+        )],
+    ),
+    (
+        "tile: 128x128x8, thread: 16x16",
+        &[(
+            "16x16",
+            "a thread needs 16 · 16 = 256 registers for its sums + 32 for fragments = 288, and a thread has at most 255; use a smaller thread tile or fewer threads",
+        )],
+    ),
+    (
+        "tile: 256x256x8, thread: 8x8",
+        &[(
+            "8x8",
+            "a thread needs 8 · 8 = 64 registers for its sums + 16 for fragments = 80, and 65536 shared by 1024 threads · 1 blocks are 64 a thread; use a smaller thread tile or fewer threads",
+        )],
+    ),
+    (
+        "tile: 128x128x8, thread: 8x8, blocks_per_sm: 4",
+        &[(
+            "4",
+            "a thread needs 8 · 8 = 64 registers for its sums + 16 for fragments = 80, and 65536 shared by 256 threads · 4 blocks are 64 a thread; use fewer blocks",
+        )],
+    ),
+    (
+        "partials: 200, block: 32x32",
+        &[(
+            "200",
+            "a thread needs 1 · 1 · 200 partial sums = 200 registers for its sums + 2 for fragments = 202, and 65536 shared by 1024 threads · 1 blocks are 64 a thread; use fewer partial sums",
+        )],
+    ),
+    (
+        "tile: 128x256x16, thread: 8x16, stages: 40",
+        &[(
+            "40",
+            "the block needs 983040 bytes of shared memory: 40 buffers · 128·16 elements · 4 = 327680 for A, 40 buffers · 16·256 elements · 4 = 655360 for B, and a block has at most 232448 (227 KiB); use `stages: 9` or less, or a smaller tile",
+        )],
+    ),
+    (
+        "tile: 256x256x128, thread: 8x8, double_buffer",
+        &[(
+            "256x256x128",
+            "the block needs 524288 bytes of shared memory: 2 buffers · 256·128 elements · 4 = 262144 for A, 2 buffers · 128·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+        )],
+    ),
+    (
+        "tile: 512x512x64, thread: 8x8",
+        &[
+            (
+                "512x512x64",
+                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 = 131072 for A, 64·512 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            ),
+            (
+                "8x8",
+                "`tile: 512x512x64` with `thread: 8x8` is (512/8) · (512/8) = 64 · 64 = 4096 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+            ),
+        ],
+    ),
+    (
+        "tile: 256x256x256, thread: 8x16",
+        &[(
+            "256x256x256",
+            "the block needs 524288 bytes of shared memory: 256·256 elements · 4 = 262144 for A, 256·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+        )],
+    ),
+    (
+        "tile: 32x32x32, pad_a: 4294967295",
+        &[(
+            "4294967295",
+            "the block needs 549755821952 bytes of shared memory: 32·4294967327 elements · 4 = 549755817856 for A, 32·32 elements · 4 = 4096 for B, and a block has at most 232448 (227 KiB); use less padding",
+        )],
+    ),
+    (
+        "tile: 128x128x128, thread: 8x8, double_buffer",
+        &[(
+            "double_buffer",
+            "the block needs 262144 bytes of shared memory: 2 buffers · 128·128 elements · 4 = 131072 for A, 2 buffers · 128·128 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); leave `double_buffer` out, or use a smaller tile",
+        )],
+    ),
+    (
+        "tile: 4294967295x4294967295x4294967295",
+        &[
+            (
+                "4294967295x4294967295x4294967295",
+                "`tile: 4294967295x4294967295x4294967295` with `thread: 1x1` is (4294967295/1) · (4294967295/1) = 4294967295 · 4294967295 = 18446744065119617025 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+            ),
+            (
+                "4294967295x4294967295x4294967295",
+                "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468112 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            ),
+        ],
+    ),
+    (
+        "tile: 128x128x64, thread: 8x8, blocks_per_sm: 4",
+        &[(
+            "4",
+            "`blocks_per_sm: 4` with 65536 bytes of shared memory a block and 1024 that the system reserves is 266240 bytes, and a multiprocessor has at most 233472 (228 KiB); use 3 or less",
+        )],
+    ),
+    (
+        "blocks_per_sm: 33",
+        &[("33", "`blocks_per_sm: 33`: a multiprocessor holds at most 32 blocks; use 32 or less")],
+    ),
+    (
+        "blocks_per_sm: 9",
+        &[(
+            "9",
+            "`blocks_per_sm: 9` with 256 threads a block is 2304 threads, and a multiprocessor holds at most 2048; use 8 or less",
+        )],
+    ),
+    (
+        "coarsen: 4294967295",
+        &[(
+            "4294967295",
+            "`coarsen: 4294967295` of 16 columns is 68719476720 columns, more than 2^30 = 1073741824; use 67108864 or less",
+        )],
+    ),
+    (
+        "raster: 4294967295",
+        &[(
+            "4294967295",
+            "`raster: 4294967295` of 16 rows is 68719476720 rows, more than 2^30 = 1073741824; use 67108864 or less",
+        )],
+    ),
+    (
+        "unroll: 5000",
+        &[("5000", "`unroll: 5000`: the loop body would be too long to compile; use 1024 or less")],
+    ),
+    (
+        "block: 64x64",
+        &[(
+            "64x64",
+            "`block: 64x64` is 64 · 64 = 4096 threads, and a block has at most 1024; use a smaller one such as `block: 32x32`",
+        )],
+    ),
+];

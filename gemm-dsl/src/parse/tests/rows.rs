@@ -1,0 +1,66 @@
+//! The messages that follow from the rows of a table, for every row.
+
+use super::faults;
+use crate::plan::Checked;
+use crate::spec::{Kind, ReduceSpec, SgemmSpec};
+
+/// The key with a number, or with a value that is not its default.
+fn written<S: Checked>(name: &str, kind: Kind, number: u32) -> String {
+    match kind {
+        Kind::Flag => name.to_owned(),
+        Kind::Number => format!("{name}: {number}"),
+        Kind::Size { example, .. } => format!("{name}: {example}"),
+        Kind::Word(words) => {
+            let default = S::key(name).map(|key| (key.default)()).unwrap_or_default();
+            let other = words.iter().find(|word| **word != default);
+            format!("{name}: {}", other.unwrap_or_else(|| panic!("{name} has one word")))
+        }
+        Kind::Closure(env) => format!("{name}: {}", env.example),
+        Kind::Name => format!("{name}: mine"),
+    }
+}
+
+/// A key without anything to act on is told so in the words of its row, and no other key is blamed.
+fn acts<S: Checked>() {
+    for key in S::KEYS {
+        let Some(on) = &key.acts_on else { continue };
+        let decider = S::key(on.key).unwrap_or_else(|| panic!("{} is no key", on.key));
+        let elsewhere = match (on.includes)(&S::default()) {
+            false => String::new(),
+            true => written::<S>(on.key, decider.kind, 2),
+        };
+        let number = key.least.map_or(1, |(least, _)| least) + 1;
+        let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));
+        let line = line.trim_start_matches(", ");
+        let message =
+            format!("`{}` has nothing to act on: {}; {}", key.name, on.because, on.remedy);
+        let found = faults::<S>(line);
+        assert!(found.contains(&(key.name.to_owned(), message)), "{line}: {found:?}");
+    }
+}
+
+/// The least number is accepted by its row, and the number before it is refused in the row's words.
+fn least<S: Checked>() {
+    for key in S::KEYS {
+        let Some((least, why)) = key.least else { continue };
+        let below = least - 1;
+        let line = format!("{}: {below}", key.name);
+        let message = format!("`{line}`: {why}; use {least} or more");
+        let found = faults::<S>(&line);
+        assert!(found.contains(&(below.to_string(), message)), "{line}: {found:?}");
+        let found = faults::<S>(&format!("{}: {least}", key.name));
+        assert!(found.iter().all(|(_, message)| !message.contains(why)), "{line}: {found:?}");
+    }
+}
+
+#[test]
+fn a_key_with_nothing_to_act_on_is_told_so_by_its_row() {
+    acts::<ReduceSpec>();
+    acts::<SgemmSpec>();
+}
+
+#[test]
+fn the_least_number_of_a_key_is_that_of_its_row() {
+    least::<ReduceSpec>();
+    least::<SgemmSpec>();
+}

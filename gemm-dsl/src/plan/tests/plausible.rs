@@ -1,0 +1,58 @@
+//! Specs that often have a plan.
+
+use crate::spec::{Datum, Kind, Rect, SgemmSpec, Spec, Table, Tile};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// The keys of a geometry: these must fit each other, so they are drawn together.
+const GEOMETRY: [&str; 9] =
+    ["tile", "thread", "warp", "pad_a", "pad_b", "prefetch", "double_buffer", "stages", "spread"];
+
+/// A geometry, and of every other key that acts on a tile any flag or word, seldom a small number.
+/// Whatever is added to the table is drawn here too.
+pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
+    let tiled = SgemmSpec::default().tile(Tile::new(8, 8, 8));
+    let mut data = Vec::new();
+    for key in SgemmSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {
+        let (often, datum) = match key.kind {
+            _ if key.acts_on.as_ref().is_some_and(|on| !(on.includes)(&tiled)) => continue,
+            Kind::Flag => (0.5, Just(Datum::Flag).boxed()),
+            Kind::Word(words) => {
+                (0.7, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
+            }
+            Kind::Number => (0.1, (2..5u32).prop_map(Datum::Number).boxed()),
+            // A name and an expression change no decision, and sizes are geometry.
+            Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
+        };
+        let datum = proptest::option::weighted(often, datum);
+        data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());
+    }
+    (geometry(), data).prop_map(|(mut spec, data)| {
+        for (key, datum) in data.into_iter().flatten() {
+            assert!(spec.set(key, &datum), "{key}");
+        }
+        spec
+    })
+}
+
+/// Sizes that often go together, with paddings and a pipeline.
+fn geometry() -> impl Strategy<Value = SgemmSpec> {
+    let tile = (select(vec![8, 16, 30, 32, 64, 128]), select(vec![16, 30, 32, 64, 128]));
+    let tile = (tile, select(vec![4, 6, 8, 16, 32])).prop_map(|((m, n), k)| Tile::new(m, n, k));
+    let thread = (select(vec![1, 2, 4, 8]), select(vec![1, 3, 4, 8]));
+    let thread = thread.prop_map(|(m, n)| Rect::new(m, n));
+    let warp =
+        proptest::option::of(select(vec![Rect::new(32, 16), Rect::new(64, 32), Rect::new(32, 64)]));
+    let pads = (select(vec![0, 0, 1, 4]), select(vec![0, 0, 1, 4]));
+    (tile, thread, warp, pads, any::<bool>(), 0..6u32).prop_map(
+        |(tile, thread, warp, pads, ahead, stages)| {
+            let spec = SgemmSpec::default().tile(tile).thread(thread).pad_a(pads.0).pad_b(pads.1);
+            let spec = SgemmSpec { warp, ..spec };
+            match stages {
+                0 | 1 => spec.prefetch(ahead),
+                2 => spec.double_buffer(true),
+                stages => spec.stages(stages).spread(if ahead { 4 } else { 1 }),
+            }
+        },
+    )
+}
