@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Invariants:
-//! * A warp runs alone until it reaches a barrier of its block; then the next runs. No detector
+//! * A warp runs alone until it must wait or lets others run; then the next does. No detector
 //!   concludes anything from that order.
 //! * The executor computes; what watches it is an observer and changes nothing.
 //! * Errors and counters are the same on every run, although blocks run in parallel.
@@ -46,6 +46,7 @@ mod race;
 mod region;
 mod schedule;
 mod shadow;
+mod spin;
 #[cfg(test)]
 mod tests;
 mod timeline;

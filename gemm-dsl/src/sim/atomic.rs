@@ -7,17 +7,15 @@ use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use super::observe::{Kind, Stopped, stop};
 use crate::ir::{BinaryOp, Elem};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Machine<'_> {
-    /// Executes an atomic, lane by lane. Where nothing changes, returns what tells it from others: the
-    /// same number again means that the same words were asked the same.
+    /// Executes an atomic, lane by lane.
     pub(super) fn atomic(
         &mut self,
         atomic: &Atomic,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<Option<u64>, Stopped> {
+    ) -> Result<(), Stopped> {
         let value = self.operand(&atomic.value, regs, mask)?;
         let expected = match &atomic.update {
             Update::CompareExchange(expected) => Some(self.operand(expected, regs, mask)?),
@@ -27,7 +25,6 @@ impl Machine<'_> {
         self.observe(Kind::Atomic(atomic.order, atomic.scope), &atomic.target, &offsets, mask)?;
         let region = self.region(&atomic.target);
         let elem = region.elem;
-        let mut changed = false;
         for lane in turns(mask, self.reversed) {
             let old = self.bits(region, offsets[lane]);
             let operand = bits(elem, &value, lane);
@@ -40,8 +37,7 @@ impl Machine<'_> {
             };
             if new != old {
                 self.set_bits(region, offsets[lane], new);
-                self.changes += 1;
-                changed = true;
+                self.happened += 1;
             }
             match atomic.old {
                 Some(slot) if elem.size() == 8 => regs.wides[slot as usize][lane] = old,
@@ -49,13 +45,7 @@ impl Machine<'_> {
                 None => {}
             }
         }
-        if changed {
-            return Ok(None);
-        }
-        let mut asked = DefaultHasher::new();
-        (mask, offsets).hash(&mut asked);
-        value.iter().for_each(|words| words.0.hash(&mut asked));
-        Ok(Some(asked.finish()))
+        Ok(())
     }
 
     fn operand(&mut self, value: &Value, regs: &Registers, mask: u32) -> Result<Quad, Stopped> {

@@ -353,6 +353,8 @@ pub(super) struct Code<'k> {
     /// The statements that instructions come from.
     pub(super) stmts: Vec<&'k Stmt>,
     pub(super) slots: Slots,
+    /// Variables that nothing reads have the slots from these on.
+    pub(super) read: Slots,
     pub(super) functions: Vec<Function>,
     /// For each buffer, whether the kernel loads from it, and whether it stores to it.
     pub(super) loaded: Vec<bool>,

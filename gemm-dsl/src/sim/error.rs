@@ -91,8 +91,8 @@ pub enum SimError {
 /// What a thread did wrong, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
-    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`",
-    coordinates(*block), thread.0, thread.1
+    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`{}",
+    coordinates(*block), thread.0, thread.1, in_order(*.order)
 )]
 pub struct Fault {
     /// The kernel.
@@ -103,6 +103,9 @@ pub struct Fault {
     pub thread: (u32, u32),
     /// The first line of the statement's text.
     pub statement: String,
+    /// The order in which blocks ran, where they speak to one another and are run in several: ascending,
+    /// descending, shuffled, or interleaved.
+    pub order: Option<&'static str>,
     /// What is wrong.
     pub kind: FaultKind,
 }
@@ -177,7 +180,7 @@ pub enum WaitsFor {
         /// The threads that take part.
         expected: u32,
     },
-    /// Memory that others write: its atomic asks the same again and again.
+    /// Memory that others write: it goes round in a loop of atomics, and nobody else does anything.
     Change,
 }
 
@@ -192,7 +195,7 @@ impl fmt::Display for Waiting {
                     "at barrier {barrier}, where {arrived} of {expected} threads have arrived"
                 )?;
             }
-            WaitsFor::Change => f.write_str("for memory to change")?,
+            WaitsFor::Change => f.write_str("for others to write memory")?,
         }
         write!(f, ", in `{}`", self.statement)
     }
@@ -297,10 +300,12 @@ pub enum FaultKind {
         absent: u32,
     },
     /// Warps wait for one another, or for a block that need not run at the same time.
-    #[error("deadlock: {}", named(.waiting))]
+    #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
     Deadlock {
         /// All that wait.
         waiting: Vec<Waiting>,
+        /// Blocks that have not begun, and need not before those that wait are done.
+        to_come: u32,
     },
     /// Threads of a block wait at two barriers at once.
     #[error("threads wait here while others wait at `{other}`")]
@@ -351,6 +356,19 @@ pub enum FaultKind {
         /// The type.
         ty: Ty,
     },
+}
+
+fn in_order(order: Option<&str>) -> String {
+    order.map_or_else(String::new, |order| format!("\n    with the blocks in {order} order"))
+}
+
+/// The blocks that those which wait may have waited for.
+fn not_begun(blocks: u32) -> String {
+    match blocks {
+        0 => String::new(),
+        1 => "; and one block need not begin before these are done".into(),
+        more => format!("; and {more} blocks need not begin before these are done"),
+    }
 }
 
 fn width_note(width: u32) -> String {

@@ -1,13 +1,15 @@
 //! Execution of one warp, to where it must wait or lets others go on.
 
-use super::code::{Copy, NOWHERE, Op};
+use super::code::{Code, Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use super::meter::Meter;
 use super::observe::{Observer, Stopped, Sync, stop};
+use super::spin::Spin;
 use crate::ir::Scope;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A warp: its registers and where it is. It runs as a coroutine: [`Warp::run`] returns at every
 /// statement that others may have to come before, and goes on behind it when called again.
@@ -17,21 +19,16 @@ pub(super) struct Warp {
     pc: usize,
     mask: u32,
     frames: Vec<Frame>,
-    poll: Poll,
+    /// Atomics since the warp has let others run.
+    atomics: u32,
+    spin: Spin,
 }
 
-/// An atomic that changed nothing: where it is, what it asked, how often memory had been written, and
-/// how often in a row it was the same.
-#[derive(Clone, Copy, Default)]
-struct Poll {
-    asked: (usize, u64, u64),
-    times: u32,
-}
-
-/// An atomic that asks the same so often, and changes nothing while nobody else does, waits.
-const POLLS: u32 = 64;
+/// Behind so many atomics a warp lets others run, for which it may wait.
+const TURN: u32 = 64;
 
 /// An `if` or loop that some lanes are in.
+#[derive(Hash)]
 struct Frame {
     /// The lanes to go on with after it.
     after: u32,
@@ -46,7 +43,7 @@ pub(super) enum Progress {
     Barrier(u32),
     /// A barrier with a name, in the statement of this number.
     Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
-    /// An atomic, in the statement of this number, that will find nothing new until memory is written.
+    /// An atomic, in the statement of this number, of a loop that will not end before something happens.
     Polling(u32),
     /// An atomic, behind which others are to have their turn.
     Turn,
@@ -58,7 +55,8 @@ pub(super) enum Progress {
 
 impl Warp {
     pub(super) fn new(number: u32, regs: Registers) -> Self {
-        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), poll: Poll::default() }
+        let spin = Spin::default();
+        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), atomics: 0, spin }
     }
 
     /// Goes to the start of the kernel.
@@ -68,7 +66,7 @@ impl Warp {
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
-        self.poll = Poll::default();
+        (self.atomics, self.spin) = (0, Spin::default());
     }
 
     /// Runs to where it must wait or lets others go on, or to the end.
@@ -229,9 +227,16 @@ impl Warp {
                     machine.observers.sync(Sync::Fence { warp, mask, scope });
                 }
                 Op::Atomic(atomic) => {
-                    let asked = machine.atomic(atomic, regs, mask)?;
-                    if asked.is_some_and(|asked| self.polls(asked, machine.changes)) {
-                        return Ok(Progress::Polling(instr.stmt));
+                    machine.atomic(atomic, regs, mask)?;
+                    self.atomics += 1;
+                    if self.atomics == TURN {
+                        self.atomics = 0;
+                        let in_vain = self.spin.is_quiet(machine.events())
+                            && self.spin.again(self.state(code));
+                        return Ok(match in_vain {
+                            true => Progress::Polling(instr.stmt),
+                            false => Progress::Turn,
+                        });
                     }
                     if machine.interleaved {
                         return Ok(Progress::Turn);
@@ -264,17 +269,17 @@ impl Warp {
         Ok(Progress::Exit)
     }
 
-    /// Whether an atomic that has changed nothing has done so too often.
-    fn polls(&mut self, asked: u64, changes: u64) -> bool {
-        let asked = (self.pc, asked, changes);
-        let times = if self.poll.asked == asked { self.poll.times + 1 } else { 0 };
-        self.poll = Poll { asked, times };
-        times >= POLLS
-    }
-
-    /// Memory has been written: what an atomic finds may be new.
-    pub(super) fn look_again(&mut self) {
-        self.poll = Poll::default();
+    /// What tells the states of the warp apart.
+    fn state(&self, code: &Code<'_>) -> u64 {
+        let (regs, read) = (&self.regs, &code.read);
+        let mut state = DefaultHasher::new();
+        (self.pc, self.mask, &self.frames).hash(&mut state);
+        regs.lanes[..read.lanes as usize].iter().for_each(|lanes| lanes.0.hash(&mut state));
+        regs.ready[..read.lanes as usize].hash(&mut state);
+        regs.wides[..read.wides as usize].hash(&mut state);
+        regs.preds[..read.preds as usize].hash(&mut state);
+        regs.scalars[..read.scalars as usize].hash(&mut state);
+        state.finish()
     }
 }
 

@@ -134,6 +134,7 @@ impl<'k> Launch<'k> {
             block: self.block(block),
             thread: self.thread(thread),
             statement: self.text(code, stmt),
+            order: None,
             kind,
         })
     }

@@ -11,7 +11,7 @@ use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::uniform;
-use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Space, Stmt, Ty, Var};
+use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Kernel, Layout, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
 
 /// Lowers the kernel of a launch.
@@ -23,16 +23,6 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         *count += n;
         *count - n
     };
-    let places = kernel.vars.iter().zip(&varying);
-    let places = places
-        .map(|(var, &varies)| match var.ty {
-            Ty::Bool | Ty::I32 | Ty::U64 if !varies => take(&mut slots.scalars, 1),
-            Ty::Bool => take(&mut slots.preds, 1),
-            Ty::Vector(_) => take(&mut slots.lanes, 4),
-            Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
-            Ty::Scalar(_) => take(&mut slots.lanes, 1),
-        })
-        .collect();
     let pointers = kernel.buffers.iter();
     let pointers = pointers
         .zip(&launch.regions)
@@ -44,6 +34,22 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             _ => None,
         })
         .collect();
+    let mut places = vec![0; kernel.vars.len()];
+    let is_read = is_read(kernel);
+    let mut place = |reads: bool| {
+        for (var, place) in places.iter_mut().enumerate().filter(|(var, _)| is_read[*var] == reads)
+        {
+            *place = match kernel.vars[var].ty {
+                Ty::Bool | Ty::I32 | Ty::U64 if !varying[var] => take(&mut slots.scalars, 1),
+                Ty::Bool => take(&mut slots.preds, 1),
+                Ty::Vector(_) => take(&mut slots.lanes, 4),
+                Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
+                Ty::Scalar(_) => take(&mut slots.lanes, 1),
+            };
+        }
+        slots
+    };
+    let (read, slots) = (place(true), place(false));
     let mut lowering = Lowering {
         launch,
         pointers,
@@ -59,6 +65,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             costs: Vec::new(),
             stmts: Vec::new(),
             slots,
+            read,
             functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
@@ -68,6 +75,17 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     lowering.functions();
     lowering.block(&kernel.body);
     lowering.code
+}
+
+/// For each variable, whether something reads it.
+fn is_read(kernel: &Kernel) -> Vec<bool> {
+    let mut is_read = vec![false; kernel.vars.len()];
+    kernel.visit_exprs(&mut |e| {
+        if let Expr::Var(var) = e {
+            is_read[var.id] = true;
+        }
+    });
+    is_read
 }
 
 struct Lowering<'l, 'k> {

@@ -92,8 +92,10 @@ pub(super) struct Machine<'l> {
     pub(super) warp: u32,
     pub(super) existing: u32,
     pub(super) stmt: u32,
-    /// How often memory has been written, to tell whether waiting for a change is in vain.
-    pub(super) changes: u64,
+    /// How often here, and where other blocks run, memory has been written or warps have met: a warp that
+    /// waits for anything else waits in vain.
+    pub(super) happened: u64,
+    pub(super) elsewhere: u64,
     /// Whether the lanes of a warp take turns at an atomic from the last to the first.
     pub(super) reversed: bool,
     /// Whether a warp hands over to the next behind each atomic.
@@ -124,7 +126,8 @@ impl<'l> Machine<'l> {
             warp: 0,
             existing: ALL,
             stmt: 0,
-            changes: 0,
+            happened: 0,
+            elsewhere: 0,
             reversed: false,
             interleaved: false,
             meter,
@@ -135,6 +138,11 @@ impl<'l> Machine<'l> {
     pub(super) fn begin(&mut self, block: u32) {
         self.block = self.launch.block(block);
         self.observers.begin(block);
+    }
+
+    /// How much has happened, here and elsewhere.
+    pub(super) fn events(&self) -> u64 {
+        self.happened + self.elsewhere
     }
 
     /// Turns to a warp.

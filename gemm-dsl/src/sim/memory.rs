@@ -311,7 +311,7 @@ impl<'l> Machine<'l> {
     }
 
     fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
-        self.changes += 1;
+        self.happened += 1;
         let region = self.region(memory);
         let elem = region.elem;
         match (&region.memory, elem.size(), memory.vector) {

@@ -141,21 +141,24 @@ impl<'l> Execution<'_, 'l> {
         for (block, number) in resident.iter_mut().zip(next.by_ref()) {
             block.start(number);
         }
-        let mut stuck = 0;
+        let happened = |resident: &[Block<'l>]| -> u64 {
+            resident.iter().map(|block| block.machine.happened).sum()
+        };
+        let fault = |mut fault: Box<Fault>| {
+            fault.order = Some(order.name());
+            SimError::Fault(fault)
+        };
         // Those that still run are the first `fitting`.
         while fitting > 0 {
+            let (before, mut stuck) = (happened(&resident), true);
             for i in (0..fitting).rev() {
-                let elsewhere = |i: usize, resident: &[Block<'l>]| -> u64 {
-                    let others = resident.iter().enumerate().filter(|(j, _)| *j != i);
-                    others.map(|(_, block)| block.machine.changes).sum()
-                };
-                let elsewhere = elsewhere(i, &resident);
-                match resident[i].round(elsewhere).map_err(SimError::Fault)? {
-                    Round::Ready => stuck = 0,
-                    Round::Stuck => stuck += 1,
+                let elsewhere = happened(&resident) - resident[i].machine.happened;
+                let round = resident[i].round(elsewhere).map_err(fault)?;
+                stuck &= round == Round::Stuck;
+                match round {
+                    Round::Ready | Round::Stuck => {}
                     Round::Spent => return Err(self.options.spent(self.launch)),
                     Round::Done => {
-                        stuck = 0;
                         self.done += 1;
                         let all = u64::from(self.launch.blocks()) * ORDERS.len() as u64;
                         self.options.progress.iter().for_each(|progress| progress(self.done, all));
@@ -168,9 +171,9 @@ impl<'l> Execution<'_, 'l> {
                         }
                     }
                 }
-                if stuck > fitting {
-                    return Err(SimError::Fault(deadlock(&resident[..fitting])));
-                }
+            }
+            if stuck && happened(&resident) == before {
+                return Err(fault(deadlock(&resident[..fitting], next.len() as u32)));
             }
         }
         let mut counters = Counters::default();
@@ -179,8 +182,8 @@ impl<'l> Execution<'_, 'l> {
     }
 }
 
-/// The fault of blocks none of which goes on.
-fn deadlock(blocks: &[Block<'_>]) -> Box<Fault> {
+/// The fault of blocks none of which goes on, while others have not begun.
+fn deadlock(blocks: &[Block<'_>], to_come: u32) -> Box<Fault> {
     let Some((first, others)) = blocks.split_first() else { unreachable!("some block is stuck") };
-    first.deadlock(others.iter().flat_map(Block::waiting))
+    first.deadlock(others.iter().flat_map(Block::waiting), to_come)
 }

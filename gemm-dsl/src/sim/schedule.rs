@@ -1,8 +1,8 @@
 //! One block: its warps are coroutines that take turns, and this is who is next.
 //!
 //! In a round every warp that is ready runs to where it must wait. A barrier that all have reached
-//! makes its warps ready again; an atomic that waits for a change is ready when memory has been written.
-//! Where no warp is ready and none has left, the block waits for others, or for ever.
+//! makes its warps ready again; one that goes round in a loop is ready when something has happened.
+//! Where no warp is ready and some have not left, the block waits for others, or for ever.
 
 use super::code::Code;
 use super::counters::Counters;
@@ -28,10 +28,10 @@ enum State {
         barrier: u32,
         stmt: u32,
     },
-    /// Waits for a change of memory, which had been written so often.
+    /// Goes round in a loop until something happens, when so much had.
     Polling {
         stmt: u32,
-        changes: u64,
+        events: u64,
     },
     Exited,
 }
@@ -116,21 +116,21 @@ impl<'l> Block<'l> {
         loop {
             match self.round(0)? {
                 Round::Ready => {}
-                Round::Stuck => return Err(self.deadlock(std::iter::empty())),
+                Round::Stuck => return Err(self.deadlock(std::iter::empty(), 0)),
                 end @ (Round::Done | Round::Spent) => return Ok(end),
             }
         }
     }
 
-    /// Lets every warp that is ready run to where it must wait. `elsewhere` says how often other blocks
-    /// have written memory.
+    /// Lets every warp that is ready run to where it must wait. `elsewhere` says how much has happened
+    /// in other blocks.
     pub(super) fn round(&mut self, elsewhere: u64) -> Result<Round, Box<Fault>> {
+        self.machine.elsewhere = elsewhere;
         for turn in 0..self.warps.len() {
             let i = if self.reversed { self.warps.len() - 1 - turn } else { turn };
-            if let State::Polling { changes, .. } = self.states[i]
-                && changes != self.machine.changes + elsewhere
+            if let State::Polling { events, .. } = self.states[i]
+                && events != self.machine.events()
             {
-                self.warps[i].look_again();
                 self.states[i] = State::Ready;
             }
             if self.states[i] != State::Ready {
@@ -142,20 +142,19 @@ impl<'l> Block<'l> {
                 Progress::Named { barrier, threads, wait, stmt } => {
                     self.arrive(i, barrier, threads, wait, stmt)
                 }
-                Progress::Polling(stmt) => {
-                    State::Polling { stmt, changes: self.machine.changes + elsewhere }
-                }
+                Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
                 Progress::Turn => State::Ready,
                 Progress::Spent => return Ok(Round::Spent),
                 Progress::Exit => State::Exited,
             };
         }
-        self.settle(elsewhere)
+        self.settle()
     }
 
     /// A warp arrives at a barrier with a name; where it is the last one, those that wait go on.
     fn arrive(&mut self, i: usize, barrier: u32, threads: u32, wait: bool, stmt: u32) -> State {
         let warp = i as u32;
+        self.machine.happened += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
         let arrivals = self.named.entry(barrier).or_default();
         arrivals.expected = threads;
@@ -175,10 +174,10 @@ impl<'l> Block<'l> {
     }
 
     /// Whether the block goes on, when every warp has come to where it must wait.
-    fn settle(&mut self, elsewhere: u64) -> Result<Round, Box<Fault>> {
-        let now = self.machine.changes + elsewhere;
+    fn settle(&mut self) -> Result<Round, Box<Fault>> {
+        let now = self.machine.events();
         let ready = |state: &State| match state {
-            State::Polling { changes, .. } => *changes != now,
+            State::Polling { events, .. } => *events != now,
             state => *state == State::Ready,
         };
         if self.states.iter().any(ready) {
@@ -192,6 +191,7 @@ impl<'l> Block<'l> {
             if first == State::Exited {
                 return Ok(Round::Done);
             }
+            self.machine.happened += 1;
             self.machine.observers.sync(Sync::Block);
             self.states.fill(State::Ready);
             return Ok(Round::Ready);
@@ -241,8 +241,13 @@ impl<'l> Block<'l> {
         })
     }
 
-    /// The fault of a block that is stuck, with the warps of others that are.
-    pub(super) fn deadlock(&self, others: impl Iterator<Item = Waiting>) -> Box<Fault> {
+    /// The fault of a block that is stuck, with the warps of others that are and the number of blocks
+    /// that have not begun.
+    pub(super) fn deadlock(
+        &self,
+        others: impl Iterator<Item = Waiting>,
+        to_come: u32,
+    ) -> Box<Fault> {
         let at = self.states.iter().enumerate().find_map(|(warp, state)| match *state {
             State::Barrier(stmt) | State::Named { stmt, .. } | State::Polling { stmt, .. } => {
                 Some(((warp * WARP) as u32, stmt))
@@ -252,7 +257,7 @@ impl<'l> Block<'l> {
         let (thread, stmt) =
             at.unwrap_or_else(|| unreachable!("some warp of a block that is stuck waits"));
         let waiting = self.waiting().chain(others).collect();
-        self.fault(thread, stmt, FaultKind::Deadlock { waiting })
+        self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
     }
 
     /// The fault of a warp that stopped.
@@ -265,8 +270,8 @@ impl<'l> Block<'l> {
         if let FaultKind::Uninitialised { place } = &kind
             && place.space == Space::Shared
         {
-            for (other, state) in self.warps.iter_mut().zip(&self.states).skip(warp + 1) {
-                if *state == State::Ready {
+            for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
+                if i != warp && *state == State::Ready {
                     // Its own fault, if any, is not the first.
                     _ = other.run(&mut self.machine);
                 }

@@ -1,20 +1,29 @@
 //! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
 //! every counter on a kernel whose count is known on paper.
 
+mod atomics;
 mod bounds;
 mod copies;
 mod counters;
 mod divergence;
+mod grid;
 mod launches;
+mod limits;
+mod orders;
 mod pointers;
 mod races;
+mod releases;
+mod roles;
+mod spins;
+mod tickets;
 mod values;
 mod wavefronts;
 
-use super::{Buffer, Counters, Fault, FaultKind, SimError, launch};
+use super::{Buffer, Counters, Element, Fault, FaultKind, Options, SimError, launch, launch_with};
 use crate::ir::contract::{Need, Subject, Unmet};
 use crate::ir::{
-    Access, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Special, VerifiedKernel,
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
+    Special, VerifiedKernel,
 };
 
 /// A kernel with one input `in` and one output `out` of given lengths.
@@ -74,14 +83,84 @@ impl Bench {
     }
 
     fn fault(self) -> Fault {
-        match self.run() {
-            Err(SimError::Fault(fault)) => *fault,
-            other => panic!("a fault was expected: {other:?}"),
-        }
+        fault(self.run())
     }
 
     fn kind(self) -> FaultKind {
         self.fault().kind
+    }
+}
+
+/// A kernel of some blocks, and arrays that they read and write.
+struct Team {
+    k: KernelBuilder,
+    arrays: Vec<Buffer>,
+}
+
+fn team(threads: u32, blocks: u64) -> Team {
+    let mut k = KernelBuilder::new("kernel");
+    k.geometry(Geometry {
+        block: (threads, 1),
+        grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
+    Team { k, arrays: Vec::new() }
+}
+
+impl Team {
+    /// An array in global memory with these contents.
+    fn array<T: Element>(&mut self, name: &str, contents: &[T]) -> BufferId {
+        self.bound(name, Buffer::from_slice(contents))
+    }
+
+    fn bound(&mut self, name: &str, memory: Buffer) -> BufferId {
+        let array = self.k.global(name, memory.elem(), Operand::Temp(self.arrays.len()));
+        self.k.shape(array, [Expr::U64(memory.len() as u64)], [1.into()]);
+        self.arrays.push(memory);
+        array
+    }
+
+    /// A shared array of integers.
+    fn shared(&mut self, name: &str, len: i32) -> BufferId {
+        self.k.shared(name, Elem::I32, [len.into()], Layout::row_major(1), "")
+    }
+
+    fn finish(self) -> (VerifiedKernel, Vec<Buffer>) {
+        (self.k.finish().expect("the test's kernel is valid"), self.arrays)
+    }
+
+    /// Runs the kernel and gives the integers of its last array.
+    fn run(self) -> Result<Vec<i32>, SimError> {
+        self.run_with(&Options::default())
+    }
+
+    fn run_with(self, options: &Options<'_>) -> Result<Vec<i32>, SimError> {
+        let (kernel, arrays) = self.finish();
+        launch_with(&kernel, &arrays, &[], options)?;
+        Ok(arrays.last().and_then(Buffer::to_vec_of).unwrap_or_default())
+    }
+
+    fn fault(self) -> Fault {
+        fault(self.run())
+    }
+
+    fn kind(self) -> FaultKind {
+        self.fault().kind
+    }
+}
+
+fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
+    match outcome {
+        Err(SimError::Fault(fault)) => *fault,
+        other => panic!("a fault was expected: {other:?}"),
+    }
+}
+
+/// The arrays on which two accesses are a race.
+fn race(kind: FaultKind) -> String {
+    match kind {
+        FaultKind::Race { place, .. } => place.buffer,
+        other => panic!("a race was expected: {other:?}"),
     }
 }
 
@@ -95,6 +174,26 @@ fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
 
 fn tid() -> Expr {
     Special::ThreadX.into()
+}
+
+/// The number of the block.
+fn block() -> Expr {
+    Special::BlockX.into()
+}
+
+/// The statements of one thread of every block.
+fn thread(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_(tid().equals(number), body);
+}
+
+/// The statements of one warp of every block.
+fn warp(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_((tid() / 32).equals(number), body);
+}
+
+/// The statements of the first thread of a block.
+fn in_block(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_(block().equals(number).and(tid().equals(0)), body);
 }
 
 fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {

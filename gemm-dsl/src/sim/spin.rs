@@ -1,0 +1,38 @@
+//! Whether a warp goes round for ever.
+//!
+//! A warp that waits for others by atomics has to let them run, and may wait in vain: it does where it
+//! is again in a state that it has been in, and nothing has happened in between. What it did then it
+//! will do again. Variables that nothing reads are no part of its state: the counter of a loop without
+//! an end is often one.
+
+/// The state of a warp to which it may come back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spin {
+    /// What had happened when the warp was looked at last.
+    events: u64,
+    /// How often it has been looked at since, and its state at one of those times.
+    looks: u32,
+    state: Option<u64>,
+}
+
+impl Spin {
+    /// Whether nothing has happened since this was asked last; what has is known by its number.
+    pub(super) fn is_quiet(&mut self, events: u64) -> bool {
+        let quiet = self.events == events;
+        if !quiet {
+            *self = Self { events, ..Self::default() };
+        }
+        quiet
+    }
+
+    /// Whether the warp is in a state that it has been in, while all was quiet.
+    pub(super) fn again(&mut self, state: u64) -> bool {
+        let again = self.state == Some(state);
+        self.looks += 1;
+        // As Brent finds cycles of whatever length: the state to come back to is ever younger.
+        if self.looks.is_power_of_two() {
+            self.state = Some(state);
+        }
+        again
+    }
+}

@@ -1,0 +1,97 @@
+//! The limit of instructions, and progress.
+
+use super::*;
+use crate::ir::{Step, Unroll};
+use std::sync::Mutex;
+
+/// Each of six blocks counts to so many; with an atomic, and so in several orders, or without.
+fn counting(rounds: i32, speaks: bool) -> Team {
+    let mut t = team(64, 6);
+    let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 6]));
+    let k = &mut t.k;
+    let sum = k.mut_("sum", 0);
+    let below = |i| Expr::from(i).lt(rounds);
+    k.loop_("i", 0, below, Step::Add(1.into()), Unroll::Auto, |k, _| {
+        k.assign(sum, Expr::from(sum) + 1);
+    });
+    thread(k, 0, |k| {
+        if speaks {
+            k.atomic_only(AtomicOp::Add, at(word, 0), 1, Order::Relaxed, Scope::Device);
+        }
+        k.store(at(out, block()), sum);
+    });
+    t
+}
+
+fn limited(t: Team, instructions: u64) -> Result<Vec<i32>, SimError> {
+    t.run_with(&Options { instructions, ..Options::default() })
+}
+
+fn spent(instructions: u64) -> Result<Vec<i32>, SimError> {
+    Err(SimError::OutOfInstructions { kernel: "kernel".into(), instructions })
+}
+
+#[test]
+fn a_loop_without_an_end() {
+    for speaks in [false, true] {
+        let endless = || {
+            let mut t = counting(1, speaks);
+            let always = |i| Expr::from(i).lt(2);
+            t.k.loop_("j", 1, always, Step::Mul(1.into()), Unroll::Auto, |_, _| ());
+            t
+        };
+        for limit in [0, 10, 100_000] {
+            assert_eq!(limited(endless(), limit), spent(limit));
+        }
+    }
+    // One of atomics, none of which is in vain.
+    let mut t = team(32, 2);
+    let word = t.array("word", &[0u32]);
+    let always = |i| Expr::from(i).lt(2);
+    t.k.loop_("j", 1, always, Step::Mul(1.into()), Unroll::Auto, |k, _| {
+        k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), Order::Relaxed, Scope::Device);
+    });
+    assert_eq!(limited(t, 100_000), spent(100_000));
+}
+
+/// The least limit with which a kernel comes to its end.
+fn needed(kernel: impl Fn() -> Team) -> u64 {
+    let (mut low, mut high) = (0, 1 << 20);
+    while low < high {
+        let middle = (low + high) / 2;
+        match limited(kernel(), middle) {
+            Ok(_) => high = middle,
+            Err(_) => low = middle + 1,
+        }
+    }
+    low
+}
+
+#[test]
+fn a_limit_that_is_just_enough() {
+    for speaks in [false, true] {
+        let needs = |rounds| needed(|| counting(rounds, speaks));
+        let few = needs(100);
+        assert_eq!(limited(counting(100, speaks), few), Ok(vec![100; 6]));
+        assert_eq!(limited(counting(100, speaks), few - 1), spent(few - 1));
+        // A round is a test, a sum, a step and a jump, of two warps in six blocks, in all orders.
+        let orders = if speaks { 5 } else { 1 };
+        assert_eq!(needs(2000) - few, 1900 * 4 * 2 * 6 * orders);
+    }
+}
+
+#[test]
+fn progress_counts_every_block_once() {
+    for (speaks, all) in [(false, 6), (true, 30)] {
+        let reports = Mutex::new(Vec::new());
+        let report = |done, all| reports.lock().expect("nobody fails").push((done, all));
+        let options = Options { progress: Some(&report), ..Options::default() };
+        assert_eq!(counting(10, speaks).run_with(&options), Ok(vec![10; 6]));
+        let mut reports = reports.into_inner().expect("nobody fails");
+        // Blocks in parallel report in any order.
+        if !speaks {
+            reports.sort_unstable();
+        }
+        assert_eq!(reports, (1..=all).map(|done| (done, all)).collect::<Vec<_>>());
+    }
+}

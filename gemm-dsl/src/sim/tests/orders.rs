@@ -1,0 +1,126 @@
+//! Results that depend on the order in which blocks run.
+
+use super::*;
+use crate::sim::Position;
+
+/// Five blocks that do so to one word.
+fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {
+    let mut t = team(threads, 5);
+    let (word, out) = (t.array("word", &[10]), t.array("out", &[0; 5]));
+    body(&mut t.k, word, out);
+    t
+}
+
+fn on(k: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr>) -> Expr {
+    k.atomic("old", op, at(word, 0), value, Order::AcqRel, Scope::Device).into()
+}
+
+/// The first element that differs, the other order, and what it is in both.
+fn differing(t: Team) -> (Position, &'static str, [u64; 2]) {
+    match t.run() {
+        Err(SimError::OrderDependent { kernel, place, order, bits }) => {
+            assert_eq!(kernel, "kernel");
+            (*place, order, bits)
+        }
+        other => panic!("results that differ were expected: {other:?}"),
+    }
+}
+
+fn element(buffer: &str, index: i128) -> Position {
+    Position { buffer: buffer.into(), space: crate::ir::Space::Global, index: vec![index] }
+}
+
+/// Runs the kernel with and without the declaration that its order does not matter.
+fn unless_declared(
+    kernel: impl Fn() -> Team,
+    expected: (Position, &'static str, [u64; 2]),
+    declared: &[i32],
+) {
+    assert_eq!(differing(kernel()), expected);
+    let mut t = kernel();
+    t.k.unordered();
+    assert_eq!(t.run().as_deref(), Ok(declared));
+}
+
+#[test]
+fn what_only_the_last_one_leaves() {
+    let kernel = || five(1, |k, word, _| _ = on(k, AtomicOp::Exchange, word, block()));
+    unless_declared(kernel, (element("word", 0), "descending", [4, 0]), &[0; 5]);
+    // The greatest and the least are those of any order.
+    for (op, left) in [(AtomicOp::Max, 10), (AtomicOp::Min, 0), (AtomicOp::Add, 20)] {
+        let (kernel, arrays) = five(1, |k, word, _| _ = on(k, op, word, block())).finish();
+        launch(&kernel, &arrays, &[]).expect("the order does not matter");
+        // Each order begins with what the launch was given.
+        assert_eq!(arrays[0].to_vec_of(), Some(vec![left]));
+    }
+}
+
+#[test]
+fn what_each_one_has_found() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            let old = on(k, AtomicOp::Add, word, 1);
+            k.store(at(out, block()), old);
+        })
+    };
+    let place = (element("out", 0), "descending", [10, 14]);
+    unless_declared(kernel, place, &[10, 11, 12, 13, 14]);
+}
+
+/// The middle block is the third both ways.
+#[test]
+fn the_ends_are_not_all_orders() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            let old = on(k, AtomicOp::Add, word, 1);
+            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        })
+    };
+    let (place, order, [ascending, other]) = differing(kernel());
+    assert_eq!((place, order, ascending), (element("out", 2), "shuffled", 12));
+    assert!(other != 12);
+}
+
+/// How many run at the same time.
+#[test]
+fn blocks_may_run_together() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            on(k, AtomicOp::Add, word, 1);
+            let now = k.atomic("now", AtomicOp::Add, at(word, 0), -1, Order::AcqRel, Scope::Device);
+            k.atomic_only(AtomicOp::Max, at(out, 0), now, Order::AcqRel, Scope::Device);
+        })
+    };
+    unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);
+}
+
+/// Warps of a block have no order either, nor have the lanes of a warp.
+#[test]
+fn threads_of_a_block_have_no_order() {
+    for (threads, apart) in [(2, 1), (64, 32)] {
+        let kernel = || {
+            five(threads, |k, word, out| {
+                k.if_(block().equals(0).and((tid() % apart).equals(0)), |k| {
+                    let old = on(k, AtomicOp::Add, word, 1);
+                    k.store(at(out, tid() / apart), old);
+                });
+            })
+        };
+        let place = (element("out", 0), "descending", [10, 11]);
+        unless_declared(kernel, place, &[10, 11, 0, 0, 0]);
+    }
+}
+
+/// An array that is only read is the same in every order, and what an order leaves is not the next
+/// one's to find.
+#[test]
+fn every_order_begins_with_what_was_given() {
+    let mut t = team(1, 5);
+    let (count, out) = (t.array("count", &[0]), t.array("out", &[7; 5]));
+    on(&mut t.k, AtomicOp::Add, count, 1);
+    t.k.store(at(out, block()), load(out, block()) + block());
+    let (kernel, arrays) = t.finish();
+    launch(&kernel, &arrays, &[]).expect("the order does not matter");
+    assert_eq!(arrays[0].to_vec_of(), Some(vec![5]));
+    assert_eq!(arrays[1].to_vec_of(), Some(vec![7, 8, 9, 10, 11]));
+}
