@@ -92,6 +92,9 @@ fn who_does_not_wait_learns_nothing() {
     assert_eq!(race(kernel(false).kind()), "y");
 }
 
+/// What a role does in a round, with a slot.
+type Round = Box<dyn FnMut(&mut KernelBuilder, Expr, u32)>;
+
 /// A producer that fills two slots by turns and a consumer that empties them: of each slot a barrier says
 /// that it is full, and another one that it is empty.
 fn ring(full: bool, empty: bool, count: u32) -> Team {
@@ -99,8 +102,7 @@ fn ring(full: bool, empty: bool, count: u32) -> Team {
     let mut t = team(64, 1);
     let (x, out) = (t.shared("x", 64), t.array("out", &[0; 32]));
     let lane = || tid() % 32;
-    let rounds = |k: &mut KernelBuilder,
-                  mut body: Box<dyn FnMut(&mut KernelBuilder, Expr, u32)>| {
+    let rounds = |k: &mut KernelBuilder, mut body: Round| {
         let below = |i| Expr::from(i).lt(ROUNDS);
         k.loop_("i", 0, below, Step::Add(2.into()), Unroll::Auto, |k, i| {
             body(k, i.into(), 0);
