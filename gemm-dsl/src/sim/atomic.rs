@@ -5,7 +5,7 @@ use super::error::FaultKind;
 use super::lanes::turns;
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
-use super::observe::{Kind, Stopped, stop};
+use super::observe::{Atomics, Kind, Observer, Stopped, Sync, stop};
 use crate::ir::{BinaryOp, Elem};
 
 impl Machine<'_> {
@@ -22,15 +22,18 @@ impl Machine<'_> {
             _ => None,
         };
         let offsets = self.offsets(&atomic.target, regs, mask)?;
-        self.observe(Kind::Atomic(atomic.order, atomic.scope), &atomic.target, &offsets, mask)?;
+        self.observe(Kind::Atomic(atomic.scope), &atomic.target, &offsets, mask)?;
         let region = self.region(&atomic.target);
         let elem = region.elem;
+        let mut wrote = mask;
         for lane in turns(mask, self.reversed) {
             let old = self.bits(region, offsets[lane]);
             let operand = bits(elem, &value, lane);
             let new = match (&atomic.update, &expected) {
                 (Update::CompareExchange(_), Some(expected)) => {
-                    if old == bits(elem, expected, lane) { operand } else { old }
+                    let equal = old == bits(elem, expected, lane);
+                    wrote &= !(u32::from(!equal) << lane);
+                    if equal { operand } else { old }
                 }
                 (update, _) => updated(update, elem, old, operand)
                     .map_err(|operands| overflow(lane as u32, operands))?,
@@ -45,6 +48,16 @@ impl Machine<'_> {
                 None => {}
             }
         }
+        self.observers.sync(Sync::Atomic(&Atomics {
+            warp: self.warp,
+            mask,
+            wrote,
+            buffer: atomic.target.region as usize,
+            elements: &offsets,
+            order: atomic.order,
+            scope: atomic.scope,
+            reversed: self.reversed,
+        }));
         Ok(())
     }
 

@@ -31,8 +31,8 @@ pub(super) enum Kind {
     CopyRead,
     /// The destination of an asynchronous copy.
     CopyWrite,
-    /// An atomic operation, which reads and writes.
-    Atomic(Order, Scope),
+    /// An atomic operation of this scope, which reads and writes.
+    Atomic(Scope),
 }
 
 impl Kind {
@@ -119,6 +119,23 @@ impl Groups {
     }
 }
 
+/// What the lanes of a warp have done by an atomic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atomics<'a> {
+    pub(super) warp: u32,
+    pub(super) mask: u32,
+    /// The lanes that have written: all, or those that found what they compared with.
+    pub(super) wrote: u32,
+    /// The number of the buffer.
+    pub(super) buffer: usize,
+    /// The element of each lane.
+    pub(super) elements: &'a [u32; WARP],
+    pub(super) order: Order,
+    pub(super) scope: Scope,
+    /// Whether the lanes took turns from the last to the first.
+    pub(super) reversed: bool,
+}
+
 /// A synchronising statement that has been executed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sync<'a> {
@@ -130,6 +147,8 @@ pub(super) enum Sync<'a> {
     Arrive { barrier: u32, warp: u32 },
     /// All have, and these warps have waited for it.
     Complete { barrier: u32, warps: &'a [u32] },
+    /// The lanes of a warp have executed an atomic.
+    Atomic(&'a Atomics<'a>),
     /// The lanes of a warp execute a fence.
     Fence { warp: u32, mask: u32, scope: Scope },
     /// The lanes of a warp close their groups of copies.

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// In which order blocks run, one after the other or some at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     Ascending,
     Descending,
     /// With the seed of its generator.
@@ -27,7 +27,8 @@ enum Order {
     Interleaved,
 }
 
-const ORDERS: [Order; 5] = [
+/// The orders in which blocks that speak to one another run.
+pub(super) const ORDERS: [Order; 5] = [
     Order::Ascending,
     Order::Descending,
     Order::Shuffled(1),
@@ -47,7 +48,8 @@ impl Order {
         }
     }
 
-    fn blocks(self, count: u32) -> Vec<u32> {
+    /// The blocks of a launch in this order.
+    pub(super) fn blocks(self, count: u32) -> Vec<u32> {
         let mut blocks: Vec<u32> = (0..count).collect();
         match self {
             Order::Ascending | Order::Interleaved => {}

@@ -12,7 +12,7 @@ use super::error::{Earlier, FaultKind};
 use super::grid_race::{self, GridRace};
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
-use super::observe::{Kind, Observer, Request, Stopped, Sync, stop};
+use super::observe::{Atomics, Kind, Observer, Request, Stopped, Sync, stop};
 use super::shadow::{PAGE, Reads, Shadow, Word};
 use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, Timeline, WAIT};
 use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
@@ -137,26 +137,48 @@ impl<'l> Race<'l> {
 
     /// Accesses of words at which threads meet: lane by lane, in the order of the request.
     fn meeting(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
-        let between = match &self.between {
-            Between::Speaking(words) if request.region.space == Space::Global => {
-                Some(Rc::clone(words))
-            }
-            _ => None,
-        };
-        let mut shared = std::mem::take(&mut self.words);
-        let found = match &between {
+        let found = match self.speaking(request.buffer) {
             Some(words) => self.meet_in(&mut words.borrow_mut(), request),
-            None => self.meet_in(&mut shared, request),
+            None => {
+                let mut words = std::mem::take(&mut self.words);
+                let found = self.meet_in(&mut words, request);
+                self.words = words;
+                found
+            }
         };
-        self.words = shared;
         found.map_err(|(word, conflict)| self.report(request, word, &conflict))
     }
 
-    fn meet_in(&mut self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
+    /// The words of a global buffer, where blocks speak to one another.
+    fn speaking(&self, buffer: usize) -> Option<Rc<RefCell<Words>>> {
+        match &self.between {
+            Between::Speaking(words) if self.launch.regions[buffer].space == Space::Global => {
+                Some(Rc::clone(words))
+            }
+            _ => None,
+        }
+    }
+
+    /// What atomics take over from their words and leave in them.
+    fn synchronise(&mut self, atomics: &Atomics<'_>) {
+        let speaking = self.speaking(atomics.buffer);
+        let mut speaking = speaking.as_ref().map(|words| words.borrow_mut());
+        let words = speaking.as_deref_mut().unwrap_or(&mut self.words);
+        for lane in turns(atomics.mask, atomics.reversed) {
+            let at = (atomics.buffer, atomics.elements[lane]);
+            let thread = atomics.warp as usize * WARP + lane;
+            let by = (&mut self.clocks, self.block, thread);
+            let wrote = atomics.wrote >> lane & 1 == 1;
+            let atomic = (atomics.order, atomics.scope, wrote);
+            words.synchronise(at, by, atomic, &mut self.fenced[thread]);
+        }
+    }
+
+    fn meet_in(&self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
         let touch = match request.kind {
             Kind::Read | Kind::CopyRead => Touch::Read,
             Kind::Write | Kind::CopyWrite => Touch::Write,
-            Kind::Atomic(_, scope) => Touch::Atomic(scope),
+            Kind::Atomic(scope) => Touch::Atomic(scope),
         };
         let first = request.warp as usize * WARP;
         for &(word, lanes) in request.groups.as_slice() {
@@ -168,10 +190,6 @@ impl<'l> Race<'l> {
                 let earlier = words.access(at, &access);
                 earlier
                     .map_err(|earlier| (word, Conflict { lane: lane as u32, offset, earlier }))?;
-                if let Kind::Atomic(order, scope) = request.kind {
-                    let by = (&mut self.clocks, self.block, thread);
-                    words.synchronise(at, by, (order, scope), &mut self.fenced[thread]);
-                }
             }
         }
         Ok(())
@@ -370,6 +388,7 @@ impl Observer for Race<'_> {
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
                 self.clocks.take(BARRIER, &takers, gathered);
             }
+            Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {
                 for l in lanes_of(mask) {
                     let thread = lane(warp, l);

@@ -9,6 +9,7 @@ mod divergence;
 mod grid;
 mod launches;
 mod limits;
+mod model;
 mod orders;
 mod pointers;
 mod races;

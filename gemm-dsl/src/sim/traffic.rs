@@ -164,7 +164,8 @@ impl Observer for Traffic {
         match sync {
             Sync::Block => self.block_barriers += 1,
             Sync::Warp(_) => self.warp_barriers += 1,
-            Sync::Arrive { .. }
+            Sync::Atomic(_)
+            | Sync::Arrive { .. }
             | Sync::Complete { .. }
             | Sync::Fence { .. }
             | Sync::Commit { .. }

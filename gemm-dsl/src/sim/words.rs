@@ -2,7 +2,8 @@
 //! where blocks speak to one another.
 //!
 //! An atomic's word is a synchronisation object: it keeps what was left in it by those that released,
-//! for those that acquire. Every atomic reads and writes, so each hands on what was left before it.
+//! for those that acquire. Every atomic reads and writes, so each hands on what was left before it, unless
+//! it and the one before are not in each other's scope.
 //! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
 //! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
 
@@ -60,6 +61,8 @@ struct Word {
     /// What was left for all threads of the launch, and for those of each block.
     left: Option<Foreign>,
     left_in: BTreeMap<u32, Foreign>,
+    /// The block and scope of the last atomic that wrote.
+    last: Option<(u32, Scope)>,
 }
 
 /// Words by the number of their buffer and element.
@@ -164,18 +167,19 @@ fn releases(order: Order) -> bool {
 }
 
 impl Words {
-    /// A thread's atomic on a word takes over and leaves what its order says.
+    /// A thread's atomic on a word takes over what its order says, and leaves it where it has written.
     pub(super) fn synchronise(
         &mut self,
         at: (usize, u32),
         (clocks, block, thread): (&mut Clocks, u32, usize),
-        (order, scope): (Order, Scope),
+        (order, scope, wrote): (Order, Scope, bool),
         fenced: &mut Fenced,
     ) {
         let word = self.0.entry(at).or_default();
         let device = scope == Scope::Device;
-        let found =
-            joined(word.left_in.get(&block), if device { word.left.as_ref() } else { None });
+        let continues = word.last.is_none_or(|(of, s)| of == block || device && s == Scope::Device);
+        let global = word.left.as_ref().filter(|_| device);
+        let found = joined(word.left_in.get(&block), global).filter(|_| continues);
         if let Some(found) = found {
             if acquires(order) {
                 clocks.acquire(block, thread, &found);
@@ -185,6 +189,13 @@ impl Words {
                 fenced.found[0] = joined(fenced.found[0].as_ref(), own.as_ref());
                 fenced.found[1] = joined(fenced.found[1].as_ref(), Some(&found));
             }
+        }
+        if !wrote {
+            return;
+        }
+        word.last = Some((block, scope));
+        if !continues {
+            (word.left, word.left_in) = (None, BTreeMap::new());
         }
         let mut leave = |left: &Foreign, device: bool| {
             if device {
