@@ -23,6 +23,7 @@
 
 mod atomic;
 mod buffer;
+mod check;
 mod clock;
 mod code;
 mod convert;

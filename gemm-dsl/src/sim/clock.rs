@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// What is known of other blocks, by their numbers.
-pub(super) type Foreign = Rc<BTreeMap<u32, Rc<Seen>>>;
+type Foreign = Rc<BTreeMap<u32, Rc<Seen>>>;
 
 /// What a thread has learnt of others by synchronisation, in the view of one proxy.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl Seen {
 }
 
 /// What either knows of other blocks.
-pub(super) fn joined(a: Option<&Foreign>, b: Option<&Foreign>) -> Option<Foreign> {
+fn joined(a: Option<&Foreign>, b: Option<&Foreign>) -> Option<Foreign> {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
     if Rc::ptr_eq(a, b) {
         return Some(Rc::clone(a));
@@ -71,6 +71,19 @@ pub(super) fn joined(a: Option<&Foreign>, b: Option<&Foreign>) -> Option<Foreign
             .or_insert_with(|| Rc::clone(seen));
     }
     Some(Rc::new(both))
+}
+
+/// What threads have left for others, in the view of each proxy.
+#[derive(Clone, Debug)]
+pub(super) struct Left(Vec<Foreign>);
+
+impl Left {
+    /// What either holds.
+    pub(super) fn and(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
+        let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
+        let views = a.0.iter().zip(&b.0);
+        Some(Self(views.filter_map(|(a, b)| joined(Some(a), Some(b))).collect()))
+    }
 }
 
 /// What threads that meet have brought, in the view of each proxy.
@@ -90,7 +103,7 @@ pub(super) struct Clocks {
     closed: Vec<u32>,
     /// Of each proxy's view and each agent, what its own thread knows of it to be over.
     known: Vec<u32>,
-    /// For each warp, whether its lanes have seen the same and have the same clock.
+    /// Of each proxy's view, of each warp, whether its lanes have seen the same and have the same clock.
     alike: Vec<bool>,
 }
 
@@ -106,7 +119,7 @@ impl Clocks {
             own: vec![1; threads],
             closed: vec![0; agents],
             known: vec![0; model.proxies * agents],
-            alike: vec![true; threads / WARP],
+            alike: vec![true; model.proxies * threads / WARP],
         }
     }
 
@@ -186,12 +199,14 @@ impl Clocks {
         foreign.and_then(|f| f.get(&block)).is_some_and(|seen| seen.covers(agent, epoch))
     }
 
-    /// What all lanes of a warp have seen, in the view of the first proxy, and their clock, where these
+    /// What all lanes of a warp have seen, in the view that a timeline has, and their clock, where these
     /// are the same in all.
     #[inline]
-    pub(super) fn common(&self, warp: u32) -> Option<(&Seen, u32)> {
+    pub(super) fn common(&self, warp: u32, on: Timeline) -> Option<(&Seen, u32)> {
+        let view = self.model.timelines[on.0].proxy * self.threads;
         let first = warp as usize * WARP;
-        self.alike[warp as usize].then(|| (&*self.seen[first], self.own[first]))
+        let alike = self.alike[view / WARP + warp as usize];
+        alike.then(|| (&*self.seen[view + first], self.own[first]))
     }
 
     /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
@@ -229,8 +244,27 @@ impl Clocks {
                 true => &self.own[givers.clone()],
                 false => &self.known[view * agents..][of.clone()],
             };
-            // Nobody knows more of a thread than the thread.
-            sum[of].copy_from_slice(known);
+            if self.is_own(view) {
+                sum[of].copy_from_slice(known);
+            } else {
+                sum[of].iter_mut().zip(known).for_each(|(sum, known)| *sum = (*sum).max(*known));
+            }
+        }
+    }
+
+    /// Whether nobody knows more of a thread's timelines than the thread, in a view. Where there are
+    /// others, somebody else may have brought them together.
+    fn is_own(&self, view: usize) -> bool {
+        self.model.timelines.iter().all(|track| track.proxy == view)
+    }
+
+    /// A thread learns what others have found out of its own timelines.
+    fn learn(&mut self, view: usize, thread: usize) {
+        let agents = self.closed.len();
+        let seen = &self.seen[view * self.threads + thread];
+        for agent in (thread..agents).step_by(self.threads) {
+            let known = &mut self.known[view * agents + agent];
+            *known = (*known).max(seen.agents[agent]);
         }
     }
 
@@ -245,7 +279,7 @@ impl Clocks {
     pub(super) fn take(&mut self, op: Op, takers: &[Range<usize>], mut gathered: Gathered) {
         let rule = &self.model.rules[op.0];
         if rule.across {
-            self.bring_together(rule, takers, &mut gathered);
+            bring_together(rule, &mut gathered);
         }
         for (view, (agents, foreign)) in gathered.0.into_iter().enumerate() {
             if !rule.second.contains(&view) {
@@ -256,30 +290,18 @@ impl Clocks {
             for taker in takers {
                 of[taker.clone()].iter_mut().for_each(|slot| *slot = Rc::clone(&seen));
             }
+            if !self.is_own(view) {
+                takers.iter().cloned().flatten().for_each(|thread| self.learn(view, thread));
+            }
         }
+        let warps = self.threads / WARP;
         for taker in takers {
             if taker.start.is_multiple_of(WARP) && taker.end.is_multiple_of(WARP) {
                 // Lanes that have met know the same, and their clocks ticked together.
-                self.alike[taker.start / WARP..taker.end / WARP].fill(true);
+                let of = taker.start / WARP..taker.end / WARP;
+                rule.second.iter().for_each(|v| self.alike[v * warps..][of.clone()].fill(true));
             } else {
                 self.compare(taker.clone());
-            }
-        }
-    }
-
-    /// What is known in one view becomes known in the others, of a thread's own timelines too.
-    fn bring_together(&mut self, rule: &Rule, takers: &[Range<usize>], gathered: &mut Gathered) {
-        let mut sum = gathered.0[0].clone();
-        for (agents, foreign) in &gathered.0[1..] {
-            add(&mut sum, &Seen::new(agents.clone(), foreign.clone()));
-        }
-        for &view in rule.second {
-            gathered.0[view] = sum.clone();
-            for thread in takers.iter().cloned().flatten() {
-                for agent in (thread..self.closed.len()).step_by(self.threads) {
-                    let known = &mut self.known[view * self.closed.len() + agent];
-                    *known = (*known).max(sum.0[agent]);
-                }
             }
         }
     }
@@ -315,42 +337,62 @@ impl Clocks {
     }
 
     /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
-    pub(super) fn release(&mut self, block: u32, thread: usize) -> Foreign {
+    pub(super) fn release(&mut self, block: u32, thread: usize) -> Left {
         let mut gathered = Gathered::default();
         self.give(RELEASE, thread..thread + 1, &mut gathered);
         self.compare(thread..thread + 1);
-        let (agents, foreign) = gathered.0.swap_remove(0);
-        let mut left = foreign.map_or_else(BTreeMap::new, |f| (*f).clone());
-        left.insert(block, Rc::new(Seen::new(agents, None)));
-        Rc::new(left)
+        let views = gathered.0.into_iter().map(|(agents, foreign)| {
+            let mut left = foreign.map_or_else(BTreeMap::new, |f| (*f).clone());
+            left.insert(block, Rc::new(Seen::new(agents, None)));
+            Rc::new(left)
+        });
+        Left(views.collect())
     }
 
     /// A thread of block `block` takes over what others have left.
-    pub(super) fn acquire(&mut self, block: u32, thread: usize, left: &Foreign) {
+    pub(super) fn acquire(&mut self, block: u32, thread: usize, left: &Left) {
         for &view in self.model.rules[ACQUIRE.0].second {
             let seen = &mut self.seen[view * self.threads + thread];
             let mut sum = (seen.agents.to_vec(), seen.foreign.clone());
-            if let Some(own) = left.get(&block) {
+            if let Some(own) = left.0[view].get(&block) {
                 add(&mut sum, own);
             }
-            let mut others = (**left).clone();
+            let mut others = (*left.0[view]).clone();
             others.remove(&block);
             sum.1 = joined(sum.1.as_ref(), Some(&Rc::new(others)));
             *seen = Rc::new(Seen::new(sum.0, sum.1));
+            if !self.is_own(view) {
+                self.learn(view, thread);
+            }
         }
         self.compare(thread..thread + 1);
     }
 
     /// Finds out again which of the warps that the threads belong to are alike.
     fn compare(&mut self, threads: Range<usize>) {
-        for warp in threads.start / WARP..threads.end.div_ceil(WARP) {
-            let lanes = warp * WARP..(warp + 1) * WARP;
-            let seen = self.seen[lanes.clone()].windows(2);
-            let own = self.own[lanes].windows(2);
-            self.alike[warp] = seen.fold(true, |same, w| same & Rc::ptr_eq(&w[0], &w[1]))
-                && own.fold(true, |same, w| same & (w[0] == w[1]));
+        for view in 0..self.model.proxies {
+            for warp in threads.start / WARP..threads.end.div_ceil(WARP) {
+                let lanes = warp * WARP..(warp + 1) * WARP;
+                let seen = self.seen[view * self.threads..][lanes.clone()].windows(2);
+                let own = self.own[lanes].windows(2);
+                let warps = self.threads / WARP;
+                self.alike[view * warps + warp] = seen
+                    .fold(true, |same, w| same & Rc::ptr_eq(&w[0], &w[1]))
+                    && own.fold(true, |same, w| same & (w[0] == w[1]));
+            }
         }
     }
+}
+
+/// What is known in one view becomes known in the others.
+fn bring_together(rule: &Rule, gathered: &mut Gathered) {
+    let Some((&first, others)) = rule.second.split_first() else { return };
+    let mut sum = gathered.0[first].clone();
+    for &view in others {
+        let (agents, foreign) = gathered.0[view].clone();
+        add(&mut sum, &Seen::new(agents, foreign));
+    }
+    rule.second.iter().for_each(|&view| gathered.0[view] = sum.clone());
 }
 
 /// Adds what is known to a sum.

@@ -6,6 +6,7 @@
 //! and of the global buffers that the kernel writes has a shadow; between the blocks of a launch
 //! nothing is ordered, and [`super::grid_race`] finds what two of them touch.
 
+use super::check::{Conflict, Group, check};
 use super::clock::{Clocks, Gathered};
 use super::code::Code;
 use super::error::{Earlier, FaultKind};
@@ -13,8 +14,8 @@ use super::grid_race::{self, GridRace};
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
 use super::observe::{Atomics, Kind, Observer, Request, Stopped, Sync, stop};
-use super::shadow::{PAGE, Reads, Shadow, Word};
-use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, Timeline, WAIT};
+use super::shadow::{PAGE, Shadow};
+use super::timeline::{BARRIER, COPIES, MODEL, WAIT};
 use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
 use crate::ir::Space;
 use std::cell::RefCell;
@@ -50,14 +51,6 @@ pub(super) struct Race<'l> {
     pages: HashMap<(usize, u32), u32>,
     /// The page found last.
     last: Option<((usize, u32), u32)>,
-}
-
-/// An access that is not ordered after an earlier one.
-struct Conflict {
-    lane: u32,
-    /// The word, counted from the first of the access.
-    offset: u32,
-    earlier: Unordered,
 }
 
 impl<'l> Race<'l> {
@@ -196,126 +189,12 @@ impl<'l> Race<'l> {
     }
 }
 
-/// Checks and records an access to words of one shadow: for the words of one group of lanes, `at`
-/// is where the first is found.
-#[inline]
-fn check(
-    (clocks, block): (&Clocks, u32),
-    shadow: &mut Shadow,
-    at: usize,
-    request: &Request<'_>,
-    lanes: u32,
-) -> Result<(), Conflict> {
-    let width = request.width as usize;
-    if request.kind == Kind::Read
-        && let Some((seen, epoch)) = clocks.common(request.warp)
-    {
-        // Most accesses are of this kind and are ordered for all lanes alike.
-        let row = clocks.row(request.warp, ORDINARY);
-        let ordered = |word: &Word| seen.covers(word.agent, word.epoch);
-        let read = Reads { epoch, lanes };
-        if shadow.read(at, width, row, read, ordered).is_ok() {
-            return Ok(());
-        }
-    }
-    for offset in 0..width {
-        let place = Place {
-            clocks,
-            block,
-            at: at + offset,
-            offset: offset as u32,
-            warp: request.warp,
-            on: request.kind.timeline(),
-            lanes,
-        };
-        place.ordered_after_write(shadow)?;
-        if request.kind.writes() {
-            place.ordered_after_reads(shadow)?;
-            place.write(shadow)?;
-        } else {
-            place.read(shadow);
-        }
-    }
-    Ok(())
-}
-
-/// One word and the lanes of a warp that access it.
-struct Place<'a> {
-    clocks: &'a Clocks,
-    block: u32,
-    at: usize,
-    offset: u32,
-    warp: u32,
-    on: Timeline,
-    lanes: u32,
-}
-
-impl Place<'_> {
-    fn thread(&self, lane: usize) -> usize {
-        self.warp as usize * WARP + lane
-    }
-
-    /// Fails if a lane does not come after an epoch of an agent.
-    fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
-        let (clocks, on) = (self.clocks, self.on);
-        let ordered = |lane| clocks.ordered(self.thread(lane), on, agent as usize, epoch);
-        match lanes_of(self.lanes).find(|&lane| !ordered(lane)) {
-            None => Ok(()),
-            Some(lane) => Err(self.conflict(lane as u32, agent, epoch, wrote)),
-        }
-    }
-
-    fn conflict(&self, lane: u32, agent: u32, epoch: u32, wrote: bool) -> Conflict {
-        let agent = Agent { block: self.block, number: agent };
-        Conflict { lane, offset: self.offset, earlier: Unordered { agent, epoch, wrote } }
-    }
-
-    fn ordered_after_write(&self, shadow: &Shadow) -> Result<(), Conflict> {
-        let word = shadow.words[self.at];
-        match self.clocks.common(self.warp) {
-            Some((seen, _)) if seen.covers(word.agent, word.epoch) => Ok(()),
-            _ if word.epoch == 0 => Ok(()),
-            _ => self.ordered_after(word.agent, word.epoch, true),
-        }
-    }
-
-    fn ordered_after_reads(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
-        let common = self.clocks.common(self.warp);
-        for row in shadow.readers(self.at) {
-            let (newest, older) = shadow.reads_of(self.at, row);
-            for reads in std::iter::once(&newest).chain(older) {
-                if common.is_some_and(|(seen, _)| seen.covers_row(row, reads.epoch)) {
-                    continue;
-                }
-                for reader in lanes_of(reads.lanes) {
-                    let agent = row * WARP + reader;
-                    self.ordered_after(agent as u32, reads.epoch, false)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&self, shadow: &mut Shadow) {
-        let row = self.clocks.row(self.warp, self.on);
-        for lane in lanes_of(self.lanes) {
-            let epoch = self.clocks.epoch(self.thread(lane), self.on);
-            let lanes = 1 << lane;
-            // That it is ordered has been seen to.
-            _ = shadow.read(self.at, 1, row, Reads { epoch, lanes }, |_| true);
-        }
-    }
-
-    fn write(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
-        let lane = self.lanes.trailing_zeros() as usize;
-        let epoch = self.clocks.epoch(self.thread(lane), self.on);
-        let agent = self.clocks.agent(self.thread(lane), self.on);
-        shadow.write(self.at, agent, epoch);
-        // Two lanes that write one word in one statement are not ordered either.
-        match self.lanes & (self.lanes - 1) {
-            0 => Ok(()),
-            others => Err(self.conflict(others.trailing_zeros(), agent, epoch, true)),
-        }
+impl Request<'_> {
+    /// Those of its lanes that access the same words.
+    #[inline]
+    fn group(&self, lanes: u32) -> Group {
+        let (warp, width, on) = (self.warp, self.width, self.kind.timeline());
+        Group { warp, lanes, width, on, writes: self.kind.writes() }
     }
 }
 
@@ -344,7 +223,7 @@ impl Observer for Race<'_> {
                 let clocks = (&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let at = (request.region.shadow + word) as usize;
-                    check(clocks, &mut self.shared, at, request, lanes)
+                    check(clocks, &mut self.shared, at, &request.group(lanes))
                         .map_err(|c| self.report(request, word, &c))?;
                 }
             }
@@ -360,10 +239,10 @@ impl Observer for Race<'_> {
                     let touch = grid_race::Touch { block: self.block, thread, stmt: request.stmt };
                     for word in word..word + request.width {
                         let at = self.global_word(request.buffer, word);
-                        let request = Request { width: 1, ..*request };
                         let clocks = (&self.clocks, self.block);
-                        check(clocks, &mut self.global, at, &request, lanes)
-                            .map_err(|c| self.report(&request, word, &c))?;
+                        let group = Group { width: 1, ..request.group(lanes) };
+                        check(clocks, &mut self.global, at, &group)
+                            .map_err(|c| self.report(request, word, &c))?;
                         grid.touch(request.buffer, word as usize, request.kind.writes(), touch);
                     }
                 }

@@ -7,11 +7,10 @@
 //! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
 //! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
 
-use super::clock::{Clocks, Foreign, joined};
+use super::clock::{Clocks, Left};
 use super::timeline::Timeline;
 use crate::ir::{Order, Scope};
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
 
 /// Who accesses: a timeline of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,8 +58,8 @@ struct Word {
     /// Atomics whose scope is the block, and those whose scope is the device.
     atomics: [Past; 2],
     /// What was left for all threads of the launch, and for those of each block.
-    left: Option<Foreign>,
-    left_in: BTreeMap<u32, Foreign>,
+    left: Option<Left>,
+    left_in: BTreeMap<u32, Left>,
     /// The block and scope of the last atomic that wrote.
     last: Option<(u32, Scope)>,
 }
@@ -151,9 +150,9 @@ impl Access<'_> {
 pub(super) struct Fenced {
     /// What the thread has done before its last fence of the block, and of the device: left by every
     /// atomic behind it.
-    left: [Option<Foreign>; 2],
+    left: [Option<Left>; 2],
     /// What the atomics before the next fence have found, for those fences to take over.
-    found: [Option<Foreign>; 2],
+    found: [Option<Left>; 2],
 }
 
 /// Whether an order takes over what others have left.
@@ -179,15 +178,15 @@ impl Words {
         let device = scope == Scope::Device;
         let continues = word.last.is_none_or(|(of, s)| of == block || device && s == Scope::Device);
         let global = word.left.as_ref().filter(|_| device);
-        let found = joined(word.left_in.get(&block), global).filter(|_| continues);
+        let found = Left::and(word.left_in.get(&block), global).filter(|_| continues);
         if let Some(found) = found {
             if acquires(order) {
                 clocks.acquire(block, thread, &found);
             } else {
                 // A fence behind it takes over what is in the scopes of both.
                 let own = word.left_in.get(&block).cloned();
-                fenced.found[0] = joined(fenced.found[0].as_ref(), own.as_ref());
-                fenced.found[1] = joined(fenced.found[1].as_ref(), Some(&found));
+                fenced.found[0] = Left::and(fenced.found[0].as_ref(), own.as_ref());
+                fenced.found[1] = Left::and(fenced.found[1].as_ref(), Some(&found));
             }
         }
         if !wrote {
@@ -197,12 +196,12 @@ impl Words {
         if !continues {
             (word.left, word.left_in) = (None, BTreeMap::new());
         }
-        let mut leave = |left: &Foreign, device: bool| {
+        let mut leave = |left: &Left, device: bool| {
             if device {
-                word.left = joined(word.left.as_ref(), Some(left));
+                word.left = Left::and(word.left.as_ref(), Some(left));
             }
             let own = word.left_in.get(&block);
-            let own = joined(own, Some(left));
+            let own = Left::and(own, Some(left));
             own.map(|own| word.left_in.insert(block, own));
         };
         if releases(order) {
@@ -226,7 +225,7 @@ impl Fenced {
         }
         let left = clocks.release(block, thread);
         for slot in &mut self.left[..=device] {
-            *slot = Some(Rc::clone(&left));
+            *slot = Some(left.clone());
         }
     }
 }
