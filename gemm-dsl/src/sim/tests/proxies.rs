@@ -1,9 +1,11 @@
-//! The table of a machine with more ways to memory: what `TENSOR.md` calls its rows, at the level of
-//! clocks and shadows.
+//! The table of a machine with more ways to memory than today's: its rows, at the level of clocks and
+//! shadows.
 //!
 //! Beside a thread's own statements and copies there are those of the asynchronous proxy: bulk copies, and
 //! matrix instructions that read shared memory. What goes the generic way is known there only behind a
 //! fence of proxies.
+
+use std::slice;
 
 use crate::sim::check::{Group, check};
 use crate::sim::clock::{Clocks, Gathered};
@@ -247,7 +249,7 @@ fn a_bulk_copy_that_a_barrier_tracks() {
     fn issue(rig: &mut Rig) {
         let mut gathered = Gathered::default();
         rig.clocks.give(RELEASE, ISSUER..ISSUER + 1, &mut gathered);
-        rig.clocks.take(ACQUIRE, &[COPY..COPY + 1], gathered);
+        rig.clocks.take(ACQUIRE, slice::from_ref(&(COPY..COPY + 1)), gathered);
     }
     fn complete(rig: &mut Rig) {
         rig.finish(COPY, WAIT_TARGETS);
