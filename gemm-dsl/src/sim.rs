@@ -33,6 +33,7 @@ mod eval;
 mod exec;
 mod grid;
 mod grid_race;
+mod groups;
 mod init;
 mod lanes;
 mod launch;

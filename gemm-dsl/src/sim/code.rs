@@ -210,6 +210,8 @@ pub(super) const NOWHERE: u64 = 1 << 63;
 /// A place in a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
+    /// The number of the access among those of the kernel.
+    pub(super) access: u32,
     /// The number of the buffer.
     pub(super) region: u32,
     /// The pointer from which the one index counts, if the access is through one.
@@ -352,6 +354,8 @@ pub(super) struct Code<'k> {
     pub(super) costs: Vec<Cost>,
     /// The statements that instructions come from.
     pub(super) stmts: Vec<&'k Stmt>,
+    /// How many accesses to memory there are.
+    pub(super) accesses: u32,
     pub(super) slots: Slots,
     /// Variables that nothing reads have the slots from these on.
     pub(super) read: Slots,

@@ -64,6 +64,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             instrs: Vec::new(),
             costs: Vec::new(),
             stmts: Vec::new(),
+            accesses: 0,
             slots,
             read,
             functions: Vec::new(),

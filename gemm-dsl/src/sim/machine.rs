@@ -3,6 +3,7 @@
 use super::code::{Code, Slots, THREAD_X, THREAD_Y};
 use super::counters::Profile;
 use super::eval::Frames;
+use super::groups::Patterns;
 use super::init::Init;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
 use super::launch::Launch;
@@ -84,6 +85,7 @@ pub(super) struct Machine<'l> {
     pub(super) arch: Arch,
     pub(super) shared: Vec<u32>,
     pub(super) observers: Observers<'l>,
+    pub(super) patterns: Patterns,
     pub(super) profile: Profile,
     pub(super) frames: Frames,
     /// `blockIdx` of the block.
@@ -120,6 +122,7 @@ impl<'l> Machine<'l> {
                 race: Race::new(launch, code, between),
                 traffic: Traffic::new(),
             },
+            patterns: Patterns::new(code.accesses),
             profile: Profile::new(code.costs.len()),
             frames: Frames::default(),
             block: (0, 0, 0),

@@ -9,7 +9,7 @@ use super::code::{Index, Memory, Value};
 use super::error::FaultKind;
 use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
-use super::observe::{Groups, Kind, Observer, Request, Stopped, stop};
+use super::observe::{Kind, Observer, Request, Stopped, stop};
 use super::region::Region;
 use std::sync::atomic::Ordering;
 
@@ -125,13 +125,14 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<(), Stopped> {
         let region = self.region(memory);
+        let groups = self.patterns.groups(memory.access, offsets, mask);
         let request = Request {
             kind,
             buffer: memory.region as usize,
             region,
             warp: self.warp,
             mask,
-            groups: &Groups::new(offsets, mask),
+            groups: &groups,
             width: region.width(memory.vector),
             stmt: self.stmt,
             reversed: self.reversed,

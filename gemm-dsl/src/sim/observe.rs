@@ -1,7 +1,8 @@
 //! The interface between the executor and what watches it.
 
 use super::error::FaultKind;
-use super::lanes::{WARP, lanes_of, mask_where};
+use super::groups::Groups;
+use super::lanes::WARP;
 use super::region::Region;
 use super::timeline::{COPIES, ORDINARY, Timeline};
 use crate::ir::{Order, Scope};
@@ -76,46 +77,6 @@ impl Request<'_> {
     /// Bytes accessed by a lane.
     pub(super) fn bytes(&self) -> u32 {
         self.width * self.region.elem.size()
-    }
-}
-
-/// Lanes grouped by the element that they access.
-pub(super) struct Groups {
-    len: usize,
-    groups: [(u32, u32); WARP],
-}
-
-impl Groups {
-    pub(super) fn new(words: &[u32; WARP], mask: u32) -> Self {
-        let mut found = Self { len: 0, groups: [(0, 0); WARP] };
-        // Words that rise with the lane are all different: no search is needed.
-        let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
-        if rising {
-            for lane in lanes_of(mask) {
-                found.push(words[lane], 1 << lane);
-            }
-            return found;
-        }
-        let mut left = mask;
-        while left != 0 {
-            let word = words[left.trailing_zeros() as usize];
-            let same = mask_where(|l| words[l] == word) & left;
-            found.push(word, same);
-            left &= !same;
-        }
-        found
-    }
-
-    fn push(&mut self, word: u32, lanes: u32) {
-        if let Some(group) = self.groups.get_mut(self.len) {
-            *group = (word, lanes);
-            self.len += 1;
-        }
-    }
-
-    /// Each word accessed with the mask of the lanes that access it.
-    pub(super) fn as_slice(&self) -> &[(u32, u32)] {
-        &self.groups[..self.len]
     }
 }
 

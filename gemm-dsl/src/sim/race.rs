@@ -3,10 +3,11 @@
 //!
 //! Order is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
 //! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
-//! and of the global buffers that the kernel writes has a shadow; between the blocks of a launch
-//! nothing is ordered, and [`super::grid_race`] finds what two of them touch.
+//! and of the global buffers that the kernel writes has a shadow. Blocks that do not speak are not
+//! ordered, and [`super::grid_race`] finds what two of them touch; words at which threads meet are
+//! kept by [`super::words`].
 
-use super::check::{Conflict, Group, check};
+use super::check::{Check, Conflict};
 use super::clock::{Clocks, Gathered};
 use super::code::Code;
 use super::error::{Earlier, FaultKind};
@@ -14,7 +15,7 @@ use super::grid_race::{self, GridRace};
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
 use super::observe::{Atomics, Kind, Observer, Request, Stopped, Sync, stop};
-use super::shadow::{PAGE, Shadow};
+use super::shadow::{PAGE, Paged, Shadow};
 use super::timeline::{BARRIER, COPIES, MODEL, WAIT};
 use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
 use crate::ir::Space;
@@ -46,11 +47,7 @@ pub(super) struct Race<'l> {
     /// Shared arrays that atomics work on.
     words: Words,
     shared: Shadow,
-    global: Shadow,
-    /// The page in `global` of each page of a buffer.
-    pages: HashMap<(usize, u32), u32>,
-    /// The page found last.
-    last: Option<((usize, u32), u32)>,
+    global: Paged,
 }
 
 impl<'l> Race<'l> {
@@ -69,9 +66,7 @@ impl<'l> Race<'l> {
             fenced: Vec::new(),
             words: Words::default(),
             shared: Shadow::new(rows),
-            global: Shadow::new(rows),
-            pages: HashMap::new(),
-            last: None,
+            global: Paged::new(rows),
         }
     }
 
@@ -95,20 +90,6 @@ impl<'l> Race<'l> {
             wrote,
             by_copy: timeline == COPIES,
         }
-    }
-
-    /// The word in the shadow of global memory.
-    fn global_word(&mut self, buffer: usize, word: u32) -> usize {
-        let key = (buffer, word / PAGE as u32);
-        let page = match self.last {
-            Some((last, page)) if last == key => page,
-            _ => {
-                let global = &mut self.global;
-                *self.pages.entry(key).or_insert_with(|| global.grow())
-            }
-        };
-        self.last = Some((key, page));
-        page as usize * PAGE + word as usize % PAGE
     }
 
     #[cold]
@@ -190,11 +171,8 @@ impl<'l> Race<'l> {
 }
 
 impl Request<'_> {
-    /// Those of its lanes that access the same words.
-    #[inline]
-    fn group(&self, lanes: u32) -> Group {
-        let (warp, width, on) = (self.warp, self.width, self.kind.timeline());
-        Group { warp, lanes, width, on, writes: self.kind.writes() }
+    fn check<'a>(&self, clocks: &'a Clocks, block: u32) -> Check<'a> {
+        Check::new((clocks, block), self.warp, self.kind.timeline(), self.kind.writes())
     }
 }
 
@@ -209,9 +187,7 @@ impl Observer for Race<'_> {
         }
         self.words.clear();
         self.shared.reset((self.launch.shared.elements as usize).div_ceil(PAGE));
-        self.global.reset(0);
-        self.pages.clear();
-        self.last = None;
+        self.global.reset();
     }
 
     #[inline]
@@ -220,10 +196,11 @@ impl Observer for Race<'_> {
             (Space::Register, _) => {}
             (Space::Shared, _) if self.code.atomics[request.buffer] => self.meeting(request)?,
             (Space::Shared, _) => {
-                let clocks = (&self.clocks, self.block);
+                let check = request.check(&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let at = (request.region.shadow + word) as usize;
-                    check(clocks, &mut self.shared, at, &request.group(lanes))
+                    check
+                        .access(&mut self.shared, at, request.width, lanes)
                         .map_err(|c| self.report(request, word, &c))?;
                 }
             }
@@ -234,14 +211,14 @@ impl Observer for Race<'_> {
                 }
             }
             (Space::Global, &Between::Isolated(grid)) if grid.watches(request.buffer) => {
+                let check = request.check(&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
                     let touch = grid_race::Touch { block: self.block, thread, stmt: request.stmt };
                     for word in word..word + request.width {
-                        let at = self.global_word(request.buffer, word);
-                        let clocks = (&self.clocks, self.block);
-                        let group = Group { width: 1, ..request.group(lanes) };
-                        check(clocks, &mut self.global, at, &group)
+                        let (shadow, at) = self.global.word(request.buffer, word);
+                        check
+                            .access(shadow, at, 1, lanes)
                             .map_err(|c| self.report(request, word, &c))?;
                         grid.touch(request.buffer, word as usize, request.kind.writes(), touch);
                     }

@@ -65,7 +65,7 @@ impl Shadow {
     }
 
     /// Appends a page and gives its number.
-    pub(super) fn grow(&mut self) -> u32 {
+    fn grow(&mut self) -> u32 {
         self.words.resize(self.words.len() + PAGE, Word::default());
         self.read_pages.push(NO_READS);
         self.read_pages.len() as u32 - 1
@@ -176,5 +176,37 @@ impl Shadow {
             }
         }
         self.words[word] = Word { agent, epoch, readers: 0 };
+    }
+}
+
+/// The shadow of global buffers: of what has been touched, by pages.
+pub(super) struct Paged {
+    shadow: Shadow,
+    /// The page of the shadow, by buffer and page of the buffer.
+    pages: HashMap<(usize, u32), u32>,
+    last: Option<((usize, u32), u32)>,
+}
+
+impl Paged {
+    pub(super) fn new(rows: usize) -> Self {
+        Self { shadow: Shadow::new(rows), pages: HashMap::new(), last: None }
+    }
+
+    /// Forgets everything.
+    pub(super) fn reset(&mut self) {
+        self.shadow.reset(0);
+        self.pages.clear();
+        self.last = None;
+    }
+
+    /// Where a word of a buffer lies in the shadow.
+    pub(super) fn word(&mut self, buffer: usize, word: u32) -> (&mut Shadow, usize) {
+        let key = (buffer, word / PAGE as u32);
+        let page = match self.last {
+            Some((last, page)) if last == key => page,
+            _ => *self.pages.entry(key).or_insert_with(|| self.shadow.grow()),
+        };
+        self.last = Some((key, page));
+        (&mut self.shadow, page as usize * PAGE + word as usize % PAGE)
     }
 }

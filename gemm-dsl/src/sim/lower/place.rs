@@ -44,6 +44,7 @@ impl Lowering<'_, '_> {
         {
             let (pointer, into) = self.pointer(access.buffer, index);
             return Memory {
+                access: self.next_access(),
                 index: vec![self.index(last)],
                 pointer: Some(Box::new(pointer)),
                 region: into.id as u32,
@@ -51,14 +52,20 @@ impl Lowering<'_, '_> {
                 vector: access.is_vector(),
             };
         }
-        let index = access.index.iter().map(|e| self.index(e));
+        let index = access.index.iter().map(|e| self.index(e)).collect();
         Memory {
-            index: index.collect(),
+            access: self.next_access(),
+            index,
             pointer: None,
             region: access.buffer.id as u32,
             space: self.launch.regions[access.buffer.id].space,
             vector: access.is_vector(),
         }
+    }
+
+    fn next_access(&mut self) -> u32 {
+        self.code.accesses += 1;
+        self.code.accesses - 1
     }
 
     /// The lane slot of an element of a register array, or of the first of four, if the index is

@@ -7,7 +7,7 @@
 
 use std::slice;
 
-use crate::sim::check::{Group, check};
+use crate::sim::check::Check;
 use crate::sim::clock::{Clocks, Gathered};
 use crate::sim::shadow::{PAGE, Shadow};
 use crate::sim::timeline::{
@@ -81,8 +81,8 @@ impl Rig {
     ) -> bool {
         assert!(word < PAGE);
         let (warp, lanes) = ((thread / 32) as u32, 1 << (thread % 32));
-        let group = Group { warp, lanes, width: 1, on, writes };
-        check((&self.clocks, 0), &mut self.shadow, word, &group).is_ok()
+        let check = Check::new((&self.clocks, 0), warp, on, writes);
+        check.access(&mut self.shadow, word, 1, lanes).is_ok()
     }
 
     /// Forgets all accesses.
