@@ -56,7 +56,7 @@
 //! does whole and converged, at whichever statement. At its number of threads the barrier completes a
 //! round and counts from 0 again: what all who came did before they came is ordered before what those
 //! who waited do next. Who only arrived has not waited, and is ordered after nobody. A warp comes to a
-//! round once.
+//! round after all have come to the one before, by that order.
 //!
 //! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes it
 //! in one step; each thread that executes it does so by itself. The atomics of a word have one order,

@@ -299,6 +299,15 @@ pub enum FaultKind {
         /// How many lanes are missing.
         absent: u32,
     },
+    /// A warp comes to a barrier with a name, and nothing has told it that the round before is complete:
+    /// it may be counted there.
+    #[error(
+        "nothing says that the last round of barrier {barrier} is complete: the warp may count in it"
+    )]
+    NamedBarrierTooEarly {
+        /// The barrier.
+        barrier: u32,
+    },
     /// Warps wait for one another, or for a block that need not run at the same time.
     #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
     Deadlock {

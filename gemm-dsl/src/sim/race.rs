@@ -16,7 +16,7 @@ use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
 use super::observe::{Atomics, Kind, Observer, Request, Stopped, Sync, stop};
 use super::shadow::{PAGE, Paged, Shadow};
-use super::timeline::{BARRIER, COPIES, MODEL, WAIT};
+use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, WAIT};
 use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
 use crate::ir::Space;
 use std::cell::RefCell;
@@ -32,6 +32,17 @@ pub(super) enum Between<'l> {
     Speaking(Rc<RefCell<Words>>),
 }
 
+/// A barrier with a name.
+#[derive(Default)]
+struct Named {
+    /// What has arrived in this round.
+    gathered: Gathered,
+    /// By whom and at which epoch, a thread for each warp.
+    came: Vec<(u32, u32)>,
+    /// The same of the round before.
+    before: Vec<(u32, u32)>,
+}
+
 /// The race detector of one block after the other.
 pub(super) struct Race<'l> {
     launch: &'l Launch<'l>,
@@ -41,7 +52,7 @@ pub(super) struct Race<'l> {
     block: u32,
     clocks: Clocks,
     /// What has arrived at the barriers with a name.
-    named: HashMap<u32, Gathered>,
+    named: HashMap<u32, Named>,
     /// What the fences of each thread stand for.
     fenced: Vec<Fenced>,
     /// Shared arrays that atomics work on.
@@ -80,6 +91,16 @@ impl<'l> Race<'l> {
         let word = self.shared.words.get(at as usize)?;
         let agent = Agent { block: self.block, number: word.agent };
         (word.epoch > 0).then(|| self.earlier(agent, true))
+    }
+
+    /// Whether a warp knows that the last round of a barrier with a name is complete: that all have come
+    /// to it who came.
+    pub(super) fn knows_round(&self, barrier: u32, warp: u32) -> bool {
+        let first = warp as usize * WARP;
+        let known = |&(agent, epoch): &(u32, u32)| {
+            self.clocks.ordered(first, ORDINARY, agent as usize, epoch)
+        };
+        self.named.get(&barrier).is_none_or(|named| named.before.iter().all(known))
     }
 
     fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
@@ -236,11 +257,16 @@ impl Observer for Race<'_> {
             Sync::Block => self.clocks.meet(self.clocks.all()),
             Sync::Warp(warp) => self.clocks.meet(threads(warp)),
             Sync::Arrive { barrier, warp } => {
-                let gathered = self.named.entry(barrier).or_default();
-                self.clocks.give(BARRIER, threads(warp), gathered);
+                let named = self.named.entry(barrier).or_default();
+                let first = lane(warp, 0);
+                let came = (self.clocks.agent(first, ORDINARY), self.clocks.epoch(first, ORDINARY));
+                named.came.push(came);
+                self.clocks.give(BARRIER, threads(warp), &mut named.gathered);
             }
             Sync::Complete { barrier, warps } => {
-                let gathered = self.named.remove(&barrier).unwrap_or_default();
+                let named = self.named.entry(barrier).or_default();
+                named.before = std::mem::take(&mut named.came);
+                let gathered = std::mem::take(&mut named.gathered);
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
                 self.clocks.take(BARRIER, &takers, gathered);
             }

@@ -51,9 +51,17 @@ pub(super) enum Round {
 /// A barrier with a name, at which some have arrived.
 #[derive(Debug, Default)]
 struct Arrivals {
+    /// The threads that take part.
     expected: u32,
-    arrived: u32,
+    /// The warps that have come, and those of them that wait.
+    came: Vec<u32>,
     waiting: Vec<u32>,
+}
+
+impl Arrivals {
+    fn arrived(&self) -> u32 {
+        (self.came.len() * WARP) as u32
+    }
 }
 
 /// A block that runs.
@@ -140,7 +148,7 @@ impl<'l> Block<'l> {
             self.states[i] = match reached.map_err(|stop| self.faulted(i, *stop))? {
                 Progress::Barrier(stmt) => State::Barrier(stmt),
                 Progress::Named { barrier, threads, wait, stmt } => {
-                    self.arrive(i, barrier, threads, wait, stmt)
+                    self.arrive(i, (barrier, threads), wait, stmt)?
                 }
                 Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
                 Progress::Turn => State::Ready,
@@ -152,25 +160,37 @@ impl<'l> Block<'l> {
     }
 
     /// A warp arrives at a barrier with a name; where it is the last one, those that wait go on.
-    fn arrive(&mut self, i: usize, barrier: u32, threads: u32, wait: bool, stmt: u32) -> State {
+    fn arrive(
+        &mut self,
+        i: usize,
+        (barrier, threads): (u32, u32),
+        wait: bool,
+        stmt: u32,
+    ) -> Result<State, Box<Fault>> {
         let warp = i as u32;
+        let arrivals = self.named.entry(barrier).or_default();
+        // Whether the round is over when it comes again must not depend on who runs when.
+        let is_known = self.machine.observers.race.knows_round(barrier, warp);
+        if arrivals.came.contains(&warp) || !is_known {
+            let kind = FaultKind::NamedBarrierTooEarly { barrier };
+            return Err(self.fault(warp * WARP as u32, stmt, kind));
+        }
         self.machine.happened += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
-        let arrivals = self.named.entry(barrier).or_default();
         arrivals.expected = threads;
-        arrivals.arrived += WARP as u32;
+        arrivals.came.push(warp);
         if wait {
             arrivals.waiting.push(warp);
         }
-        if arrivals.arrived < threads {
-            return if wait { State::Named { barrier, stmt } } else { State::Ready };
+        if arrivals.arrived() < threads {
+            return Ok(if wait { State::Named { barrier, stmt } } else { State::Ready });
         }
         let arrivals = std::mem::take(arrivals);
         self.machine.observers.sync(Sync::Complete { barrier, warps: &arrivals.waiting });
         for waiting in arrivals.waiting {
             self.states[waiting as usize] = State::Ready;
         }
-        State::Ready
+        Ok(State::Ready)
     }
 
     /// Whether the block goes on, when every warp has come to where it must wait.
@@ -223,7 +243,7 @@ impl<'l> Block<'l> {
             State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
             State::Named { barrier, stmt } => {
                 let arrivals = self.named.get(&barrier);
-                let (arrived, expected) = arrivals.map_or((0, 0), |a| (a.arrived, a.expected));
+                let (arrived, expected) = arrivals.map_or((0, 0), |a| (a.arrived(), a.expected));
                 Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
             }
             State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),

@@ -57,15 +57,37 @@ fn a_named_barrier_that_counts_too_many() {
 
 #[test]
 fn a_named_barrier_that_counts_too_few() {
+    // Either could be the one that completes it.
     for wait in [false, true] {
-        assert_eq!(race(handed(32, |k| named(k, 1, 32, wait)).kind()), "x");
+        let kind = handed(32, |k| named(k, 1, 32, wait)).kind();
+        assert_eq!(kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
     }
     // One with another name is another one.
-    let other = handed(32, |k| {
-        named(k, 2, 64, false);
-        named(k, 2, 64, false);
-    });
+    let other = handed(32, |k| named(k, 2, 32, false));
     assert_eq!(race(other.kind()), "x");
+}
+
+#[test]
+fn a_warp_comes_to_a_round_once() {
+    // Whichever of the two warps runs first.
+    let twice = |waits: bool| {
+        handed(64, |k| {
+            named(k, 1, 64, false);
+            if waits {
+                named(k, 2, 32, true);
+            }
+            named(k, 1, 64, false);
+        })
+    };
+    assert_eq!(twice(true).kind(), FaultKind::NamedBarrierTooEarly { barrier: 1 });
+    let fault = twice(false).fault();
+    assert_eq!(fault.kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
+    assert_eq!(fault.thread, (0, 0));
+    assert!(fault.to_string().contains("the last round of barrier 1"), "{fault}");
+    // In the next round it may come again.
+    let mut t = handed(64, |k| (0..2).for_each(|_| named(k, 1, 64, true)));
+    warp(&mut t.k, 1, |k| named(k, 1, 64, true));
+    assert_eq!(t.run(), Ok((1..=32).rev().collect()));
 }
 
 /// Who only comes to a barrier has not met those that wait there.
@@ -141,8 +163,9 @@ fn a_producer_and_a_consumer() {
     assert_eq!(ring(true, true, 64).run(), Ok(vec![36; 32]));
     // The consumer does not wait for what is full, the producer not for what is empty.
     assert_eq!(race(ring(false, true, 64).kind()), "x");
+    let too_early = |barrier| FaultKind::NamedBarrierTooEarly { barrier };
     assert_eq!(race(ring(true, false, 64).kind()), "x");
-    assert_eq!(race(ring(true, true, 32).kind()), "x");
+    assert_eq!(ring(true, true, 32).kind(), too_early(1));
 }
 
 #[test]
@@ -172,8 +195,11 @@ fn a_partial_warp_counts_as_a_whole_one() {
         t
     };
     // 96 is more than the block has: the rules of the IR allow whole warps of it only.
-    assert_eq!(race(kernel(32).kind()), "x");
-    assert!(matches!(kernel(64).kind(), FaultKind::Race { .. } | FaultKind::Deadlock { .. }));
+    let too_early = FaultKind::NamedBarrierTooEarly { barrier: 1 };
+    assert_eq!(kernel(32).kind(), too_early);
+    // The third warp, which has 16 lanes.
+    let fault = kernel(64).fault();
+    assert_eq!((fault.kind, fault.thread), (too_early, (64, 0)));
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub(super) enum Outcome {
     /// With one of these races.
     Race(Vec<Pair>),
     Deadlock,
+    /// With a barrier whose rounds may run into one another.
+    Rounds,
     Done,
 }
 
@@ -23,6 +25,7 @@ impl Outcome {
         };
         match &fault.kind {
             FaultKind::Deadlock { .. } => Outcome::Deadlock,
+            FaultKind::NamedBarrierTooEarly { .. } => Outcome::Rounds,
             kind => {
                 let found = race((fault.block.0, fault.thread.0), kind);
                 Outcome::Race(vec![found.unwrap_or_else(|| panic!("a race was expected: {fault}"))])
