@@ -100,7 +100,7 @@ pub use function::{Function, FunctionId};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use names::is_identifier;
-pub(crate) use names::{is_free, joined};
+pub(crate) use names::{MAX_NAME, is_free, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{Atomic, AtomicOp, Guard, Loop, Order, PointerRef, Scope, Step, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};

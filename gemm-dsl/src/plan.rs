@@ -111,17 +111,14 @@ impl Faults {
 }
 
 /// A user's name is part of a function's, so any identifier will do.
-/// A longer name serves nobody: it names files and stands in every message about the kernel.
-const MAX_NAME: usize = 128;
-
 fn check_name(name: Option<&str>, faults: &mut Faults) {
     let Some(name) = name else { return };
     if !ir::is_identifier(name) {
         faults.0.push(error::name::not_an_identifier(name));
     } else if name.bytes().all(|b| b == b'_') {
         faults.0.push(error::name::no_letter(name));
-    } else if name.len() > MAX_NAME {
-        faults.0.push(error::name::too_long(name, MAX_NAME));
+    } else if name.len() > ir::MAX_NAME {
+        faults.0.push(error::name::too_long(name, ir::MAX_NAME));
     }
 }
 

@@ -18,7 +18,8 @@
 //! expression in which one could leave 64 bits or be divided by zero is refused.
 //!
 //! **Size**: at most 64 levels deep, of which each operator of a chain such as `a + b + c` is one, and
-//! 1024 numbers, names, operators and calls. Definitions make a deep expression flat.
+//! 1024 numbers, names, operators and calls; a name has at most 128 characters. Definitions make a
+//! deep expression flat.
 //!
 //! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
 //! on integers only), `- !`.

@@ -146,7 +146,7 @@ mod tests {
             Err(error) => error.to_string(),
             Ok(options) => panic!("{text} was taken for {}", options.seconds),
         };
-        for text in ["-1", "1.5", "soon", ""] {
+        for text in ["-1", "1.5", "soon", "", "NaN", "inf", "1e300", "18446744073709551616"] {
             let expected = format!("`{text}` is no whole number of seconds. Give one such as 300");
             assert!(error(text).contains(&expected), "{}", error(text));
         }

@@ -2,6 +2,10 @@
 
 use crate::cuda;
 
+/// The most characters of a name that a user gives. A longer one serves nobody: it stands in messages
+/// and texts, and a kernel's names files.
+pub(crate) const MAX_NAME: usize = 128;
+
 /// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
 pub(crate) fn is_free(name: &str) -> bool {
     is_identifier(name) && !is_keyword(name) && !cuda::takes(name)

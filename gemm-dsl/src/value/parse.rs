@@ -7,6 +7,7 @@ use super::tokens::Token;
 use super::tree::{Block, Let, Param, Tokens};
 use crate::error::value as error;
 use crate::error::{SpecError, clip};
+use crate::ir::MAX_NAME;
 
 /// How deep an expression may be.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -98,6 +99,9 @@ impl<'t> Parser<'t> {
                 if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
                     return Err(error::not_ascii(self.key(), at, word));
                 }
+                if word.len() > MAX_NAME {
+                    return Err(error::long_name(self.key(), at, word, MAX_NAME));
+                }
                 self.at += 1;
                 Ok((word.clone(), at))
             }
@@ -132,6 +136,9 @@ impl<'t> Parser<'t> {
     fn param(&mut self) -> Read<Param> {
         if self.is_word("mut") && matches!(self.tokens.get(self.at + 1), Some(Token::Word(_))) {
             return Err(error::mutable_parameter(self.key(), self.here()));
+        }
+        if matches!(self.peek(), Some(Token::Open('('))) {
+            return Err(error::bracketed_parameter(self.env, self.here()));
         }
         let (name, mut at) = self.name("the name of a parameter")?;
         let mut index = Vec::new();

@@ -21,5 +21,9 @@ const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc / f32(row / col));
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc block: 8x8);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc * 2.0f32);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc + 1.0) * (acc + x));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc: f32| acc);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |mut acc| acc);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |(acc)| acc, block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| f32::max(acc, 0.0));
 
 fn main() {}

@@ -29,6 +29,11 @@ pub(crate) fn not_ascii(key: &'static str, at: Tokens, word: &str) -> SpecError 
     fault(key, at, message)
 }
 
+pub(crate) fn long_name(key: &'static str, at: Tokens, word: &str, most: usize) -> SpecError {
+    let (length, word) = (word.len(), clip(word));
+    fault(key, at, format!("`{word}` has {length} characters; use at most {most}"))
+}
+
 pub(crate) fn chained(key: &'static str, at: Tokens) -> SpecError {
     fault(key, at, "comparisons do not chain; write `a < b && b < c`".into())
 }
@@ -114,6 +119,13 @@ pub(crate) fn annotated(key: &'static str, at: Tokens) -> SpecError {
 pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
     let Environment { key, example, .. } = env;
     let message = format!("a parameter is an f32 as it stands; leave `: …` out, as in `{example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn bracketed_parameter(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, .. } = env;
+    let message =
+        format!("a parameter is a name alone; leave the parentheses out, as in `{example}`");
     fault(key, at, message)
 }
 

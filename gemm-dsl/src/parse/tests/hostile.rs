@@ -65,6 +65,24 @@ fn a_text_that_is_too_long_is_refused() {
     assert!(message.len() < 400, "{message}");
 }
 
+/// The text and the macro refuse it alike.
+#[test]
+fn a_long_name_is_refused_in_few_words() {
+    let long = "x".repeat(30_000);
+    for line in [
+        format!("name: {long}"),
+        format!("epilogue: |{long}| {long}"),
+        format!("epilogue: |acc| {{ let {long} = acc; {long} }}"),
+    ] {
+        let text = message::<SgemmSpec>(&line);
+        assert!(text.contains("has 30000 characters; use at most 128\n"), "{text}");
+        let Ok(tokens) = line.parse::<TokenStream>() else { panic!("lexer") };
+        let Err(faults) = super::super::sgemm(tokens) else { panic!("a long name") };
+        let told = faults.to_string();
+        assert!(text.starts_with(&told) && text.len() < 600 && told.len() < 200, "{told}");
+    }
+}
+
 #[test]
 fn many_faults_are_counted_and_long_lines_are_clipped() {
     for text in ["float4 ", "foo, ", "foo: 4, ", ", ", "block: (0), ", "items = 0, "] {

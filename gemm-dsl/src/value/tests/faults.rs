@@ -1,5 +1,6 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
+use crate::error::SpecError;
 use crate::value::{Closure, EPILOGUE, Environment, Type};
 
 /// The text under the carets and the message of each fault.
@@ -154,6 +155,8 @@ fn remedies_are_sound() {
         ("|_acc| row * 2", "write `f32(row * 2)`", "|_acc| f32(row * 2)"),
         ("|acc| f32::max(acc, 0.0)", "write `max(a, b)`", "|acc| max(acc, 0.0)"),
         ("|mut acc| acc", "leave `mut` out", "|acc| acc"),
+        ("|(acc)| acc", "leave the parentheses out", "|acc| acc"),
+        ("|acc: f32| acc", "leave `: …` out", "|acc| acc"),
     ] {
         let found = faults(&EPILOGUE, text);
         assert!(found.len() == 1 && found[0].1.contains(remedy), "{text}\n{found:#?}");
@@ -182,6 +185,12 @@ fn of_the_grammar() {
     fault("|acc| acc::x", "::", "a name stands alone");
     fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
     assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
+    fault(
+        "|(acc)| acc",
+        "(",
+        "a parameter is a name alone; leave the parentheses out, as in `|acc|",
+    );
+    fault("|_acc, (n)| 1.0", "(", "a parameter is a name alone");
     fault("|acc| acc > 0.0 ? acc : 0.0", "?", "write `if condition { a } else { b }`");
     fault("|acc| if acc > 0.0 { acc }", "if", "`if` needs `else { … }`");
     fault("|acc| { let t = acc * 2.0 t }", "t", "expected `;`, found `t`");
@@ -235,6 +244,16 @@ fn of_size() {
     assert_eq!(faults(&EPILOGUE, &chain(60)), []);
     told(&chain(90), "more than 64 levels deep; use `let` for its parts");
     told(&chain(2000), "more than 1024 parts; make it shorter");
+    // Of a chain, what lies too deep is its beginning; of one that is too long, what is too much.
+    let place = |text: &str| {
+        let Err(faults) = Closure::parse(&EPILOGUE, text) else { panic!("{text}") };
+        faults.iter().map(SpecError::tokens).collect::<Vec<_>>()
+    };
+    let numbers = |n| format!("|acc| acc{}", " + 1.0".repeat(n));
+    let first = "|acc|".len() - 2;
+    assert_eq!(faults(&EPILOGUE, &numbers(63)), []);
+    assert_eq!(place(&numbers(64)), [Some((first, first))]);
+    assert_eq!(place(&numbers(2000)), [Some((first + 1024, first + 1024))]);
     // What is flat may be long.
     let flat = |n: usize| {
         let lets: String = (1..n).map(|i| format!("let t{i} = -t{}; ", i - 1)).collect();
@@ -242,6 +261,26 @@ fn of_size() {
     };
     assert_eq!(faults(&EPILOGUE, &flat(500)), []);
     told(&flat(600), "more than 1024 parts");
+}
+
+#[test]
+fn of_long_names() {
+    let letters = |n| "x".repeat(n);
+    let named = |name: &str| format!("|{name}| {name} * 2.0");
+    let defined = |name: &str| format!("|acc| {{ let {name} = acc; {name} * 2.0 }}");
+    for text in [named(&letters(128)), defined(&letters(128))] {
+        assert_eq!(faults(&EPILOGUE, &text), []);
+    }
+    for text in [named(&letters(129)), defined(&letters(129))] {
+        told(&text, "has 129 characters; use at most 128");
+    }
+    let long = letters(30_000);
+    for text in
+        [named(&long), defined(&long), format!("|acc| acc * {long}"), format!("|acc[{long}]| acc")]
+    {
+        let Err(faults) = Closure::parse(&EPILOGUE, &text) else { panic!("a long name") };
+        assert!(faults.to_string().len() < 600, "{faults}");
+    }
 }
 
 #[test]
