@@ -1,6 +1,6 @@
 //! Where arrays lie, and what a kernel is given.
 
-use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::{Elem, Ty};
 
 /// Where the first of some elements lies in the memory of a back end.
 pub(crate) trait Address: Clone {
@@ -26,4 +26,42 @@ pub(crate) enum Argument<A> {
     Double(u64),
     /// The address of an array.
     Array(A),
+}
+
+impl<A> Argument<A> {
+    /// A number of this type, as wide as the kernel's parameter is.
+    pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
+        match ty {
+            Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
+            _ => Self::Word(bits as u32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Argument;
+    use gemm_dsl::ir::{Elem, Ty};
+
+    /// A GPU reads as many bytes as the parameter has, and the simulator cannot tell.
+    #[test]
+    fn a_number_is_as_wide_as_its_parameter() {
+        const BITS: u64 = 0x0123_4567_89ab_cdef;
+        for (ty, wide) in [
+            (Ty::I32, false),
+            (Ty::U32, false),
+            (Ty::F32, false),
+            (Ty::Scalar(Elem::I8), false),
+            (Ty::Scalar(Elem::Bf16), false),
+            (Ty::I64, true),
+            (Ty::U64, true),
+            (Ty::F64, true),
+        ] {
+            match (Argument::<()>::scalar(ty, BITS), wide) {
+                (Argument::Double(bits), true) => assert_eq!(bits, BITS, "{ty:?}"),
+                (Argument::Word(bits), false) => assert_eq!(bits, 0x89ab_cdef, "{ty:?}"),
+                _ => panic!("{ty:?} has another width"),
+            }
+        }
+    }
 }

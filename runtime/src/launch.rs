@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::launched::{Launched, Ran};
 use crate::program::Prepared;
 use crate::shape::Shape;
-use gemm_dsl::ir::Ty;
 use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
 use gemm_dsl::sim::Counters;
@@ -223,10 +222,7 @@ impl<B: Backend> Run<'_, B> {
         let mut arguments = Vec::with_capacity(params.len());
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
-                Parameter::Scalar { ty: Ty::Scalar(elem), .. } if elem.size() == 8 => {
-                    Argument::Double(*bits)
-                }
-                Parameter::Scalar { .. } => Argument::Word(*bits as u32),
+                Parameter::Scalar { ty, .. } => Argument::scalar(*ty, *bits),
                 Parameter::Array(array) => {
                     let bound = launch.bind.iter().find(|(o, _)| *o == array.operand);
                     let Some((_, slot)) = bound else {

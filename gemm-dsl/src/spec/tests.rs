@@ -115,4 +115,5 @@ fn a_row_is_all_that_documentation_and_random_specs_need() {
     spec.reset("rush");
     assert_eq!(spec, ProbeSpec::default());
     assert_eq!(ProbeSpec::KEYS.len(), 1 + expected.len());
+    assert_eq!(ProbeSpec::keys(), ["name", "pace", "depth", "area", "rush"]);
 }

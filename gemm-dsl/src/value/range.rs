@@ -77,11 +77,8 @@ impl Range {
             Binary::Add => Self { least: self.least + by.least, most: self.most + by.most },
             Binary::Sub => Self { least: self.least - by.most, most: self.most - by.least },
             Binary::Mul => Self::over(pairs().map(|(a, b)| a * b)),
-            // Towards zero: a value on the other side of zero gives zero at the least.
-            Binary::Div => {
-                let inner = self.has_zero().then_some(0);
-                Self::over(pairs().map(|(a, b)| a / b).chain(inner))
-            }
+            // All divisors lie on one side of zero: what is greatest, or least, is so at two ends.
+            Binary::Div => Self::over(pairs().map(|(a, b)| a / b)),
             _ => {
                 // Smaller than the divisor, no greater than the dividend, and with its sign.
                 let bound = by.abs().most - 1;

@@ -16,7 +16,7 @@ use gemm_dsl::ir::program::Step;
 use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};
 use gemm_dsl::sim;
 use gemm_dsl::spec::SgemmSpec;
-use programs::{extents_only, fold, rows_of_three};
+use programs::{extents_only, fold, high_word, rows_of_three};
 
 type Bound = super::Bound<sim::Buffer>;
 
@@ -175,6 +175,19 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let text = outcome.as_ref().expect_err("too large").to_string();
     assert!(text.contains("these extents take 2147483648. Use larger tiles"), "{text}");
     assert_eq!(unmet(outcome), (Subject::Blocks { axis: 0 }, limit, 1 << 31));
+}
+
+#[test]
+fn an_extent_of_64_bits_reaches_the_kernel_whole() {
+    let device = Device::simulator();
+    let input = device.upload(&[]).expect("room");
+    // Rows without elements: as many as one likes.
+    for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
+        let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1 };
+        let none = Bound::matrix("a", address(&input, 0, 0).expect("inside"), 0, shape);
+        let (_, output) = run(&device, high_word(), none, m as u64).expect("sound");
+        assert_eq!(device.download(&output).expect("one value"), [high]);
+    }
 }
 
 #[test]

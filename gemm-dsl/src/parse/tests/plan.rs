@@ -26,6 +26,13 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 32x32x32, thread: 4x1, order: column",
+        &[(
+            "order",
+            "`order: column` has nothing to act on: the elements of `thread: 4x1` lie in one line, which every order visits alike; use more rows and columns, or leave it out",
+        )],
+    ),
+    (
         "tile: 32x32x32, spread: 4",
         &[(
             "spread",

@@ -84,6 +84,21 @@ pub(super) fn extents_only(
     once(k.finish().expect("a sound kernel"))
 }
 
+/// A kernel of m rows of no elements that writes the upper half of m.
+pub(super) fn high_word() -> VerifiedProgram {
+    let mut k = KernelBuilder::new("high_word");
+    let a = k.global("A", Elem::F32, Operand::Input(0));
+    let c = k.global("C", Elem::F32, Operand::Output(0));
+    let m = k.extent("M", Ty::U64, Extent::M);
+    k.shape(a, [m.into(), 0u64.into()], [0u64.into(), 1.into()]);
+    k.shape(c, [1u64.into()], [1.into()]);
+    k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
+        let high = Expr::from(m) / (1u64 << 32);
+        k.store(Access::new(c, [0.into()]), high.cast(Elem::F32));
+    });
+    once(k.finish().expect("a sound kernel"))
+}
+
 /// A program of one launch of a kernel with one input, one output and the extent m.
 pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     let mut program = Program::default();

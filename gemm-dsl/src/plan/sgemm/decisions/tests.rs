@@ -161,6 +161,29 @@ fn a_reason_speaks_of_what_is_so() {
     }
 }
 
+/// Accesses are counted in bytes, and those that are dealt out one by one are all there are.
+#[test]
+fn what_is_said_of_accesses_is_so() {
+    let value = |line: &str, name: &str| {
+        let decisions = plan(line).decisions();
+        let found = decisions.iter().find(|decision| decision.name == name);
+        found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).value.clone()
+    };
+    let narrow = "tile: 64x64x8, thread: 4x4";
+    let wide = "tile: 64x64x8, thread: 4x4, float4";
+    for (line, name, said) in [
+        (narrow, "share of B", "2 a thread, 4 bytes read, 4 stored"),
+        (wide, "share of B", "1 a thread, 16 bytes read, 16 stored"),
+        (narrow, "fragments of B", "read by 4 bytes"),
+        (wide, "fragments of B", "read by 16 bytes"),
+        (narrow, "stores of C", "4 bytes"),
+        ("tile: 64x64x12, thread: 4x4", "copies of A", "one by one, 768 in all"),
+        ("tile: 40x40x12, thread: 4x4", "copies of A", "one by one, 480 in all, the last guarded"),
+    ] {
+        assert_eq!(value(line, name), said, "{line}: {name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
