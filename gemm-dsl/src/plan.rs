@@ -1,5 +1,5 @@
 //! The resolved geometry of a kernel. A plan exists only for a spec that passed every check, so
-//! whoever holds one need not check again.
+//! whoever holds one need not check again: what makes one asks for [`Passed`].
 
 mod decision;
 mod reduce;
@@ -105,10 +105,14 @@ impl Faults {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<(), SpecErrors> {
-        SpecErrors::check(self.0)
+    pub(crate) fn finish(self) -> Result<Passed, SpecErrors> {
+        SpecErrors::check(self.0)?;
+        Ok(Passed(()))
     }
 }
+
+/// A spec has passed every check: there is no fault.
+pub(crate) struct Passed(());
 
 /// A user's name is part of a function's, so any identifier will do.
 fn check_name(name: Option<&str>, faults: &mut Faults) {

@@ -41,7 +41,7 @@ pub use epilogue::{EpiloguePlan, Guards};
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 
-use super::{Decided, Faults, decided, facts};
+use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
 use crate::spec::{Bounds, Epilogue, Lanes, SgemmSpec};
@@ -95,10 +95,10 @@ impl SgemmSpec {
     /// All of the spec's faults.
     pub fn plan(&self) -> Result<SgemmPlan, SpecErrors> {
         let mut faults = Faults::default();
-        check::check(self, &mut faults);
-        faults.finish()?;
-        let shape = match self.tile {
-            Some(tile) => Shape::Tiled(TiledPlan::new(self, tile, Variant::Vector)),
+        let draft = check::check(self, &mut faults);
+        let passed = faults.finish()?;
+        let shape = match draft {
+            Some(draft) => Shape::Tiled(draft.plan(&passed)),
             None => {
                 let block = self.block.unwrap_or(Self::DEFAULT_BLOCK);
                 Shape::Naive(NaivePlan {

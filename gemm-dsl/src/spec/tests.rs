@@ -47,7 +47,7 @@ impl Checked for ProbeSpec {
         let mut faults = Faults::default();
         faults.check_minimums(self);
         faults.check_acting(self);
-        faults.finish()
+        faults.finish().map(drop)
     }
 }
 

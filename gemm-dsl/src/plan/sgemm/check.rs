@@ -2,6 +2,7 @@
 
 mod resources;
 
+use super::tiled::Draft;
 use crate::arch::WARP;
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
@@ -11,8 +12,9 @@ use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
 const MAX_UNROLL: u32 = 1024;
 
 /// All faults of a spec. The order matters: a check is left out where an earlier fault is about a
-/// key that its arithmetic rests on.
-pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
+/// key that its arithmetic rests on. Gives the geometry that the last checks read: there is one of every
+/// spec with a tile and without a fault.
+pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
     unroll_is_short(spec, faults);
@@ -28,12 +30,16 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
         too_much_shared = resources::shared_memory(spec, tile, faults);
     }
     partials_and_unroll(spec, faults);
-    resources::threads(spec, too_much_shared.is_none(), faults);
+    // A tile that is too large for shared memory may be so for arithmetic.
+    let shared_fits = too_much_shared.is_none();
+    let draft = shared_fits.then(|| resources::geometry(spec, faults)).flatten();
+    resources::threads(spec, shared_fits, draft.as_ref(), faults);
     faults.0.extend(too_much_shared);
     resources::extents(spec, faults);
-    if let Some(tile) = spec.tile {
-        resources::vectors(spec, tile, faults);
+    if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
+        resources::vectors(spec, tile, draft, faults);
     }
+    draft
 }
 
 fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {

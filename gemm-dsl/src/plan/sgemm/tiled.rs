@@ -3,7 +3,7 @@
 use super::budget::SharedSum;
 use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, Given, OperandPlan};
-use super::{Decided, decided, facts};
+use super::{Decided, Passed, decided, facts};
 use crate::ir::Variant;
 use crate::spec::{Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
 
@@ -128,8 +128,33 @@ facts! {
     }
 }
 
+/// The geometry of a spec whose last checks, those that read it, are still to come. It is made once, and
+/// is the plan's when they have passed.
+pub(super) struct Draft(TiledPlan);
+
+impl Draft {
+    /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
+        Self(TiledPlan::new(spec, tile, Variant::Vector))
+    }
+
+    /// A and B.
+    pub(super) fn operands(&self) -> [OperandPlan; 2] {
+        [self.0.a, self.0.b]
+    }
+
+    /// As [`TiledPlan::has_global_vectors`].
+    pub(super) fn has_global_vectors(&self) -> bool {
+        self.0.has_global_vectors()
+    }
+
+    pub(super) fn plan(self, _: &Passed) -> TiledPlan {
+        self.0
+    }
+}
+
 impl TiledPlan {
-    /// The geometry of a spec that passed every check.
+    /// A variant of a spec that passed every check, and its [`Draft`] before.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (thread, pipeline) = (spec.thread, Pipeline::of(spec));
         let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);

@@ -1,11 +1,11 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
+use super::super::MAX_EXTENT;
 use super::super::budget::{Registers, SharedSum, blocks_by_shared};
-use super::super::{MAX_EXTENT, TiledPlan};
+use super::super::tiled::Draft;
 use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::error::SpecError;
 use crate::error::resources as error;
-use crate::ir::Variant;
 use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
 
@@ -40,29 +40,29 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     Some(error::shared_memory(&keys, &sum, &remedy))
 }
 
-/// The resolved geometry, if everything it rests on is sound.
-fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledPlan> {
-    let rests_on = ["thread", "warp", "fragment", "prefetch"];
-    (faults.sound(&SHARED_KEYS) && faults.sound(&rests_on))
-        .then(|| spec.tile.map(|tile| TiledPlan::new(spec, tile, Variant::Vector)))
-        .flatten()
+/// Whether everything that the geometry rests on is sound.
+fn has_geometry(faults: &Faults) -> bool {
+    faults.sound(&SHARED_KEYS) && faults.sound(&["thread", "warp", "fragment", "prefetch"])
 }
 
-pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
-    if !spec.float4 {
+/// The geometry, if everything it rests on is sound.
+pub(super) fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<Draft> {
+    let tile = spec.tile.filter(|_| has_geometry(faults))?;
+    Some(Draft::new(spec, tile))
+}
+
+pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut Faults) {
+    if !spec.float4 || !has_geometry(faults) {
         return;
     }
-    let Some(plan) = geometry(spec, faults) else {
-        return;
-    };
-    let (a, b) = (plan.a(), plan.b());
+    let [a, b] = draft.operands();
     if a.width() == 4 {
         faults.require(tile.k.is_multiple_of(4), || error::float4_width('A', 'K', tile, tile.k));
     }
     if b.width() == 4 {
         faults.require(tile.n.is_multiple_of(4), || error::float4_width('B', 'N', tile, tile.n));
     }
-    let acts = plan.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
+    let acts = draft.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
     faults.require(acts, || error::float4_without_access(tile));
 }
 
@@ -77,7 +77,12 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
 }
 
 /// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
-pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) {
+pub(super) fn threads(
+    spec: &SgemmSpec,
+    shared_fits: bool,
+    draft: Option<&Draft>,
+    faults: &mut Faults,
+) {
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
@@ -111,19 +116,19 @@ pub(super) fn threads(spec: &SgemmSpec, shared_fits: bool, faults: &mut Faults) 
     }
     // What waits in registers is a share of the tile: of one that is too large anyway, no word.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
-        registers(spec, threads, faults);
+        registers(spec, threads, draft, faults);
     }
 }
 
 /// Sums, fragments and what waits in registers must fit beside each other. The compiler needs a few
 /// registers more, so this is no promise that nothing is spilled.
-fn registers(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut Faults) {
     let thread = spec.thread;
     // Fragments are double-buffered under asynchronous copies.
     let copies = if spec.stages.is_some() { 2 } else { 1 };
-    let staged = match geometry(spec, faults) {
-        Some(plan) if spec.prefetch || spec.double_buffer => {
-            u128::from(plan.a().staged()) + u128::from(plan.b().staged())
+    let staged = match draft {
+        Some(draft) if spec.prefetch || spec.double_buffer => {
+            draft.operands().iter().map(|operand| u128::from(operand.staged())).sum()
         }
         _ => 0,
     };
