@@ -4,8 +4,8 @@
 //! `RAYON_NUM_THREADS=1` for the figure of one core.
 
 use gemm_dsl::ir::{
-    Access, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout, Operand, Special,
-    Step, Unroll, VerifiedKernel,
+    Access, Change, Elem, Expr, For, Geometry, Intrinsic, IrError, KernelBuilder, Layout, Operand,
+    Special, VerifiedKernel,
 };
 use gemm_dsl::sim::{Buffer, Counters, SimError, launch};
 use std::error::Error;
@@ -43,8 +43,7 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
         k.store(Access::new(b_tile, at), 0.25);
     });
     k.barrier();
-    let rounds = |v| Expr::from(v).lt(steps);
-    k.loop_("t", 0, rounds, Step::Add(1.into()), Unroll::Auto, |k, _| {
+    k.loop_("t", For::below(0, steps), |k, _| {
         let a = k.registers("a", Elem::F32, [8.into()], "");
         let b = k.registers("b", Elem::F32, [8.into()], "");
         k.unrolled("kk", 8, |k, kk| {
@@ -95,8 +94,7 @@ fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     let element = Access::new(input, [(block.clone() * 256 + thread()).wide()]);
     k.store(at(thread()), element.load());
     k.barrier();
-    let going = |s| Expr::from(s).gt(0);
-    k.loop_("s", 128, going, Step::Div(2.into()), Unroll::Auto, |k, s| {
+    k.loop_("s", For::above(128, 0).change(Change::Div(2.into())), |k, s| {
         k.if_(thread().lt(s), |k| {
             k.store(at(thread()), at(thread()).load() + at(thread() + s).load());
         });

@@ -93,7 +93,7 @@ mod types;
 mod verify;
 mod visit;
 
-pub use build::KernelBuilder;
+pub use build::{For, KernelBuilder};
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
 pub use function::{Function, FunctionId};
@@ -102,9 +102,9 @@ pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, is_free, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{Atomic, AtomicOp, Guard, Loop, Order, PointerRef, Scope, Step, Stmt, Unroll};
+pub use stmt::{Atomic, AtomicOp, Change, Guard, Loop, Order, PointerRef, Scope, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};
-pub use verify::{IrError, MAX_SHARED_BYTES, MAX_THREADS, VerifiedKernel};
+pub use verify::{IrError, VerifiedKernel};
 
 pub use crate::intrinsic::Intrinsic;
 

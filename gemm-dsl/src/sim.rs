@@ -31,6 +31,7 @@ mod counters;
 mod error;
 mod eval;
 mod exec;
+mod frames;
 mod grid;
 mod grid_race;
 mod groups;
@@ -53,7 +54,7 @@ mod spin;
 mod tests;
 mod timeline;
 mod traffic;
-mod uniform;
+mod varying;
 mod words;
 
 pub use buffer::{Buffer, Element};

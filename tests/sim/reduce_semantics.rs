@@ -5,7 +5,7 @@ use gemm_dsl::intrinsic::CANONICAL_NAN;
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_dsl::stages;
 use gemm_runtime::Device;
-use gemm_tests::reduction::{identity, run};
+use gemm_tests::reduction::run;
 
 const INF: f32 = f32::INFINITY;
 
@@ -45,7 +45,7 @@ fn the_empty_array_gives_the_identity() {
     for &op in Op::ALL {
         for spec in stages(op) {
             let (result, launched) = run(&device, &spec, &[], 0).expect("a launch");
-            assert_eq!(result.to_bits(), identity(op).to_bits(), "{spec}");
+            assert_eq!(result.to_bits(), op.identity().to_bits(), "{spec}");
             assert_eq!(launched.passes(), 1);
         }
     }
@@ -56,7 +56,7 @@ fn the_identity_changes_no_value() {
     let values = [0.0, -0.0, 1.5, -1.5, INF, -INF, f32::MIN_POSITIVE / 2.0, f32::MAX];
     for &op in Op::ALL {
         for value in values {
-            gives(op, identity(op), &[value], value);
+            gives(op, op.identity(), &[value], value);
         }
     }
 }

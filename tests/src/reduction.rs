@@ -15,16 +15,6 @@ pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     }
 }
 
-/// The value that changes no other.
-pub fn identity(op: Op) -> f32 {
-    match op {
-        Op::Sum => -0.0,
-        Op::Prod => 1.0,
-        Op::Max => f32::NEG_INFINITY,
-        Op::Min => f32::INFINITY,
-    }
-}
-
 /// Reduces elements that start `offset` elements after an aligned address.
 ///
 /// # Errors

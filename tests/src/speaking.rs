@@ -2,8 +2,8 @@
 //! What each must leave in memory is known on paper, whatever the order in which blocks run.
 
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Special, Step, Unroll, VerifiedKernel,
+    Access, AtomicOp, BufferId, Elem, Expr, For, Geometry, KernelBuilder, Layout, Operand, Order,
+    Scope, Special, VerifiedKernel,
 };
 use gemm_dsl::sim::{self, Buffer, SimError};
 
@@ -103,8 +103,7 @@ fn ticket(name: &'static str, order: Order, fences: bool) -> Speaking {
             k.barrier();
         }
         let sum = k.mut_("sum", 0.0);
-        let test = |row| Expr::from(row).lt(BLOCKS as i32);
-        k.loop_("row", 0, test, Step::Add(1.into()), Unroll::Auto, |k, row| {
+        k.loop_("row", For::below(0, BLOCKS as i32), |k, row| {
             let part = at(partial, row * THREADS as i32 + tid).load();
             k.assign(sum, Expr::from(sum) + part);
         });
@@ -142,11 +141,10 @@ fn roles() -> Speaking {
     let buffer = k.shared("buffer", Elem::I32, [half.into()], Layout::row_major(1), "");
     let tid = k.let_("tid", Special::ThreadX);
     let (full, empty) = (1, 2);
-    let test = |round| Expr::from(round).lt(ROUNDS);
     k.if_else(
         Expr::from(tid).lt(half),
         |k| {
-            k.loop_("round", 0, test, Step::Add(1.into()), Unroll::Auto, |k, round| {
+            k.loop_("round", For::below(0, ROUNDS), |k, round| {
                 k.store(at(buffer, tid), Expr::from(round) * 1000 + tid);
                 k.named_arrive(full, THREADS);
                 k.named_barrier(empty, THREADS);
@@ -155,7 +153,7 @@ fn roles() -> Speaking {
         |k| {
             let mine = k.let_("mine", tid - half);
             let sum = k.mut_("sum", 0);
-            k.loop_("round", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| {
+            k.loop_("round", For::below(0, ROUNDS), |k, _| {
                 k.named_barrier(full, THREADS);
                 let other = Expr::from(half - 1) - mine;
                 k.assign(sum, Expr::from(sum) * 3 + at(buffer, other).load());

@@ -3,7 +3,7 @@
 use super::expr::{self, element, element_type, operand, text};
 use super::{Printer, WIDTH, helper, sync};
 use crate::ir::{
-    Access, Buffer, Expr, Kernel, Layout, Loop, PointerRef, Space, Step, Stmt, Unroll, Var,
+    Access, Buffer, Change, Expr, Kernel, Layout, Loop, PointerRef, Space, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -158,13 +158,13 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
 fn counted(out: &mut Printer<'_>, l: &Loop) {
     let k: &Kernel = out.kernel;
     let name = &k[l.var].name;
-    let step = match &l.step {
-        Step::Add(Expr::I32(1) | Expr::U64(1)) => format!("++{name}"),
-        Step::Sub(Expr::I32(1) | Expr::U64(1)) => format!("--{name}"),
-        Step::Add(by) => format!("{name} += {}", operand(k, by)),
-        Step::Sub(by) => format!("{name} -= {}", operand(k, by)),
-        Step::Mul(by) => format!("{name} *= {}", operand(k, by)),
-        Step::Div(by) => format!("{name} /= {}", operand(k, by)),
+    let step = match &l.change {
+        Change::Add(Expr::I32(1) | Expr::U64(1)) => format!("++{name}"),
+        Change::Sub(Expr::I32(1) | Expr::U64(1)) => format!("--{name}"),
+        Change::Add(by) => format!("{name} += {}", operand(k, by)),
+        Change::Sub(by) => format!("{name} -= {}", operand(k, by)),
+        Change::Mul(by) => format!("{name} *= {}", operand(k, by)),
+        Change::Div(by) => format!("{name} /= {}", operand(k, by)),
     };
     match l.unroll {
         Unroll::Auto => {}

@@ -1,12 +1,15 @@
 //! The builder through which `lower/` writes kernels: declarations go into tables, statements into
 //! the innermost open block.
 
+mod loops;
 mod sync;
+
+pub use loops::For;
 
 use super::{
     Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
-    Layout, Loop, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Step, Stmt, Ty,
-    Unroll, Var, VarDecl, Variant, VerifiedKernel,
+    Layout, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Stmt, Ty, Var, VarDecl,
+    Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -277,33 +280,6 @@ impl KernelBuilder {
         let then = self.block(then);
         let otherwise = self.block(otherwise);
         self.push(Stmt::If { cond, then, otherwise });
-    }
-
-    /// The general loop; `test` is written with the loop variable.
-    pub fn loop_(
-        &mut self,
-        name: &str,
-        from: impl Into<Expr>,
-        test: impl FnOnce(Var) -> Expr,
-        step: Step,
-        unroll: Unroll,
-        body: impl FnOnce(&mut Self, Var),
-    ) {
-        let from = from.into();
-        let var = self.var(name, from.ty());
-        let body = self.block(|k| body(k, var));
-        self.push(Stmt::For(Loop { var, from, test: test(var), step, unroll, body }));
-    }
-
-    /// `for (int name = 0; name < count; ++name)`, fully unrolled.
-    pub fn unrolled(
-        &mut self,
-        name: &str,
-        count: impl Into<Expr>,
-        body: impl FnOnce(&mut Self, Var),
-    ) {
-        let count = count.into();
-        self.loop_(name, 0, |v| Expr::from(v).lt(count), Step::Add(1.into()), Unroll::Full, body);
     }
 
     /// A line of commentary.

@@ -21,8 +21,8 @@ pub use bind::{Array, Axis, Call, Given};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use unmet::{Need, Subject, Unmet};
 
-use super::{Atomic, Elem, Expr, Kernel, Layout, ParamKind, Scalar, Stmt, Ty};
-use rule::Rule;
+use super::{Atomic, Elem, Expr, Kernel, Layout, ParamKind, Stmt, Ty};
+use rule::{Rule, is_bound};
 
 /// All that a launch has to know of a kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,12 +121,6 @@ impl Contract {
                 }
             });
         }
-        let known = |scalar: &Scalar| match k.params.get(scalar.param).map(|p| &p.kind) {
-            Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {
-                *ty == scalar.ty && ty.is_index()
-            }
-            _ => false,
-        };
         for requirement in &k.requires {
             let sound = match requirement {
                 Requirement::Aligned { operand, bytes } => {
@@ -134,8 +128,8 @@ impl Contract {
                         |p: &Parameter| matches!(p, Parameter::Array(a) if a.operand == *operand);
                     *bytes > 0 && params.iter().any(bound)
                 }
-                Requirement::Multiple { scalar, of } => *of > 0 && known(scalar),
-                Requirement::Range { scalar, min, max } => min <= max && known(scalar),
+                Requirement::Multiple { scalar, of } => *of > 0 && is_bound(k, *scalar),
+                Requirement::Range { scalar, min, max } => min <= max && is_bound(k, *scalar),
             };
             if !sound {
                 return Err(format!("the requirement {requirement:?} on no such parameter"));

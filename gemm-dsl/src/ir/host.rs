@@ -1,6 +1,11 @@
-//! Evaluation on the host: constants, extents and grid rules, checked for overflow.
+//! Evaluation on the host: constants, extents, grid rules and the expressions of a program. This is the
+//! one place that says which expressions have a value there: [`on_host`]. [`check`] asks before there
+//! are arguments, [`eval`] gives the value.
+//!
+//! Values are exact: what does not fit the type of the expression is an error, also where the type wraps
+//! on the device.
 
-use super::{Arith, BinaryOp, Cmp, ConstDecl, Expr, Integer, Kernel, Logic, UnaryOp};
+use super::{Arith, BinaryOp, Cmp, ConstDecl, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp};
 use thiserror::Error;
 
 /// Values of the integer scalar parameters of one launch, indexed by parameter.
@@ -15,9 +20,12 @@ pub enum HostError {
     /// A scalar parameter has no value.
     #[error("parameter {0} has no value")]
     Unbound(usize),
-    /// The value does not fit in 64 bits, or a divisor is zero.
-    #[error("the value overflows 64 bits or divides by zero")]
+    /// The value does not fit its type, or a divisor is zero.
+    #[error("the value overflows its type or divides by zero")]
     Overflow,
+    /// The value is this one, of a type without a sign.
+    #[error("the value is {0}, and its type has no negative numbers")]
+    Negative(i128),
 }
 
 impl Kernel {
@@ -32,72 +40,20 @@ impl Kernel {
     }
 }
 
-/// Evaluates with exact integers: a truth value is 0 or 1.
-pub(crate) fn eval(
-    expr: &Expr,
-    consts: &[ConstDecl],
-    scalars: &Scalars,
-) -> Result<i128, HostError> {
-    let go = |e: &Expr| eval(e, consts, scalars);
-    Ok(match expr {
-        Expr::I32(v) => (*v).into(),
-        Expr::U64(v) => (*v).into(),
-        Expr::Const(c) => match consts.get(c.id) {
-            Some(decl) => go(&decl.value)?,
-            None => return Err(HostError::NotUniform),
-        },
-        Expr::Param(p) => {
-            scalars.get(p.param).copied().flatten().ok_or(HostError::Unbound(p.param))?.into()
-        }
-        Expr::Unary(UnaryOp::Not, e) => i128::from(go(e)? == 0),
-        Expr::Unary(UnaryOp::Neg, e) => -go(e)?,
-        Expr::Cast(_, e) => go(e)?,
-        Expr::Select(c, a, b) => {
-            if go(c)? != 0 {
-                go(a)?
-            } else {
-                go(b)?
-            }
-        }
-        Expr::Binary(BinaryOp::Logic(op), a, b) => match (op, go(a)? != 0) {
-            (Logic::And, false) => 0,
-            (Logic::Or, true) => 1,
-            _ => i128::from(go(b)? != 0),
-        },
-        Expr::Binary(BinaryOp::Cmp(op), a, b) => {
-            let (x, y) = (go(a)?, go(b)?);
-            i128::from(match op {
-                Cmp::Lt => x < y,
-                Cmp::Le => x <= y,
-                Cmp::Gt => x > y,
-                Cmp::Ge => x >= y,
-                Cmp::Eq => x == y,
-                Cmp::Ne => x != y,
-            })
-        }
-        Expr::Binary(op @ (BinaryOp::Arith(_) | BinaryOp::Integer(_)), a, b) => {
-            let (x, y) = (go(a)?, go(b)?);
-            let checked = match op {
-                BinaryOp::Arith(Arith::Add) => x.checked_add(y),
-                BinaryOp::Arith(Arith::Sub) => x.checked_sub(y),
-                BinaryOp::Arith(Arith::Mul) => x.checked_mul(y),
-                BinaryOp::Arith(Arith::Div) => x.checked_div(y),
-                BinaryOp::Integer(Integer::Rem) => x.checked_rem(y),
-                BinaryOp::Integer(Integer::Xor) => Some(x ^ y),
-                BinaryOp::Integer(Integer::And) => Some(x & y),
-                BinaryOp::Integer(Integer::Or) => Some(x | y),
-                BinaryOp::Integer(Integer::Shl) => shift(x, y, i128::checked_mul),
-                BinaryOp::Integer(Integer::Shr) => shift(x, y, i128::checked_div),
-                BinaryOp::Cmp(_) | BinaryOp::Logic(_) => unreachable!("matched above"),
-            };
-            let value = checked.ok_or(HostError::Overflow)?;
-            if value > u64::MAX.into() || value < i64::MIN.into() {
-                return Err(HostError::Overflow);
-            }
-            value
-        }
-        Expr::U32(v) => (*v).into(),
-        Expr::I64(v) => (*v).into(),
+/// Whether an expression has a value on the host if its operands and parameters have one: integers and
+/// truth values, made of nothing that only a thread knows.
+fn on_host(expr: &Expr) -> bool {
+    match expr {
+        Expr::I32(_)
+        | Expr::U64(_)
+        | Expr::U32(_)
+        | Expr::I64(_)
+        | Expr::Const(_)
+        | Expr::Param(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Select(..)
+        | Expr::Cast(..) => matches!(expr.ty(), Ty::Bool) || expr.ty().is_integer(),
         Expr::F32(_)
         | Expr::F64(_)
         | Expr::Bitcast(..)
@@ -107,8 +63,133 @@ pub(crate) fn eval(
         | Expr::Call(..)
         | Expr::Apply(..)
         | Expr::Pack(_)
-        | Expr::Lane(..) => return Err(HostError::NotUniform),
-    })
+        | Expr::Lane(..) => false,
+    }
+}
+
+/// The type of an expression that has a value on the host for all arguments that do not make it overflow:
+/// over constants and those parameters that `known` lets pass. A constant expression must have one.
+pub(crate) fn check(
+    expr: &Expr,
+    consts: &[ConstDecl],
+    known: &impl Fn(Scalar) -> Result<(), String>,
+) -> Result<Ty, String> {
+    let mut constant = true;
+    let mut known = |param| {
+        constant = false;
+        known(param)
+    };
+    typed(expr, consts, &mut known)?;
+    if constant {
+        eval(expr, consts, &[]).map_err(|e| e.to_string())?;
+    }
+    Ok(expr.ty())
+}
+
+/// Evaluates with exact integers: a truth value is 0 or 1.
+pub(crate) fn eval(
+    expr: &Expr,
+    consts: &[ConstDecl],
+    scalars: &Scalars,
+) -> Result<i128, HostError> {
+    if !on_host(expr) {
+        return Err(HostError::NotUniform);
+    }
+    let go = |e: &Expr| eval(e, consts, scalars);
+    let value = match expr {
+        Expr::I32(v) => Some((*v).into()),
+        Expr::U64(v) => Some((*v).into()),
+        Expr::U32(v) => Some((*v).into()),
+        Expr::I64(v) => Some((*v).into()),
+        Expr::Const(c) => match consts.get(c.id) {
+            Some(decl) => Some(go(&decl.value)?),
+            None => return Err(HostError::NotUniform),
+        },
+        Expr::Param(p) => {
+            let value = scalars.get(p.param).copied().flatten();
+            Some(value.ok_or(HostError::Unbound(p.param))?.into())
+        }
+        Expr::Unary(UnaryOp::Not, e) => Some(i128::from(go(e)? == 0)),
+        Expr::Unary(UnaryOp::Neg, e) => Some(-go(e)?),
+        Expr::Cast(_, e) => Some(go(e)?),
+        Expr::Select(c, a, b) => Some(if go(c)? != 0 { go(a)? } else { go(b)? }),
+        Expr::Binary(BinaryOp::Logic(op), a, b) => Some(match (op, go(a)? != 0) {
+            (Logic::And, false) => 0,
+            (Logic::Or, true) => 1,
+            _ => i128::from(go(b)? != 0),
+        }),
+        Expr::Binary(BinaryOp::Cmp(op), a, b) => {
+            let (x, y) = (go(a)?, go(b)?);
+            Some(i128::from(match op {
+                Cmp::Lt => x < y,
+                Cmp::Le => x <= y,
+                Cmp::Gt => x > y,
+                Cmp::Ge => x >= y,
+                Cmp::Eq => x == y,
+                Cmp::Ne => x != y,
+            }))
+        }
+        Expr::Binary(BinaryOp::Arith(op), a, b) => {
+            let (x, y) = (go(a)?, go(b)?);
+            match op {
+                Arith::Add => x.checked_add(y),
+                Arith::Sub => x.checked_sub(y),
+                Arith::Mul => x.checked_mul(y),
+                Arith::Div => x.checked_div(y),
+            }
+        }
+        Expr::Binary(BinaryOp::Integer(op), a, b) => {
+            let (x, y) = (go(a)?, go(b)?);
+            match op {
+                Integer::Rem => x.checked_rem(y),
+                Integer::Xor => Some(x ^ y),
+                Integer::And => Some(x & y),
+                Integer::Or => Some(x | y),
+                Integer::Shl => shift(x, y, i128::checked_mul),
+                Integer::Shr => shift(x, y, i128::checked_div),
+            }
+        }
+        _ => unreachable!("on_host: {expr:?} has no value"),
+    };
+    let value = value.ok_or(HostError::Overflow)?;
+    match expr.ty() {
+        ty if fits(value, ty) => Ok(value),
+        Ty::U32 | Ty::U64 if value < 0 => Err(HostError::Negative(value)),
+        _ => Err(HostError::Overflow),
+    }
+}
+
+/// The rules of types, on the host.
+fn typed(
+    expr: &Expr,
+    consts: &[ConstDecl],
+    known: &mut impl FnMut(Scalar) -> Result<(), String>,
+) -> Result<(), String> {
+    if !on_host(expr) {
+        return Err(HostError::NotUniform.to_string());
+    }
+    let mut go = |e: &Expr| typed(e, consts, known).map(|()| e.ty());
+    let fits = match expr {
+        Expr::Param(p) => return known(*p),
+        Expr::Const(c) => consts.get(c.id).is_some_and(|decl| decl.ty == c.ty),
+        Expr::Unary(op, e) => op.takes(go(e)?),
+        Expr::Binary(op, a, b) => op.takes(go(a)?, go(b)?),
+        Expr::Select(c, a, b) => (go(c)?, go(a)?) == (Ty::Bool, go(b)?),
+        Expr::Cast(to, e) => matches!(go(e)?, Ty::Scalar(from) if from.converts_to(*to)),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(format!("the types of {expr:?}")) }
+}
+
+fn fits(value: i128, ty: Ty) -> bool {
+    match ty {
+        Ty::Bool => value == 0 || value == 1,
+        Ty::I32 => i32::try_from(value).is_ok(),
+        Ty::U32 => u32::try_from(value).is_ok(),
+        Ty::I64 => i64::try_from(value).is_ok(),
+        Ty::U64 => u64::try_from(value).is_ok(),
+        _ => false,
+    }
 }
 
 /// `x` times or divided by 2^`y`.

@@ -216,7 +216,8 @@ impl VerifiedProgram {
     /// The launches for a problem, in order. The extents are given in the order of the program's.
     ///
     /// # Errors
-    /// [`HostError::Overflow`] where a condition cannot be computed for these extents.
+    /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for these
+    /// extents.
     pub fn launches(&self, extents: &[u64]) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
@@ -244,7 +245,7 @@ impl VerifiedProgram {
     /// The value of an expression of the program; of a condition, 0 or 1.
     ///
     /// # Errors
-    /// [`HostError::Overflow`].
+    /// As [`VerifiedProgram::launches`].
     pub fn eval(&self, expr: &Expr, extents: &[u64]) -> Result<u64, HostError> {
         if let Expr::Param(p) = expr {
             return extents.get(p.param).copied().ok_or(HostError::Unbound(p.param));

@@ -214,14 +214,14 @@ pub enum AtomicOp {
 /// A counted loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
-    /// The loop variable, an integer, visible in the test, the step and the body.
+    /// The loop variable, an integer, visible in the test, the change and the body.
     pub var: Var,
     /// Its first value.
     pub from: Expr,
     /// The loop goes on while this holds.
     pub test: Expr,
     /// How the variable changes after each round.
-    pub step: Step,
+    pub change: Change,
     /// What the compiler is asked to do with the loop.
     pub unroll: Unroll,
     /// The body.
@@ -230,7 +230,7 @@ pub struct Loop {
 
 /// How a loop variable changes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum Change {
     /// `var += e`
     Add(Expr),
     /// `var -= e`

@@ -32,11 +32,6 @@ pub struct IrError {
     pub rule: String,
 }
 
-/// The most threads a block may have on any architecture.
-pub const MAX_THREADS: u32 = arch::BLOCK_THREADS;
-/// The most shared memory a block may have on any architecture, in bytes (227 KiB, sm_90).
-pub const MAX_SHARED_BYTES: u64 = arch::LARGEST.shared_per_block;
-
 impl VerifiedKernel {
     /// Checks a kernel.
     ///
@@ -132,7 +127,9 @@ impl Check<'_> {
         let k = self.k;
         self.names()?;
         let threads = u64::from(k.geometry.block.0) * u64::from(k.geometry.block.1);
-        require((1..=MAX_THREADS.into()).contains(&threads), || format!("{threads} threads"))?;
+        require((1..=arch::BLOCK_THREADS.into()).contains(&threads), || {
+            format!("{threads} threads")
+        })?;
         if let Some(bounds) = &k.launch_bounds {
             let named = constant(k, bounds, "the launch bounds")?;
             require(named == threads, || {
@@ -159,7 +156,9 @@ impl Check<'_> {
             self.bound(id, buffer)?;
         }
         let shared = shared_bytes(k)?;
-        require(shared <= MAX_SHARED_BYTES, || format!("{shared} bytes of shared memory"))?;
+        require(shared <= arch::LARGEST.shared_per_block, || {
+            format!("{shared} bytes of shared memory")
+        })?;
         for (id, function) in k.functions.iter().enumerate() {
             self.callable = id;
             self.function(function)?;

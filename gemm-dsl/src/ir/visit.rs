@@ -1,6 +1,6 @@
 //! Walks over a kernel.
 
-use super::{Access, Atomic, AtomicOp, Expr, Kernel, Space, Step, Stmt};
+use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, Space, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -73,7 +73,8 @@ impl Stmt {
             Stmt::For(l) => {
                 l.from.visit(f);
                 l.test.visit(f);
-                let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
+                let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
+                    &l.change;
                 by.visit(f);
             }
             Stmt::CopyAsync { target, source, guard } => {

@@ -12,11 +12,11 @@ mod tree;
 use crate::arch;
 use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
-    self, BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
+    BufferId, Change, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
     Requirement, Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{BlockFold, ReducePlan};
-use operator::{identity, noun};
+use operator::noun;
 
 /// Threads of a warp.
 const WARP: i32 = arch::WARP as i32;
@@ -129,7 +129,7 @@ struct Reducer<'p> {
 impl Reducer<'_> {
     fn build(&mut self, wide: bool) {
         let op = self.plan.op();
-        let identity = self.k.let_("identity", identity(op));
+        let identity = self.k.let_("identity", op.identity());
         let sum = if self.plan.vector() == 4 {
             self.load_vectors(identity, wide)
         } else {
@@ -146,10 +146,10 @@ impl Reducer<'_> {
     }
 }
 
-fn halve() -> ir::Step {
-    ir::Step::Div(2.into())
+fn halve() -> Change {
+    Change::Div(2.into())
 }
 
-fn double() -> ir::Step {
-    ir::Step::Mul(2.into())
+fn double() -> Change {
+    Change::Mul(2.into())
 }

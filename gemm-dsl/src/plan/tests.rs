@@ -4,8 +4,9 @@ mod plausible;
 
 use super::Shape;
 use crate::Family;
+use crate::arch::{BLOCK_THREADS, LARGEST};
+use crate::ir::Variant;
 use crate::ir::contract::{Array, Contract, Need, Unmet};
-use crate::ir::{MAX_SHARED_BYTES, MAX_THREADS, Variant};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
 use plausible::plausible;
 use proptest::prelude::*;
@@ -56,8 +57,8 @@ proptest! {
         let Shape::Tiled(tiled) = plan.shape() else {
             return Err(TestCaseError::fail("a tile makes a tiled plan"));
         };
-        prop_assert!(tiled.threads() <= MAX_THREADS);
-        prop_assert!(tiled.shared_bytes() <= MAX_SHARED_BYTES);
+        prop_assert!(tiled.threads() <= BLOCK_THREADS);
+        prop_assert!(tiled.shared_bytes() <= LARGEST.shared_per_block);
         prop_assert_eq!(tiled.threads() * tiled.tm() * tiled.tn(), tiled.bm() * tiled.bn());
         if let Some(warp) = tiled.warp() {
             prop_assert_eq!(warp.lanes_m() * warp.lanes_n(), 32);

@@ -5,7 +5,7 @@ use super::error::FaultKind;
 use super::lanes::turns;
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
-use super::observe::{Atomics, Kind, Observer, Stopped, Sync, stop};
+use super::observe::{AccessKind, Atomics, Observer, Stopped, Sync, stop};
 use crate::ir::{BinaryOp, Elem};
 
 impl Machine<'_> {
@@ -22,7 +22,7 @@ impl Machine<'_> {
             _ => None,
         };
         let offsets = self.offsets(&atomic.target, regs, mask)?;
-        self.observe(Kind::Atomic(atomic.scope), &atomic.target, &offsets, mask)?;
+        self.observe(AccessKind::Atomic(atomic.scope), &atomic.target, &offsets, mask)?;
         let region = self.region(&atomic.target);
         let elem = region.elem;
         let mut wrote = mask;

@@ -1,6 +1,6 @@
 //! The lowered form of a kernel: linear code over typed expressions whose names are resolved.
 //!
-//! What is the same in all threads of a block is a [`Scalar`] and computed once for a warp;
+//! What is the same in all threads of a block is a [`Uniform`] and computed once for a warp;
 //! everything else is computed for the 32 lanes together.
 
 use super::counters::Cost;
@@ -9,7 +9,7 @@ use crate::ir::{Arith, BinaryOp, Cmp, Elem, Order, Scope, Space, Stmt};
 /// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
 /// sign-extended, a `U64` as it is, a truth value as 0 or 1.
 #[derive(Clone, Debug)]
-pub(super) enum Scalar {
+pub(super) enum Uniform {
     /// Known when the kernel is built.
     Static(i64),
     /// Known when it is launched.
@@ -20,17 +20,17 @@ pub(super) enum Scalar {
     BlockY,
     BlockZ,
     /// Negation of an `I32`.
-    Neg(Box<Scalar>),
-    Not(Box<Scalar>),
-    I32(BinaryOp, Box<[Scalar; 2]>),
-    U64(BinaryOp, Box<[Scalar; 2]>),
-    And(Box<(Scalar, Lazy<Scalar>)>),
-    Or(Box<(Scalar, Lazy<Scalar>)>),
-    Select(Box<(Scalar, Lazy<Scalar>, Lazy<Scalar>)>),
+    Neg(Box<Uniform>),
+    Not(Box<Uniform>),
+    I32(BinaryOp, Box<[Uniform; 2]>),
+    U64(BinaryOp, Box<[Uniform; 2]>),
+    And(Box<(Uniform, Lazy<Uniform>)>),
+    Or(Box<(Uniform, Lazy<Uniform>)>),
+    Select(Box<(Uniform, Lazy<Uniform>, Lazy<Uniform>)>),
     /// `U64` to `I32`.
-    Narrow(Box<Scalar>),
+    Narrow(Box<Uniform>),
     /// `I32` to `U64`.
-    Widen(Box<Scalar>),
+    Widen(Box<Uniform>),
 }
 
 /// An operand that is evaluated only where it is needed, and counted as a site of its own.
@@ -52,7 +52,7 @@ pub(super) struct Choice<T> {
 /// zeros.
 #[derive(Clone, Debug)]
 pub(super) enum Lane {
-    Scalar(Scalar),
+    Uniform(Uniform),
     /// The bits of a value known when the kernel is launched.
     Bits(u32),
     /// A variable.
@@ -84,7 +84,7 @@ pub(super) enum Lane {
 /// A 64-bit value per lane.
 #[derive(Clone, Debug)]
 pub(super) enum Wide {
-    Scalar(Scalar),
+    Uniform(Uniform),
     /// The bits of a value known when the kernel is launched.
     Bits(u64),
     Slot(u32),
@@ -156,7 +156,7 @@ pub(super) struct Convert {
 /// A truth value per lane.
 #[derive(Clone, Debug)]
 pub(super) enum Pred {
-    Scalar(Scalar),
+    Uniform(Uniform),
     Slot(u32),
     I32(Cmp, Box<[Lane; 2]>),
     U32(Cmp, Box<[Lane; 2]>),
@@ -188,7 +188,7 @@ pub(super) enum Vector {
 /// An index along one dimension.
 #[derive(Clone, Debug)]
 pub(super) enum Index {
-    Scalar(Scalar),
+    Uniform(Uniform),
     I32(Lane),
     U64(Wide),
 }
@@ -266,7 +266,7 @@ pub(super) struct Atomic {
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     /// Sets a variable; inactive lanes keep their value.
-    SetScalar(u32, Scalar),
+    SetUniform(u32, Uniform),
     SetLane(u32, Lane),
     SetWide(u32, Wide),
     SetPred(u32, Pred),
@@ -302,7 +302,7 @@ pub(super) enum Op {
     StoreRegister(Box<(Memory, Value)>),
     Store(Box<(Memory, Value)>),
     /// Continues elsewhere where the condition, the same in all lanes, does not hold.
-    Unless(Scalar, u32),
+    Unless(Uniform, u32),
     Jump(u32),
     /// Enters an `if`: lanes where the condition fails wait for `Else`. Where no lane holds it,
     /// goes to the `Else` at the target.
@@ -342,7 +342,7 @@ pub(super) struct Instr {
 /// Numbers of variables of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slots {
-    pub(super) scalars: u32,
+    pub(super) uniforms: u32,
     pub(super) lanes: u32,
     pub(super) wides: u32,
     pub(super) preds: u32,

@@ -1,22 +1,20 @@
 //! Evaluation of expressions for a warp.
 
 mod apply;
-mod scalar;
+mod uniform;
 mod wide;
-
-pub(super) use apply::Frames;
 
 use super::code::{Choice, Lane, Lazy, Number, Pred, Vector};
 use super::error::FaultKind;
+use super::frames::Outcome;
 use super::lanes::{
     ALL, Arithmetic, Lanes, WARP, blend, compare, float, fma, int, lanes_of, mask_where, unsigned,
 };
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
-use super::observe::{Kind, Stopped, stop};
+use super::observe::{AccessKind, Stopped, stop};
 use crate::intrinsic::canonical;
 use crate::ir::Ty;
-use apply::Outcome;
 
 fn arithmetic(error: Arithmetic) -> Stopped {
     stop(error.lane, error.kind)
@@ -71,10 +69,12 @@ impl Machine<'_> {
                 let mut unused = Lanes::ZERO;
                 *out = *self.lane(lane, regs, mask, &mut unused)?;
             }
-            Lane::Scalar(scalar) => *out = Lanes::splat(self.scalar(scalar, regs, mask)? as u32),
+            Lane::Uniform(uniform) => {
+                *out = Lanes::splat(self.uniform(uniform, regs, mask)? as u32)
+            }
             Lane::Bits(bits) => *out = Lanes::splat(*bits),
             Lane::Register(memory) => self.load_register(memory, regs, mask, out)?,
-            Lane::Load(memory) => self.load(memory, regs, mask, Kind::Read, out)?,
+            Lane::Load(memory) => self.load(memory, regs, mask, AccessKind::Read, out)?,
             Lane::Neg(e) => {
                 let mut buffer = Lanes::ZERO;
                 let value = self.lane(e, regs, mask, &mut buffer)?;
@@ -236,7 +236,7 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<u32, Stopped> {
         let holds = match pred {
-            Pred::Scalar(scalar) => match self.scalar(scalar, regs, mask)? {
+            Pred::Uniform(uniform) => match self.uniform(uniform, regs, mask)? {
                 0 => 0,
                 _ => mask,
             },
@@ -321,7 +321,7 @@ impl Machine<'_> {
                 }
             }
             Vector::Register(memory) => self.load_register_vector(memory, regs, mask, out)?,
-            Vector::Load(memory) => self.load_vector(memory, regs, mask, Kind::Read, out)?,
+            Vector::Load(memory) => self.load_vector(memory, regs, mask, AccessKind::Read, out)?,
             Vector::Pack(elem, parts) if elem.size() == 4 => {
                 for (part, out) in parts.iter().zip(out) {
                     let Number::Lane(part) = part else {

@@ -98,9 +98,9 @@ impl Warp {
                     let value = fma(machine.arch, x, y, z);
                     set(regs, *target, &value, mask);
                 }
-                Op::SetScalar(slot, scalar) => {
-                    let value = machine.scalar(scalar, regs, mask)?;
-                    regs.scalars[*slot as usize] = value;
+                Op::SetUniform(slot, uniform) => {
+                    let value = machine.uniform(uniform, regs, mask)?;
+                    regs.uniforms[*slot as usize] = value;
                 }
                 Op::SetLane(slot, lane) => {
                     let mut buffer = Lanes::ZERO;
@@ -152,7 +152,7 @@ impl Warp {
                 }
                 Op::Store(store) => machine.store(&store.0, &store.1, regs, mask)?,
                 Op::Unless(cond, target) => {
-                    if machine.scalar(cond, regs, mask)? == 0 {
+                    if machine.uniform(cond, regs, mask)? == 0 {
                         self.pc = *target as usize;
                     }
                 }
@@ -278,7 +278,7 @@ impl Warp {
         regs.ready[..read.lanes as usize].hash(&mut state);
         regs.wides[..read.wides as usize].hash(&mut state);
         regs.preds[..read.preds as usize].hash(&mut state);
-        regs.scalars[..read.scalars as usize].hash(&mut state);
+        regs.uniforms[..read.uniforms as usize].hash(&mut state);
         state.finish()
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Touch {
 
 const THREAD_BITS: u32 = 10;
 const STMT_BITS: u32 = 22;
-const _: () = assert!(crate::ir::MAX_THREADS == 1 << THREAD_BITS && WARP == 32);
+const _: () = assert!(crate::arch::BLOCK_THREADS == 1 << THREAD_BITS && WARP == 32);
 
 impl Touch {
     /// As a number that sorts by block, then thread, then statement, and is not `NONE`.

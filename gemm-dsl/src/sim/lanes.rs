@@ -152,7 +152,7 @@ pub(super) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP
 }
 
 /// A comparison of two values.
-pub(super) fn compare_scalar<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
+pub(super) fn compare_one<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
     match op {
         Cmp::Lt => a < b,
         Cmp::Le => a <= b,
@@ -205,7 +205,7 @@ pub(super) fn int(
     }
     if wrong >> 31 == 1 {
         for l in lanes_of(mask) {
-            let value = int_scalar(op, a.0[l] as i32, b.0[l] as i32);
+            let value = int_one(op, a.0[l] as i32, b.0[l] as i32);
             out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u32;
         }
     }
@@ -227,8 +227,8 @@ pub(super) fn wide(
         BinaryOp::MUL => (0..WARP).for_each(|l| out[l] = a[l].wrapping_mul(b[l])),
         _ => {
             for l in lanes_of(mask) {
-                out[l] = wide_scalar(op, a[l], b[l])
-                    .map_err(|kind| Arithmetic { lane: l as u32, kind })?;
+                out[l] =
+                    wide_one(op, a[l], b[l]).map_err(|kind| Arithmetic { lane: l as u32, kind })?;
             }
         }
     }
@@ -244,7 +244,7 @@ pub(super) fn long(
     out: &mut WideLanes,
 ) -> Result<(), Arithmetic> {
     for l in lanes_of(mask) {
-        let value = long_scalar(op, a[l] as i64, b[l] as i64);
+        let value = long_one(op, a[l] as i64, b[l] as i64);
         out[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u64;
     }
     Ok(())
@@ -259,7 +259,7 @@ pub(super) fn unsigned(
     out: &mut Lanes,
 ) -> Result<(), Arithmetic> {
     for l in lanes_of(mask) {
-        let value = unsigned_scalar(op, a.0[l], b.0[l]);
+        let value = unsigned_one(op, a.0[l], b.0[l]);
         out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })?;
     }
     Ok(())
@@ -267,7 +267,7 @@ pub(super) fn unsigned(
 
 /// Operators on two integers. `$wrap` says what becomes of a result that does not fit. A shift by
 /// the width or more is an error, as is a shift of a negative value to the right.
-macro_rules! scalar_operator {
+macro_rules! operator_on_one {
     ($(#[$doc:meta])* $name:ident, $ty:ty, $add:ident, $sub:ident, $mul:ident, $shl:expr) => {
         $(#[$doc])*
         #[allow(unused_comparisons, reason = "one text for signed and unsigned types")]
@@ -300,21 +300,21 @@ macro_rules! scalar_operator {
     };
 }
 
-scalar_operator! {
+operator_on_one! {
     /// On two `I32`: a result that does not fit is an error.
-    int_scalar, i32, checked_add, checked_sub, checked_mul,
+    int_one, i32, checked_add, checked_sub, checked_mul,
     |a, b| i32::try_from(i64::from(a) << b).ok()
 }
-scalar_operator! {
+operator_on_one! {
     /// On two `I64`: a result that does not fit is an error.
-    long_scalar, i64, checked_add, checked_sub, checked_mul,
+    long_one, i64, checked_add, checked_sub, checked_mul,
     |a, b| i64::try_from(i128::from(a) << b).ok()
 }
-scalar_operator! {
+operator_on_one! {
     /// On two `U32`: sums, differences, products and shifts to the left wrap.
-    unsigned_scalar, u32, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
+    unsigned_one, u32, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }
-scalar_operator! {
+operator_on_one! {
     /// On two `U64`: sums, differences, products and shifts to the left wrap.
-    wide_scalar, u64, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
+    wide_one, u64, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }

@@ -4,20 +4,20 @@ mod control;
 mod expr;
 mod function;
 mod place;
-mod scalar;
+mod uniform;
 
-use super::code::{self, Code, Copy, Instr, Lane, Lazy, Op, Scalar, Slots, Update, Value};
+use super::code::{self, Code, Copy, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::region::slots_of;
-use super::uniform;
+use super::varying;
 use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Kernel, Layout, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
 
 /// Lowers the kernel of a launch.
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let kernel = launch.kernel;
-    let varying = uniform::varying(kernel);
+    let varying = varying::varying(kernel);
     let mut slots = Slots { lanes: launch.first_variable, ..Slots::default() };
     let take = |count: &mut u32, n| {
         *count += n;
@@ -40,7 +40,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         for (var, place) in places.iter_mut().enumerate().filter(|(var, _)| is_read[*var] == reads)
         {
             *place = match kernel.vars[var].ty {
-                Ty::Bool | Ty::I32 | Ty::U64 if !varying[var] => take(&mut slots.scalars, 1),
+                Ty::Bool | Ty::I32 | Ty::U64 if !varying[var] => take(&mut slots.uniforms, 1),
                 Ty::Bool => take(&mut slots.preds, 1),
                 Ty::Vector(_) => take(&mut slots.lanes, 4),
                 Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
@@ -306,7 +306,7 @@ impl<'k> Lowering<'_, 'k> {
         let place = self.places[var.id];
         let op = match var.ty {
             Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var.id] => {
-                Op::SetScalar(place, self.scalar(value))
+                Op::SetUniform(place, self.uniform(value))
             }
             Ty::Bool => Op::SetPred(place, self.pred(value)),
             Ty::Vector(_) => Op::SetVector(place, self.vector(value)),
@@ -318,15 +318,15 @@ impl<'k> Lowering<'_, 'k> {
 
     /// The value of an expression that is static. It costs nothing to ask.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
-        if uniform::differs(expr, &self.varying) {
+        if varying::differs(expr, &self.varying) {
             return None;
         }
         let (cost, sites) = (self.cost, self.code.costs.len());
-        let value = self.scalar(expr);
+        let value = self.uniform(expr);
         self.code.costs.truncate(sites);
         self.cost = cost;
         match value {
-            Scalar::Static(value) => Some(value),
+            Uniform::Static(value) => Some(value),
             _ => None,
         }
     }

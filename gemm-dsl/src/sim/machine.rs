@@ -2,7 +2,7 @@
 
 use super::code::{Code, Slots, THREAD_X, THREAD_Y};
 use super::counters::Profile;
-use super::eval::Frames;
+use super::frames::Frames;
 use super::groups::Patterns;
 use super::init::Init;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
@@ -20,7 +20,7 @@ pub(super) struct Registers {
     pub(super) ready: Vec<u32>,
     pub(super) wides: Vec<WideLanes>,
     pub(super) preds: Vec<u32>,
-    pub(super) scalars: Vec<i64>,
+    pub(super) uniforms: Vec<i64>,
 }
 
 impl Registers {
@@ -30,7 +30,7 @@ impl Registers {
             ready: vec![0; slots.lanes as usize],
             wides: vec![[0; WARP]; slots.wides as usize],
             preds: vec![0; slots.preds as usize],
-            scalars: vec![0; slots.scalars as usize],
+            uniforms: vec![0; slots.uniforms as usize],
         }
     }
 

@@ -9,7 +9,7 @@ use super::code::{Index, Memory, Value};
 use super::error::FaultKind;
 use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
-use super::observe::{Kind, Observer, Request, Stopped, stop};
+use super::observe::{AccessKind, Observer, Request, Stopped, stop};
 use super::region::Region;
 use std::sync::atomic::Ordering;
 
@@ -47,8 +47,8 @@ impl<'l> Machine<'l> {
             let limit = region.dims[d].saturating_sub(reach.into());
             let stride = region.strides[d] as u32;
             match index {
-                Index::Scalar(scalar) => {
-                    let index = self.scalar(scalar, regs, mask)?;
+                Index::Uniform(uniform) => {
+                    let index = self.uniform(uniform, regs, mask)?;
                     if index as u64 >= limit {
                         wrong |= mask;
                     }
@@ -103,7 +103,7 @@ impl<'l> Machine<'l> {
     ) -> Result<Vec<i128>, Stopped> {
         let (l, mask) = (lane as usize, 1 << lane);
         let index = memory.index.iter().map(|index| match index {
-            Index::Scalar(scalar) => Ok(self.scalar(scalar, regs, mask)?.into()),
+            Index::Uniform(uniform) => Ok(self.uniform(uniform, regs, mask)?.into()),
             Index::I32(lane) => {
                 let mut buffer = Lanes::ZERO;
                 Ok((self.lane(lane, regs, mask, &mut buffer)?.0[l] as i32).into())
@@ -119,7 +119,7 @@ impl<'l> Machine<'l> {
 
     pub(super) fn observe(
         &mut self,
-        kind: Kind,
+        kind: AccessKind,
         memory: &Memory,
         offsets: &Offsets,
         mask: u32,
@@ -146,7 +146,7 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        kind: Kind,
+        kind: AccessKind,
     ) -> Result<(Offsets, &'l Region), Stopped> {
         let offsets = self.offsets(memory, regs, mask)?;
         self.observe(kind, memory, &offsets, mask)?;
@@ -159,7 +159,7 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        kind: Kind,
+        kind: AccessKind,
         out: &mut Lanes,
     ) -> Result<(), Stopped> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
@@ -190,7 +190,7 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        kind: Kind,
+        kind: AccessKind,
         out: &mut WideLanes,
     ) -> Result<(), Stopped> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
@@ -206,7 +206,7 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        kind: Kind,
+        kind: AccessKind,
         out: &mut Quad,
     ) -> Result<(), Stopped> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
@@ -282,7 +282,7 @@ impl<'l> Machine<'l> {
         let mut values = Quad::default();
         self.value(value, regs, mask, &mut values)?;
         let offsets = self.offsets(memory, regs, mask)?;
-        self.observe(Kind::Write, memory, &offsets, mask)?;
+        self.observe(AccessKind::Write, memory, &offsets, mask)?;
         self.write(memory, &offsets, &values, mask);
         Ok(())
     }
@@ -364,14 +364,14 @@ impl<'l> Machine<'l> {
         let mut values = Quad::default();
         if valid != 0 {
             if source.vector {
-                self.load_vector(source, regs, valid, Kind::CopyRead, &mut values)?;
+                self.load_vector(source, regs, valid, AccessKind::CopyRead, &mut values)?;
             } else if self.region(source).elem.size() == 8 {
                 let mut wide = [0; WARP];
-                self.load_wide(source, regs, valid, Kind::CopyRead, &mut wide)?;
+                self.load_wide(source, regs, valid, AccessKind::CopyRead, &mut wide)?;
                 values[0].0 = wide.map(|v| v as u32);
                 values[1].0 = wide.map(|v| (v >> 32) as u32);
             } else {
-                self.load(source, regs, valid, Kind::CopyRead, &mut values[0])?;
+                self.load(source, regs, valid, AccessKind::CopyRead, &mut values[0])?;
             }
         }
         if valid != ALL {
@@ -382,7 +382,7 @@ impl<'l> Machine<'l> {
             }
         }
         let offsets = self.offsets(target, regs, mask)?;
-        self.observe(Kind::CopyWrite, target, &offsets, mask)?;
+        self.observe(AccessKind::CopyWrite, target, &offsets, mask)?;
         self.write(target, &offsets, &values, mask);
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AccessKind {
     Read,
     Write,
     /// The source of an asynchronous copy.
@@ -36,27 +36,27 @@ pub(super) enum Kind {
     Atomic(Scope),
 }
 
-impl Kind {
+impl AccessKind {
     pub(super) fn reads(self) -> bool {
-        matches!(self, Kind::Read | Kind::CopyRead | Kind::Atomic(..))
+        matches!(self, AccessKind::Read | AccessKind::CopyRead | AccessKind::Atomic(..))
     }
 
     pub(super) fn writes(self) -> bool {
-        matches!(self, Kind::Write | Kind::CopyWrite | Kind::Atomic(..))
+        matches!(self, AccessKind::Write | AccessKind::CopyWrite | AccessKind::Atomic(..))
     }
 
     /// The timeline of a thread that does it.
     pub(super) fn timeline(self) -> Timeline {
         match self {
-            Kind::Read | Kind::Write | Kind::Atomic(..) => ORDINARY,
-            Kind::CopyRead | Kind::CopyWrite => COPIES,
+            AccessKind::Read | AccessKind::Write | AccessKind::Atomic(..) => ORDINARY,
+            AccessKind::CopyRead | AccessKind::CopyWrite => COPIES,
         }
     }
 }
 
 /// The access of one warp to shared or global memory, inside the allocation and aligned.
 pub(super) struct Request<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: AccessKind,
     /// The number of the buffer.
     pub(super) buffer: usize,
     pub(super) region: &'a Region,

@@ -14,7 +14,7 @@ use super::error::{Earlier, FaultKind};
 use super::grid_race::{self, GridRace};
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
-use super::observe::{Atomics, Kind, Observer, Request, Stopped, Sync, stop};
+use super::observe::{AccessKind, Atomics, Observer, Request, Stopped, Sync, stop};
 use super::shadow::{PAGE, Paged, Shadow};
 use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, WAIT};
 use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
@@ -171,9 +171,9 @@ impl<'l> Race<'l> {
 
     fn meet_in(&self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
         let touch = match request.kind {
-            Kind::Read | Kind::CopyRead => Touch::Read,
-            Kind::Write | Kind::CopyWrite => Touch::Write,
-            Kind::Atomic(scope) => Touch::Atomic(scope),
+            AccessKind::Read | AccessKind::CopyRead => Touch::Read,
+            AccessKind::Write | AccessKind::CopyWrite => Touch::Write,
+            AccessKind::Atomic(scope) => Touch::Atomic(scope),
         };
         let first = request.warp as usize * WARP;
         for &(word, lanes) in request.groups.as_slice() {

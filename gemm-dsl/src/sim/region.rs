@@ -112,7 +112,7 @@ pub(super) fn resolve(
         }
         let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
-            // Each array starts on 16 bytes. All together are within MAX_SHARED_BYTES.
+            // Each array starts on 16 bytes. All together are within what a block may have.
             shared = shared.next_multiple_of(4);
             base = shared as u32;
             shared += (len * u64::from(buffer.elem.size())).div_ceil(4);

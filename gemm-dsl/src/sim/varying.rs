@@ -5,7 +5,7 @@
 //! divergence than its declaration. Divergence around the declaration does no harm: a thread that
 //! is not active there never sees the variable.
 
-use crate::ir::{Expr, Kernel, Special, Step, Stmt, Ty};
+use crate::ir::{Change, Expr, Kernel, Special, Stmt, Ty};
 
 /// For each variable, whether it may differ between threads.
 pub(super) fn varying(kernel: &Kernel) -> Vec<bool> {
@@ -90,8 +90,9 @@ impl Pass {
                     self.block(otherwise, inner);
                 }
                 Stmt::For(l) => {
-                    let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
-                    // Step and test see what the body assigns: the next round looks again.
+                    let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
+                        &l.change;
+                    // Change and test see what the body assigns: the next round looks again.
                     self.mark(l.var.id, self.differs(&l.from) || self.differs(by));
                     let inner = depth + u32::from(self.differs(&l.test));
                     self.declare(l.var.id, inner);

@@ -16,6 +16,18 @@ words! {
     }
 }
 
+impl Op {
+    /// The value that changes no other. Of the sum it is −0: −0 + x is x for every x, −0 included.
+    pub fn identity(self) -> f32 {
+        match self {
+            Op::Sum => -0.0,
+            Op::Prod => 1.0,
+            Op::Max => f32::NEG_INFINITY,
+            Op::Min => f32::INFINITY,
+        }
+    }
+}
+
 words! {
     /// How the threads of a block combine their values in shared memory.
     Tree {

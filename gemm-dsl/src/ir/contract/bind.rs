@@ -2,7 +2,7 @@
 
 use super::{ArrayParameter, Contract, Need, Parameter, Requirement, Source, Subject, Unmet};
 use super::{Extent, Operand, Rule};
-use crate::ir::{Elem, Scalar, Ty};
+use crate::ir::{Elem, HostError, Scalar, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
@@ -275,6 +275,7 @@ impl Contract {
                 Ok(value) => Ok(value),
                 Err(_) => Err(self.unmet(subject(), Need::AtLeast(0), value)),
             },
+            Err(HostError::Negative(value)) => Err(self.unmet(subject(), Need::AtLeast(0), value)),
             Err(reason) => Err(self.unmet(subject(), Need::Defined(reason), 0)),
         }
     }

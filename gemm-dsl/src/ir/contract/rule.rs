@@ -1,7 +1,7 @@
 //! Expressions of a contract, cheap to evaluate at every launch.
 
-use super::super::host::{HostError, eval};
-use super::super::{ConstDecl, Expr, Kernel, ParamKind};
+use super::super::host::{self, HostError};
+use super::super::{ConstDecl, Elem, Expr, Kernel, ParamKind, Scalar};
 use super::Source;
 
 /// An expression over constants and the extents and strides among the scalar parameters.
@@ -18,37 +18,20 @@ pub(super) enum Rule {
 impl Rule {
     /// Fails where the expression has no value on the host.
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
-        let mut unknown = None;
-        let mut constant = true;
-        expr.visit(&mut |e| match e {
-            Expr::Param(p) => {
-                constant = false;
-                let source = k.params.get(p.param).map(|p| &p.kind);
-                let known = matches!(source, Some(ParamKind::Scalar {
-                    ty,
-                    source: Source::Extent(_) | Source::Stride { .. },
-                }) if *ty == p.ty && ty.is_index());
-                if !known {
-                    unknown = Some(format!("parameter {} is no extent and no stride", p.param));
-                }
-            }
-            Expr::Var(_) | Expr::Special(_) | Expr::Load(_) | Expr::Call(..) => {
-                unknown = Some(HostError::NotUniform.to_string());
-            }
-            _ => {}
-        });
-        if let Some(unknown) = unknown {
-            return Err(unknown);
-        }
-        if constant {
-            let value = k.eval_const(expr).map_err(|e| e.to_string())?;
+        host::check(expr, &k.consts, &|param| match is_bound(k, param) {
+            true => Ok(()),
+            false => Err(format!("parameter {} is no extent and no stride", param.param)),
+        })?;
+        if let Ok(value) = k.eval_const(expr) {
             let value = u64::try_from(value).map_err(|_| format!("it is {value}"))?;
             return Ok(Rule::Number(value));
         }
         Ok(match expr {
             Expr::Param(p) => Rule::Param(p.param),
-            // Extents and strides are never negative and fit their parameter's type.
-            Expr::Cast(_, inner) if matches!(**inner, Expr::Param(_)) => Self::new(k, inner)?,
+            // Extents and strides are never negative.
+            Expr::Cast(Elem::U64, inner) if matches!(**inner, Expr::Param(_)) => {
+                Self::new(k, inner)?
+            }
             _ => Rule::General(expr.clone(), k.consts.clone()),
         })
     }
@@ -61,7 +44,17 @@ impl Rule {
                 let value = scalars.get(*param).copied().flatten();
                 value.map(i128::from).ok_or(HostError::Unbound(*param))
             }
-            Rule::General(expr, consts) => eval(expr, consts, scalars),
+            Rule::General(expr, consts) => host::eval(expr, consts, scalars),
         }
+    }
+}
+
+/// Whether a parameter is an extent or a stride: what rules and requirements may be over.
+pub(super) fn is_bound(k: &Kernel, scalar: Scalar) -> bool {
+    match k.params.get(scalar.param).map(|p| &p.kind) {
+        Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {
+            *ty == scalar.ty && ty.is_index()
+        }
+        _ => false,
     }
 }

@@ -1,4 +1,6 @@
-//! Operators.
+//! Operators, and the types that they take.
+
+use crate::ir::Ty;
 
 /// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,5 +97,24 @@ impl BinaryOp {
     /// Whether the result is a truth value.
     pub fn is_predicate(self) -> bool {
         matches!(self, Self::Cmp(_) | Self::Logic(_))
+    }
+    /// Whether it has a value for operands of these types.
+    pub(crate) fn takes(self, a: Ty, b: Ty) -> bool {
+        let fits = match self {
+            Self::Arith(_) | Self::Cmp(_) => a.is_integer() || a.is_float(),
+            Self::Integer(_) => a.is_integer(),
+            Self::Logic(_) => a == Ty::Bool,
+        };
+        fits && a == b
+    }
+}
+
+impl UnaryOp {
+    /// Whether it has a value for an operand of this type.
+    pub(crate) fn takes(self, ty: Ty) -> bool {
+        match self {
+            Self::Not => ty == Ty::Bool,
+            Self::Neg => matches!(ty, Ty::I32 | Ty::I64 | Ty::F32 | Ty::F64),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Expr, Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::contract::Parameter;
+use crate::ir::host;
 use crate::ir::{Elem, Operand, Source, Ty, VerifiedKernel};
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -72,20 +73,13 @@ impl Check<'_> {
 
     /// An expression over the extents, of a type.
     fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> Checked {
-        let mut unknown = None;
-        expr.visit(&mut |e| match e {
-            Expr::Param(p) if p.param < self.p.extents.len() && p.ty == Ty::U64 => {}
-            Expr::Param(p) => unknown = Some(format!("{what} is over an unknown extent {p:?}")),
-            Expr::I32(_)
-            | Expr::U64(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Select(..)
-            | Expr::Cast(..) => {}
-            _ => unknown = Some(format!("{what} has no value before the launch")),
+        let extents = self.p.extents.len();
+        let found = host::check(expr, &[], &|param| {
+            let known = param.param < extents && param.ty == Ty::U64;
+            require(known, || format!("it is over an unknown extent {param:?}"))
         });
-        unknown.map_or(Ok(()), Err)?;
-        require(expr.ty() == ty, || format!("{what} is of type {}, not {ty}", expr.ty()))
+        let found = found.map_err(|e| format!("{what}: {e}"))?;
+        require(found == ty, || format!("{what} is of type {found}, not {ty}"))
     }
 
     fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> Checked {

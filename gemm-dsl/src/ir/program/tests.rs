@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::ir::{
-    Access, AtomicOp, Elem, Geometry, KernelBuilder, Order, Requirement, Scope, Source, Special,
+    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Order, Requirement, Scope, Source,
+    Special,
 };
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
@@ -265,7 +266,17 @@ fn expressions_are_over_the_extents_and_of_their_type() {
     says(&changed(|p| p.temps[0].dims = vec![unknown()]), "over an unknown extent");
     says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown extent");
     says(&changed(|p| p.temps[0].dims = vec![7.into()]), "of type");
-    says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value before");
+    says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value on the host");
+    // The parts of an expression fit together, and a constant has a value of its type.
+    let uneven = || Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
+    says(&changed(|p| p.temps[0].dims = vec![uneven()]), "an extent of `t`: the types of");
+    let unlike =
+        || Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
+    says(&changed(|p| p.temps[0].dims = vec![unlike()]), "an extent of `t`: the types of");
+    let by_zero = Expr::U64(2) / Expr::U64(0);
+    says(&changed(|p| p.temps[0].dims = vec![by_zero]), "an extent of `t`: the value overflows");
+    let negative = || Expr::U64(2) - Expr::U64(3);
+    says(&changed(|p| p.temps[0].dims = vec![negative()]), "an extent of `t`: the value is -1");
     says(&changed(|p| p.outputs[0].dims.clear()), "`y` has no dimensions");
     says(&changed(|p| first(p).extents[0].1 = 7.into()), "of type");
     let rule =
@@ -378,5 +389,5 @@ fn extents_that_overflow_are_an_error() {
     parts.program.steps = parts.whole().into_iter().chain([either]).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
     assert_eq!(program.launches(&[1 << 40]), Err(HostError::Overflow));
-    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &[]), Err(HostError::Overflow));
+    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &[]), Err(HostError::Negative(-1)));
 }

@@ -1,7 +1,7 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
 use super::{Check, Checked, constant, require, sync};
-use crate::ir::{Access, Expr, Layout, Scope, Space, Step, Stmt, Ty, Var};
+use crate::ir::{Access, Change, Expr, Layout, Scope, Space, Stmt, Ty, Var};
 
 impl Check<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
@@ -78,7 +78,8 @@ impl Check<'_> {
                 self.declare(l.var, &l.from)?;
                 require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
                 require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
-                let (Step::Add(by) | Step::Sub(by) | Step::Mul(by) | Step::Div(by)) = &l.step;
+                let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
+                    &l.change;
                 require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
                 self.block(&l.body)?;
                 self.visible.truncate(outer);

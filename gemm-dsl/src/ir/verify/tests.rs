@@ -237,3 +237,19 @@ fn groups_in_flight_are_a_constant() {
     breaks(waits(|k| k.let_("n", 1).into()), "the groups in flight: ");
     breaks(waits(|_| Expr::U64(1)), "groups in flight are no I32");
 }
+
+#[test]
+fn a_constant_has_a_value_of_its_type() {
+    let constant = |value: Expr| {
+        kernel(Elem::F32, |k, _, output| {
+            let value = k.constant("VALUE", value, "");
+            k.store(at(output, 0), Expr::Cast(Elem::F32, Box::new(value.into())));
+        })
+    };
+    assert_eq!(rule(constant(Expr::I32(i32::MAX) - 1 + 1)), Ok(()));
+    breaks(constant(Expr::I32(i32::MAX) + 1), "constant VALUE: the value overflows its type");
+    breaks(constant(Expr::I32(1) / 0), "constant VALUE: the value overflows its type");
+    let narrowed = |wide: u64| Expr::Cast(Elem::I32, Box::new(Expr::U64(wide)));
+    assert_eq!(rule(constant(narrowed(1 << 30))), Ok(()));
+    breaks(constant(narrowed(1 << 31)), "constant VALUE: the value overflows its type");
+}

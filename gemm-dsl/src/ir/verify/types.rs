@@ -2,8 +2,7 @@
 
 use super::{Check, Checked, constant, require};
 use crate::ir::{
-    Access, BinaryOp, BufferId, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty, UnaryOp,
-    VECTOR_BYTES,
+    Access, BufferId, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty, VECTOR_BYTES,
 };
 
 impl Check<'_> {
@@ -95,20 +94,11 @@ impl Check<'_> {
             })?,
             Expr::Unary(op, e) => {
                 let ty = self.ty(e)?;
-                let fits = match op {
-                    UnaryOp::Not => ty == Ty::Bool,
-                    UnaryOp::Neg => matches!(ty, Ty::I32 | Ty::I64 | Ty::F32 | Ty::F64),
-                };
-                require(fits, || format!("{op:?} of {ty}"))?;
+                require(op.takes(ty), || format!("{op:?} of {ty}"))?;
             }
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.ty(a)?, self.ty(b)?);
-                let fits = match op {
-                    BinaryOp::Arith(_) | BinaryOp::Cmp(_) => a.is_integer() || a.is_float(),
-                    BinaryOp::Integer(_) => a.is_integer(),
-                    BinaryOp::Logic(_) => a == Ty::Bool,
-                };
-                require(fits && a == b, || format!("{op:?} of {a} and {b}"))?;
+                require(op.takes(a, b), || format!("{op:?} of {a} and {b}"))?;
             }
             Expr::Select(c, a, b) => {
                 let (c, a, b) = (self.ty(c)?, self.ty(a)?, self.ty(b)?);

@@ -13,16 +13,6 @@ pub(super) fn combine(op: Op, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// The value that changes no other. Of the sum it is −0: −0 + x is x for every x, −0 included.
-pub(super) fn identity(op: Op) -> f32 {
-    match op {
-        Op::Sum => -0.0,
-        Op::Prod => 1.0,
-        Op::Max => f32::NEG_INFINITY,
-        Op::Min => f32::INFINITY,
-    }
-}
-
 pub(super) fn noun(op: Op) -> &'static str {
     match op {
         Op::Sum => "Sum",

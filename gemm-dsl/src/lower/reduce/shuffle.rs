@@ -2,7 +2,7 @@
 
 use super::operator::{accumulator, combine};
 use super::{Reducer, WARP, halve};
-use crate::ir::{Access, Elem, Expr, Intrinsic, KernelBuilder, Layout, Special, Unroll, Var};
+use crate::ir::{Access, Elem, Expr, For, Intrinsic, KernelBuilder, Layout, Special, Unroll, Var};
 
 impl Reducer<'_> {
     /// Shuffles inside each warp, one shared word per warp, shuffles inside the first warp.
@@ -16,17 +16,10 @@ impl Reducer<'_> {
             loaded => k.mut_(accumulator(op), loaded),
         };
         let shuffles = |k: &mut KernelBuilder, value: Var| {
-            k.loop_(
-                "s",
-                WARP / 2,
-                |s| Expr::from(s).gt(0),
-                halve(),
-                Unroll::Full,
-                |k, s| {
-                    let above = Expr::Call(Intrinsic::ShuffleDown, vec![value.into(), s.into()]);
-                    k.assign(value, combine(op, value.into(), above));
-                },
-            );
+            k.loop_("s", For::above(WARP / 2, 0).change(halve()).unroll(Unroll::Full), |k, s| {
+                let above = Expr::Call(Intrinsic::ShuffleDown, vec![value.into(), s.into()]);
+                k.assign(value, combine(op, value.into(), above));
+            });
         };
         k.comment("Each warp folds its registers: a lane takes the value of the lane s above.");
         shuffles(k, value);

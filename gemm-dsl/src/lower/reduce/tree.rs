@@ -2,7 +2,7 @@
 
 use super::operator::combine;
 use super::{Reducer, WARP, double, halve};
-use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder, Layout, Special, Unroll, Var};
+use crate::ir::{Access, BufferId, Elem, Expr, For, KernelBuilder, Layout, Special, Unroll, Var};
 use crate::spec::Tree;
 
 impl Reducer<'_> {
@@ -28,50 +28,29 @@ impl Reducer<'_> {
                 k.comment("Tree: the lower half of the threads folds the upper half onto its own.");
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
-                k.loop_(
-                    "s",
-                    half,
-                    |s| Expr::from(s).gt(stop),
-                    halve(),
-                    Unroll::Auto,
-                    |k, s| {
-                        k.if_(tid.clone().lt(s), |k| add(k, tid.clone(), s));
-                        k.barrier();
-                    },
-                );
+                k.loop_("s", For::above(half, stop).change(halve()), |k, s| {
+                    k.if_(tid.clone().lt(s), |k| add(k, tid.clone(), s));
+                    k.barrier();
+                });
             }
             Tree::Interleaved => {
                 k.comment("Tree: consecutive threads fold pairs that lie s apart.");
                 let stop = if to_the_end { block.into() } else { block / left };
-                k.loop_(
-                    "s",
-                    1,
-                    |s| Expr::from(s).lt(stop),
-                    double(),
-                    Unroll::Auto,
-                    |k, s| {
-                        let left = k.let_("left", Expr::I32(2) * s * tid.clone());
-                        k.if_(Expr::from(left).lt(block), |k| add(k, left.into(), s));
-                        k.barrier();
-                    },
-                );
+                k.loop_("s", For::below(1, stop).change(double()), |k, s| {
+                    let left = k.let_("left", Expr::I32(2) * s * tid.clone());
+                    k.if_(Expr::from(left).lt(block), |k| add(k, left.into(), s));
+                    k.barrier();
+                });
             }
             Tree::InterleavedDivergent => {
                 k.comment(
                     "Tree: the threads whose index is a multiple of 2s fold the value s above.",
                 );
-                k.loop_(
-                    "s",
-                    1,
-                    |s| Expr::from(s).lt(block),
-                    double(),
-                    Unroll::Auto,
-                    |k, s| {
-                        let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
-                        k.if_(active, |k| add(k, tid.clone(), s));
-                        k.barrier();
-                    },
-                );
+                k.loop_("s", For::below(1, block).change(double()), |k, s| {
+                    let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
+                    k.if_(active, |k| add(k, tid.clone(), s));
+                    k.barrier();
+                });
             }
         }
         if to_the_end {
@@ -96,10 +75,7 @@ impl Reducer<'_> {
                 let from = block / (2 * WARP);
                 k.loop_(
                     "s",
-                    from,
-                    |s| Expr::from(s).lt(block),
-                    double(),
-                    Unroll::Full,
+                    For::below(from, block).change(double()).unroll(Unroll::Full),
                     |k, s| {
                         let left = k.let_("left", Expr::I32(2) * s * tid.clone());
                         let active = Expr::from(left).lt(block);
@@ -112,19 +88,12 @@ impl Reducer<'_> {
                 );
             } else {
                 let value = k.mut_("value", at(tid.clone()).load());
-                k.loop_(
-                    "s",
-                    WARP,
-                    |s| Expr::from(s).gt(0),
-                    halve(),
-                    Unroll::Full,
-                    |k, s| {
-                        k.assign(value, combine(op, value.into(), at(tid.clone() + s).load()));
-                        k.warp_barrier();
-                        k.store(at(tid.clone()), value);
-                        k.warp_barrier();
-                    },
-                );
+                k.loop_("s", For::above(WARP, 0).change(halve()).unroll(Unroll::Full), |k, s| {
+                    k.assign(value, combine(op, value.into(), at(tid.clone() + s).load()));
+                    k.warp_barrier();
+                    k.store(at(tid.clone()), value);
+                    k.warp_barrier();
+                });
             }
             k.if_(tid.clone().equals(0), |k| k.store(out, at(0.into()).load()));
         });

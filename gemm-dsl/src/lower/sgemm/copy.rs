@@ -2,7 +2,7 @@
 //! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
 //! shared memory or through registers, `stream` by asynchronous copies.
 
-use crate::ir::{Const, Expr, KernelBuilder, Step, Unroll, Var};
+use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::plan::{Axis, GROUP, OperandPlan, Walk};
 
 /// A thread's share in copying one operand's tile.
@@ -180,8 +180,7 @@ impl TileCopy {
                 (self.count * *part / *parts, self.count * (*part + 1) / *parts, Unroll::Full)
             }
         };
-        let test = |i: Var| Expr::from(i).lt(to);
-        k.loop_("i", from, test, Step::Add(1.into()), unroll, |k, i| {
+        k.loop_("i", For::below(from, to).unroll(unroll), |k, i| {
             let place = self.place(k, i.into());
             at(k, place);
         });

@@ -2,7 +2,9 @@
 
 use super::copy::name_of;
 use super::tile::{Factor, Tiled};
-use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Step, Unroll, Var};
+use crate::ir::{
+    Access, BufferId, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
+};
 use crate::plan::Axis;
 use crate::spec::Order;
 
@@ -130,26 +132,17 @@ pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
             let rounds = unroll.map_or(1, |u| u / partials);
             k.loop_(
                 "k",
-                0,
-                |i| Expr::from(i).lt(tiled.bk),
-                Step::Add(parts.into()),
-                Unroll::By(rounds),
+                For::below(0, tiled.bk)
+                    .change(Change::Add(parts.into()))
+                    .unroll(Unroll::By(rounds)),
                 |k, i| k.unrolled("u", parts, |k, u| step(k, i + u, u.into())),
             );
         }
         None => k.unrolled("k", tiled.bk, |k, i| step(k, i.into(), 0.into())),
         Some(u) => {
-            let next = Step::Add(1.into());
-            k.loop_(
-                "k",
-                0,
-                |i| Expr::from(i).lt(tiled.bk),
-                next,
-                Unroll::By(u),
-                |k, i| {
-                    step(k, i.into(), 0.into());
-                },
-            );
+            k.loop_("k", For::below(0, tiled.bk).unroll(Unroll::By(u)), |k, i| {
+                step(k, i.into(), 0.into());
+            });
         }
     }
 }

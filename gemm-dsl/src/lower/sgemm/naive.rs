@@ -4,7 +4,8 @@ use super::epilogue::Finish;
 use super::fragment::partial_sums;
 use super::{Problem, schedule};
 use crate::ir::{
-    Access, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special, Step, Unroll, Var,
+    Access, Change, Const, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll,
+    Var,
 };
 use crate::plan::{NaivePlan, SgemmPlan};
 use crate::spec::Lanes;
@@ -49,9 +50,7 @@ pub(super) fn body(
         Some(coarsen) => {
             let first = k.let_("first_col", origin.col + thread_col * coarsen);
             k.comment("The outputs of a thread, one whole sum after the other.");
-            let step = Step::Add(1.into());
-            let test = |j: Var| Expr::from(j).lt(coarsen);
-            k.loop_("j", 0, test, step, Unroll::By(1), |k, j| {
+            k.loop_("j", For::below(0, coarsen).unroll(Unroll::By(1)), |k, j| {
                 let col = k.let_("col", first + j);
                 output(k, plan, problem, finish, (row, col));
             });
@@ -95,17 +94,9 @@ fn dot_product(
     let unroll = plan.unroll().map_or(partials, |u| u as i32);
     if unroll == 1 {
         let acc = k.mut_("acc", 0.0);
-        let step = Step::Add(1.into());
-        k.loop_(
-            "k",
-            0,
-            |i| Expr::from(i).lt(problem.k),
-            step,
-            Unroll::Auto,
-            |k, i| {
-                k.assign(acc, product(i.into(), acc.into()));
-            },
-        );
+        k.loop_("k", For::below(0, problem.k), |k, i| {
+            k.assign(acc, product(i.into(), acc.into()));
+        });
         return acc.into();
     }
 
@@ -116,17 +107,9 @@ fn dot_product(
         let add = |k: &mut KernelBuilder, at: Expr| k.assign(acc, product(at, acc.into()));
         in_groups(k, whole.into(), unroll, |k, at, _| add(k, at));
         k.comment("What is left of K.");
-        let step = Step::Add(1.into());
-        k.loop_(
-            "k",
-            whole,
-            |i| Expr::from(i).lt(problem.k),
-            step,
-            Unroll::By(1),
-            |k, i| {
-                add(k, i.into());
-            },
-        );
+        k.loop_("k", For::below(whole, problem.k).unroll(Unroll::By(1)), |k, i| {
+            add(k, i.into());
+        });
         return acc.into();
     }
 
@@ -155,8 +138,7 @@ fn in_groups(
     unroll: Const,
     body: impl FnOnce(&mut KernelBuilder, Expr, Var),
 ) {
-    let test = |i: Var| Expr::from(i).lt(whole);
-    k.loop_("k", 0, test, Step::Add(unroll.into()), Unroll::Auto, |k, i| {
+    k.loop_("k", For::below(0, whole).change(Change::Add(unroll.into())), |k, i| {
         k.unrolled("u", unroll, |k, u| body(k, i + u, u));
     });
 }

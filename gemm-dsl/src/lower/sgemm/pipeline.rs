@@ -10,7 +10,7 @@ use super::fragment::{Accumulators, multiply};
 use super::load::Loads;
 use super::ring;
 use super::tile::Tiled;
-use crate::ir::{BufferId, Expr, KernelBuilder, Step, Unroll, Var};
+use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
 use crate::plan::Pipeline;
 
 /// Multiplies all tiles.
@@ -61,40 +61,32 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
     }
     let buffer = (next == Next::OtherBuffer).then(|| k.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
-    let step = Step::Add(tiled.bk.into());
     let end = tiled.problem.k + tiled.bk;
-    k.loop_(
-        "k0",
-        first,
-        |k0| Expr::from(k0).lt(end),
-        step,
-        Unroll::Auto,
-        |k, k0| {
-            let more = Expr::from(k0).lt(tiled.problem.k);
-            let k0 = Expr::from(k0);
-            if next == Next::Direct {
-                multiply(k, tiled, &acc, &slot);
-                k.if_(more, |k| {
-                    k.barrier();
-                    bring_in(k, tiled, &k0, None, |k, limit| {
-                        a.to_shared(k, &slot, &k0, limit);
-                        b.to_shared(k, &slot, &k0, limit);
-                    });
-                    k.barrier();
-                });
-                return;
-            }
-            let held = (a.registers(k), b.registers(k));
-            k.if_(more.clone(), |k| {
-                bring_in(k, tiled, &k0, None, |k, limit| {
-                    a.to_registers(k, held.0, &k0, limit);
-                    b.to_registers(k, held.1, &k0, limit);
-                });
-            });
+    k.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |k, k0| {
+        let more = Expr::from(k0).lt(tiled.problem.k);
+        let k0 = Expr::from(k0);
+        if next == Next::Direct {
             multiply(k, tiled, &acc, &slot);
-            k.if_(more, |k| hand_over(k, (a, b), held, buffer));
-        },
-    );
+            k.if_(more, |k| {
+                k.barrier();
+                bring_in(k, tiled, &k0, None, |k, limit| {
+                    a.to_shared(k, &slot, &k0, limit);
+                    b.to_shared(k, &slot, &k0, limit);
+                });
+                k.barrier();
+            });
+            return;
+        }
+        let held = (a.registers(k), b.registers(k));
+        k.if_(more.clone(), |k| {
+            bring_in(k, tiled, &k0, None, |k, limit| {
+                a.to_registers(k, held.0, &k0, limit);
+                b.to_registers(k, held.1, &k0, limit);
+            });
+        });
+        multiply(k, tiled, &acc, &slot);
+        k.if_(more, |k| hand_over(k, (a, b), held, buffer));
+    });
     acc
 }
 

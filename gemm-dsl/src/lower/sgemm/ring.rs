@@ -7,7 +7,7 @@ use super::edge::{bring_in, edge_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
 use super::stream::{Stream, When};
 use super::tile::{self, Tiled};
-use crate::ir::{Const, Expr, KernelBuilder, Step, Stmt, Unroll, Var};
+use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
 use crate::plan::Ragged;
 
 struct Ring<'t> {
@@ -87,22 +87,14 @@ impl Ring<'_> {
             return;
         }
         let (end, bk) = (self.stages - 1, self.tiled.bk);
-        let step = Step::Add(1.into());
-        k.loop_(
-            "s",
-            1,
-            |s| Expr::from(s).lt(end),
-            step,
-            Unroll::Full,
-            |k, s| {
-                let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
-                k.if_(k0.clone().lt(self.tiled.problem.k), |k| {
-                    self.start_existing(k, &Share::All, &s.into(), &k0, None);
-                    self.advance(k, &bk.into());
-                });
-                k.push(Stmt::CopyCommit);
-            },
-        );
+        k.loop_("s", For::below(1, end).unroll(Unroll::Full), |k, s| {
+            let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
+            k.if_(k0.clone().lt(self.tiled.problem.k), |k| {
+                self.start_existing(k, &Share::All, &s.into(), &k0, None);
+                self.advance(k, &bk.into());
+            });
+            k.push(Stmt::CopyCommit);
+        });
     }
 
     fn main_loop(
@@ -123,8 +115,8 @@ impl Ring<'_> {
         let write = k.mut_("write", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth + (ring - 1) * bk;
-        let test = |k0: Var| Expr::from(k0).lt(end);
-        k.loop_("k0", from, test, Step::Add(bk.into()), Unroll::By(1), |k, k0| {
+        let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
+        k.loop_("k0", tiles, |k, k0| {
             k.comment(
                 "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
             );

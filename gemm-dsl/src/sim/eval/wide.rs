@@ -2,13 +2,13 @@
 
 use super::super::code::{Convert, Number, Wide};
 use super::super::convert::convert;
+use super::super::frames::Outcome;
 use super::super::lanes::{
     Lanes, WARP, WideLanes, blend, double, lanes_of, long, mask_where, wide,
 };
 use super::super::machine::{Machine, Registers};
 use super::super::memory::Quad;
-use super::super::observe::{Kind, Stopped, stop};
-use super::apply::Outcome;
+use super::super::observe::{AccessKind, Stopped, stop};
 use super::{arithmetic, conversion};
 use crate::intrinsic::Float;
 use crate::ir::Ty;
@@ -23,7 +23,7 @@ impl Machine<'_> {
         out: &mut WideLanes,
     ) -> Result<(), Stopped> {
         match value {
-            Wide::Scalar(scalar) => *out = [self.scalar(scalar, regs, mask)? as u64; WARP],
+            Wide::Uniform(uniform) => *out = [self.uniform(uniform, regs, mask)? as u64; WARP],
             Wide::Bits(bits) => *out = [*bits; WARP],
             Wide::Slot(slot) => *out = regs.wides[*slot as usize],
             Wide::Element(slot) => {
@@ -34,7 +34,7 @@ impl Machine<'_> {
                 }
             }
             Wide::Register(memory) => self.load_register_wide(memory, regs, mask, out)?,
-            Wide::Load(memory) => self.load_wide(memory, regs, mask, Kind::Read, out)?,
+            Wide::Load(memory) => self.load_wide(memory, regs, mask, AccessKind::Read, out)?,
             Wide::Neg(e) => {
                 let mut value = [0; WARP];
                 self.wide(e, regs, mask, &mut value)?;

@@ -1,10 +1,10 @@
 //! Lowering of branches and loops.
 
-use super::super::code::{Op, Scalar};
+use super::super::code::{Op, Uniform};
 use super::super::counters::Class;
-use super::super::uniform;
+use super::super::varying;
 use super::Lowering;
-use crate::ir::{BinaryOp, Expr, Loop, Step, Stmt, Unroll};
+use crate::ir::{BinaryOp, Change, Expr, Loop, Stmt, Unroll};
 
 /// The most rounds of a loop that are unrolled.
 const MAX_ROUNDS: usize = 1 << 12;
@@ -14,7 +14,7 @@ const MAX_UNROLLED: usize = 1 << 18;
 impl<'k> Lowering<'_, 'k> {
     pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
         let stmt = self.stmt;
-        if uniform::differs(cond, &self.varying) {
+        if varying::differs(cond, &self.varying) {
             let cond = self.pred(cond);
             self.cost.add(Class::Branch);
             let entry = self.emit(Op::If(cond, 0));
@@ -28,8 +28,8 @@ impl<'k> Lowering<'_, 'k> {
             self.emit(Op::End);
             return;
         }
-        let cond = self.scalar(cond);
-        if let Scalar::Static(holds) = cond {
+        let cond = self.uniform(cond);
+        if let Uniform::Static(holds) = cond {
             self.block(if holds != 0 { then } else { otherwise });
             return;
         }
@@ -52,7 +52,7 @@ impl<'k> Lowering<'_, 'k> {
             return;
         }
         let stmt = self.stmt;
-        let divergent = uniform::differs(&l.test, &self.varying);
+        let divergent = varying::differs(&l.test, &self.varying);
         if divergent {
             self.emit(Op::Loop);
         }
@@ -63,7 +63,7 @@ impl<'k> Lowering<'_, 'k> {
             self.cost.add(Class::Branch);
             self.emit(Op::Test(test, 0))
         } else {
-            let test = self.scalar(&l.test);
+            let test = self.uniform(&l.test);
             self.cost.add(Class::Branch);
             self.emit(Op::Unless(test, 0))
         };
@@ -124,11 +124,11 @@ impl<'k> Lowering<'_, 'k> {
 
 /// The value of the loop variable in the next round.
 fn stepped(l: &Loop) -> Expr {
-    let (op, by) = match &l.step {
-        Step::Add(by) => (BinaryOp::ADD, by),
-        Step::Sub(by) => (BinaryOp::SUB, by),
-        Step::Mul(by) => (BinaryOp::MUL, by),
-        Step::Div(by) => (BinaryOp::DIV, by),
+    let (op, by) = match &l.change {
+        Change::Add(by) => (BinaryOp::ADD, by),
+        Change::Sub(by) => (BinaryOp::SUB, by),
+        Change::Mul(by) => (BinaryOp::MUL, by),
+        Change::Div(by) => (BinaryOp::DIV, by),
     };
     Expr::Binary(op, Box::new(Expr::Var(l.var)), Box::new(by.clone()))
 }

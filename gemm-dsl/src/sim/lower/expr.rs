@@ -1,10 +1,10 @@
 //! Lowering of expressions, with folding and with the count of what they cost.
 
 use super::super::code::{
-    Choice, Convert, Lane, Number, Pred, Scalar, THREAD_X, THREAD_Y, Vector, Wide,
+    Choice, Convert, Lane, Number, Pred, THREAD_X, THREAD_Y, Uniform, Vector, Wide,
 };
 use super::super::counters::Class;
-use super::super::uniform;
+use super::super::varying;
 use super::Lowering;
 use crate::intrinsic::{Semantics, canonical};
 use crate::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp};
@@ -12,14 +12,14 @@ use crate::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Speci
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.
     pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
-        !uniform::differs(expr, &self.varying)
+        !varying::differs(expr, &self.varying)
     }
 
     /// A value of at most 4 bytes.
     pub(super) fn lane(&mut self, expr: &Expr) -> Lane {
         let ty = expr.ty();
         if ty == Ty::I32 && self.is_uniform(expr) {
-            return Lane::Scalar(self.scalar(expr));
+            return Lane::Uniform(self.uniform(expr));
         }
         match expr {
             Expr::F32(v) => Lane::Bits(v.to_bits()),
@@ -157,7 +157,7 @@ impl Lowering<'_, '_> {
     pub(super) fn wide(&mut self, expr: &Expr) -> Wide {
         let ty = expr.ty();
         if ty == Ty::U64 && self.is_uniform(expr) {
-            return Wide::Scalar(self.scalar(expr));
+            return Wide::Uniform(self.uniform(expr));
         }
         match expr {
             Expr::F64(v) => Wide::Bits(v.to_bits()),
@@ -242,7 +242,7 @@ impl Lowering<'_, '_> {
     /// A truth value.
     pub(super) fn pred(&mut self, expr: &Expr) -> Pred {
         if self.is_uniform(expr) {
-            return Pred::Scalar(self.scalar(expr));
+            return Pred::Uniform(self.uniform(expr));
         }
         match expr {
             Expr::Var(v) if self.inside => Pred::Local(self.places[v.id]),
@@ -256,8 +256,8 @@ impl Lowering<'_, '_> {
             Expr::Binary(BinaryOp::Logic(op), a, b) => {
                 let and = *op == Logic::And;
                 match self.pred(a) {
-                    Pred::Scalar(Scalar::Static(v)) if (v != 0) == and => self.pred(b),
-                    Pred::Scalar(Scalar::Static(v)) => Pred::Scalar(Scalar::Static(v)),
+                    Pred::Uniform(Uniform::Static(v)) if (v != 0) == and => self.pred(b),
+                    Pred::Uniform(Uniform::Static(v)) => Pred::Uniform(Uniform::Static(v)),
                     a => {
                         self.cost.add(Class::Integer);
                         let b = self.lazily(|s| s.pred(b));
@@ -334,7 +334,7 @@ impl Lowering<'_, '_> {
         arm: impl Fn(&mut Self, &Expr) -> T,
     ) -> Result<Choice<T>, T> {
         let cond = self.pred(cond);
-        if let Pred::Scalar(Scalar::Static(holds)) = cond {
+        if let Pred::Uniform(Uniform::Static(holds)) = cond {
             return Err(arm(self, if holds != 0 { yes } else { no }));
         }
         self.cost.add(Class::Select);

@@ -1,6 +1,6 @@
 //! Lowering of places in memory.
 
-use super::super::code::{Index, Memory, Pointer, Scalar};
+use super::super::code::{Index, Memory, Pointer, Uniform};
 use super::super::counters::Class;
 use super::super::region::slots_of;
 use super::Lowering;
@@ -22,7 +22,7 @@ impl Lowering<'_, '_> {
     /// An index along one dimension.
     pub(super) fn index(&mut self, e: &Expr) -> Index {
         match e.ty() {
-            _ if self.is_uniform(e) => Index::Scalar(self.scalar(e)),
+            _ if self.is_uniform(e) => Index::Uniform(self.uniform(e)),
             Ty::U64 => Index::U64(self.wide(e)),
             _ => Index::I32(self.lane(e)),
         }
@@ -77,7 +77,7 @@ impl Lowering<'_, '_> {
         }
         let mut offset = 0;
         for (d, index) in place.index.iter().enumerate() {
-            let Index::Scalar(Scalar::Static(index)) = index else {
+            let Index::Uniform(Uniform::Static(index)) = index else {
                 return None;
             };
             let index = u64::try_from(*index).ok()?;

@@ -1,7 +1,7 @@
 //! Counters on kernels whose counts are known on paper.
 
 use super::*;
-use crate::ir::{Intrinsic, Step, Stmt, Unroll};
+use crate::ir::{For, Intrinsic, Stmt};
 
 /// A kernel that reads `x[index]` of shared memory once, after its words have been written: the
 /// counters of the read alone.
@@ -146,8 +146,7 @@ fn divergent_branches() {
     assert_eq!(count(32, &|k| k.if_(tid().lt(8), |k| k.if_(tid().lt(9), nothing))), 1);
     // Trips 0, 1, 2, 3 by lane: the first three tests split the lanes, the last has one outcome.
     let trips = |k: &mut KernelBuilder| {
-        let test = |i| Expr::from(i).lt(tid() % 4);
-        k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |_, _| ());
+        k.loop_("i", For::below(0, tid() % 4), |_, _| ());
     };
     assert_eq!(count(32, &trips), 3);
     // Selects and short-circuits do not branch.
@@ -188,14 +187,7 @@ fn instructions_by_class() {
         });
     });
     // Not unrolled: 3 tests and 2 steps; a test is a comparison and a branch.
-    b.k.loop_(
-        "j",
-        0,
-        |j| Expr::from(j).lt(2),
-        Step::Add(1.into()),
-        Unroll::Auto,
-        |k, _| k.assign(acc, Expr::from(acc) + v),
-    );
+    b.k.loop_("j", For::below(0, 2), |k, _| k.assign(acc, Expr::from(acc) + v));
     // A comparison and a branch, and in the lanes of one warp a store.
     b.k.if_(tid().lt(32), |k| k.store(at(output, tid()), acc));
     let c = b.counters();

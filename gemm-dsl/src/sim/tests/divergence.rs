@@ -1,7 +1,7 @@
 //! Barriers and warp-wide intrinsics that not everybody reaches.
 
 use super::*;
-use crate::ir::{Intrinsic, Scope, Step, Stmt, Unroll};
+use crate::ir::{For, Intrinsic, Scope, Stmt};
 
 fn guarded(threads: u32, below: i32, scope: Scope) -> Bench {
     let mut b = bench(threads, 1, [1, 1]);
@@ -52,8 +52,7 @@ fn warps_at_two_barriers() {
 fn a_barrier_in_a_divergent_loop() {
     let kernel = |trips: Expr| {
         let mut b = bench(32, 1, [1, 1]);
-        let test = |i| Expr::from(i).lt(trips);
-        b.k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| k.barrier());
+        b.k.loop_("i", For::below(0, trips), |k, _| k.barrier());
         b
     };
     assert!(kernel(tid() - tid() + 3).run().is_ok());

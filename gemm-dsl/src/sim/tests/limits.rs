@@ -1,7 +1,7 @@
 //! The limit of instructions, and progress.
 
 use super::*;
-use crate::ir::{Step, Unroll};
+use crate::ir::{Change, For};
 use std::sync::Mutex;
 
 /// Each of six blocks counts to so many; with an atomic, and so in several orders, or without.
@@ -10,8 +10,7 @@ fn counting(rounds: i32, speaks: bool) -> Team {
     let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 6]));
     let k = &mut t.k;
     let sum = k.mut_("sum", 0);
-    let below = |i| Expr::from(i).lt(rounds);
-    k.loop_("i", 0, below, Step::Add(1.into()), Unroll::Auto, |k, _| {
+    k.loop_("i", For::below(0, rounds), |k, _| {
         k.assign(sum, Expr::from(sum) + 1);
     });
     thread(k, 0, |k| {
@@ -36,8 +35,7 @@ fn a_loop_without_an_end() {
     for speaks in [false, true] {
         let endless = || {
             let mut t = counting(1, speaks);
-            let always = |i| Expr::from(i).lt(2);
-            t.k.loop_("j", 1, always, Step::Mul(1.into()), Unroll::Auto, |_, _| ());
+            t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |_, _| ());
             t
         };
         for limit in [0, 10, 100_000] {
@@ -47,8 +45,7 @@ fn a_loop_without_an_end() {
     // One of atomics, none of which is in vain.
     let mut t = team(32, 2);
     let word = t.array("word", &[0u32]);
-    let always = |i| Expr::from(i).lt(2);
-    t.k.loop_("j", 1, always, Step::Mul(1.into()), Unroll::Auto, |k, _| {
+    t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |k, _| {
         k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), Order::Relaxed, Scope::Device);
     });
     assert_eq!(limited(t, 100_000), spent(100_000));

@@ -1,7 +1,7 @@
 //! Pointers into global memory, and register arrays that start as zeros.
 
 use super::*;
-use crate::ir::{Elem, Guard, PointerRef, Requirement, Step, Stmt, Ty, Unroll};
+use crate::ir::{Elem, For, Guard, PointerRef, Requirement, Stmt, Ty};
 
 fn pointer(buffer: BufferId, index: impl IntoIterator<Item = Expr>) -> PointerRef {
     PointerRef { buffer, index: index.into_iter().collect() }
@@ -19,8 +19,7 @@ fn walk(len: usize, which: Expr, set: bool) -> Bench {
         }
     }
     let sum = b.k.mut_("sum", 0.0);
-    let test = |i| Expr::from(i).lt(4);
-    b.k.loop_("i", 0, test, Step::Add(1.into()), Unroll::Auto, |k, _| {
+    b.k.loop_("i", For::below(0, 4), |k, _| {
         let value = Access::new(p, [which.clone(), 0.into()]).load();
         k.assign(sum, Expr::from(sum) + value);
         k.push(Stmt::Advance { pointer: pointer(p, [which.clone()]), by: 32.into() });

@@ -1,7 +1,7 @@
 //! Warps of a block in different parts, which meet at barriers with names.
 
 use super::*;
-use crate::ir::{Step, Stmt, Unroll};
+use crate::ir::{Change, For, Stmt};
 use crate::sim::{Waiting, WaitsFor};
 
 fn named(k: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
@@ -125,8 +125,7 @@ fn ring(full: bool, empty: bool, count: u32) -> Team {
     let (x, out) = (t.shared("x", 64), t.array("out", &[0; 32]));
     let lane = || tid() % 32;
     let rounds = |k: &mut KernelBuilder, mut body: Round| {
-        let below = |i| Expr::from(i).lt(ROUNDS);
-        k.loop_("i", 0, below, Step::Add(2.into()), Unroll::Auto, |k, i| {
+        k.loop_("i", For::below(0, ROUNDS).change(Change::Add(2.into())), |k, i| {
             body(k, i.into(), 0);
             k.if_((Expr::from(i) + 1).lt(ROUNDS), |k| body(k, Expr::from(i) + 1, 1));
         });

@@ -1,14 +1,14 @@
 //! Threads that wait for others by asking a word again and again.
 
 use super::*;
-use crate::ir::{Step, Unroll};
+use crate::ir::{Change, For};
 use crate::sim::{Waiting, WaitsFor};
 
 /// Asks a word until it is no longer 0. `aside` is done in each round.
 fn spin(k: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&mut KernelBuilder)) {
     let seen = k.mut_("seen", 0);
     let none = |_| Expr::from(seen).equals(0);
-    k.loop_("round", 0, none, Step::Add(1.into()), Unroll::Auto, |k, _| {
+    k.loop_("round", For::new(0, none), |k, _| {
         let found = k.atomic("found", AtomicOp::Add, word, 0, Order::Acquire, scope);
         k.assign(seen, found);
         aside(k);
@@ -133,8 +133,7 @@ fn a_warp_that_waits_may_do_other_things() {
 fn a_loop_of_atomics_that_change_nothing_ends() {
     let mut t = team(32, 1);
     let most = t.array("most", &[3]);
-    let below = |i| Expr::from(i).lt(1000);
-    t.k.loop_("i", 0, below, Step::Add(1.into()), Unroll::Auto, |k, _| {
+    t.k.loop_("i", For::below(0, 1000), |k, _| {
         k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
     });
     assert_eq!(t.run(), Ok(vec![3]));
@@ -150,12 +149,11 @@ fn two_warps_take_turns() {
         thread(k, 0, |k| k.store(at(word, 0), 0));
         k.barrier();
         k.if_((tid() % 32).equals(0), |k| {
-            let below = |i| Expr::from(i).lt(100);
             let own = (tid() / 32).equals(0).select(turns[0], turns[1]);
-            k.loop_("i", own, below, Step::Add(2.into()), Unroll::Auto, |k, i| {
+            k.loop_("i", For::below(own, 100).change(Change::Add(2.into())), |k, i| {
                 let seen = k.mut_("seen", -1);
                 let waits = |_| Expr::from(seen).lt(i).or(Expr::from(seen).gt(i));
-                k.loop_("round", 0, waits, Step::Add(1.into()), Unroll::Auto, |k, _| {
+                k.loop_("round", For::new(0, waits), |k, _| {
                     let op = AtomicOp::CompareExchange { expected: i.into() };
                     let next = Expr::from(i) + 1;
                     let old = k.atomic("old", op, at(word, 0), next, Order::AcqRel, Scope::Block);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::intrinsic::CANONICAL_NAN;
-use crate::ir::{BinaryOp, Elem, Extent, Intrinsic, Step, Stmt, Ty, UnaryOp, Unroll};
+use crate::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Stmt, Ty, UnaryOp, Unroll};
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
 fn compute(input: [u32; 3], value: impl Fn([Expr; 3]) -> Expr) -> u32 {
@@ -119,12 +119,10 @@ fn loops_agree() {
         let n = b.k.extent("n", Ty::I32, Extent::LENGTH);
         let input = b.input;
         let sum = b.k.mut_("sum", 0.0);
-        let below_tid = |i| Expr::from(i).lt(tid());
-        b.k.loop_("i", 0, below_tid, Step::Add(1.into()), unroll, |k, i| {
+        b.k.loop_("i", For::below(0, tid()).unroll(unroll), |k, i| {
             k.assign(sum, Expr::from(sum) + load(input, i));
         });
-        let below_n = |i| Expr::from(i).lt(n);
-        b.k.loop_("j", 0, below_n, Step::Add(1.into()), unroll, |k, j| {
+        b.k.loop_("j", For::below(0, n).unroll(unroll), |k, j| {
             k.if_(Expr::from(j).lt(tid()), |k| {
                 k.assign(sum, Expr::from(sum) + load(input, j));
             });
@@ -152,17 +150,10 @@ fn assignments_under_divergence_stay_in_their_lanes() {
     let mut b = bench(32, 1, [64, 64]);
     let (varied, switched) = (b.k.mut_("varied", 1), b.k.mut_("switched", 0));
     let (input, output) = (b.input, b.output);
-    b.k.loop_(
-        "round",
-        0,
-        |r| Expr::from(r).lt(3),
-        Step::Add(1.into()),
-        Unroll::Auto,
-        |k, _| {
-            k.assign(switched, Expr::from(switched).xor(1));
-            k.if_(tid().lt(7), |k| k.assign(varied, Expr::from(varied) + 1));
-        },
-    );
+    b.k.loop_("round", For::below(0, 3), |k, _| {
+        k.assign(switched, Expr::from(switched).xor(1));
+        k.if_(tid().lt(7), |k| k.assign(varied, Expr::from(varied) + 1));
+    });
     b.k.store(at(output, tid()), load(input, varied));
     b.k.store(at(output, tid() + 32), load(input, switched));
     let (out, _) = b.run().expect("the kernel is right");
@@ -191,18 +182,11 @@ fn register_arrays_take_indices_that_differ() {
     let mut b = bench(32, 1, [1, 32]);
     let r = b.k.registers("r", Elem::F32, [4.into(), 2.into()], "");
     let place = |i: Expr, j: i32| Access::new(r, [i, j.into()]);
-    b.k.loop_(
-        "i",
-        0,
-        |i| Expr::from(i).lt(4),
-        Step::Add(1.into()),
-        Unroll::Auto,
-        |k, i| {
-            for j in 0..2 {
-                k.store(place(i.into(), j), j as f32);
-            }
-        },
-    );
+    b.k.loop_("i", For::below(0, 4), |k, i| {
+        for j in 0..2 {
+            k.store(place(i.into(), j), j as f32);
+        }
+    });
     b.k.store(place(tid() % 4, 0), 5.0);
     b.write(tid(), place(1.into(), 0).load() + place((tid() + 1) % 4, 1).load());
     let (out, _) = b.run().expect("the kernel is right");

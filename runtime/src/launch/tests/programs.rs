@@ -2,8 +2,8 @@
 
 use gemm_dsl::ir::program::{Array, Launch, Program, Step};
 use gemm_dsl::ir::{
-    self, Access, Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar,
-    Source, Special, Ty, Unroll, Variant, VerifiedKernel, VerifiedProgram,
+    self, Access, Elem, Expr, Extent, For, Geometry, KernelBuilder, Operand, Requirement, Scalar,
+    Source, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 
 const PER_BLOCK: u64 = 4;
@@ -30,7 +30,7 @@ fn sums(variant: Variant) -> VerifiedKernel {
         let first = k.let_("first", Expr::from(Special::BlockX).wide() * PER_BLOCK);
         let sum = k.mut_("sum", 0.0);
         let in_range = |i| Expr::from(i).lt(Expr::from(first) + PER_BLOCK).and(Expr::from(i).lt(n));
-        k.loop_("i", first, in_range, ir::Step::Add(1u64.into()), Unroll::Auto, |k, i| {
+        k.loop_("i", For::new(first, in_range), |k, i| {
             k.assign(sum, Expr::from(sum) + Access::new(input, [i.into()]).load());
         });
         k.store(Access::new(output, [Special::BlockX.into()]), sum);

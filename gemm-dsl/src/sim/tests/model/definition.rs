@@ -16,7 +16,7 @@ use super::interleave::{Event, What};
 use super::program::{Place, Program};
 use crate::ir::{Order, Scope};
 use crate::sim::lanes::{WARP, lanes_of, turns};
-use crate::sim::observe::Kind;
+use crate::sim::observe::AccessKind;
 use std::collections::BTreeMap;
 
 /// What is remembered of a thread.
@@ -153,7 +153,7 @@ impl Definition {
         thread: Thread,
         first: u32,
         place: Place,
-        kind: Kind,
+        kind: AccessKind,
         step: usize,
     ) -> Vec<Pair> {
         let access = Access {
@@ -161,7 +161,7 @@ impl Definition {
             array: place.array,
             first,
             width: place.width(),
-            wrote: matches!(kind, Kind::Write | Kind::CopyWrite),
+            wrote: matches!(kind, AccessKind::Write | AccessKind::CopyWrite),
             releases: None,
             awaited: false,
         };
@@ -174,7 +174,7 @@ impl Definition {
             return races;
         }
         doer.last = Some(node);
-        if matches!(kind, Kind::Atomic(_)) {
+        if matches!(kind, AccessKind::Atomic(_)) {
             doer.atomics.push(node);
         }
         races
@@ -207,7 +207,9 @@ impl Definition {
                 break;
             }
             let Node {
-                thread, access: Some(Access { kind: Kind::Atomic(of), releases, .. }), ..
+                thread,
+                access: Some(Access { kind: AccessKind::Atomic(of), releases, .. }),
+                ..
             } = self.graph.0[writer]
             else {
                 break;

@@ -2,7 +2,7 @@
 
 use super::program::is_global;
 use crate::ir::Scope;
-use crate::sim::observe::Kind;
+use crate::sim::observe::AccessKind;
 
 /// Nodes of the graph, one bit each.
 type Set = u128;
@@ -12,7 +12,7 @@ pub(super) type Thread = (u32, u32);
 /// An access of a thread to the elements of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
-    pub(super) kind: Kind,
+    pub(super) kind: AccessKind,
     pub(super) array: usize,
     pub(super) first: u32,
     pub(super) width: u32,
@@ -61,7 +61,7 @@ impl Access {
     }
 
     pub(super) fn by_copy(&self) -> bool {
-        matches!(self.kind, Kind::CopyRead | Kind::CopyWrite)
+        matches!(self.kind, AccessKind::CopyRead | AccessKind::CopyWrite)
     }
 }
 
@@ -92,7 +92,7 @@ impl Graph {
     /// Whether two nodes are atomics in each other's scope.
     pub(super) fn in_scope(&self, a: usize, b: usize) -> bool {
         let scope = |node: usize| match self.0[node].access?.kind {
-            Kind::Atomic(scope) => Some((self.0[node].thread.0, scope)),
+            AccessKind::Atomic(scope) => Some((self.0[node].thread.0, scope)),
             _ => None,
         };
         scope(a).zip(scope(b)).is_some_and(|(a, b)| mutual(a, b))
@@ -119,7 +119,7 @@ impl Graph {
                     earlier: other.thread,
                     wrote: past.kind.writes(),
                     by_copy: past.by_copy(),
-                    in_flight: past.kind == Kind::CopyWrite
+                    in_flight: past.kind == AccessKind::CopyWrite
                         && !past.awaited
                         && !access.kind.writes(),
                 };

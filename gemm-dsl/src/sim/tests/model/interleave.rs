@@ -3,7 +3,7 @@
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::ir::{Order, Scope};
 use crate::sim::lanes::{WARP, lanes_of, turns};
-use crate::sim::observe::Kind;
+use crate::sim::observe::AccessKind;
 
 /// What happens in a step: the accesses of some lanes of a warp, or how threads synchronise.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(super) enum What {
         warp: u32,
         lanes: u32,
         place: Place,
-        kind: Kind,
+        kind: AccessKind,
         reversed: bool,
     },
     Block,
@@ -215,12 +215,12 @@ impl<'p> Machine<'p> {
         let reversed = self.reversed;
         let access = |place, kind| What::Access { warp, lanes, place, kind, reversed };
         match action {
-            Action::Read(place) => vec![access(place, Kind::Read)],
+            Action::Read(place) => vec![access(place, AccessKind::Read)],
             Action::Write(place) => {
                 for lane in lanes_of(lanes) {
                     self.elements(block, place, lane).fill(1);
                 }
-                vec![access(place, Kind::Write)]
+                vec![access(place, AccessKind::Write)]
             }
             Action::Atomic(place, order, scope) | Action::Swap(place, order, scope) => {
                 let (swaps, mut wrote) = (matches!(action, Action::Swap(..)), 0);
@@ -234,14 +234,14 @@ impl<'p> Machine<'p> {
                     self.found[block as usize][warp as usize][lane] = old;
                 }
                 let atomic = What::Atomic { warp, lanes, place, order, scope, wrote, reversed };
-                vec![access(place, Kind::Atomic(scope)), atomic]
+                vec![access(place, AccessKind::Atomic(scope)), atomic]
             }
             Action::Copy { target, source } => {
                 for lane in lanes_of(lanes) {
                     let values = self.elements(block, source, lane).to_vec();
                     self.elements(block, target, lane).copy_from_slice(&values);
                 }
-                vec![access(source, Kind::CopyRead), access(target, Kind::CopyWrite)]
+                vec![access(source, AccessKind::CopyRead), access(target, AccessKind::CopyWrite)]
             }
             Action::Commit => vec![What::Commit { warp, lanes }],
             Action::Wait(pending) => vec![What::Wait { warp, lanes, pending }],
