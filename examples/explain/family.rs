@@ -1,45 +1,11 @@
 //! Which macro a line belongs to.
 
-use clap::ValueEnum;
 use gemm_dsl::parse;
 use gemm_dsl::spec::Spec;
 use gemm_examples::cli::Failure;
+use gemm_examples::family::Family;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::cmp::Ordering;
-
-/// One of the macros, as said on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Family {
-    /// `reduce_kernel!`
-    Reduce,
-    /// `sgemm_kernel!`
-    Sgemm,
-}
-
-impl Family {
-    const ALL: [Self; 2] = [Self::Reduce, Self::Sgemm];
-
-    fn macro_name(self) -> &'static str {
-        match self {
-            Self::Reduce => ReduceSpec::MACRO,
-            Self::Sgemm => SgemmSpec::MACRO,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reduce => "reduce",
-            Self::Sgemm => "sgemm",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Reduce => Self::Sgemm,
-            Self::Sgemm => Self::Reduce,
-        }
-    }
-}
 
 /// A line without the macro around it.
 #[derive(Debug, PartialEq, Eq)]

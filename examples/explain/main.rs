@@ -15,9 +15,9 @@ mod resources;
 
 use clap::Parser;
 use counters::Sample;
-use family::Family;
 use gemm_dsl::{cuda, plan::Decision};
 use gemm_examples::cli::{Failure, Outcome, exit};
+use gemm_examples::family::Family;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::io::Write;
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod change;
 pub mod cli;
 pub mod data;
+pub mod family;
 pub mod gpu;
 pub mod ladder;
 pub mod npy;

@@ -18,7 +18,8 @@ mod sgemm;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
-use gemm_examples::tune::options::{Family, Options};
+use gemm_examples::family::Family;
+use gemm_examples::tune::options::Options;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

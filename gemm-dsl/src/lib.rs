@@ -25,7 +25,8 @@ pub use error::{SpecError, SpecErrors};
 use ir::VerifiedProgram;
 use spec::{ReduceSpec, SgemmSpec, Spec};
 
-/// A family of kernels: specs that can be made into programs.
+/// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
+/// every family has as data is a [`FamilyInfo`](spec::FamilyInfo).
 pub trait Family: Spec {
     /// Checks the spec, resolves it and builds its kernels and launches, which are verified.
     ///

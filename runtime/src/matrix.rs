@@ -17,9 +17,7 @@ const ROW_ALIGNMENT: usize = 16;
 #[derive(Debug)]
 pub struct Matrix<T: Element = f32> {
     buffer: Buffer<T>,
-    rows: usize,
-    cols: usize,
-    pitch: usize,
+    shape: Shape,
 }
 
 impl<T: Element> Matrix<T> {
@@ -29,37 +27,23 @@ impl<T: Element> Matrix<T> {
     /// [`Error::ShortPitch`] where the pitch is shorter than a row, [`Error::WrongExtent`] where the
     /// buffer is too short.
     pub fn from_buffer(buffer: Buffer<T>, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
-        if pitch < cols {
-            return Err(Error::ShortPitch { pitch, cols });
-        }
-        let matrix = Self { buffer, rows, cols, pitch };
-        let needed = extent(rows, cols, pitch)?;
-        if matrix.buffer.len() < needed {
-            return Err(Error::WrongExtent {
-                argument: "buffer",
-                has: matrix.buffer.len() as u64,
-                need: format!(
-                    "{rows} rows of {cols} at a pitch of {pitch} need \
-                     (rows − 1)·pitch + cols = {needed}"
-                ),
-            });
-        }
-        Ok(matrix)
+        let shape = Shape::pitched(("buffer", buffer.len()), rows, cols, pitch)?;
+        Ok(Self { buffer, shape })
     }
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.shape.rows
     }
 
     /// The number of columns.
     pub fn cols(&self) -> usize {
-        self.cols
+        self.shape.cols
     }
 
     /// The distance between the starts of two rows, in elements: the leading dimension.
     pub fn pitch(&self) -> usize {
-        self.pitch
+        self.shape.row_stride
     }
 
     /// The elements with their padding.
@@ -73,8 +57,7 @@ impl<T: Element> Matrix<T> {
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        let Self { rows, cols, pitch, .. } = *self;
-        Shape { start: 0, rows, cols, row_stride: pitch, col_stride: 1 }
+        self.shape
     }
 }
 

@@ -40,15 +40,20 @@ impl Shape {
         }
     }
 
-    /// Rows in an array of `len` elements.
-    pub(crate) fn pitched(len: usize, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
+    /// Rows in an argument of `len` elements.
+    pub(crate) fn pitched(
+        (argument, len): (&'static str, usize),
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
         if pitch < cols {
             return Err(Error::ShortPitch { pitch, cols });
         }
         let needed = extent(rows, cols, pitch)?;
         if len < needed {
             return Err(Error::WrongExtent {
-                argument: "array",
+                argument,
                 has: len as u64,
                 need: format!(
                     "{rows} rows of {cols} at a pitch of {pitch} need (rows − 1)·pitch + cols = \

@@ -84,7 +84,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
-        let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
+        let shape = Shape::pitched(("array", elements.len()), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -127,7 +127,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
-        let shape = Shape::pitched(elements.len(), rows, cols, pitch)?;
+        let shape = Shape::pitched(("array", elements.len()), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 

@@ -1,6 +1,7 @@
 //! The command line, and the spaces that are known by name.
 
 use crate::cli::{Failure, count};
+use crate::family::Family;
 use crate::tune::space::Space;
 use clap::{Parser, ValueEnum};
 
@@ -37,15 +38,6 @@ pub struct Options {
 fn seconds(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
-}
-
-/// A family of specs, as said on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Family {
-    /// Matrix products.
-    Sgemm,
-    /// Sums of arrays.
-    Reduce,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -93,6 +93,7 @@ impl Backend for Simulator {
                 Argument::Array(buffer) => buffers.push(buffer),
             }
         }
+        // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
         let mut options = Options::default();
         options.instructions = self.instructions;
         let counters = sim::launch_with(&loadable.kernel, &buffers, &scalars, &options)?;
