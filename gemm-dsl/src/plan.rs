@@ -1,5 +1,5 @@
 //! The resolved geometry of a kernel. A plan exists only for a spec that passed every check, so
-//! whoever holds one need not check again: what makes one asks for [`Passed`].
+//! whoever holds one need not check again: what makes one asks for `Passed`.
 
 mod decision;
 mod reduce;

@@ -25,7 +25,7 @@ pub enum HostError {
     Overflow,
     /// The value is this one, of a type without a sign.
     #[error("the value is {0}, and its type has no negative numbers")]
-    Negative(i128),
+    Negative(i64),
 }
 
 impl Kernel {
@@ -154,7 +154,9 @@ pub(crate) fn eval(
     let value = value.ok_or(HostError::Overflow)?;
     match expr.ty() {
         ty if fits(value, ty) => Ok(value),
-        Ty::U32 | Ty::U64 if value < 0 => Err(HostError::Negative(value)),
+        Ty::U32 | Ty::U64 if value < 0 => {
+            Err(i64::try_from(value).map_or(HostError::Overflow, HostError::Negative))
+        }
         _ => Err(HostError::Overflow),
     }
 }

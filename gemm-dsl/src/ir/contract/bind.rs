@@ -275,7 +275,9 @@ impl Contract {
                 Ok(value) => Ok(value),
                 Err(_) => Err(self.unmet(subject(), Need::AtLeast(0), value)),
             },
-            Err(HostError::Negative(value)) => Err(self.unmet(subject(), Need::AtLeast(0), value)),
+            Err(HostError::Negative(value)) => {
+                Err(self.unmet(subject(), Need::AtLeast(0), value.into()))
+            }
             Err(reason) => Err(self.unmet(subject(), Need::Defined(reason), 0)),
         }
     }
