@@ -6,6 +6,8 @@ mod bounds;
 mod copies;
 mod counters;
 mod divergence;
+mod elements;
+mod folding;
 mod grid;
 mod launches;
 mod limits;

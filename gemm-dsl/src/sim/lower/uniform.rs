@@ -20,7 +20,11 @@ impl Lowering<'_, '_> {
                     Err(_) => self.uniform(&kernel[*c].value),
                 }
             }
-            Expr::Param(p) => Uniform::Known(self.launch.scalars[p.param] as i64),
+            Expr::Param(p) => {
+                let bits = self.launch.scalars[p.param];
+                // An argument may be negative: its bits are those of its own type.
+                Uniform::Known(if p.ty == Ty::I32 { (bits as i32).into() } else { bits as i64 })
+            }
             Expr::Var(v) => match self.statics[v.id] {
                 Some(value) => Uniform::Static(value),
                 None => Uniform::Slot(self.places[v.id]),

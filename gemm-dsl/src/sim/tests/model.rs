@@ -24,7 +24,7 @@ use super::super::launch::Launch;
 use super::super::{launch, lower};
 use crate::sim::words::Words;
 use detector::{Blocks, Detector};
-use generate::Random;
+pub(super) use generate::Random;
 use interleave::Grain;
 use program::Program;
 use simulated::Outcome;

@@ -9,25 +9,25 @@ use crate::ir::{Order, Scope};
 use crate::sim::lanes::lanes_of;
 
 /// Random numbers: Steele, Lea and Flood's SplitMix.
-pub(super) struct Random(pub(super) u64);
+pub(in crate::sim::tests) struct Random(pub(in crate::sim::tests) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(in crate::sim::tests) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
     }
 
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(in crate::sim::tests) fn below(&mut self, n: usize) -> usize {
         (self.next() >> 32) as usize % n
     }
 
-    pub(super) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(in crate::sim::tests) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    fn percent(&mut self, percent: usize) -> bool {
+    pub(in crate::sim::tests) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
