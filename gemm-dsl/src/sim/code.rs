@@ -188,7 +188,11 @@ pub(super) enum Vector {
 /// An index along one dimension.
 #[derive(Clone, Debug)]
 pub(super) enum Index {
-    Uniform(Uniform),
+    /// The same for all threads; of 64 bits without a sign, or of 32 with one.
+    Uniform {
+        value: Uniform,
+        wide: bool,
+    },
     I32(Lane),
     U64(Wide),
 }

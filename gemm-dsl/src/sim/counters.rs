@@ -15,12 +15,12 @@ use std::ops::AddAssign;
 ///   operators of the condition; the step of a loop is one integer operation.
 ///
 /// Nothing is counted for what needs no instruction or none at run time: variables, register
-/// arrays, assignments, conversions, packing and unpacking of vectors; operators on literals, named
-/// constants, variables of completely unrolled loops and immutable variables computed from such
-/// alone; test and step of a loop that is marked for complete unrolling and whose bounds are such
-/// constants; an `if` on such a condition. The arithmetic that a layout implies is no part of the
-/// IR either. The right operand of `&&` and `||` and the arms of a select count when some lane
-/// evaluates them.
+/// arrays, assignments, conversions, packing and unpacking of vectors; operators of `I32` and `U64` on
+/// literals, named constants, variables of completely unrolled loops and immutable variables computed
+/// from such alone, and those of `F32` that give a number, on literals; test and step of a loop that
+/// is marked for complete unrolling and whose bounds are such constants; an `if` on such a condition.
+/// The arithmetic that a layout implies is no part of the IR either. The right operand of `&&` and
+/// `||` and the arms of a select count when some lane evaluates them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {

@@ -47,8 +47,8 @@ impl<'l> Machine<'l> {
             let limit = region.dims[d].saturating_sub(reach.into());
             let stride = region.strides[d] as u32;
             match index {
-                Index::Uniform(uniform) => {
-                    let index = self.uniform(uniform, regs, mask)?;
+                Index::Uniform { value, .. } => {
+                    let index = self.uniform(value, regs, mask)?;
                     if index as u64 >= limit {
                         wrong |= mask;
                     }
@@ -103,7 +103,10 @@ impl<'l> Machine<'l> {
     ) -> Result<Vec<i128>, Stopped> {
         let (l, mask) = (lane as usize, 1 << lane);
         let index = memory.index.iter().map(|index| match index {
-            Index::Uniform(uniform) => Ok(self.uniform(uniform, regs, mask)?.into()),
+            Index::Uniform { value, wide } => {
+                let index = self.uniform(value, regs, mask)?;
+                Ok(if *wide { i128::from(index as u64) } else { index.into() })
+            }
             Index::I32(lane) => {
                 let mut buffer = Lanes::ZERO;
                 Ok((self.lane(lane, regs, mask, &mut buffer)?.0[l] as i32).into())

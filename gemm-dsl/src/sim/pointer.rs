@@ -16,7 +16,7 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<[u64; WARP], Stopped> {
         Ok(match index {
-            Index::Uniform(uniform) => [self.uniform(uniform, regs, mask)? as u64; WARP],
+            Index::Uniform { value, .. } => [self.uniform(value, regs, mask)? as u64; WARP],
             Index::I32(lane) => {
                 let mut buffer = Lanes::ZERO;
                 self.lane(lane, regs, mask, &mut buffer)?.0.map(|i| i as i32 as u64)

@@ -22,7 +22,9 @@ impl Lowering<'_, '_> {
     /// An index along one dimension.
     pub(super) fn index(&mut self, e: &Expr) -> Index {
         match e.ty() {
-            _ if self.is_uniform(e) => Index::Uniform(self.uniform(e)),
+            ty if self.is_uniform(e) => {
+                Index::Uniform { value: self.uniform(e), wide: ty == Ty::U64 }
+            }
             Ty::U64 => Index::U64(self.wide(e)),
             _ => Index::I32(self.lane(e)),
         }
@@ -77,7 +79,7 @@ impl Lowering<'_, '_> {
         }
         let mut offset = 0;
         for (d, index) in place.index.iter().enumerate() {
-            let Index::Uniform(Uniform::Static(index)) = index else {
+            let Index::Uniform { value: Uniform::Static(index), .. } = index else {
                 return None;
             };
             let index = u64::try_from(*index).ok()?;

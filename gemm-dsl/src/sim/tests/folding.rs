@@ -2,6 +2,7 @@
 //! numbers that are loaded and with the same numbers known in any other way. They give the same bits,
 //! or the same fault.
 
+mod casts;
 mod tree;
 
 use super::model::Random;
@@ -178,7 +179,7 @@ fn what_is_known_before_is_computed_as_what_is_not() {
     assert!(5 * faults.min(values) > values, "{values} values, {faults} faults");
 }
 
-/// As the counters say: operators of these types cost nothing on what is static.
+/// As the counters say: operators of these types cost nothing on literals.
 #[test]
 fn operators_on_literals_cost_nothing() {
     for seed in 0..TREES {

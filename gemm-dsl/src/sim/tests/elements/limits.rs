@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ir::contract::Source;
-use crate::ir::{Layout, Ty};
+use crate::ir::{Intrinsic, Layout, Ty};
 
 const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Register];
 
@@ -105,6 +105,31 @@ fn arrays_end_behind_their_last_element() {
     });
 }
 
+/// One that has wrapped, as wide as it is.
+#[test]
+fn an_index_of_64_bits_is_told_without_a_sign() {
+    for known in KNOWN {
+        let mut t = team(1, 1);
+        let input = t.array("in", &[1]);
+        let k = &mut t.k;
+        let zero = k.scalar("zero", Ty::U64, Source::Argument(0));
+        let least: Expr = match known {
+            Known::Literal => Expr::U64(0),
+            Known::Launch => zero.into(),
+            Known::Uniform => k.mut_("least", Expr::U64(0)).into(),
+            Known::Lane => tid().wide(),
+        };
+        k.let_("value", load(input, least - Expr::U64(1)));
+        let (kernel, memories) = t.finish();
+        match fault(launch(&kernel, &memories, &[0])).kind {
+            FaultKind::OutOfBounds { place, .. } => {
+                assert_eq!(place.index, [u64::MAX.into()], "{known:?}");
+            }
+            kind => panic!("{known:?}: {kind:?}"),
+        }
+    }
+}
+
 #[test]
 fn vectors_lie_on_sixteen_bytes() {
     each(|elem, space, vector, known| {
@@ -142,4 +167,26 @@ fn the_element_that_was_never_written_is_named() {
             attempt(beside).outcome().unwrap_or_else(|e| panic!("{what}: {e}"));
         }
     });
+}
+
+/// It has an instruction of its own.
+#[test]
+fn a_multiply_add_reads_three_elements() {
+    for (hole, lane) in [0, 1, 2].into_iter().flat_map(|hole| [0, 5, 31].map(|l| (hole, l))) {
+        let mut b = bench(32, 1, [1, 32]);
+        let r = b.k.registers("r", Elem::F32, [3.into()], "");
+        for i in 0..3 {
+            let written = if i == hole { tid().xor(lane).gt(0) } else { tid().ge(0) };
+            b.k.if_(written, |k| k.store(at(r, i), 1.0));
+        }
+        let operands = [0, 1, 2].map(|i| load(r, i));
+        let sum = b.k.let_("sum", Expr::Call(Intrinsic::Fma, operands.to_vec()));
+        b.write(tid(), sum);
+        let fault = b.fault();
+        assert_eq!(fault.thread, (lane as u32, 0), "operand {hole}");
+        match fault.kind {
+            FaultKind::Uninitialised { place } => assert_eq!(place.index, [hole.into()]),
+            kind => panic!("operand {hole}: {kind:?}"),
+        }
+    }
 }

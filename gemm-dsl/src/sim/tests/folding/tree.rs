@@ -27,7 +27,7 @@ fn computing() -> Vec<Elem> {
 }
 
 /// A number of a type: small, at the ends of the type, or any.
-fn number(elem: Elem, random: &mut Random) -> u64 {
+pub(super) fn number(elem: Elem, random: &mut Random) -> u64 {
     let width = 8 * elem.size();
     let mask = u64::MAX >> (64 - width);
     let any = random.next() & mask;
