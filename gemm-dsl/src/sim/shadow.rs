@@ -39,7 +39,8 @@ pub(super) struct Shadow {
     read_pages: Vec<u32>,
     /// Of each word and row the newest reads.
     reads: Vec<Reads>,
-    /// Reads by the same row in earlier epochs, by lanes that have not read since.
+    /// Reads by the same row in other epochs, by lanes that have not read since: each lane is in one entry
+    /// at most.
     older: HashMap<(u32, u32), Vec<Reads>>,
 }
 
@@ -106,6 +107,7 @@ impl Shadow {
             return Err(early);
         }
         let newest = &mut self.reads[at..at + width];
+        let older = !self.older.is_empty();
         let mut mixed = false;
         for (entry, newest) in entries.iter_mut().zip(newest) {
             let known = entry.readers & bit(row) != 0;
@@ -113,6 +115,7 @@ impl Shadow {
             if !known {
                 *newest = read;
             } else if newest.epoch == read.epoch {
+                mixed |= older && read.lanes & !newest.lanes != 0;
                 newest.lanes |= read.lanes;
             } else {
                 mixed = true;
@@ -124,21 +127,23 @@ impl Shadow {
         Ok(())
     }
 
-    /// Records a read in another epoch than the newest ones.
+    /// Records a read beside those of other epochs: of each lane the newest stands for all.
     fn supersede(&mut self, word: usize, row: usize, read: Reads) {
         let at = self.reads_at(word, row);
         let newest = &mut self.reads[at];
-        if newest.epoch == read.epoch {
-            return;
+        let mut left = Reads::default();
+        if newest.epoch != read.epoch {
+            left = std::mem::replace(newest, read);
+            left.lanes &= !read.lanes;
         }
-        let mut left = *newest;
-        *newest = read;
-        left.lanes &= !read.lanes;
         let key = (word as u32, row as u32);
         if let Some(older) = self.older.get_mut(&key) {
-            // A later read by the same lane stands for its earlier ones.
-            older.iter_mut().for_each(|r| r.lanes &= !read.lanes);
+            let again = read.lanes | left.lanes;
+            older.iter_mut().for_each(|r| r.lanes &= !again);
             older.retain(|r| r.lanes != 0);
+            if older.is_empty() && left.lanes == 0 {
+                self.older.remove(&key);
+            }
         }
         if left.lanes != 0 {
             self.older.entry(key).or_default().push(left);

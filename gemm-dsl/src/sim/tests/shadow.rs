@@ -3,6 +3,7 @@
 use super::proxies::{Rig, TIMELINES, WAITS};
 use crate::sim::clock::Clocks;
 use crate::sim::lanes::WARP;
+use crate::sim::shadow::{Reads, Shadow};
 use crate::sim::timeline::Timeline;
 
 /// The numbers of a multiplicative generator.
@@ -78,4 +79,38 @@ fn no_race_is_missed_and_none_is_invented() {
         }
     }
     assert!(races > 1000 && sound > 5000, "{races} races, {sound} sound accesses");
+}
+
+/// However long lanes go on reading a word, each of them is remembered once.
+#[test]
+fn a_lane_stands_for_its_earlier_reads() {
+    // In each epoch both halves of the warp, then some lanes, of which some read twice.
+    let mut dice = Dice(7);
+    let halves = |epoch: u32| [(epoch, 0xffff), (epoch, 0xffff_0000)];
+    let mut some =
+        |epoch: u32| [(epoch, 1 << dice.below(WARP)), (epoch - 1, 1 << dice.below(WARP))];
+    let rounds: [(&mut dyn FnMut(u32) -> [(u32, u32); 2], usize); 2] =
+        [(&mut |epoch| halves(epoch), 0), (&mut some, WARP - 1)];
+    for (round, at_most) in rounds {
+        let mut shadow = Shadow::new(1);
+        shadow.reset(1);
+        // A word beside it, with older reads of its own.
+        for (epoch, lanes) in [(1, 1), (2, 2)] {
+            shadow.read(1, 1, 0, Reads { epoch, lanes }, |_| true).expect("nobody has written");
+        }
+        for epoch in 2..10_000 {
+            for (epoch, lanes) in round(epoch) {
+                let read = Reads { epoch, lanes };
+                shadow.read(0, 1, 0, read, |_| true).expect("nobody has written");
+            }
+            let (newest, older) = shadow.reads_of(0, 0);
+            assert!(older.len() <= at_most, "{} entries in epoch {epoch}", older.len());
+            let lanes = older.iter().fold(0, |all, r| {
+                assert_eq!(all & r.lanes, 0, "a lane in two entries in epoch {epoch}");
+                all | r.lanes
+            });
+            assert_eq!(lanes & newest.lanes, 0, "a lane in two entries in epoch {epoch}");
+        }
+        assert_eq!(shadow.reads_of(1, 0).1.len(), 1);
+    }
 }
