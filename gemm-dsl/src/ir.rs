@@ -56,7 +56,8 @@
 //! does whole and converged, at whichever statement. At its number of threads the barrier completes a
 //! round and counts from 0 again: what all who came did before they came is ordered before what those
 //! who waited do next. Who only arrived has not waited, and is ordered after nobody. A warp comes to a
-//! round after all have come to the one before, by that order.
+//! round after all have come to the one before: of each of those warps one of its threads knows one, by
+//! that order.
 //!
 //! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes it
 //! in one step; each thread that executes it does so by itself. The atomics of a word have one order,
@@ -78,7 +79,8 @@
 //! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
 //! and behind it, as above: for that its own scope counts as well as theirs. Those that are
 //! [`Order::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
-//! earlier one wrote. No other access is ordered by that.
+//! earlier one wrote. No other access is ordered by that, and the simulator cannot tell a kernel that lacks
+//! it: its memory has one order for all, in which every fence is as strong.
 
 mod build;
 pub mod contract;

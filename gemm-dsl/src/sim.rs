@@ -42,6 +42,7 @@ mod lower;
 mod machine;
 mod memory;
 mod meter;
+mod named;
 mod observe;
 mod orders;
 mod pointer;

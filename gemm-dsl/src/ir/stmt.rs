@@ -60,7 +60,8 @@ pub enum Stmt {
     NamedBarrier {
         /// Which of the block's barriers: 1 to 15. One id has one number of threads.
         id: u32,
-        /// How many threads take part, those that wait and those that do not: a multiple of 32.
+        /// How many threads take part, those that wait and those that do not: a multiple of 32, as each
+        /// warp counts for 32, even one that has fewer.
         threads: u32,
         /// Whether the thread waits for all of them; else it only arrives, and goes on.
         wait: bool,
@@ -169,7 +170,9 @@ pub enum Order {
     Release,
     /// Both.
     AcqRel,
-    /// Both, and all such fences have one order that every thread of their scopes agrees on.
+    /// Both, and all such fences have one order that every thread of their scopes agrees on. The simulator
+    /// takes it as [`Order::AcqRel`]: its threads see memory change in one order in any case, so it does
+    /// not show what a weaker fence would let happen.
     SeqCst,
 }
 

@@ -311,7 +311,7 @@ pub(super) enum Op {
     /// Enters an `if`: lanes where the condition fails wait for `Else`. Where no lane holds it,
     /// goes to the `Else` at the target.
     If(Pred, u32),
-    /// Hands over to the waiting lanes; goes to the target, an `EndIf`, where there are none.
+    /// Hands over to the waiting lanes; goes to the target, an `End`, where there are none.
     Else(u32),
     /// Restores the lanes of before the `If` or `Loop`.
     End,

@@ -32,17 +32,6 @@ pub(super) enum Between<'l> {
     Speaking(Rc<RefCell<Words>>),
 }
 
-/// A barrier with a name.
-#[derive(Default)]
-struct Named {
-    /// What has arrived in this round.
-    gathered: Gathered,
-    /// By whom and at which epoch, a thread for each warp.
-    came: Vec<(u32, u32)>,
-    /// The same of the round before.
-    before: Vec<(u32, u32)>,
-}
-
 /// The race detector of one block after the other.
 pub(super) struct Race<'l> {
     launch: &'l Launch<'l>,
@@ -50,9 +39,9 @@ pub(super) struct Race<'l> {
     between: Between<'l>,
     threads: u32,
     block: u32,
-    clocks: Clocks,
-    /// What has arrived at the barriers with a name.
-    named: HashMap<u32, Named>,
+    pub(super) clocks: Clocks,
+    /// What those who came to the barriers with a name have brought, in their rounds.
+    brought: HashMap<u32, Gathered>,
     /// What the fences of each thread stand for.
     fenced: Vec<Fenced>,
     /// Shared arrays that atomics work on.
@@ -73,7 +62,7 @@ impl<'l> Race<'l> {
             threads,
             block: 0,
             clocks,
-            named: HashMap::new(),
+            brought: HashMap::new(),
             fenced: Vec::new(),
             words: Words::default(),
             shared: Shadow::new(rows),
@@ -91,16 +80,6 @@ impl<'l> Race<'l> {
         let word = self.shared.words.get(at as usize)?;
         let agent = Agent { block: self.block, number: word.agent };
         (word.epoch > 0).then(|| self.earlier(agent, true))
-    }
-
-    /// Whether a warp knows that the last round of a barrier with a name is complete: that all have come
-    /// to it who came.
-    pub(super) fn knows_round(&self, barrier: u32, warp: u32) -> bool {
-        let first = warp as usize * WARP;
-        let known = |&(agent, epoch): &(u32, u32)| {
-            self.clocks.ordered(first, ORDINARY, agent as usize, epoch)
-        };
-        self.named.get(&barrier).is_none_or(|named| named.before.iter().all(known))
     }
 
     fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
@@ -201,7 +180,7 @@ impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
         self.clocks = Clocks::new(&MODEL, self.threads);
-        self.named.clear();
+        self.brought.clear();
         self.fenced.clear();
         if self.code.atomics.contains(&true) {
             self.fenced.resize_with(self.clocks.all().len(), Fenced::default);
@@ -257,18 +236,13 @@ impl Observer for Race<'_> {
             Sync::Block => self.clocks.meet(self.clocks.all()),
             Sync::Warp(warp) => self.clocks.meet(threads(warp)),
             Sync::Arrive { barrier, warp } => {
-                let named = self.named.entry(barrier).or_default();
-                let first = lane(warp, 0);
-                let came = (self.clocks.agent(first, ORDINARY), self.clocks.epoch(first, ORDINARY));
-                named.came.push(came);
-                self.clocks.give(BARRIER, threads(warp), &mut named.gathered);
+                let brought = self.brought.entry(barrier).or_default();
+                self.clocks.give(BARRIER, threads(warp), brought);
             }
             Sync::Complete { barrier, warps } => {
-                let named = self.named.entry(barrier).or_default();
-                named.before = std::mem::take(&mut named.came);
-                let gathered = std::mem::take(&mut named.gathered);
+                let brought = self.brought.remove(&barrier).unwrap_or_default();
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
-                self.clocks.take(BARRIER, &takers, gathered);
+                self.clocks.take(BARRIER, &takers, brought);
             }
             Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {

@@ -12,10 +12,10 @@ use super::lanes::WARP;
 use super::launch::Launch;
 use super::machine::{Machine, Registers};
 use super::meter::Meter;
+use super::named::{Named, TooEarly};
 use super::observe::{Observer, Stop, Sync};
 use super::race::Between;
 use crate::ir::Space;
-use std::collections::BTreeMap;
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,29 +48,13 @@ pub(super) enum Round {
     Spent,
 }
 
-/// A barrier with a name, at which some have arrived.
-#[derive(Debug, Default)]
-struct Arrivals {
-    /// The threads that take part.
-    expected: u32,
-    /// The warps that have come, and those of them that wait.
-    came: Vec<u32>,
-    waiting: Vec<u32>,
-}
-
-impl Arrivals {
-    fn arrived(&self) -> u32 {
-        (self.came.len() * WARP) as u32
-    }
-}
-
 /// A block that runs.
 pub(super) struct Block<'l> {
     pub(super) machine: Machine<'l>,
     number: u32,
     warps: Vec<Warp>,
     states: Vec<State>,
-    named: BTreeMap<u32, Arrivals>,
+    named: Named,
     /// Whether warps take turns from the last to the first, and lanes too.
     reversed: bool,
 }
@@ -88,7 +72,7 @@ impl<'l> Block<'l> {
             number: 0,
             warps: (0..warps).map(|number| Warp::new(number, Registers::new(code.slots))).collect(),
             states: Vec::new(),
-            named: BTreeMap::new(),
+            named: Named::default(),
             reversed: false,
         }
     }
@@ -168,27 +152,19 @@ impl<'l> Block<'l> {
         stmt: u32,
     ) -> Result<State, Box<Fault>> {
         let warp = i as u32;
-        let arrivals = self.named.entry(barrier).or_default();
-        // Whether the round is over when it comes again must not depend on who runs when.
-        let is_known = self.machine.observers.race.knows_round(barrier, warp);
-        if arrivals.came.contains(&warp) || !is_known {
+        let clocks = &self.machine.observers.race.clocks;
+        if let Err(TooEarly) = self.named.come(clocks, barrier, (warp, wait), threads) {
             let kind = FaultKind::NamedBarrierTooEarly { barrier };
             return Err(self.fault(warp * WARP as u32, stmt, kind));
         }
         self.machine.happened += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
-        arrivals.expected = threads;
-        arrivals.came.push(warp);
-        if wait {
-            arrivals.waiting.push(warp);
-        }
-        if arrivals.arrived() < threads {
+        let Some(waited) = self.named.complete(barrier) else {
             return Ok(if wait { State::Named { barrier, stmt } } else { State::Ready });
-        }
-        let arrivals = std::mem::take(arrivals);
-        self.machine.observers.sync(Sync::Complete { barrier, warps: &arrivals.waiting });
-        for waiting in arrivals.waiting {
-            self.states[waiting as usize] = State::Ready;
+        };
+        self.machine.observers.sync(Sync::Complete { barrier, warps: &waited });
+        for warp in waited {
+            self.states[warp as usize] = State::Ready;
         }
         Ok(State::Ready)
     }
@@ -242,8 +218,7 @@ impl<'l> Block<'l> {
         let what = move |state: State| match state {
             State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
             State::Named { barrier, stmt } => {
-                let arrivals = self.named.get(&barrier);
-                let (arrived, expected) = arrivals.map_or((0, 0), |a| (a.arrived(), a.expected));
+                let (arrived, expected) = self.named.count(barrier);
                 Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
             }
             State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),

@@ -7,7 +7,9 @@ impl Check<'_> {
     pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> Checked {
         require((1..=15).contains(&id), || format!("barrier {id}: they are 1 to 15"))?;
         let block = self.k.geometry.threads();
-        require(threads > 0 && threads.is_multiple_of(32) && threads <= block, || {
+        // A warp counts as a whole one, whatever it lacks.
+        let most = block.next_multiple_of(32);
+        require(threads > 0 && threads.is_multiple_of(32) && threads <= most, || {
             format!("barrier {id} of {threads} threads in a block of {block}")
         })?;
         let first = *self.named.entry(id).or_insert(threads);

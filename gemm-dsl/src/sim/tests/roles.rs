@@ -193,7 +193,7 @@ fn a_partial_warp_counts_as_a_whole_one() {
         t.k.store(at(out, tid()), load(x, Expr::from(79) - tid()));
         t
     };
-    // 96 is more than the block has: the rules of the IR allow whole warps of it only.
+    assert_eq!(kernel(96).run(), Ok((0..80).rev().collect()));
     let too_early = FaultKind::NamedBarrierTooEarly { barrier: 1 };
     assert_eq!(kernel(32).kind(), too_early);
     // The third warp, which has 16 lanes.
@@ -256,4 +256,45 @@ fn a_role_that_leaves() {
     let fault = kernel(false).fault();
     assert_eq!(fault.kind, FaultKind::BarrierAfterExit { exited: 32 });
     assert_eq!(fault.thread, (32, 0));
+}
+
+/// The second warp waits at a barrier, or only comes to it, and one of its lanes tells one of the first
+/// warp's, which then comes to it again: that one lane knows is enough, whichever it is.
+#[test]
+fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
+    const TOLD: i32 = 5;
+    let kernel = |waits: bool, tells: i32, order: Order| {
+        let mut t = team(64, 1);
+        let (flag, out) = (t.shared("flag", 1), t.array("out", &[0; 64]));
+        let scope = Scope::Block;
+        let k = &mut t.k;
+        thread(k, 0, |k| k.store(at(flag, 0), 0));
+        k.barrier();
+        warp(k, 0, |k| {
+            named(k, 1, 64, false);
+            thread(k, TOLD, |k| {
+                let seen = k.mut_("seen", 0);
+                k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
+                    let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
+                    k.assign(seen, found);
+                });
+            });
+            named(k, 1, 64, false);
+            k.store(at(out, tid()), 1);
+        });
+        warp(k, 1, |k| {
+            named(k, 1, 64, waits);
+            thread(k, 32 + tells, |k| {
+                k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, Order::Release, scope);
+            });
+        });
+        t
+    };
+    for (waits, tells) in [(true, 0), (true, 7), (false, 0), (false, 7)] {
+        let run = |order| kernel(waits, tells, order);
+        assert_eq!(run(Order::Acquire).run(), Ok([[1; 32], [0; 32]].concat()));
+        let fault = run(Order::Relaxed).fault();
+        assert_eq!(fault.kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
+        assert_eq!(fault.thread, (0, 0));
+    }
 }

@@ -26,6 +26,19 @@ fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
     breaks(barrier(1, 0), "barrier 1 of 0 threads in a block of 64");
     breaks(barrier(1, 48), "barrier 1 of 48 threads in a block of 64");
     breaks(barrier(1, 96), "barrier 1 of 96 threads in a block of 64");
+    // A warp that is not full counts as one that is.
+    let partial = |threads| {
+        doing(|k| {
+            k.geometry(Geometry {
+                block: (80, 1),
+                grid: [const { Expr::U64(1) }; 3],
+                blocks_per_sm: 1,
+            });
+            k.named_barrier(1, threads);
+        })
+    };
+    assert_eq!(rule(partial(96)), Ok(()));
+    breaks(partial(128), "barrier 1 of 128 threads in a block of 80");
     let two = |other| {
         doing(|k| {
             k.named_barrier(1, 64);
