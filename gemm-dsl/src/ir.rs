@@ -8,8 +8,9 @@
 //! linear thread index (`y * blockDim.x + x`). Nothing may be assumed about the order in which two
 //! threads run between synchronising statements, not even inside a warp. Blocks run in any order, at
 //! once or one after another: one that waits for another may wait for ever. The results of a kernel in
-//! which blocks speak to one another ([`Kernel::communicates`]) must not depend on that order, unless it
-//! declares that they may ([`Kernel::unordered`]).
+//! which blocks speak to one another ([`Kernel::communicates`]) must not depend on that order, but for the
+//! buffers of which it declares that they may ([`Buffer::unordered`]). What it leaves in a buffer of its
+//! own is a result like any other.
 //!
 //! **Values.** A type is a truth value, one number of an [`Elem`], or a vector: the elements of 16
 //! bytes. [`Ty::I32`] and [`Ty::I64`] are signed integers whose arithmetic must not overflow;
@@ -221,8 +222,6 @@ pub struct Kernel {
     pub launch_bounds: Option<Expr>,
     /// What a launch must satisfy.
     pub requires: Vec<Requirement>,
-    /// Whether results may depend on the order in which blocks run: declared by a kernel that means to.
-    pub unordered: bool,
     /// The body.
     pub body: Vec<Stmt>,
 }

@@ -35,6 +35,7 @@ mod frames;
 mod grid;
 mod grid_race;
 mod groups;
+mod handover;
 mod init;
 mod lanes;
 mod launch;
@@ -49,12 +50,14 @@ mod pointer;
 mod race;
 mod region;
 mod schedule;
+mod seen;
 mod shadow;
 mod spin;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod traffic;
+mod tree;
 mod varying;
 mod words;
 
@@ -71,8 +74,8 @@ use crate::ir::VerifiedKernel;
 /// A launch may share buffers with concurrent ones. It blocks until the kernel is done and uses the
 /// threads of the current rayon pool. A kernel whose blocks speak to one another
 /// ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one thread, and several times,
-/// its blocks in another order each time: the results must agree unless it is
-/// [`unordered`](crate::ir::Kernel::unordered).
+/// its blocks in another order each time: the results must agree, but for buffers that are
+/// [`unordered`](crate::ir::Buffer::unordered).
 ///
 /// # Errors
 /// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has

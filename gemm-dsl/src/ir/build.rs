@@ -40,7 +40,6 @@ impl KernelBuilder {
             geometry,
             launch_bounds: None,
             requires: Vec::new(),
-            unordered: false,
             body: Vec::new(),
         };
         Self { kernel, open: vec![Vec::new()], vars_before: Vec::new(), fault: None }
@@ -71,9 +70,9 @@ impl KernelBuilder {
         self.kernel.requires.push(requirement);
     }
 
-    /// Declares that results may depend on the order in which blocks run.
-    pub fn unordered(&mut self) {
-        self.kernel.unordered = true;
+    /// Declares that what a global buffer holds at the end may depend on the order in which blocks run.
+    pub fn unordered(&mut self, buffer: BufferId) {
+        self.kernel.buffers[buffer.id].unordered = true;
     }
 
     /// Declares a named `I32` constant, or finds the one of this name and value.
@@ -119,6 +118,7 @@ impl KernelBuilder {
             dims: Vec::new(),
             layout: Layout::linear(),
             meaning: String::new(),
+            unordered: false,
         });
         let kind = ParamKind::Buffer { buffer, operand };
         self.kernel.params.push(Param { name: name.into(), kind });
@@ -153,6 +153,7 @@ impl KernelBuilder {
             dims: dims.into_iter().collect(),
             layout,
             meaning: meaning.into(),
+            unordered: false,
         })
     }
 
@@ -190,7 +191,8 @@ impl KernelBuilder {
         let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
         let (space, layout) = (Space::Global, Layout::Pointer { into });
         let elem = into.elem;
-        let buffer = self.buffer(Buffer { name, elem, space, dims, layout, meaning });
+        let buffer =
+            self.buffer(Buffer { name, elem, space, dims, layout, meaning, unordered: false });
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
     }
@@ -207,7 +209,8 @@ impl KernelBuilder {
         let layout = Layout::row_major(dims.len());
         let (name, meaning) = (name.into(), meaning.into());
         let space = Space::Register;
-        let buffer = self.buffer(Buffer { name, elem, space, dims, layout, meaning });
+        let buffer =
+            self.buffer(Buffer { name, elem, space, dims, layout, meaning, unordered: false });
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }

@@ -28,6 +28,9 @@ pub struct Buffer {
     pub layout: Layout,
     /// What it holds, for the comment beside its declaration; may be empty.
     pub meaning: String,
+    /// Whether what it holds at the end may depend on the order in which blocks run: declared of a global
+    /// buffer by a kernel that means it to, as where tickets say what lies where.
+    pub unordered: bool,
 }
 
 /// The map from a logical index to a place in a buffer.

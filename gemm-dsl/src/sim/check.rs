@@ -1,8 +1,9 @@
 //! An access of a warp to words that have a shadow: whether it comes after those that the shadow
 //! remembers.
 
-use super::clock::{Clocks, Seen};
+use super::clock::Clocks;
 use super::lanes::{WARP, lanes_of};
+use super::seen::Seen;
 use super::shadow::{Reads, Shadow, Word};
 use super::timeline::{ORDINARY, Timeline};
 use super::words::{Agent, Unordered};

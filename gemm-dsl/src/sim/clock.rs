@@ -6,89 +6,17 @@
 //! epoch of an asynchronous one is the number of its group.
 //!
 //! Invariant: nobody knows more of a thread's timeline than the thread itself. So a thread's own
-//! components are kept beside what it has learnt, and threads that have met share one [`Seen`].
-//!
-//! What a thread knows of other blocks hangs on the same [`Seen`]: it travels with everything else.
+//! components are kept beside what it has learnt, and threads that have met share one [`Known`].
 
 use super::lanes::WARP;
-use super::timeline::{ACQUIRE, BARRIER, Model, Op, RELEASE, Rule, Timeline};
-use std::collections::BTreeMap;
+use super::seen::{Known, Left, Seen, Sum, raise};
+use super::timeline::{Await, Meet, Model, Timeline};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What is known of other blocks, by their numbers.
-type Foreign = Rc<BTreeMap<u32, Rc<Seen>>>;
-
-/// What a thread has learnt of others by synchronisation, in the view of one proxy.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    /// For each agent of the block, the last epoch known to be over.
-    agents: Box<[u32]>,
-    /// For each row, the least of those.
-    rows: Box<[u32]>,
-    foreign: Option<Foreign>,
-}
-
-impl Seen {
-    /// Whether an epoch of an agent is known to be over. A thread knows more of itself.
-    #[inline]
-    pub(super) fn covers(&self, agent: u32, epoch: u32) -> bool {
-        self.agents[agent as usize] >= epoch
-    }
-
-    /// As [`Seen::covers`] for all agents of a row.
-    #[inline]
-    pub(super) fn covers_row(&self, row: usize, epoch: u32) -> bool {
-        self.rows[row] >= epoch
-    }
-
-    fn new(agents: Vec<u32>, foreign: Option<Foreign>) -> Self {
-        let least = |row: &[u32]| row.iter().copied().fold(u32::MAX, u32::min);
-        Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into(), foreign }
-    }
-
-    /// What either knows.
-    fn and(&self, other: &Self) -> Self {
-        let agents = self.agents.iter().zip(&other.agents).map(|(a, b)| *a.max(b));
-        Self::new(agents.collect(), joined(self.foreign.as_ref(), other.foreign.as_ref()))
-    }
-}
-
-/// What either knows of other blocks.
-fn joined(a: Option<&Foreign>, b: Option<&Foreign>) -> Option<Foreign> {
-    let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
-    if Rc::ptr_eq(a, b) {
-        return Some(Rc::clone(a));
-    }
-    let mut both = (**a).clone();
-    for (&block, seen) in b.iter() {
-        both.entry(block)
-            .and_modify(|known| {
-                if !Rc::ptr_eq(known, seen) {
-                    *known = Rc::new(known.and(seen));
-                }
-            })
-            .or_insert_with(|| Rc::clone(seen));
-    }
-    Some(Rc::new(both))
-}
-
-/// What threads have left for others, in the view of each proxy.
-#[derive(Clone, Debug)]
-pub(super) struct Left(Vec<Foreign>);
-
-impl Left {
-    /// What either holds.
-    pub(super) fn and(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
-        let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
-        let views = a.0.iter().zip(&b.0);
-        Some(Self(views.filter_map(|(a, b)| joined(Some(a), Some(b))).collect()))
-    }
-}
-
 /// What threads that meet have brought, in the view of each proxy.
 #[derive(Debug, Default)]
-pub(super) struct Gathered(Vec<(Vec<u32>, Option<Foreign>)>);
+pub(super) struct Gathered(Vec<Sum>);
 
 /// The clocks of a block.
 pub(super) struct Clocks {
@@ -96,7 +24,7 @@ pub(super) struct Clocks {
     /// Threads, rounded up to whole warps: those that do not exist never do anything.
     threads: usize,
     /// What each thread has learnt: of each proxy's view, of each thread.
-    seen: Vec<Rc<Seen>>,
+    seen: Vec<Rc<Known>>,
     /// Each thread's own clock; epochs of accesses start at 1.
     own: Vec<u32>,
     /// Of each timeline and thread, the groups that are closed.
@@ -111,7 +39,8 @@ impl Clocks {
     pub(super) fn new(model: &'static Model, threads: u32) -> Self {
         let threads = (threads as usize).next_multiple_of(WARP);
         let agents = model.timelines.len() * threads;
-        let nothing = Rc::new(Seen::new(vec![0; agents], None));
+        let here = Seen::new(vec![0; agents]);
+        let nothing = Rc::new(Known { here, ..Known::default() });
         Self {
             model,
             threads,
@@ -182,7 +111,7 @@ impl Clocks {
         if agent == thread + self.timeline(agent) * self.threads {
             self.own_known(view, agent) >= epoch
         } else {
-            self.seen[view * self.threads + thread].agents[agent] >= epoch
+            self.seen[view * self.threads + thread].here.covers(agent as u32, epoch)
         }
     }
 
@@ -195,8 +124,8 @@ impl Clocks {
         epoch: u32,
     ) -> bool {
         let view = self.model.timelines[on.0].proxy;
-        let foreign = self.seen[view * self.threads + thread].foreign.as_ref();
-        foreign.and_then(|f| f.get(&block)).is_some_and(|seen| seen.covers(agent, epoch))
+        let blocks = &self.seen[view * self.threads + thread].blocks;
+        blocks.get(block).is_some_and(|seen| seen.covers(agent, epoch))
     }
 
     /// What all lanes of a warp have seen, in the view that a timeline has, and their clock, where these
@@ -206,48 +135,42 @@ impl Clocks {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let first = warp as usize * WARP;
         let alike = self.alike[view / WARP + warp as usize];
-        alike.then(|| (&*self.seen[view + first], self.own[first]))
+        alike.then(|| (&self.seen[view + first].here, self.own[first]))
     }
 
     /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
     /// is no part of it.
-    pub(super) fn give(&mut self, op: Op, givers: Range<usize>, into: &mut Gathered) {
-        let rule = &self.model.rules[op.0];
+    pub(super) fn give(&mut self, givers: Range<usize>, into: &mut Gathered) {
         for view in 0..self.model.proxies {
-            self.give_view(rule, view, givers.clone(), into);
+            self.give_view(view, givers.clone(), into);
         }
         self.tick(givers);
     }
 
-    fn give_view(&self, rule: &Rule, view: usize, givers: Range<usize>, into: &mut Gathered) {
+    fn give_view(&self, view: usize, givers: Range<usize>, into: &mut Gathered) {
         let seen = &self.seen[view * self.threads..][givers.clone()];
         let (Some(first), agents) = (seen.first(), self.closed.len()) else { return };
-        if into.0.len() == view {
-            into.0.push((first.agents.to_vec(), first.foreign.clone()));
-        } else {
-            add(&mut into.0[view], first);
+        match into.0.get_mut(view) {
+            Some(sum) => sum.add(first.here.agents(), &first.blocks),
+            None => into.0.push(Sum::of(first)),
         }
+        let sum = &mut into.0[view];
         for pair in seen.windows(2) {
             if !Rc::ptr_eq(&pair[0], &pair[1]) {
-                add(&mut into.0[view], &pair[1]);
+                sum.add(pair[1].here.agents(), &pair[1].blocks);
             }
         }
-        let (sum, _) = &mut into.0[view];
         for (t, track) in self.model.timelines.iter().enumerate() {
-            let over = !track.grouped && track.proxy == view;
-            if over && !rule.first.contains(&Timeline(t)) {
-                continue;
-            }
             let at = t * self.threads;
             let of = at + givers.start..at + givers.end;
-            let known = match over {
+            let known = match !track.grouped && track.proxy == view {
                 true => &self.own[givers.clone()],
                 false => &self.known[view * agents..][of.clone()],
             };
             if self.is_own(view) {
-                sum[of].copy_from_slice(known);
+                sum.agents[of].copy_from_slice(known);
             } else {
-                sum[of].iter_mut().zip(known).for_each(|(sum, known)| *sum = (*sum).max(*known));
+                raise(&mut sum.agents[of], known);
             }
         }
     }
@@ -264,7 +187,7 @@ impl Clocks {
         let seen = &self.seen[view * self.threads + thread];
         for agent in (thread..agents).step_by(self.threads) {
             let known = &mut self.known[view * agents + agent];
-            *known = (*known).max(seen.agents[agent]);
+            *known = (*known).max(seen.here.agents()[agent]);
         }
     }
 
@@ -276,19 +199,18 @@ impl Clocks {
 
     /// Threads take over what has been gathered. They are among those that gave it, so it holds all
     /// that each of them knew.
-    pub(super) fn take(&mut self, op: Op, takers: &[Range<usize>], mut gathered: Gathered) {
-        let rule = &self.model.rules[op.0];
+    pub(super) fn take(&mut self, rule: &Meet, takers: &[Range<usize>], mut gathered: Gathered) {
         if rule.across {
-            bring_together(rule, &mut gathered);
+            bring_together(rule.views, &mut gathered);
         }
-        for (view, (agents, foreign)) in gathered.0.into_iter().enumerate() {
-            if !rule.second.contains(&view) {
+        for (view, sum) in gathered.0.into_iter().enumerate() {
+            if !rule.views.contains(&view) {
                 continue;
             }
-            let seen = Rc::new(Seen::new(agents, foreign));
+            let known = Rc::new(sum.known());
             let of = &mut self.seen[view * self.threads..][..self.threads];
             for taker in takers {
-                of[taker.clone()].iter_mut().for_each(|slot| *slot = Rc::clone(&seen));
+                of[taker.clone()].iter_mut().for_each(|slot| *slot = Rc::clone(&known));
             }
             if !self.is_own(view) {
                 takers.iter().cloned().flatten().for_each(|thread| self.learn(view, thread));
@@ -299,18 +221,18 @@ impl Clocks {
             if taker.start.is_multiple_of(WARP) && taker.end.is_multiple_of(WARP) {
                 // Lanes that have met know the same, and their clocks ticked together.
                 let of = taker.start / WARP..taker.end / WARP;
-                rule.second.iter().for_each(|v| self.alike[v * warps..][of.clone()].fill(true));
+                rule.views.iter().for_each(|v| self.alike[v * warps..][of.clone()].fill(true));
             } else {
                 self.compare(taker.clone());
             }
         }
     }
 
-    /// The threads meet, and nobody else is waited for.
+    /// The threads meet at a barrier, and nobody else is waited for.
     pub(super) fn meet(&mut self, threads: Range<usize>) {
         let mut gathered = Gathered::default();
-        self.give(BARRIER, threads.clone(), &mut gathered);
-        self.take(BARRIER, &[threads], gathered);
+        self.give(threads.clone(), &mut gathered);
+        self.take(&self.model.barrier, &[threads], gathered);
     }
 
     /// All threads of the block.
@@ -324,12 +246,11 @@ impl Clocks {
     }
 
     /// A thread waits for all but its `pending` newest groups.
-    pub(super) fn wait(&mut self, op: Op, thread: usize, pending: u32) {
-        let rule = &self.model.rules[op.0];
-        for of in rule.first {
+    pub(super) fn wait(&mut self, rule: &Await, thread: usize, pending: u32) {
+        for of in rule.over {
             let agent = of.0 * self.threads + thread;
             let over = self.closed[agent].saturating_sub(pending);
-            for view in rule.second {
+            for view in rule.views {
                 let known = &mut self.known[view * self.closed.len() + agent];
                 *known = (*known).max(over);
             }
@@ -339,33 +260,29 @@ impl Clocks {
     /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
     pub(super) fn release(&mut self, block: u32, thread: usize) -> Left {
         let mut gathered = Gathered::default();
-        self.give(RELEASE, thread..thread + 1, &mut gathered);
+        self.give(thread..thread + 1, &mut gathered);
         self.compare(thread..thread + 1);
-        let views = gathered.0.into_iter().map(|(agents, foreign)| {
-            let mut left = foreign.map_or_else(BTreeMap::new, |f| (*f).clone());
-            left.insert(block, Rc::new(Seen::new(agents, None)));
-            Rc::new(left)
-        });
-        Left(views.collect())
+        let sums = gathered.0.into_iter();
+        Left(sums.map(|sum| sum.blocks.with(block, Seen::new(sum.agents))).collect())
     }
 
     /// A thread of block `block` takes over what others have left.
     pub(super) fn acquire(&mut self, block: u32, thread: usize, left: &Left) {
-        for &view in self.model.rules[ACQUIRE.0].second {
-            let seen = &mut self.seen[view * self.threads + thread];
-            let mut sum = (seen.agents.to_vec(), seen.foreign.clone());
-            if let Some(own) = left.0[view].get(&block) {
-                add(&mut sum, own);
+        for &view in self.model.acquire.views {
+            let slot = &mut self.seen[view * self.threads + thread];
+            let blocks = slot.blocks.and(&left.0[view]);
+            if blocks.is(&slot.blocks) {
+                // It has found all that before.
+                continue;
             }
-            let mut others = (*left.0[view]).clone();
-            others.remove(&block);
-            sum.1 = joined(sum.1.as_ref(), Some(&Rc::new(others)));
-            *seen = Rc::new(Seen::new(sum.0, sum.1));
+            let mut agents = slot.here.agents().to_vec();
+            blocks.get(block).iter().for_each(|own| raise(&mut agents, own.agents()));
+            *slot = Rc::new(Known { here: Seen::new(agents), blocks });
             if !self.is_own(view) {
                 self.learn(view, thread);
             }
+            self.compare(thread..thread + 1);
         }
-        self.compare(thread..thread + 1);
     }
 
     /// Finds out again which of the warps that the threads belong to are alike.
@@ -385,20 +302,11 @@ impl Clocks {
 }
 
 /// What is known in one view becomes known in the others.
-fn bring_together(rule: &Rule, gathered: &mut Gathered) {
-    let Some((&first, others)) = rule.second.split_first() else { return };
+fn bring_together(views: &[usize], gathered: &mut Gathered) {
+    let Some((&first, others)) = views.split_first() else { return };
     let mut sum = gathered.0[first].clone();
     for &view in others {
-        let (agents, foreign) = gathered.0[view].clone();
-        add(&mut sum, &Seen::new(agents, foreign));
+        sum.add(&gathered.0[view].agents, &gathered.0[view].blocks);
     }
-    rule.second.iter().for_each(|&view| gathered.0[view] = sum.clone());
-}
-
-/// Adds what is known to a sum.
-fn add(sum: &mut (Vec<u32>, Option<Foreign>), seen: &Seen) {
-    for (known, &other) in sum.0.iter_mut().zip(&seen.agents) {
-        *known = (*known).max(other);
-    }
-    sum.1 = joined(sum.1.as_ref(), seen.foreign.as_ref());
+    views.iter().for_each(|&view| gathered.0[view] = sum.clone());
 }

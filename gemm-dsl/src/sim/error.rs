@@ -137,17 +137,21 @@ pub struct Earlier {
     pub thread: (u32, u32),
     /// Whether it wrote.
     pub wrote: bool,
+    /// What of that thread made it, as the text has it: nothing for its own statements.
+    pub(super) by: &'static str,
+}
+
+impl Earlier {
     /// Whether an asynchronous copy of that thread made it.
-    pub by_copy: bool,
+    pub fn by_copy(&self) -> bool {
+        !self.by.is_empty()
+    }
 }
 
 impl fmt::Display for Earlier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.wrote { "write" } else { "read" };
-        let by = match self.by_copy {
-            true => "an asynchronous copy of ",
-            false => "",
-        };
+        let by = self.by;
         let ((tx, ty), block) = (self.thread, coordinates(self.block));
         write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block {block}")
     }

@@ -8,6 +8,7 @@ use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
 use super::schedule::{Block, Round};
+use super::timeline::MODEL;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -81,7 +82,7 @@ fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<F
             block: launch.block(conflict.lower.block),
             thread: launch.thread(conflict.lower.thread),
             wrote: conflict.lower_writes,
-            by_copy: false,
+            by: MODEL.timelines[conflict.lower.on.0].by,
         },
     };
     let higher = conflict.higher;

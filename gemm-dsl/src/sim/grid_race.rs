@@ -5,35 +5,43 @@
 //! the same on every run.
 
 use super::lanes::WARP;
+use super::timeline::{MODEL, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// An access of a word: which block, thread and statement.
+/// An access of a word: which block, thread and statement, and by which of the thread's timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touch {
     pub(super) block: u32,
     pub(super) thread: u32,
     pub(super) stmt: u32,
+    pub(super) on: Timeline,
 }
 
 const THREAD_BITS: u32 = 10;
-const STMT_BITS: u32 = 22;
+const STMT_BITS: u32 = 20;
+const TIMELINE_BITS: u32 = 2;
+const LOW_BITS: u32 = STMT_BITS + TIMELINE_BITS;
 const _: () = assert!(crate::arch::BLOCK_THREADS == 1 << THREAD_BITS && WARP == 32);
+const _: () = assert!(MODEL.timelines.len() < 1 << TIMELINE_BITS && THREAD_BITS + LOW_BITS == 32);
 
 impl Touch {
     /// As a number that sorts by block, then thread, then statement, and is not `NONE`.
     fn pack(self) -> u64 {
         u64::from(self.block) << 32
-            | u64::from(self.thread) << STMT_BITS
-            | u64::from(self.stmt.min((1 << STMT_BITS) - 1))
+            | u64::from(self.thread) << LOW_BITS
+            | u64::from(self.stmt.min((1 << STMT_BITS) - 1)) << TIMELINE_BITS
+            | self.on.0 as u64
     }
 
     fn unpack(packed: u64) -> Self {
+        let bits = |first: u32, count: u32| (packed >> first) as u32 & ((1 << count) - 1);
         Self {
             block: (packed >> 32) as u32,
-            thread: (packed >> STMT_BITS) as u32 & ((1 << THREAD_BITS) - 1),
-            stmt: packed as u32 & ((1 << STMT_BITS) - 1),
+            thread: bits(LOW_BITS, THREAD_BITS),
+            stmt: bits(TIMELINE_BITS, STMT_BITS),
+            on: Timeline(bits(0, TIMELINE_BITS) as usize),
         }
     }
 }

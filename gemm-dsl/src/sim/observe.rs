@@ -4,7 +4,7 @@ use super::error::FaultKind;
 use super::groups::Groups;
 use super::lanes::WARP;
 use super::region::Region;
-use super::timeline::{COPIES, ORDINARY, Timeline};
+pub(super) use super::timeline::AccessKind;
 use crate::ir::{Order, Scope};
 
 /// What stops a warp: the lane at fault and what it did.
@@ -21,37 +21,6 @@ pub(super) type Stopped = Box<Stop>;
 #[cold]
 pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
     Box::new(Stop { lane, kind })
-}
-
-/// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AccessKind {
-    Read,
-    Write,
-    /// The source of an asynchronous copy.
-    CopyRead,
-    /// The destination of an asynchronous copy.
-    CopyWrite,
-    /// An atomic operation of this scope, which reads and writes.
-    Atomic(Scope),
-}
-
-impl AccessKind {
-    pub(super) fn reads(self) -> bool {
-        matches!(self, AccessKind::Read | AccessKind::CopyRead | AccessKind::Atomic(..))
-    }
-
-    pub(super) fn writes(self) -> bool {
-        matches!(self, AccessKind::Write | AccessKind::CopyWrite | AccessKind::Atomic(..))
-    }
-
-    /// The timeline of a thread that does it.
-    pub(super) fn timeline(self) -> Timeline {
-        match self {
-            AccessKind::Read | AccessKind::Write | AccessKind::Atomic(..) => ORDINARY,
-            AccessKind::CopyRead | AccessKind::CopyWrite => COPIES,
-        }
-    }
 }
 
 /// The access of one warp to shared or global memory, inside the allocation and aligned.

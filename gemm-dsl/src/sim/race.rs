@@ -12,12 +12,13 @@ use super::clock::{Clocks, Gathered};
 use super::code::Code;
 use super::error::{Earlier, FaultKind};
 use super::grid_race::{self, GridRace};
+use super::handover::Inside;
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
-use super::observe::{AccessKind, Atomics, Observer, Request, Stopped, Sync, stop};
+use super::observe::{Atomics, Observer, Request, Stopped, Sync, stop};
 use super::shadow::{PAGE, Paged, Shadow};
-use super::timeline::{BARRIER, COPIES, MODEL, ORDINARY, WAIT};
-use super::words::{Access, Agent, Fenced, Touch, Unordered, Words};
+use super::timeline::{MODEL, Track};
+use super::words::{Access, Agent, Unordered, Words};
 use crate::ir::Space;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,8 +43,8 @@ pub(super) struct Race<'l> {
     pub(super) clocks: Clocks,
     /// What those who came to the barriers with a name have brought, in their rounds.
     brought: HashMap<u32, Gathered>,
-    /// What the fences of each thread stand for.
-    fenced: Vec<Fenced>,
+    /// What its threads hand on to one another.
+    inside: Inside,
     /// Shared arrays that atomics work on.
     words: Words,
     shared: Shadow,
@@ -63,7 +64,7 @@ impl<'l> Race<'l> {
             block: 0,
             clocks,
             brought: HashMap::new(),
-            fenced: Vec::new(),
+            inside: Inside::default(),
             words: Words::default(),
             shared: Shadow::new(rows),
             global: Paged::new(rows),
@@ -82,13 +83,19 @@ impl<'l> Race<'l> {
         (word.epoch > 0).then(|| self.earlier(agent, true))
     }
 
+    /// The timeline of an agent.
+    fn track(&self, agent: Agent) -> Track {
+        let (_, timeline) = self.clocks.thread_of(agent.number);
+        MODEL.timelines[timeline.0]
+    }
+
     fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
-        let (thread, timeline) = self.clocks.thread_of(agent.number);
+        let (thread, _) = self.clocks.thread_of(agent.number);
         Earlier {
             block: self.launch.block(agent.block),
             thread: self.launch.thread(thread),
             wrote,
-            by_copy: timeline == COPIES,
+            by: self.track(agent).by,
         }
     }
 
@@ -97,7 +104,7 @@ impl<'l> Race<'l> {
         let place = request.region.element((word + conflict.offset).into());
         let Unordered { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
-        let in_flight = earlier.by_copy
+        let in_flight = self.track(agent).grouped
             && agent.block == self.block
             && !self.clocks.has_awaited(agent.number, epoch);
         let writes = request.kind.writes();
@@ -144,22 +151,17 @@ impl<'l> Race<'l> {
             let by = (&mut self.clocks, self.block, thread);
             let wrote = atomics.wrote >> lane & 1 == 1;
             let atomic = (atomics.order, atomics.scope, wrote);
-            words.synchronise(at, by, atomic, &mut self.fenced[thread]);
+            words.handovers.synchronise(at, by, atomic, &mut self.inside);
         }
     }
 
     fn meet_in(&self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
-        let touch = match request.kind {
-            AccessKind::Read | AccessKind::CopyRead => Touch::Read,
-            AccessKind::Write | AccessKind::CopyWrite => Touch::Write,
-            AccessKind::Atomic(scope) => Touch::Atomic(scope),
-        };
         let first = request.warp as usize * WARP;
         for &(word, lanes) in request.groups.as_slice() {
             let order = || turns(lanes, request.reversed);
             for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
                 let (at, thread) = ((request.buffer, word + offset), first + lane);
-                let on = request.kind.timeline();
+                let (on, touch) = (request.kind.timeline(), request.kind.touch());
                 let access = Access { clocks: &self.clocks, block: self.block, thread, on, touch };
                 let earlier = words.access(at, &access);
                 earlier
@@ -181,10 +183,8 @@ impl Observer for Race<'_> {
         self.block = block;
         self.clocks = Clocks::new(&MODEL, self.threads);
         self.brought.clear();
-        self.fenced.clear();
-        if self.code.atomics.contains(&true) {
-            self.fenced.resize_with(self.clocks.all().len(), Fenced::default);
-        }
+        let speaking = self.code.atomics.contains(&true);
+        self.inside.begin(if speaking { self.clocks.all().len() } else { 0 });
         self.words.clear();
         self.shared.reset((self.launch.shared.elements as usize).div_ceil(PAGE));
         self.global.reset();
@@ -214,7 +214,9 @@ impl Observer for Race<'_> {
                 let check = request.check(&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
-                    let touch = grid_race::Touch { block: self.block, thread, stmt: request.stmt };
+                    let on = request.kind.timeline();
+                    let stmt = request.stmt;
+                    let touch = grid_race::Touch { block: self.block, thread, stmt, on };
                     for word in word..word + request.width {
                         let (shadow, at) = self.global.word(request.buffer, word);
                         check
@@ -237,28 +239,28 @@ impl Observer for Race<'_> {
             Sync::Warp(warp) => self.clocks.meet(threads(warp)),
             Sync::Arrive { barrier, warp } => {
                 let brought = self.brought.entry(barrier).or_default();
-                self.clocks.give(BARRIER, threads(warp), brought);
+                self.clocks.give(threads(warp), brought);
             }
             Sync::Complete { barrier, warps } => {
                 let brought = self.brought.remove(&barrier).unwrap_or_default();
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
-                self.clocks.take(BARRIER, &takers, brought);
+                self.clocks.take(&MODEL.barrier, &takers, brought);
             }
             Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {
-                for l in lanes_of(mask) {
-                    let thread = lane(warp, l);
-                    // A kernel without atomics has nobody to tell.
-                    if let Some(fenced) = self.fenced.get_mut(thread) {
-                        fenced.fence(&mut self.clocks, self.block, thread, scope);
-                    }
+                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
+                    self.inside.fence(&mut self.clocks, self.block, thread, scope);
                 }
             }
             Sync::Commit { warp, mask } => {
-                lanes_of(mask).for_each(|l| self.clocks.close(lane(warp, l), COPIES));
+                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
+                    MODEL.commit.iter().for_each(|&of| self.clocks.close(thread, of));
+                }
             }
             Sync::Wait { warp, mask, pending } => {
-                lanes_of(mask).for_each(|l| self.clocks.wait(WAIT, lane(warp, l), pending));
+                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
+                    self.clocks.wait(&MODEL.wait, thread, pending);
+                }
             }
         }
     }

@@ -21,8 +21,10 @@ mod roles;
 mod shadow;
 mod spins;
 mod tickets;
+mod tree;
 mod values;
 mod wavefronts;
+mod words;
 
 use super::{Buffer, Counters, Element, Fault, FaultKind, Options, SimError, launch, launch_with};
 use crate::ir::contract::{Need, Subject, Unmet};
@@ -100,6 +102,7 @@ impl Bench {
 struct Team {
     k: KernelBuilder,
     arrays: Vec<Buffer>,
+    globals: Vec<BufferId>,
 }
 
 fn team(threads: u32, blocks: u64) -> Team {
@@ -109,7 +112,7 @@ fn team(threads: u32, blocks: u64) -> Team {
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
-    Team { k, arrays: Vec::new() }
+    Team { k, arrays: Vec::new(), globals: Vec::new() }
 }
 
 impl Team {
@@ -122,6 +125,7 @@ impl Team {
         let array = self.k.global(name, memory.elem(), Operand::Temp(self.arrays.len()));
         self.k.shape(array, [Expr::U64(memory.len() as u64)], [1.into()]);
         self.arrays.push(memory);
+        self.globals.push(array);
         array
     }
 
@@ -132,6 +136,11 @@ impl Team {
 
     fn finish(self) -> (VerifiedKernel, Vec<Buffer>) {
         (self.k.finish().expect("the test's kernel is valid"), self.arrays)
+    }
+
+    /// Declares that what its arrays hold may depend on the order of blocks.
+    fn unordered(&mut self) {
+        self.globals.iter().for_each(|&array| self.k.unordered(array));
     }
 
     /// Runs the kernel and gives the integers of its last array.

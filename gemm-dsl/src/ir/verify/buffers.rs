@@ -25,6 +25,8 @@ impl Check<'_> {
                 constant(self.k, dim, name)?;
             }
         }
+        let outlives = matches!(buffer.layout, Layout::Strided { .. });
+        require(outlives || !buffer.unordered, || format!("{name} is no result"))?;
         match &buffer.layout {
             Layout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;

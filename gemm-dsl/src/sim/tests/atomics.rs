@@ -145,7 +145,7 @@ fn together(op: impl Fn(&mut KernelBuilder) -> (AtomicOp, Expr), space: Space) -
     k.store(at(out, tid()), old);
     k.barrier();
     thread(k, 0, |k| k.store(at(out, 64), load(target, 0)));
-    k.unordered();
+    t.unordered();
     t.run().expect("the kernel is right")
 }
 
@@ -276,5 +276,5 @@ fn a_copy_is_awaited_before_an_atomic() {
     };
     assert_eq!(kernel(true).run(), Ok(vec![3]));
     let kind = kernel(false).kind();
-    assert!(matches!(&kind, FaultKind::Race { earlier, .. } if earlier.by_copy), "{kind:?}");
+    assert!(matches!(&kind, FaultKind::Race { earlier, .. } if earlier.by_copy()), "{kind:?}");
 }

@@ -52,7 +52,7 @@ fn a_copy_read_before_its_wait() {
             panic!("{fault:?}");
         };
         assert_eq!((place.index.as_slice(), fault.thread), (&[63][..], (0, 0)));
-        assert!(earlier.by_copy && earlier.wrote && earlier.thread == (63, 0));
+        assert!(earlier.by_copy() && earlier.wrote && earlier.thread == (63, 0));
         let text = fault.to_string();
         assert!(text.contains("asynchronous copy consumed before its wait"), "{text}");
     }
@@ -62,7 +62,7 @@ fn a_copy_read_before_its_wait() {
 fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
     let kind = staged(32, Plant::Barrier, None).kind();
     assert!(
-        matches!(&kind, FaultKind::Race { writes: false, earlier, .. } if earlier.by_copy),
+        matches!(&kind, FaultKind::Race { writes: false, earlier, .. } if earlier.by_copy()),
         "{kind:?}"
     );
     // The issuing thread itself needs only the wait.
@@ -127,7 +127,7 @@ fn an_older_copy_still_reads() {
     };
     assert!(
         matches!(&fault.kind, FaultKind::Race { writes: true, earlier, .. }
-            if earlier.by_copy && earlier.thread == (0, 0)),
+            if earlier.by_copy() && earlier.thread == (0, 0)),
         "{fault:?}"
     );
 }
@@ -231,7 +231,7 @@ fn writes_over_a_copy_in_flight() {
         assert!(kernel(true, by_copy).run().is_ok());
         let kind = kernel(false, by_copy).kind();
         assert!(
-            matches!(&kind, FaultKind::Race { writes: true, earlier, .. } if earlier.by_copy),
+            matches!(&kind, FaultKind::Race { writes: true, earlier, .. } if earlier.by_copy()),
             "{kind:?}"
         );
     }

@@ -101,7 +101,7 @@ fn an_older_read_of_a_copy_is_not_forgotten() {
         let kind = kernel(1).kind();
         assert!(
             matches!(&kind, FaultKind::Race { writes: true, earlier, .. }
-                if earlier.by_copy && !earlier.wrote && earlier.thread == (0, 0)),
+                if earlier.by_copy() && !earlier.wrote && earlier.thread == (0, 0)),
             "{kind:?}"
         );
     }
@@ -163,5 +163,32 @@ fn threads_of_any_block_race_on_global_memory() {
         let fault = kernel(29).fault();
         assert_eq!(fault.block, (29, 0, 0));
         assert!(matches!(&fault.kind, FaultKind::Race { earlier, .. } if earlier.block.0 == 29));
+    }
+}
+
+/// A copy reads what another block writes: whichever of the two detectors finds it tells that it was a copy.
+#[test]
+fn a_copy_of_another_block() {
+    for speaks in [false, true] {
+        let kernel = |word: i32, by_copy: bool| {
+            blocks(speaks, (1, 2), |k, x, out| {
+                let to = k.shared("to", Elem::I32, [1.into()], Layout::row_major(1), "");
+                let copy = Stmt::CopyAsync { target: at(to, 0), source: at(x, word), guard: None };
+                k.if_(block().equals(0), |k| match by_copy {
+                    true => k.push(copy),
+                    false => k.store(at(out, 0), load(x, word)),
+                });
+                k.if_(block().equals(1), |k| k.store(at(x, 0), 1));
+            })
+        };
+        for by_copy in [true, false] {
+            assert!(kernel(1, by_copy).run().is_ok());
+            let kind = kernel(0, by_copy).kind();
+            let text = kind.to_string();
+            let FaultKind::Race { writes: true, earlier, .. } = kind else { panic!("{text}") };
+            assert_eq!((earlier.block, earlier.wrote), ((0, 0, 0), false));
+            assert_eq!(earlier.by_copy(), by_copy);
+            assert_eq!(text.contains("by an asynchronous copy of thread"), by_copy, "{text}");
+        }
     }
 }

@@ -38,7 +38,7 @@ fn unless_declared(
 ) {
     assert_eq!(differing(kernel()), expected);
     let mut t = kernel();
-    t.k.unordered();
+    t.unordered();
     assert_eq!(t.run().as_deref(), Ok(declared));
 }
 
@@ -123,4 +123,26 @@ fn every_order_begins_with_what_was_given() {
     launch(&kernel, &arrays, &[]).expect("the order does not matter");
     assert_eq!(arrays[0].to_vec_of(), Some(vec![5]));
     assert_eq!(arrays[1].to_vec_of(), Some(vec![7, 8, 9, 10, 11]));
+}
+
+/// Who is third is declared to be open; what all have left is compared all the same.
+#[test]
+fn a_declaration_is_of_one_array() {
+    let kernel = |declared: [bool; 2], op: AtomicOp| {
+        let mut t = five(1, |k, word, out| {
+            let old = on(k, op, word, block());
+            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        });
+        let arrays = t.globals.clone();
+        let declared = arrays.into_iter().zip(declared).filter(|(_, declared)| *declared);
+        declared.for_each(|(array, _)| t.k.unordered(array));
+        t
+    };
+    // The sum is that of any order.
+    assert!(kernel([false, true], AtomicOp::Add).run().is_ok());
+    assert_eq!(differing(kernel([true, false], AtomicOp::Add)).0, element("out", 2));
+    // Who was the last is not.
+    let (place, order, bits) = differing(kernel([false, true], AtomicOp::Exchange));
+    assert_eq!((place, order, bits), (element("word", 0), "descending", [4, 0]));
+    assert!(kernel([true, true], AtomicOp::Exchange).run().is_ok());
 }

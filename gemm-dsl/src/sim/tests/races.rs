@@ -74,7 +74,7 @@ fn threads_of_two_warps_need_a_block_barrier() {
             panic!("{:?}", fault.kind);
         };
         assert_eq!((place.index, writes, fault.thread), (vec![63], false, (0, 0)));
-        assert_eq!((earlier.thread, earlier.wrote, earlier.by_copy), ((63, 0), true, false));
+        assert_eq!((earlier.thread, earlier.wrote, earlier.by_copy()), ((63, 0), true, false));
     }
 }
 

@@ -26,7 +26,7 @@ fn chain(orders: [Order; 3], between: impl Fn(&mut KernelBuilder)) -> Team {
         let old = add(k, word, 0, orders[2], DEVICE);
         k.if_(old.equals(3), |k| k.store(at(out, 0), load(data, 0)));
     });
-    t.k.unordered();
+    t.unordered();
     t
 }
 
@@ -68,7 +68,7 @@ fn what_is_released_holds_what_was_acquired() {
             let old = add(k, second, 0, Order::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
-        t.k.unordered();
+        t.unordered();
         t
     };
     assert_eq!(kernel(Order::Acquire, Order::Release).run(), Ok(vec![5]));
@@ -94,7 +94,7 @@ fn a_release_holds_what_the_thread_has_learnt_at_a_barrier() {
             let old = add(k, word, 0, Order::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
-        t.k.unordered();
+        t.unordered();
         t
     };
     assert_eq!(kernel(true).run(), Ok(vec![5]));
@@ -130,7 +130,7 @@ fn a_release_ends_with_itself() {
             let old = add(k, word, 0, Order::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
-        t.k.unordered();
+        t.unordered();
         t
     };
     for fence in [false, true] {
@@ -156,7 +156,7 @@ fn the_scope_of_a_block_is_for_its_own_threads() {
             fence.into_iter().for_each(|scope| k.fence(Order::AcqRel, scope));
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
-        t.k.unordered();
+        t.unordered();
         t
     };
     assert_eq!(kernel(Order::AcqRel, None).run(), Ok(vec![5]));

@@ -7,10 +7,10 @@ use crate::sim::shadow::{Reads, Shadow};
 use crate::sim::timeline::Timeline;
 
 /// The numbers of a multiplicative generator.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = next.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n

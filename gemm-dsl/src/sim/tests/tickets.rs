@@ -145,7 +145,7 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
                 k.store(at(total, 0), load(part, 0));
             });
         });
-        t.k.unordered();
+        t.unordered();
         t
     };
     assert_eq!(kernel(0).run(), Ok(vec![7]));

@@ -237,7 +237,13 @@ fn blocks_speak_by_atomics_on_global_memory() {
 
 #[test]
 fn what_blocks_may_reorder_is_declared() {
-    let plain = doing(|_| ()).finish().expect("a sound kernel");
-    let declared = doing(KernelBuilder::unordered).finish().expect("a sound kernel");
-    assert_eq!((plain.unordered, declared.unordered), (false, true));
+    let declared = |shared: bool| {
+        kernel(Elem::I32, |k, _, out| {
+            let x = k.shared("x", Elem::I32, [1.into()], Layout::row_major(1), "");
+            k.unordered(if shared { x } else { out });
+        })
+    };
+    let k = declared(false).finish().expect("a sound kernel");
+    assert_eq!(k.buffers.iter().map(|b| b.unordered).collect::<Vec<_>>(), [false, true, false]);
+    breaks(declared(true), "x is no result");
 }

@@ -11,6 +11,7 @@ use crate::sim::lanes::WARP;
 use crate::sim::launch::Launch;
 use crate::sim::observe::{Atomics, Observer, Request, Stop, Sync};
 use crate::sim::race::{Between, Race};
+use crate::sim::timeline::COPIES;
 use crate::sim::words::Words;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -130,12 +131,12 @@ pub(super) fn race(thread: (u32, u32), kind: &FaultKind) -> Option<Pair> {
         writes,
         earlier: (earlier.block.0, earlier.thread.0),
         wrote: earlier.wrote,
-        by_copy: earlier.by_copy,
+        by_copy: earlier.by_copy(),
         in_flight,
     })
 }
 
-/// What is reported of two blocks, of which nothing says whether a copy made the earlier access.
+/// What is reported of two blocks.
 pub(super) fn between(conflict: &GridConflict) -> Pair {
     let [lower, higher] = [&conflict.lower, &conflict.higher].map(|t| (t.block, t.thread));
     Pair {
@@ -145,7 +146,7 @@ pub(super) fn between(conflict: &GridConflict) -> Pair {
         writes: conflict.higher_writes,
         earlier: lower,
         wrote: conflict.lower_writes,
-        by_copy: false,
+        by_copy: conflict.lower.on == COPIES,
         in_flight: false,
     }
 }

@@ -11,13 +11,13 @@ use crate::sim::lanes::{WARP, lanes_of};
 /// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
 pub(super) fn kernel(program: &Program) -> VerifiedKernel {
     let mut k = KernelBuilder::new("tiny");
-    // What they hold at the end depends on the interleaving.
-    k.unordered();
     let arrays = ARRAYS.into_iter().enumerate().map(|(i, name)| match is_global(i) {
         true => global(&mut k, name, Operand::Temp(i)),
         false => k.shared(name, Elem::I32, [(LEN as i32).into()], Layout::row_major(1), ""),
     });
     let arrays: Vec<BufferId> = arrays.collect();
+    // What they hold at the end depends on the interleaving.
+    (0..arrays.len()).filter(|&i| is_global(i)).for_each(|i| k.unordered(arrays[i]));
     let ones = global(&mut k, "ones", Operand::Input(0));
     k.geometry(Geometry {
         block: (program.threads(), 1),

@@ -39,7 +39,7 @@ impl<'p> Trace<'p> {
             let mut races = self.definition.happen(&event);
             if self.isolated {
                 let between = races.extract_if(.., |pair| pair.thread.0 != pair.earlier.0);
-                let plain = |pair| Pair { by_copy: false, in_flight: false, ..pair };
+                let plain = |pair| Pair { in_flight: false, ..pair };
                 self.between.extend(between.map(plain));
             }
             self.events.push(event);
