@@ -76,7 +76,7 @@ pub(super) fn run(
 fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<Fault> {
     let region = &launch.regions[conflict.buffer];
     let kind = FaultKind::Race {
-        place: region.element(conflict.element as u64),
+        place: region.element(conflict.element as u32),
         writes: conflict.higher_writes,
         earlier: Earlier {
             block: launch.block(conflict.lower.block),

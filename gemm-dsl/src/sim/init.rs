@@ -34,7 +34,7 @@ impl Observer for Init {
             let bits = bits << (at % 64);
             if request.kind.reads() && *entry & bits != bits {
                 let missing = (!*entry & bits).trailing_zeros() - at % 64;
-                let place = request.region.element((offset + missing).into());
+                let place = request.region.element(offset + missing);
                 let kind = FaultKind::Uninitialised { place };
                 return Err(stop(lanes.trailing_zeros(), kind));
             }

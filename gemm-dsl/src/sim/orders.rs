@@ -100,7 +100,7 @@ pub(super) fn run(
             if let Some(at) = expected.iter().zip(&found).position(|(a, b)| a != b) {
                 return Err(SimError::OrderDependent {
                     kernel: launch.kernel.name.clone(),
-                    place: Box::new(launch.regions[region].element(at as u64)),
+                    place: Box::new(launch.regions[region].element(at as u32)),
                     order: order.name(),
                     bits: [expected[at], found[at]],
                 });

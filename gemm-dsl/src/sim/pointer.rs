@@ -125,7 +125,7 @@ impl Machine<'_> {
                 return Err(stop(lane as u32, kind));
             }
             if memory.vector && !(word + u64::from(region.skew)).is_multiple_of(width.into()) {
-                let place = region.element(word);
+                let place = region.element(word as u32);
                 return Err(stop(lane as u32, FaultKind::Misaligned { place }));
             }
             words[lane] = word as u32;

@@ -101,7 +101,7 @@ impl<'l> Race<'l> {
 
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> Stopped {
-        let place = request.region.element((word + conflict.offset).into());
+        let place = request.region.element(word + conflict.offset);
         let Unordered { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
         let in_flight = self.track(agent).grouped

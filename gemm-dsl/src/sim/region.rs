@@ -169,11 +169,11 @@ impl Region {
     }
 
     /// The element that lies at an offset in this buffer.
-    pub(super) fn element(&self, offset: u64) -> Position {
+    pub(super) fn element(&self, offset: u32) -> Position {
         let mut by_stride: Vec<usize> = (0..self.dims.len()).collect();
         by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
         // A swizzle is its own inverse.
-        let mut rest = u64::from(self.exchanged(offset as u32)) | (offset >> 32 << 32);
+        let mut rest = u64::from(self.exchanged(offset));
         let mut index = vec![0; self.dims.len()];
         for d in by_stride {
             if let Some(quotient) = rest.checked_div(self.strides[d]) {

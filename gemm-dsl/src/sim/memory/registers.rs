@@ -101,7 +101,7 @@ impl Machine<'_> {
                 && (r.base..r.base + r.len as u32 * slots_of(r.elem)).contains(&slot)
         };
         let region = self.launch.regions.iter().find(holds);
-        let place = region.map(|r| r.element(((slot - r.base) / slots_of(r.elem)).into()));
+        let place = region.map(|r| r.element((slot - r.base) / slots_of(r.elem)));
         let place = place.unwrap_or_else(|| Position {
             buffer: String::new(),
             space: Space::Register,

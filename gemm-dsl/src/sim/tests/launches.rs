@@ -62,6 +62,13 @@ fn wrong_arguments() {
     };
     assert!(matches!(run(&part(3), &[4]), Err(SimError::Overlap { .. })));
     assert!(run(&part(4), &[4]).is_ok());
+    // What is only read may be one and the same.
+    let mut t = team(1, 1);
+    let shared = Buffer::from_slice(&[1, 2]);
+    let [one, other] = ["one", "other"].map(|name| t.bound(name, shared.clone()));
+    let out = t.array("out", &[0]);
+    t.k.store(at(out, 0), load(one, 0) + load(other, 1));
+    assert_eq!(t.run(), Ok(vec![3]));
 }
 
 #[test]
@@ -83,10 +90,46 @@ fn wrong_grids() {
     along(0, Need::AtMost(longest), 1 << 31, [Expr::U64(longest + 1), Expr::U64(1), Expr::U64(1)]);
     let many = with_grid([Expr::U64(longest), Expr::U64(65535), Expr::U64(1)]);
     assert!(matches!(many, Err(SimError::ExtentRange { .. })));
+    // The product of both is 2^32 - 1, one more than there may be.
+    let one_more = with_grid([Expr::U64(65537), Expr::U64(65535), Expr::U64(1)]);
+    let limit = u64::from(u32::MAX) - 1;
+    assert!(
+        matches!(&one_more, Err(SimError::ExtentRange { value, limit: l, .. })
+            if (*value, *l) == (i128::from(u32::MAX), limit)),
+        "{one_more:?}"
+    );
     let by_zero = [Expr::U64(1) / Expr::from(scalar_n()).wide(), Expr::U64(1), Expr::U64(1)];
     along(0, Need::Defined(HostError::Overflow), 0, by_zero);
     let negative = [Expr::from(scalar_n()).wide() - Expr::U64(1), Expr::U64(1), Expr::U64(1)];
     along(0, Need::AtLeast(0), -1, negative);
+}
+
+#[test]
+fn a_fault_names_its_block_and_its_thread() {
+    let (block, grid) = ((5, 3), [2u64, 3, 4]);
+    let coordinates = [(0, 0, 0, 0, 0), (1, 2, 3, 4, 2), (0, 1, 2, 3, 1), (1, 0, 3, 0, 2)];
+    for at_fault in coordinates {
+        let (bx, by, bz, tx, ty) = at_fault;
+        let mut b = bench(1, 1, [1, 1]);
+        b.k.geometry(Geometry { block, grid: grid.map(Expr::U64), blocks_per_sm: 1 });
+        let there = [
+            (Special::BlockX, bx),
+            (Special::BlockY, by),
+            (Special::BlockZ, bz),
+            (Special::ThreadX, tx),
+            (Special::ThreadY, ty),
+        ];
+        let there = there.map(|(special, at)| Expr::from(special).equals(at));
+        let there = there.into_iter().reduce(Expr::and).expect("five coordinates");
+        let input = b.input;
+        b.k.if_(there, |k| {
+            k.let_("value", load(input, 1));
+        });
+        let fault = b.fault();
+        let expected = [bx, by, bz, tx, ty].map(|at| at as u32);
+        let (block, thread) = (fault.block, fault.thread);
+        assert_eq!([block.0, block.1, block.2, thread.0, thread.1], expected);
+    }
 }
 
 #[test]
