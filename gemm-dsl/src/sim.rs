@@ -19,7 +19,8 @@
 //! * A warp runs alone until it must wait or lets others run; then the next does. No detector
 //!   concludes anything from that order.
 //! * The executor computes; what watches it is an observer and changes nothing.
-//! * Errors and counters are the same on every run, although blocks run in parallel.
+//! * Errors and counters are the same on every run, although blocks run in parallel; but where one of
+//!   them spends what is left of the limit, whether another comes to its fault before is not.
 
 mod atomic;
 mod buffer;
