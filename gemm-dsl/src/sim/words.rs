@@ -42,7 +42,7 @@ pub(super) struct Unordered {
 enum Past {
     /// In the order of agents.
     Few(Vec<(Agent, u32)>),
-    Many(Box<BTreeMap<Agent, u32>>),
+    Many(BTreeMap<Agent, u32>),
 }
 
 /// So many are few.
@@ -63,7 +63,7 @@ impl Past {
                 Err(at) if few.len() < FEW => few.insert(at, (agent, epoch)),
                 Err(_) => {
                     let more = std::iter::once((agent, epoch));
-                    *self = Past::Many(Box::new(few.drain(..).chain(more).collect()));
+                    *self = Past::Many(few.drain(..).chain(more).collect());
                 }
             },
         }

@@ -81,6 +81,9 @@ fn no_race_is_missed_and_none_is_invented() {
     assert!(races > 1000 && sound > 5000, "{races} races, {sound} sound accesses");
 }
 
+/// The epochs and lanes of the reads in an epoch.
+type Round<'d> = dyn FnMut(u32) -> [(u32, u32); 2] + 'd;
+
 /// However long lanes go on reading a word, each of them is remembered once.
 #[test]
 fn a_lane_stands_for_its_earlier_reads() {
@@ -89,7 +92,7 @@ fn a_lane_stands_for_its_earlier_reads() {
     let halves = |epoch: u32| [(epoch, 0xffff), (epoch, 0xffff_0000)];
     let mut some =
         |epoch: u32| [(epoch, 1 << dice.below(WARP)), (epoch - 1, 1 << dice.below(WARP))];
-    let rounds: [(&mut dyn FnMut(u32) -> [(u32, u32); 2], usize); 2] =
+    let rounds: [(&mut Round<'_>, usize); 2] =
         [(&mut |epoch| halves(epoch), 0), (&mut some, WARP - 1)];
     for (round, at_most) in rounds {
         let mut shadow = Shadow::new(1);
