@@ -7,10 +7,10 @@
 //! **Execution.** Every thread of a block runs the body. Threads are grouped into warps of 32 by
 //! linear thread index (`y * blockDim.x + x`). Nothing may be assumed about the order in which two
 //! threads run between synchronising statements, not even inside a warp. Blocks run in any order, at
-//! once or one after another: one that waits for another may wait for ever. The results of a kernel in
-//! which blocks speak to one another ([`Kernel::communicates`]) must not depend on that order, but for the
-//! buffers of which it declares that they may ([`Buffer::unordered`]). What it leaves in a buffer of its
-//! own is a result like any other.
+//! once or one after another: one that waits for another may wait for ever. The results of a kernel with
+//! atomics, by which threads of a block and blocks ([`Kernel::communicates`]) speak to one another, must
+//! not depend on either order, but for the buffers of which it declares that they may
+//! ([`Buffer::unordered`]). What it leaves in a buffer of its own is a result like any other.
 //!
 //! **Values.** A type is a truth value, one number of an [`Elem`], or a vector: the elements of 16
 //! bytes. [`Ty::I32`] and [`Ty::I64`] are signed integers whose arithmetic must not overflow;

@@ -17,10 +17,22 @@
 //!
 //! Invariants:
 //! * A warp runs alone until it must wait or lets others run; then the next does. No detector
-//!   concludes anything from that order.
+//!   concludes from that order that two accesses are ordered.
 //! * The executor computes; what watches it is an observer and changes nothing.
 //! * Errors and counters are the same on every run, although blocks run in parallel; but where one of
 //!   them spends what is left of the limit, whether another comes to its fault before is not.
+//!
+//! What a clean verdict means: no interleaving that was run has a fault, and all had the same results.
+//! Without atomics all interleavings do the same, so that one stands for all. With atomics, what a thread
+//! finds, and where it goes then, follows the order in which threads came: the verdict is one for those
+//! orders of blocks and turns of their threads that were run, which are not all. In each of them
+//! * the statements of a warp are executed in the order of the text, by all lanes that come to them. Only
+//!   of the two branches of an `if` either may come first; a lane that waits for another one of its warp
+//!   may wait for ever, though hardware may let both go on;
+//! * an access happens at once and for everybody. An order that is missing shows as a race; what fences
+//!   let through that no interleaving explains, as two threads of which neither sees what the other wrote
+//!   before its fence, does not show. So [`Order::SeqCst`](crate::ir::Order::SeqCst) does no more here than
+//!   [`Order::AcqRel`](crate::ir::Order::AcqRel).
 
 mod atomic;
 mod buffer;
@@ -38,6 +50,7 @@ mod grid_race;
 mod groups;
 mod handover;
 mod init;
+mod journal;
 mod lanes;
 mod launch;
 mod lower;
@@ -50,6 +63,7 @@ mod orders;
 mod pointer;
 mod race;
 mod region;
+mod repeat;
 mod schedule;
 mod seen;
 mod shadow;
@@ -59,6 +73,7 @@ mod tests;
 mod timeline;
 mod traffic;
 mod tree;
+mod turns;
 mod varying;
 mod words;
 
@@ -76,7 +91,8 @@ use crate::ir::VerifiedKernel;
 /// threads of the current rayon pool. A kernel whose blocks speak to one another
 /// ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one thread, and several times,
 /// its blocks in another order each time: the results must agree, but for buffers that are
-/// [`unordered`](crate::ir::Buffer::unordered).
+/// [`unordered`](crate::ir::Buffer::unordered). One whose threads do so only inside a block, by atomics on
+/// shared memory, runs each block in several turns of its threads, under the same condition.
 ///
 /// # Errors
 /// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has

@@ -70,7 +70,8 @@ impl KernelBuilder {
         self.kernel.requires.push(requirement);
     }
 
-    /// Declares that what a global buffer holds at the end may depend on the order in which blocks run.
+    /// Declares that what a global buffer holds at the end may depend on the order in which blocks and
+    /// threads run.
     pub fn unordered(&mut self, buffer: BufferId) {
         self.kernel.buffers[buffer.id].unordered = true;
     }

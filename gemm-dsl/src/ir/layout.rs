@@ -28,8 +28,8 @@ pub struct Buffer {
     pub layout: Layout,
     /// What it holds, for the comment beside its declaration; may be empty.
     pub meaning: String,
-    /// Whether what it holds at the end may depend on the order in which blocks run: declared of a global
-    /// buffer by a kernel that means it to, as where tickets say what lies where.
+    /// Whether what it holds at the end may depend on the order in which blocks and threads run: declared of a
+    /// global buffer by a kernel that means it to, as where tickets say what lies where.
     pub unordered: bool,
 }
 

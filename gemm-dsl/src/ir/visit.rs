@@ -40,16 +40,22 @@ impl Kernel {
         found
     }
 
-    /// Whether blocks may speak to one another: whether some atomic is on global memory.
-    pub fn communicates(&self) -> bool {
+    /// Whether some atomic is on memory of this kind: on shared memory threads of a block ask one
+    /// another by it.
+    pub fn has_atomics(&self, on: Space) -> bool {
         let mut found = false;
         self.visit(&mut |stmt| {
             if let Stmt::Atomic(Atomic { target, .. }) = stmt {
                 let buffer = self.buffers.get(target.buffer.id);
-                found |= buffer.is_some_and(|b| b.space == Space::Global);
+                found |= buffer.is_some_and(|b| b.space == on);
             }
         });
         found
+    }
+
+    /// Whether blocks may speak to one another: whether some atomic is on global memory.
+    pub fn communicates(&self) -> bool {
+        self.has_atomics(Space::Global)
     }
 }
 

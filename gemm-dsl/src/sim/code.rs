@@ -361,8 +361,8 @@ pub(super) struct Code<'k> {
     /// How many accesses to memory there are.
     pub(super) accesses: u32,
     pub(super) slots: Slots,
-    /// Variables that nothing reads have the slots from these on.
-    pub(super) read: Slots,
+    /// Variables that are no part of a warp's state have the slots from these on.
+    pub(super) state: Slots,
     pub(super) functions: Vec<Function>,
     /// For each buffer, whether the kernel loads from it, and whether it stores to it.
     pub(super) loaded: Vec<bool>,

@@ -68,9 +68,28 @@ pub enum SimError {
         kernel: String,
         /// The first element that differs.
         place: Box<Position>,
-        /// The other order: descending, shuffled, or interleaved.
+        /// The other order: descending, shuffled with a seed, or interleaved.
         order: &'static str,
         /// The bits of the element in ascending order, and in the other.
+        bits: [u64; 2],
+    },
+    /// The results of a block depend on the order in which its threads run, and the kernel does not say
+    /// that they may.
+    #[error(
+        "`{kernel}`, block {}: the results depend on the order in which threads run: {place} has the \
+         bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
+        coordinates(*.block), .bits[0], .bits[1]
+    )]
+    TurnDependent {
+        /// The kernel.
+        kernel: String,
+        /// `blockIdx`.
+        block: (u32, u32, u32),
+        /// The first element that differs.
+        place: Box<Position>,
+        /// The other turns: reversed, interleaved, both, or shuffled with a seed.
+        turns: &'static str,
+        /// The bits of the element from the first to the last, and in the other turns.
         bits: [u64; 2],
     },
     /// The warps of the launch have executed more instructions than [`super::Options`] allow.
@@ -91,8 +110,8 @@ pub enum SimError {
 /// What a thread did wrong, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
-    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`{}",
-    coordinates(*block), thread.0, thread.1, in_order(*.order)
+    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`{}{}",
+    coordinates(*block), thread.0, thread.1, in_order(*.order), in_turns(*.turns)
 )]
 pub struct Fault {
     /// The kernel.
@@ -104,8 +123,11 @@ pub struct Fault {
     /// The first line of the statement's text.
     pub statement: String,
     /// The order in which blocks ran, where they speak to one another and are run in several: ascending,
-    /// descending, shuffled, or interleaved.
+    /// descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
+    /// How the threads of the block took turns, where they ask one another by atomics on shared memory
+    /// and it was not from the first to the last: reversed, interleaved, both, or shuffled with a seed.
+    pub turns: Option<&'static str>,
     /// What is wrong.
     pub kind: FaultKind,
 }
@@ -184,7 +206,7 @@ pub enum WaitsFor {
         /// The threads that take part.
         expected: u32,
     },
-    /// Memory that others write: it goes round in a loop of atomics, and nobody else does anything.
+    /// Memory that others write: it goes round in a loop, and nobody else does anything.
     Change,
 }
 
@@ -373,6 +395,12 @@ pub enum FaultKind {
 
 fn in_order(order: Option<&str>) -> String {
     order.map_or_else(String::new, |order| format!("\n    with the blocks in {order} order"))
+}
+
+fn in_turns(turns: Option<&str>) -> String {
+    turns.map_or_else(String::new, |turns| {
+        format!("\n    with the threads of the block in {turns} turns")
+    })
 }
 
 /// The blocks that those which wait may have waited for.

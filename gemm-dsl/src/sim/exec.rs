@@ -21,11 +21,15 @@ pub(super) struct Warp {
     frames: Vec<Frame>,
     /// Atomics since the warp has let others run.
     atomics: u32,
+    /// Strides of the meter that it has run.
+    strides: u32,
     spin: Spin,
 }
 
 /// Behind so many atomics a warp lets others run, for which it may wait.
 const TURN: u32 = 64;
+/// After so many strides of the meter a warp may be going round for ever.
+const PATIENCE: u32 = 8;
 
 /// An `if` or loop that some lanes are in.
 #[derive(Hash)]
@@ -34,6 +38,8 @@ struct Frame {
     after: u32,
     /// The lanes that wait for the other branch.
     waiting: u32,
+    /// Where that one begins, if it is the first of the two.
+    then: usize,
 }
 
 /// Where a warp has come to.
@@ -43,9 +49,9 @@ pub(super) enum Progress {
     Barrier(u32),
     /// A barrier with a name, in the statement of this number.
     Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
-    /// An atomic, in the statement of this number, of a loop that will not end before something happens.
+    /// The statement of this number, of a loop that will not end before something happens.
     Polling(u32),
-    /// An atomic, behind which others are to have their turn.
+    /// An atomic or the end of a round, behind which others are to have their turn.
     Turn,
     /// The launch has executed as many instructions as it may.
     Spent,
@@ -56,7 +62,7 @@ pub(super) enum Progress {
 impl Warp {
     pub(super) fn new(number: u32, regs: Registers) -> Self {
         let spin = Spin::default();
-        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), atomics: 0, spin }
+        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), atomics: 0, strides: 0, spin }
     }
 
     /// Goes to the start of the kernel.
@@ -66,7 +72,7 @@ impl Warp {
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
-        (self.atomics, self.spin) = (0, Spin::default());
+        (self.atomics, self.strides, self.spin) = (0, 0, Spin::default());
     }
 
     /// Runs to where it must wait or lets others go on, or to the end.
@@ -158,15 +164,25 @@ impl Warp {
                 }
                 Op::Jump(target) => {
                     self.pc = *target as usize;
-                    if *steps >= Meter::STRIDE && !machine.meter.charge(std::mem::take(steps)) {
-                        return Ok(Progress::Spent);
+                    if *steps >= Meter::STRIDE {
+                        if !machine.meter.charge(std::mem::take(steps)) {
+                            return Ok(Progress::Spent);
+                        }
+                        return Ok(self.stride(machine, instr.stmt));
                     }
                 }
                 Op::If(cond, other) => {
                     let holds = machine.pred(cond, regs, mask)?;
                     let waiting = mask & !holds;
                     machine.observers.traffic.diverged(holds != 0 && waiting != 0);
-                    self.frames.push(Frame { after: mask, waiting });
+                    if machine.reversed && holds != 0 && waiting != 0 {
+                        self.frames.push(Frame { after: mask, waiting: holds, then: self.pc });
+                        self.mask = waiting;
+                        // Behind the `Else`, which is for those that come from the first branch.
+                        self.pc = *other as usize + 1;
+                        continue;
+                    }
+                    self.frames.push(Frame { after: mask, waiting, then: 0 });
                     self.mask = holds;
                     if holds == 0 {
                         self.pc = *other as usize;
@@ -180,7 +196,7 @@ impl Warp {
                         self.pc = *end as usize;
                     }
                 }
-                Op::Loop => self.frames.push(Frame { after: mask, waiting: 0 }),
+                Op::Loop => self.frames.push(Frame { after: mask, waiting: 0, then: 0 }),
                 Op::Test(test, end) => {
                     let holds = machine.pred(test, regs, mask)?;
                     machine.observers.traffic.diverged(holds != 0 && holds != mask);
@@ -190,7 +206,12 @@ impl Warp {
                     }
                 }
                 Op::End => {
-                    if let Some(frame) = self.frames.pop() {
+                    if let Some(frame) = self.frames.last_mut()
+                        && frame.waiting != 0
+                    {
+                        self.mask = std::mem::take(&mut frame.waiting);
+                        self.pc = frame.then;
+                    } else if let Some(frame) = self.frames.pop() {
                         self.mask = frame.after;
                     }
                 }
@@ -231,14 +252,12 @@ impl Warp {
                     self.atomics += 1;
                     if self.atomics == TURN {
                         self.atomics = 0;
+                        machine.careful = true;
                         let in_vain = self.spin.is_quiet(machine.events())
                             && self.spin.again(self.state(code));
-                        return Ok(match in_vain {
-                            true => Progress::Polling(instr.stmt),
-                            false => Progress::Turn,
-                        });
+                        return Ok(handing_over(in_vain, instr.stmt));
                     }
-                    if machine.interleaved {
+                    if machine.hands_over() {
                         return Ok(Progress::Turn);
                     }
                 }
@@ -269,9 +288,24 @@ impl Warp {
         Ok(Progress::Exit)
     }
 
+    /// Lets others run after a stride of the meter, for which the warp may wait by loads alone.
+    #[cold]
+    fn stride(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
+        self.strides += 1;
+        let late = self.strides > PATIENCE;
+        machine.careful |= late;
+        let quiet = late && self.spin.is_quiet(machine.events());
+        handing_over(quiet && self.spin.again(self.state(machine.code)), stmt)
+    }
+
+    /// The statement that comes next.
+    pub(super) fn stmt(&self, code: &Code<'_>) -> u32 {
+        code.instrs.get(self.pc).map_or(0, |instr| instr.stmt)
+    }
+
     /// What tells the states of the warp apart.
-    fn state(&self, code: &Code<'_>) -> u64 {
-        let (regs, read) = (&self.regs, &code.read);
+    pub(super) fn state(&self, code: &Code<'_>) -> u64 {
+        let (regs, read) = (&self.regs, &code.state);
         let mut state = DefaultHasher::new();
         (self.pc, self.mask, &self.frames).hash(&mut state);
         regs.lanes[..read.lanes as usize].iter().for_each(|lanes| lanes.0.hash(&mut state));
@@ -281,6 +315,10 @@ impl Warp {
         regs.uniforms[..read.uniforms as usize].hash(&mut state);
         state.finish()
     }
+}
+
+fn handing_over(in_vain: bool, stmt: u32) -> Progress {
+    if in_vain { Progress::Polling(stmt) } else { Progress::Turn }
 }
 
 /// Sets a lane slot in the active lanes.

@@ -7,7 +7,8 @@ use super::grid_race::{GridConflict, GridRace};
 use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
-use super::schedule::{Block, Round};
+use super::repeat::Repeated;
+use super::schedule::Round;
 use super::timeline::MODEL;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,7 +31,7 @@ pub(super) fn run(
     // which fault is reported does not depend on timing.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
-        let mut worker: Option<Block<'_>> = None;
+        let mut worker: Option<Repeated<'_>> = None;
         let mut end = None;
         loop {
             let block = next.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +39,8 @@ pub(super) fn run(
                 break;
             }
             let between = || Between::Isolated(&grid_race);
-            let worker = worker.get_or_insert_with(|| Block::new(launch, code, between(), &meter));
+            let worker =
+                worker.get_or_insert_with(|| Repeated::new(launch, code, between(), &meter));
             let found = worker.run(block);
             if !matches!(found, Ok(Round::Done)) {
                 faulty.fetch_min(block, Ordering::Relaxed);
@@ -48,24 +50,24 @@ pub(super) fn run(
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             options.progress.iter().for_each(|progress| progress(done, blocks.into()));
         }
-        (worker.map(Block::finish).unwrap_or_default(), end)
+        (worker.map(Repeated::finish).unwrap_or_default(), end)
     };
     let workers = rayon::current_num_threads().min(blocks as usize);
     let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
     let mut counters = Counters::default();
-    let (mut first, mut spent) = (None::<(u32, Box<Fault>)>, false);
+    let (mut first, mut spent) = (None::<(u32, SimError)>, false);
     for (counted, end) in results {
         counters += counted;
         match end {
-            Some((block, Err(fault))) if first.as_ref().is_none_or(|(b, _)| block < *b) => {
-                first = Some((block, fault));
+            Some((block, Err(error))) if first.as_ref().is_none_or(|(b, _)| block < *b) => {
+                first = Some((block, error));
             }
             Some((_, Ok(_))) => spent = true,
             _ => {}
         }
     }
     match (first, grid_race.conflict()) {
-        (Some((_, fault)), _) => Err(SimError::Fault(fault)),
+        (Some((_, error)), _) => Err(error),
         (None, _) if spent => Err(options.spent(launch)),
         (None, None) => Ok(counters),
         (None, Some(conflict)) => Err(SimError::Fault(fault(launch, code, &conflict))),

@@ -135,6 +135,7 @@ impl<'k> Launch<'k> {
             thread: self.thread(thread),
             statement: self.text(code, stmt),
             order: None,
+            turns: None,
             kind,
         })
     }

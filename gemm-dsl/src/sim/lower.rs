@@ -4,6 +4,7 @@ mod control;
 mod expr;
 mod function;
 mod place;
+mod state;
 mod uniform;
 
 use super::code::{self, Code, Copy, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
@@ -11,7 +12,7 @@ use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::varying;
-use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Kernel, Layout, Space, Stmt, Ty, Var};
+use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
 
 /// Lowers the kernel of a launch.
@@ -35,9 +36,9 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         })
         .collect();
     let mut places = vec![0; kernel.vars.len()];
-    let is_read = is_read(kernel);
-    let mut place = |reads: bool| {
-        for (var, place) in places.iter_mut().enumerate().filter(|(var, _)| is_read[*var] == reads)
+    let of_state = state::of_state(kernel);
+    let mut place = |state: bool| {
+        for (var, place) in places.iter_mut().enumerate().filter(|(var, _)| of_state[*var] == state)
         {
             *place = match kernel.vars[var].ty {
                 Ty::Bool | Ty::I32 | Ty::U64 if !varying[var] => take(&mut slots.uniforms, 1),
@@ -49,7 +50,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         }
         slots
     };
-    let (read, slots) = (place(true), place(false));
+    let (state, slots) = (place(true), place(false));
     let mut lowering = Lowering {
         launch,
         pointers,
@@ -60,13 +61,14 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         numbers: HashMap::new(),
         stmt: 0,
         cost: Cost::default(),
+        vain: 0,
         code: Code {
             instrs: Vec::new(),
             costs: Vec::new(),
             stmts: Vec::new(),
             accesses: 0,
             slots,
-            read,
+            state,
             functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
@@ -76,17 +78,6 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     lowering.functions();
     lowering.block(&kernel.body);
     lowering.code
-}
-
-/// For each variable, whether something reads it.
-fn is_read(kernel: &Kernel) -> Vec<bool> {
-    let mut is_read = vec![false; kernel.vars.len()];
-    kernel.visit_exprs(&mut |e| {
-        if let Expr::Var(var) = e {
-            is_read[var.id] = true;
-        }
-    });
-    is_read
 }
 
 struct Lowering<'l, 'k> {
@@ -107,6 +98,8 @@ struct Lowering<'l, 'k> {
     stmt: u32,
     /// What the site being lowered costs so far.
     cost: Cost,
+    /// What unrolling has done in vain.
+    vain: usize,
     code: Code<'k>,
 }
 

@@ -5,12 +5,14 @@ use super::counters::Profile;
 use super::frames::Frames;
 use super::groups::Patterns;
 use super::init::Init;
+use super::journal::Journal;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
 use super::launch::Launch;
 use super::meter::Meter;
 use super::observe::{Observer, Request, Stopped, Sync};
 use super::race::{Between, Race};
 use super::traffic::Traffic;
+use super::turns::{Random, Turns};
 use pulp::Arch;
 
 /// The variables and register arrays of a warp.
@@ -94,14 +96,23 @@ pub(super) struct Machine<'l> {
     pub(super) warp: u32,
     pub(super) existing: u32,
     pub(super) stmt: u32,
-    /// How often here, and where other blocks run, memory has been written or warps have met: a warp that
-    /// waits for anything else waits in vain.
+    /// How often memory has changed here, and where other blocks run: who waits for anything else waits in
+    /// vain.
     pub(super) happened: u64,
     pub(super) elsewhere: u64,
-    /// Whether the lanes of a warp take turns at an atomic from the last to the first.
+    /// Whether a write is looked at for what it changes. As long as nobody goes round for ever, each
+    /// counts.
+    pub(super) careful: bool,
+    /// How often warps of the block have met.
+    pub(super) meetings: u64,
+    /// Whether the lanes of a warp take turns at an atomic from the last to the first, and those of an
+    /// `else` go before the others.
     pub(super) reversed: bool,
-    /// Whether a warp hands over to the next behind each atomic.
-    pub(super) interleaved: bool,
+    /// How the warps of the block take turns, and what is drawn for it.
+    pub(super) turns: Turns,
+    pub(super) random: Random,
+    /// What the block has written to global memory, if it is to be run again.
+    pub(super) journal: Option<Journal>,
     pub(super) meter: &'l Meter,
 }
 
@@ -131,8 +142,12 @@ impl<'l> Machine<'l> {
             stmt: 0,
             happened: 0,
             elsewhere: 0,
+            careful: false,
+            meetings: 0,
             reversed: false,
-            interleaved: false,
+            turns: Turns::Forward,
+            random: Random::new(0),
+            journal: None,
             meter,
         }
     }
@@ -141,11 +156,26 @@ impl<'l> Machine<'l> {
     pub(super) fn begin(&mut self, block: u32) {
         self.block = self.launch.block(block);
         self.observers.begin(block);
+        (self.careful, self.meetings) = (self.journal.is_some(), 0);
     }
 
-    /// How much has happened, here and elsewhere.
-    pub(super) fn events(&self) -> u64 {
+    /// How often memory has changed, here and elsewhere.
+    pub(super) fn changes(&self) -> u64 {
         self.happened + self.elsewhere
+    }
+
+    /// How much has happened for which a warp may wait: others that it meets go on too.
+    pub(super) fn events(&self) -> u64 {
+        self.changes() + self.meetings
+    }
+
+    /// Whether a warp hands over to others behind an atomic.
+    pub(super) fn hands_over(&mut self) -> bool {
+        match self.turns {
+            Turns::Forward | Turns::Reversed => false,
+            Turns::Interleaved { .. } => true,
+            Turns::Shuffled(_) => self.random.below(2) == 0,
+        }
     }
 
     /// Turns to a warp.

@@ -315,7 +315,11 @@ impl<'l> Machine<'l> {
     }
 
     fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
-        self.happened += 1;
+        if self.careful {
+            self.look_at_write(memory, offsets, values, mask);
+        } else {
+            self.happened += 1;
+        }
         let region = self.region(memory);
         let elem = region.elem;
         match (&region.memory, elem.size(), memory.vector) {
@@ -352,6 +356,28 @@ impl<'l> Machine<'l> {
                 }
             }
         }
+    }
+
+    /// Sees what a write is about to change, and notes what it replaces.
+    #[cold]
+    #[inline(never)]
+    fn look_at_write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
+        let region = self.region(memory);
+        let mut changes = false;
+        for l in lanes_of(mask) {
+            let words = values.each_ref().map(|v| v.0[l]);
+            for i in 0..region.width(memory.vector) {
+                let at = offsets[l] + i;
+                let old = self.bits(region, at);
+                changes |= old != part_bits(region.elem, &words, i as usize);
+                if region.memory.is_some()
+                    && let Some(journal) = &mut self.journal
+                {
+                    journal.note((memory.region as usize, at), old);
+                }
+            }
+        }
+        self.happened += u64::from(changes);
     }
 
     /// Issues an asynchronous copy. The data moves at once: whoever looks before the copy is known

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Options<'a> {
     /// The most instructions that the warps of a launch may execute together: instructions of the
     /// simulator, of which one stands for a statement, a test or a branch. A kernel that never ends
-    /// becomes an error. Where blocks speak to one another each order of the blocks counts.
+    /// becomes an error. Where blocks speak to one another each order of the blocks counts, and
+    /// where only threads of a block do, each of its turns.
     pub instructions: u64,
     /// Called when a block is done, with the number of blocks that are and that of all, from
     /// whichever thread has run it. Where blocks speak to one another each order counts.

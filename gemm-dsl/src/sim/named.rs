@@ -4,6 +4,7 @@ use super::clock::Clocks;
 use super::lanes::WARP;
 use super::timeline::ORDINARY;
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 /// A warp that has come, and the epochs of its threads then.
 #[derive(Debug)]
@@ -27,6 +28,16 @@ struct Round {
 /// The barriers of a block, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Named(BTreeMap<u32, Round>);
+
+/// Who has come to which and who waits: not when, by which no two rounds would be alike.
+impl Hash for Named {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (barrier, round) in &self.0 {
+            (barrier, round.expected, &round.waiting).hash(state);
+            round.came.iter().for_each(|arrival| arrival.warp.hash(state));
+        }
+    }
+}
 
 /// A warp has come to a round that it is in, or before it could know that the last one is over.
 pub(super) struct TooEarly;

@@ -2,8 +2,9 @@
 //!
 //! Which blocks run at the same time, and which first, is the machine's choice. So a kernel with
 //! atomics on global memory is run as if one block fitted the machine, in ascending, descending and
-//! shuffled order, and as if several did, whose warps hand over at every atomic. A block that waits for
-//! one that is not there waits for ever: that another block runs at the same time nothing guarantees.
+//! shuffled order, and as if several did, whose warps hand over at every atomic. In each order the threads
+//! of a block take other turns. A block that waits for one that is not there waits for ever: that another
+//! block runs at the same time nothing guarantees.
 
 use super::Buffer;
 use super::code::Code;
@@ -13,6 +14,7 @@ use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
 use super::schedule::{Block, Round};
+use super::turns::{Random, SHUFFLES, Shuffle, Turns};
 use super::words::Words;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,8 +24,7 @@ use std::rc::Rc;
 pub(super) enum Order {
     Ascending,
     Descending,
-    /// With the seed of its generator.
-    Shuffled(u64),
+    Shuffled(Shuffle),
     Interleaved,
 }
 
@@ -31,39 +32,53 @@ pub(super) enum Order {
 pub(super) const ORDERS: [Order; 5] = [
     Order::Ascending,
     Order::Descending,
-    Order::Shuffled(1),
-    Order::Shuffled(2),
+    Order::Shuffled(SHUFFLES[0]),
+    Order::Shuffled(SHUFFLES[1]),
     Order::Interleaved,
 ];
 /// Blocks that run at the same time, where some do.
-const RESIDENT: usize = 8;
+const RESIDENT: u32 = 8;
+/// So many blocks are shuffled as one; of more, pieces of that size are.
+const PIECE: u32 = 1 << 16;
 
 impl Order {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Order::Ascending => "ascending",
             Order::Descending => "descending",
-            Order::Shuffled(_) => "shuffled",
+            Order::Shuffled(shuffle) => shuffle.name,
             Order::Interleaved => "interleaved",
         }
     }
 
-    /// The blocks of a launch in this order.
-    pub(super) fn blocks(self, count: u32) -> Vec<u32> {
-        let mut blocks: Vec<u32> = (0..count).collect();
+    /// How the threads of a block take turns in it.
+    fn turns(self) -> Turns {
         match self {
-            Order::Ascending | Order::Interleaved => {}
-            Order::Descending => blocks.reverse(),
-            Order::Shuffled(seed) => {
-                // Fisher and Yates's shuffle; the numbers are those of a multiplicative generator.
-                let mut state = seed;
-                for last in (1..blocks.len()).rev() {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    blocks.swap(last, (state >> 33) as usize % (last + 1));
-                }
+            Order::Ascending => Turns::Forward,
+            Order::Descending => Turns::Reversed,
+            Order::Shuffled(shuffle) => Turns::Shuffled(shuffle),
+            Order::Interleaved => Turns::Interleaved { reversed: false },
+        }
+    }
+
+    /// The blocks of a launch in this order. As many as there may be are not all kept at once.
+    pub(super) fn blocks(self, count: u32) -> Box<dyn Iterator<Item = u32>> {
+        match self {
+            Order::Ascending | Order::Interleaved => Box::new(0..count),
+            Order::Descending => Box::new((0..count).rev()),
+            Order::Shuffled(shuffle) => {
+                let mut random = Random::new(shuffle.seed);
+                let mut pieces: Vec<u32> = (0..count.div_ceil(PIECE)).collect();
+                random.shuffle(&mut pieces);
+                Box::new(pieces.into_iter().flat_map(move |piece| {
+                    let first = piece * PIECE;
+                    let mut blocks: Vec<u32> =
+                        (first..first.saturating_add(PIECE).min(count)).collect();
+                    random.shuffle(&mut blocks);
+                    blocks
+                }))
             }
         }
-        blocks
     }
 }
 
@@ -123,23 +138,17 @@ struct Execution<'e, 'l> {
 impl<'l> Execution<'_, 'l> {
     fn run(&mut self, order: Order) -> Result<Counters, SimError> {
         let words = Rc::new(RefCell::new(Words::default()));
-        let blocks = order.blocks(self.launch.blocks());
-        let mut fitting = match order {
-            Order::Interleaved => RESIDENT.min(blocks.len()),
-            _ => blocks.len().min(1),
-        };
+        let count = self.launch.blocks();
+        let fitting = count.min(if order == Order::Interleaved { RESIDENT } else { 1 });
+        let (mut fitting, mut to_come) = (fitting as usize, count - fitting);
         let resident = std::iter::repeat_with(|| {
             let between = Between::Speaking(Rc::clone(&words));
             let mut block = Block::new(self.launch, self.code, between, self.meter);
-            match order {
-                Order::Descending => block.reverse(),
-                Order::Interleaved => block.machine.interleaved = true,
-                Order::Ascending | Order::Shuffled(_) => {}
-            }
+            block.take(order.turns());
             block
         });
         let mut resident: Vec<Block<'l>> = resident.take(fitting).collect();
-        let mut next = blocks.into_iter();
+        let mut next = order.blocks(count);
         for (block, number) in resident.iter_mut().zip(next.by_ref()) {
             block.start(number);
         }
@@ -162,10 +171,13 @@ impl<'l> Execution<'_, 'l> {
                     Round::Spent => return Err(self.options.spent(self.launch)),
                     Round::Done => {
                         self.done += 1;
-                        let all = u64::from(self.launch.blocks()) * ORDERS.len() as u64;
+                        let all = u64::from(count) * ORDERS.len() as u64;
                         self.options.progress.iter().for_each(|progress| progress(self.done, all));
                         match next.next() {
-                            Some(number) => resident[i].start(number),
+                            Some(number) => {
+                                to_come -= 1;
+                                resident[i].start(number);
+                            }
                             None => {
                                 fitting -= 1;
                                 resident.swap(i, fitting);
@@ -175,7 +187,7 @@ impl<'l> Execution<'_, 'l> {
                 }
             }
             if stuck && happened(&resident) == before {
-                return Err(fault(deadlock(&resident[..fitting], next.len() as u32)));
+                return Err(fault(deadlock(&resident[..fitting], to_come)));
             }
         }
         let mut counters = Counters::default();

@@ -2,20 +2,31 @@
 //!
 //! In a round every warp that is ready runs to where it must wait. A barrier that all have reached
 //! makes its warps ready again; one that goes round in a loop is ready when something has happened.
-//! Where no warp is ready and some have not left, the block waits for others, or for ever.
+//! Where no warp is ready and some have not left, the block waits for others, or for ever. So it does
+//! where all its warps meet again and again, and come back to where they have been.
+
+mod report;
 
 use super::code::Code;
 use super::counters::Counters;
-use super::error::{Fault, FaultKind, Waiting, WaitsFor};
+use super::error::{Fault, FaultKind};
 use super::exec::{Progress, Warp};
 use super::lanes::WARP;
 use super::launch::Launch;
 use super::machine::{Machine, Registers};
 use super::meter::Meter;
 use super::named::{Named, TooEarly};
-use super::observe::{Observer, Stop, Sync};
+use super::observe::{Observer, Sync};
 use super::race::Between;
-use crate::ir::Space;
+use super::spin::Spin;
+use super::turns::{Random, Shuffle, Turns};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
+
+/// After so many meetings the warps of a block may be going round for ever.
+const PATIENCE: u64 = 1 << 10;
+/// So many barriers with a name warps pass in a round before others have their turn.
+const ARRIVALS: u32 = 64;
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +66,13 @@ pub(super) struct Block<'l> {
     warps: Vec<Warp>,
     states: Vec<State>,
     named: Named,
-    /// Whether warps take turns from the last to the first, and lanes too.
-    reversed: bool,
+    /// The meetings at the last look at all warps, and what they may come back to.
+    met: u64,
+    spin: Spin,
+    /// Where they have: how often memory had changed.
+    in_vain: Option<u64>,
+    /// The warps as they take turns in a round.
+    order: Vec<usize>,
 }
 
 impl<'l> Block<'l> {
@@ -73,13 +89,16 @@ impl<'l> Block<'l> {
             warps: (0..warps).map(|number| Warp::new(number, Registers::new(code.slots))).collect(),
             states: Vec::new(),
             named: Named::default(),
-            reversed: false,
+            met: 0,
+            spin: Spin::default(),
+            in_vain: None,
+            order: Vec::new(),
         }
     }
 
-    /// Lets warps, and lanes at atomics, take turns from the last to the first.
-    pub(super) fn reverse(&mut self) {
-        (self.reversed, self.machine.reversed) = (true, true);
+    /// Lets the threads of the blocks that begin here take these turns.
+    pub(super) fn take(&mut self, turns: Turns) {
+        self.machine.turns = turns;
     }
 
     /// Counters of the blocks that have run here.
@@ -97,9 +116,20 @@ impl<'l> Block<'l> {
         for warp in &mut self.warps {
             warp.restart(&mut self.machine);
         }
+        let turns = self.machine.turns;
+        self.machine.reversed = turns.are_reversed();
+        self.order = (0..self.warps.len()).collect();
+        if turns.are_reversed() {
+            self.order.reverse();
+        }
+        if let Turns::Shuffled(Shuffle { seed, .. }) = turns {
+            // Each block its own shuffle, whoever runs it.
+            self.machine.random = Random::new(seed + (u64::from(number) << 8));
+        }
         self.states.clear();
         self.states.resize(self.warps.len(), State::Ready);
         self.named.clear();
+        (self.met, self.spin, self.in_vain) = (0, Spin::default(), None);
     }
 
     /// Runs the block with this number to its end, alone.
@@ -118,8 +148,17 @@ impl<'l> Block<'l> {
     /// in other blocks.
     pub(super) fn round(&mut self, elsewhere: u64) -> Result<Round, Box<Fault>> {
         self.machine.elsewhere = elsewhere;
-        for turn in 0..self.warps.len() {
-            let i = if self.reversed { self.warps.len() - 1 - turn } else { turn };
+        if self.in_vain == Some(self.machine.changes()) {
+            return Ok(Round::Stuck);
+        }
+        self.in_vain = None;
+        if let Turns::Shuffled(_) = self.machine.turns {
+            self.machine.random.shuffle(&mut self.order);
+            self.machine.reversed = self.machine.random.below(2) == 1;
+        }
+        let (mut turn, mut passed) = (0, 0);
+        while let Some(&i) = self.order.get(turn) {
+            turn += 1;
             if let State::Polling { events, .. } = self.states[i]
                 && events != self.machine.events()
             {
@@ -132,7 +171,16 @@ impl<'l> Block<'l> {
             self.states[i] = match reached.map_err(|stop| self.faulted(i, *stop))? {
                 Progress::Barrier(stmt) => State::Barrier(stmt),
                 Progress::Named { barrier, threads, wait, stmt } => {
-                    self.arrive(i, (barrier, threads), wait, stmt)?
+                    let state = self.arrive(i, (barrier, threads), wait, stmt)?;
+                    // One that need not wait hands over in some turns, and goes on in others: so what
+                    // follows there comes before what others do, and behind it.
+                    if state == State::Ready
+                        && self.machine.turns != Turns::Forward
+                        && passed < ARRIVALS
+                    {
+                        (turn, passed) = (turn - 1, passed + 1);
+                    }
+                    state
                 }
                 Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
                 Progress::Turn => State::Ready,
@@ -157,7 +205,7 @@ impl<'l> Block<'l> {
             let kind = FaultKind::NamedBarrierTooEarly { barrier };
             return Err(self.fault(warp * WARP as u32, stmt, kind));
         }
-        self.machine.happened += 1;
+        self.machine.meetings += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
         let Some(waited) = self.named.complete(barrier) else {
             return Ok(if wait { State::Named { barrier, stmt } } else { State::Ready });
@@ -171,6 +219,10 @@ impl<'l> Block<'l> {
 
     /// Whether the block goes on, when every warp has come to where it must wait.
     fn settle(&mut self) -> Result<Round, Box<Fault>> {
+        if self.machine.meetings >= PATIENCE && self.goes_round() {
+            self.in_vain = Some(self.machine.changes());
+            return Ok(Round::Stuck);
+        }
         let now = self.machine.events();
         let ready = |state: &State| match state {
             State::Polling { events, .. } => *events != now,
@@ -187,7 +239,7 @@ impl<'l> Block<'l> {
             if first == State::Exited {
                 return Ok(Round::Done);
             }
-            self.machine.happened += 1;
+            self.machine.meetings += 1;
             self.machine.observers.sync(Sync::Block);
             self.states.fill(State::Ready);
             return Ok(Round::Ready);
@@ -204,87 +256,20 @@ impl<'l> Block<'l> {
         Err(self.fault((waiting * WARP) as u32, at, kind))
     }
 
-    fn after_exit(&self) -> FaultKind {
-        let threads = self.machine.launch.kernel.geometry.threads();
-        let lanes = |warp: usize| (threads - (warp * WARP) as u32).min(WARP as u32);
-        let out = self.states.iter().enumerate();
-        let out = out.filter(|(_, state)| **state == State::Exited);
-        let exited = out.map(|(warp, _)| lanes(warp)).sum();
-        FaultKind::BarrierAfterExit { exited }
-    }
-
-    /// The warps that wait, and for what.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = Waiting> {
-        let what = move |state: State| match state {
-            State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
-            State::Named { barrier, stmt } => {
-                let (arrived, expected) = self.named.count(barrier);
-                Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
-            }
-            State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),
-            State::Ready | State::Exited => None,
-        };
-        let states = self.states.iter().enumerate();
-        states.filter_map(move |(warp, &state)| {
-            let (stmt, waits_for) = what(state)?;
-            Some(Waiting {
-                block: self.machine.launch.block(self.number),
-                warp: warp as u32,
-                statement: self.machine.launch.text(self.machine.code, stmt),
-                waits_for,
-            })
-        })
-    }
-
-    /// The fault of a block that is stuck, with the warps of others that are and the number of blocks
-    /// that have not begun.
-    pub(super) fn deadlock(
-        &self,
-        others: impl Iterator<Item = Waiting>,
-        to_come: u32,
-    ) -> Box<Fault> {
-        let at = self.states.iter().enumerate().find_map(|(warp, state)| match *state {
-            State::Barrier(stmt) | State::Named { stmt, .. } | State::Polling { stmt, .. } => {
-                Some(((warp * WARP) as u32, stmt))
-            }
-            State::Ready | State::Exited => None,
-        });
-        let (thread, stmt) =
-            at.unwrap_or_else(|| unreachable!("some warp of a block that is stuck waits"));
-        let waiting = self.waiting().chain(others).collect();
-        self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
-    }
-
-    /// The fault of a warp that stopped.
-    ///
-    /// Of two warps that exchange data without a barrier the first finds memory that nobody has
-    /// written yet. Whether that is a race shows when the others have run.
-    fn faulted(&mut self, warp: usize, stop: Stop) -> Box<Fault> {
-        let Stop { lane, mut kind } = stop;
-        let stmt = self.machine.stmt;
-        if let FaultKind::Uninitialised { place } = &kind
-            && place.space == Space::Shared
-        {
-            for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
-                if i != warp && *state == State::Ready {
-                    // Its own fault, if any, is not the first.
-                    _ = other.run(&mut self.machine);
-                }
-            }
-            let regions = self.machine.launch.regions.iter().enumerate();
-            let element = regions
-                .filter(|(_, r)| r.space == Space::Shared && r.name == place.buffer)
-                .map(|(buffer, r)| (buffer, r.offset(&place.index)))
-                .next();
-            let race = &self.machine.observers.race;
-            if let Some(earlier) = element.and_then(|(buffer, at)| race.writer(buffer, at)) {
-                kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
-            }
+    /// Whether all warps are where they have been, and met in between, but no memory has changed. A warp
+    /// that meets nobody is looked at by itself.
+    fn goes_round(&mut self) -> bool {
+        self.machine.careful = true;
+        let met = std::mem::replace(&mut self.met, self.machine.meetings);
+        if met == self.met || !self.spin.is_quiet(self.machine.changes()) {
+            return false;
         }
-        self.fault((warp * WARP) as u32 + lane, stmt, kind)
-    }
-
-    fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
-        self.machine.launch.fault(self.machine.code, (self.number, thread, stmt), kind)
+        let mut state = DefaultHasher::new();
+        let code = self.machine.code;
+        for (warp, now) in self.warps.iter().zip(&self.states) {
+            (discriminant(now), warp.state(code)).hash(&mut state);
+        }
+        self.named.hash(&mut state);
+        self.spin.again(state.finish())
     }
 }

@@ -1,16 +1,16 @@
 //! Whether a warp goes round for ever.
 //!
-//! A warp that waits for others by atomics has to let them run, and may wait in vain: it does where it
-//! is again in a state that it has been in, and nothing has happened in between. What it did then it
-//! will do again. Variables that nothing reads are no part of its state: the counter of a loop without
-//! an end is often one.
+//! A warp that waits for others has to let them run, and may wait in vain: it does where it is again in a
+//! state that it has been in, and nothing has happened in between. What it did then it will do again.
+//! Variables on which nothing depends are no part of its state: the counter of a loop without an end is
+//! often one. So may all warps of a block together, that meet in each round.
 
-/// The state of a warp to which it may come back.
+/// The state of a warp, or of all warps of a block, to which it may come back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spin {
-    /// What had happened when the warp was looked at last.
+    /// What had happened at the last look.
     events: u64,
-    /// How often it has been looked at since, and its state at one of those times.
+    /// How often there has been a look since, and the state at one of those times.
     looks: u32,
     state: Option<u64>,
 }
@@ -25,7 +25,7 @@ impl Spin {
         quiet
     }
 
-    /// Whether the warp is in a state that it has been in, while all was quiet.
+    /// Whether this is a state that there has been, while all was quiet.
     pub(super) fn again(&mut self, state: u64) -> bool {
         let again = self.state == Some(state);
         self.looks += 1;

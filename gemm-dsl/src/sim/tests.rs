@@ -22,6 +22,8 @@ mod shadow;
 mod spins;
 mod tickets;
 mod tree;
+mod turns;
+mod vain;
 mod values;
 mod wavefronts;
 mod words;

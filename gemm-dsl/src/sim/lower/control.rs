@@ -10,6 +10,9 @@ use crate::ir::{BinaryOp, Change, Expr, Loop, Stmt, Unroll};
 const MAX_ROUNDS: usize = 1 << 12;
 /// The most instructions that unrolling one loop may give.
 const MAX_UNROLLED: usize = 1 << 18;
+/// The most rounds without an instruction, and instructions that are given up, of which all unrolling of
+/// a kernel may make use.
+const MAX_VAIN: usize = 1 << 20;
 
 impl<'k> Lowering<'_, 'k> {
     pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
@@ -82,12 +85,19 @@ impl<'k> Lowering<'_, 'k> {
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
         let before = (self.code.instrs.len(), self.code.costs.len());
+        if self.vain > MAX_VAIN {
+            return false;
+        }
         let Some(rounds) = self.rounds(l) else { return false };
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
+            let here = self.code.instrs.len();
             self.block(&l.body);
+            self.vain += usize::from(here == self.code.instrs.len());
             let grown = self.code.instrs.len() - before.0;
-            if grown.saturating_mul(rounds.len()) > MAX_UNROLLED && grown > MAX_UNROLLED / 64 {
+            let is_large = grown.saturating_mul(rounds.len()) > MAX_UNROLLED;
+            if is_large && grown > MAX_UNROLLED / 64 || self.vain > MAX_VAIN {
+                self.vain += grown;
                 self.code.instrs.truncate(before.0);
                 self.code.costs.truncate(before.1);
                 self.statics[l.var.id] = None;

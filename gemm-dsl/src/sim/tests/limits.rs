@@ -4,6 +4,8 @@ use super::*;
 use crate::ir::{Change, For};
 use std::sync::Mutex;
 
+type Innermost<'a> = dyn FnMut(&mut KernelBuilder) + 'a;
+
 /// Each of six blocks counts to so many; with an atomic, and so in several orders, or without.
 fn counting(rounds: i32, speaks: bool) -> Team {
     let mut t = team(64, 6);
@@ -33,14 +35,25 @@ fn spent(instructions: u64) -> Result<Vec<i32>, SimError> {
 #[test]
 fn a_loop_without_an_end() {
     for speaks in [false, true] {
-        let endless = || {
+        let endless = |counted: bool| {
             let mut t = counting(1, speaks);
-            t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |_, _| ());
+            let out = t.array("counted", &[0u64]);
+            let count = t.k.mut_("count", 0u64);
+            t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |k, _| {
+                k.assign(count, Expr::from(count) + 1u64);
+            });
+            if counted {
+                t.k.if_(block().equals(0), |k| thread(k, 0, |k| k.store(at(out, 0), count)));
+            }
             t
         };
         for limit in [0, 10, 100_000] {
-            assert_eq!(limited(endless(), limit), spent(limit));
+            assert_eq!(limited(endless(true), limit), spent(limit));
         }
+        // It comes back to where it was, unless somebody asks how often.
+        assert_eq!(limited(endless(false), 10), spent(10));
+        let stuck = endless(false).kind();
+        assert!(matches!(stuck, FaultKind::Deadlock { .. }), "{stuck:?}");
     }
     // One of atomics, none of which is in vain.
     let mut t = team(32, 2);
@@ -75,6 +88,27 @@ fn a_limit_that_is_just_enough() {
         let orders = if speaks { 5 } else { 1 };
         assert_eq!(needs(2000) - few, 1900 * 4 * 2 * 6 * orders);
     }
+}
+
+/// Loops that are unrolled to nothing cost something too.
+#[test]
+fn unrolling_ends() {
+    let nested = |depth: usize, end: i32| {
+        let mut t = team(32, 1);
+        let out = t.array("out", &[0; 4]);
+        fn within(k: &mut KernelBuilder, depth: usize, end: i32, innermost: &mut Innermost<'_>) {
+            match depth {
+                0 => innermost(k),
+                _ => k.unrolled("i", end, |k, _| within(k, depth - 1, end, innermost)),
+            }
+        }
+        within(&mut t.k, depth, end, &mut |k| k.comment("nothing"));
+        thread(&mut t.k, 0, |k| within(k, 2, 2, &mut |k| k.store(at(out, 1), 1)));
+        t
+    };
+    assert_eq!(limited(nested(3, 4096), 100_000), spent(100_000));
+    assert_eq!(limited(nested(7, 4096), 100_000), spent(100_000));
+    assert_eq!(nested(3, 64).run(), Ok(vec![0, 1, 0, 0]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sim::Position;
+use crate::sim::orders::{ORDERS, Order as BlockOrder};
 
 /// Five blocks that do so to one word.
 fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {
@@ -77,8 +78,46 @@ fn the_ends_are_not_all_orders() {
         })
     };
     let (place, order, [ascending, other]) = differing(kernel());
-    assert_eq!((place, order, ascending), (element("out", 2), "shuffled", 12));
+    assert_eq!((place, order, ascending), (element("out", 2), "shuffled (seed 2)", 12));
     assert!(other != 12);
+}
+
+/// Both shuffles have a name of their own.
+#[test]
+fn a_shuffle_is_known_by_its_seed() {
+    let names: Vec<_> = ORDERS.map(|order| order.name()).into();
+    let seeds = ["shuffled (seed 1)", "shuffled (seed 2)"];
+    assert_eq!(names, ["ascending", "descending", seeds[0], seeds[1], "interleaved"]);
+}
+
+/// Every block once, in any order; of as many as there may be the first ones come at once.
+#[test]
+fn as_many_blocks_as_there_may_be() {
+    for count in [0, 1, 2, 1000, (1 << 16) + 1, 200_000] {
+        for order in ORDERS {
+            let mut blocks: Vec<u32> = order.blocks(count).collect();
+            let is_ascending = blocks.is_sorted();
+            let plain = matches!(order, BlockOrder::Ascending | BlockOrder::Interleaved);
+            // Few may be in order by chance.
+            let expected = plain || is_ascending && count < 3;
+            assert_eq!(is_ascending, expected, "{order:?} of {count}");
+            blocks.sort_unstable();
+            assert!(blocks.into_iter().eq(0..count), "{order:?} of {count}");
+        }
+    }
+    // Nothing is kept for those that never begin.
+    let mut t = team(1, 1);
+    let word = t.array("word", &[0u32]);
+    t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), Order::Relaxed, Scope::Device);
+    let most = [Expr::U64((1 << 31) - 1), Expr::U64(2), Expr::U64(1)];
+    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: 1 });
+    let options = Options { instructions: 1000, ..Options::default() };
+    let (kernel, arrays) = t.finish();
+    let spent = launch_with(&kernel, &arrays, &[], &options);
+    assert!(matches!(spent, Err(SimError::OutOfInstructions { .. })), "{spent:?}");
+    for order in ORDERS {
+        assert!(order.blocks(u32::MAX - 1).take(10).all(|block| block < u32::MAX - 1));
+    }
 }
 
 /// How many run at the same time.

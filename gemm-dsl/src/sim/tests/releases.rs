@@ -166,24 +166,41 @@ fn the_scope_of_a_block_is_for_its_own_threads() {
     assert_eq!(race(kernel(Order::Relaxed, None).kind()), "data");
 }
 
-/// Lanes of one warp are agents like any others: each acquires and releases for itself.
+/// Lanes of one warp are agents like any others: each acquires and releases for itself, and may come to
+/// its atomic before another one has come to its own.
 #[test]
 fn a_lane_acquires_for_itself() {
-    let kernel = |reader: i32| {
+    let kernel = |reader: i32, looks: bool| {
         let mut t = team(32, 1);
         let (data, word) = (t.shared("data", 1), t.shared("word", 1));
         let out = t.array("out", &[0]);
         let k = &mut t.k;
         thread(k, 9, |k| k.store(at(word, 0), 0));
         k.warp_barrier();
-        thread(k, 0, |k| {
-            k.store(at(data, 0), 5);
-            add(k, word, 1, Order::Release, Scope::Block);
-        });
-        thread(k, 7, |k| _ = add(k, word, 0, Order::Acquire, Scope::Block));
-        thread(k, reader, |k| k.store(at(out, 0), load(data, 0)));
+        let found = k.mut_("found", 1);
+        k.if_else(
+            tid().equals(0),
+            |k| {
+                k.store(at(data, 0), 5);
+                add(k, word, 1, Order::Release, Scope::Block);
+            },
+            |k| {
+                thread(k, 7, |k| {
+                    let old = add(k, word, 0, Order::Acquire, Scope::Block);
+                    if looks {
+                        k.assign(found, old);
+                    }
+                });
+            },
+        );
+        let reads = tid().equals(reader).and(Expr::from(found).equals(1));
+        k.if_(reads, |k| k.store(at(out, 0), load(data, 0)));
+        t.unordered();
         t
     };
-    assert_eq!(kernel(7).run(), Ok(vec![5]));
-    assert_eq!(race(kernel(8).kind()), "data");
+    assert_eq!(kernel(7, true).run(), Ok(vec![5]));
+    assert_eq!(race(kernel(8, true).kind()), "data");
+    // Lane 7 comes first, and does not see that it does.
+    let fault = kernel(7, false).fault();
+    assert_eq!((fault.turns, race(fault.kind)), (Some("reversed"), "data".to_owned()));
 }

@@ -15,7 +15,7 @@ fn spin(k: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&m
     });
 }
 
-fn raise(k: &mut KernelBuilder, word: Access, scope: Scope) {
+pub(super) fn raise(k: &mut KernelBuilder, word: Access, scope: Scope) {
     k.atomic_only(AtomicOp::Exchange, word, 1, Order::Release, scope);
 }
 
@@ -80,7 +80,7 @@ fn a_block_may_wait_for_one_that_has_drawn_a_lower_number() {
 }
 
 /// One warp waits for the other, by a word in shared memory. The one that waits runs first.
-fn handed(raised: bool, aside: impl Fn(&mut KernelBuilder, BufferId)) -> Team {
+pub(super) fn handed(raised: bool, aside: impl Fn(&mut KernelBuilder, BufferId)) -> Team {
     let mut t = team(64, 1);
     let (data, flag) = (t.shared("data", 1), t.shared("flag", 2));
     let out = t.array("out", &[0]);

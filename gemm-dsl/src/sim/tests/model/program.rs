@@ -2,6 +2,7 @@
 
 use crate::ir::{Order, Scope};
 use crate::sim::lanes::{WARP, lanes_of};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The arrays that a program works on, by number: two in shared memory and two in global memory.
@@ -122,6 +123,44 @@ impl Program {
     /// Whether its blocks speak to one another.
     pub(super) fn communicates(&self) -> bool {
         self.has_atomics_on(is_global)
+    }
+
+    /// The threads that execute atomics, by block, warp and lane, and how many each does.
+    fn asking(&self) -> BTreeMap<(usize, u32, usize), usize> {
+        let mut asking = BTreeMap::new();
+        for (block, items) in self.blocks.iter().enumerate() {
+            for item in items {
+                if let Item::Act { warp, lanes, action, .. } = *item
+                    && matches!(action, Action::Atomic(..) | Action::Swap(..))
+                {
+                    lanes_of(lanes).for_each(|l| *asking.entry((block, warp, l)).or_insert(0) += 1);
+                }
+            }
+        }
+        asking
+    }
+
+    /// Whether the simulator comes to every order that the atomics may have. What a thread does besides
+    /// is the same whenever it does it, and so is what is a race then.
+    ///
+    /// That is so without barriers with names, which tie atomics of some warps to one another, and where
+    ///
+    /// * the atomics are those of one thread; or
+    /// * two warps make one each: either comes first where the turns, or the orders of the blocks, are
+    ///   reversed; or
+    /// * one makes two and another warp of its block one, which comes before, behind or, where they are
+    ///   interleaved one way or the other, between.
+    pub(super) fn is_in_reach(&self) -> bool {
+        let asking = self.asking();
+        let most = if self.communicates() { 2 } else { 3 };
+        if self.blocks.iter().flatten().any(|item| matches!(item, Item::Named { .. })) {
+            return !self.has_atomics();
+        }
+        match asking.keys().collect::<Vec<_>>()[..] {
+            [] | [_] => true,
+            [a, b] => (a.0, a.1) != (b.0, b.1) && asking.values().sum::<usize>() <= most,
+            _ => false,
+        }
     }
 
     /// Whether one of the barriers with a name is used more often than once by each warp: who meets whom

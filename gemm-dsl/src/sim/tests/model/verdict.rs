@@ -81,7 +81,7 @@ pub(super) fn interleavings<'p>(
     each: &mut impl FnMut(&Trace<'p>),
 ) {
     let start = Trace::new(program, grain);
-    if at_most(program, &start.machine) <= all {
+    if are_few(program, (grain, all)) {
         return through(start, each);
     }
     let mut random = Random(1);
@@ -96,6 +96,11 @@ pub(super) fn interleavings<'p>(
         }
         each(&trace);
     }
+}
+
+/// Whether there are at most so many interleavings.
+pub(super) fn are_few(program: &Program, (grain, all): (Grain, u128)) -> bool {
+    at_most(program, &Machine::new(program, grain)) <= all
 }
 
 /// Goes through all that may follow.

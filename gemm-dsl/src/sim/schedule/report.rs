@@ -1,0 +1,113 @@
+//! What is told of a block that does not go on: who waits for what, or who is at fault.
+
+use super::super::error::{Fault, FaultKind, Waiting, WaitsFor};
+use super::super::exec::Progress;
+use super::super::lanes::WARP;
+use super::super::observe::Stop;
+use super::{Block, State};
+use crate::ir::Space;
+
+/// So often a warp is let run on for what it may tell of another one's fault.
+const HAND_OVERS: u32 = 1 << 10;
+
+impl Block<'_> {
+    pub(super) fn after_exit(&self) -> FaultKind {
+        let threads = self.machine.launch.kernel.geometry.threads();
+        let lanes = |warp: usize| (threads - (warp * WARP) as u32).min(WARP as u32);
+        let out = self.states.iter().enumerate();
+        let out = out.filter(|(_, state)| **state == State::Exited);
+        let exited = out.map(|(warp, _)| lanes(warp)).sum();
+        FaultKind::BarrierAfterExit { exited }
+    }
+
+    /// The warps that wait, and for what.
+    pub(in crate::sim) fn waiting(&self) -> impl Iterator<Item = Waiting> {
+        let what = move |state: State| match state {
+            State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
+            State::Named { barrier, stmt } => {
+                let (arrived, expected) = self.named.count(barrier);
+                Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
+            }
+            State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),
+            State::Ready | State::Exited => None,
+        };
+        let states = self.states.iter().enumerate();
+        states.filter_map(move |(warp, &state)| {
+            let (stmt, waits_for) = match self.in_vain {
+                Some(_) => (self.at_stmt(warp)?, WaitsFor::Change),
+                None => what(state)?,
+            };
+            Some(Waiting {
+                block: self.machine.launch.block(self.number),
+                warp: warp as u32,
+                statement: self.machine.launch.text(self.machine.code, stmt),
+                waits_for,
+            })
+        })
+    }
+
+    /// The statement at which a warp is, unless it has left.
+    fn at_stmt(&self, warp: usize) -> Option<u32> {
+        match self.states[warp] {
+            State::Barrier(stmt) | State::Named { stmt, .. } | State::Polling { stmt, .. } => {
+                Some(stmt)
+            }
+            State::Ready => Some(self.warps[warp].stmt(self.machine.code)),
+            State::Exited => None,
+        }
+    }
+
+    /// The fault of a block that is stuck, with the warps of others that are and the number of blocks
+    /// that have not begun.
+    pub(in crate::sim) fn deadlock(
+        &self,
+        others: impl Iterator<Item = Waiting>,
+        to_come: u32,
+    ) -> Box<Fault> {
+        let at = (0..self.states.len()).find_map(|warp| {
+            let waits = self.in_vain.is_some() || self.states[warp] != State::Ready;
+            Some(((warp * WARP) as u32, self.at_stmt(warp).filter(|_| waits)?))
+        });
+        let (thread, stmt) =
+            at.unwrap_or_else(|| unreachable!("some warp of a block that is stuck waits"));
+        let waiting = self.waiting().chain(others).collect();
+        self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
+    }
+
+    /// The fault of a warp that stopped.
+    ///
+    /// Of two warps that exchange data without a barrier the first finds memory that nobody has
+    /// written yet. Whether that is a race shows when the others have run.
+    pub(super) fn faulted(&mut self, warp: usize, stop: Stop) -> Box<Fault> {
+        let Stop { lane, mut kind } = stop;
+        let stmt = self.machine.stmt;
+        if let FaultKind::Uninitialised { place } = &kind
+            && place.space == Space::Shared
+        {
+            for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
+                if i != warp && *state == State::Ready {
+                    // Its own fault, if any, is not the first. It may hand over to nobody for ever.
+                    for _ in 0..HAND_OVERS {
+                        if !matches!(other.run(&mut self.machine), Ok(Progress::Turn)) {
+                            break;
+                        }
+                    }
+                }
+            }
+            let regions = self.machine.launch.regions.iter().enumerate();
+            let element = regions
+                .filter(|(_, r)| r.space == Space::Shared && r.name == place.buffer)
+                .map(|(buffer, r)| (buffer, r.offset(&place.index)))
+                .next();
+            let race = &self.machine.observers.race;
+            if let Some(earlier) = element.and_then(|(buffer, at)| race.writer(buffer, at)) {
+                kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
+            }
+        }
+        self.fault((warp * WARP) as u32 + lane, stmt, kind)
+    }
+
+    pub(super) fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
+        self.machine.launch.fault(self.machine.code, (self.number, thread, stmt), kind)
+    }
+}

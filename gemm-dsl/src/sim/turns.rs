@@ -1,0 +1,81 @@
+//! Orders that are the machine's choice: how the threads of a block take turns.
+//!
+//! Which warp runs first, and how far, shows only where threads ask one another by atomics. A block in
+//! which they do is run in each of these turns.
+
+/// A shuffle that is the same on every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shuffle {
+    pub(super) seed: u64,
+    pub(super) name: &'static str,
+}
+
+/// The shuffles of blocks, and of the warps of a block.
+pub(super) const SHUFFLES: [Shuffle; 2] = [
+    Shuffle { seed: 1, name: "shuffled (seed 1)" },
+    Shuffle { seed: 2, name: "shuffled (seed 2)" },
+];
+
+/// Numbers of a multiplicative generator.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % n
+    }
+
+    /// Fisher and Yates's shuffle.
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// How the warps of a block take turns, and the lanes of a warp at an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// From the first to the last, each warp as far as it comes.
+    Forward,
+    /// From the last to the first. The lanes for which the condition of a branch does not hold go before
+    /// the others.
+    Reversed,
+    /// From the first to the last or the other way round, and a warp hands over behind each atomic.
+    Interleaved { reversed: bool },
+    /// As drawn for each round: the order of the warps, that of the lanes, and whether a warp hands over
+    /// behind an atomic.
+    Shuffled(Shuffle),
+}
+
+/// The turns of a block whose threads ask one another by atomics.
+pub(super) const TURNS: [Turns; 6] = [
+    Turns::Forward,
+    Turns::Reversed,
+    Turns::Interleaved { reversed: false },
+    Turns::Interleaved { reversed: true },
+    Turns::Shuffled(SHUFFLES[0]),
+    Turns::Shuffled(SHUFFLES[1]),
+];
+
+impl Turns {
+    /// Whether the last come first, where nothing is drawn.
+    pub(super) fn are_reversed(self) -> bool {
+        matches!(self, Turns::Reversed | Turns::Interleaved { reversed: true })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Turns::Forward => "forward",
+            Turns::Reversed => "reversed",
+            Turns::Interleaved { reversed: false } => "interleaved",
+            Turns::Interleaved { reversed: true } => "reversed and interleaved",
+            Turns::Shuffled(shuffle) => shuffle.name,
+        }
+    }
+}
