@@ -7,6 +7,7 @@ use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::stages::Stage;
 use gemm_examples::bench::{Bench, Times};
 use gemm_examples::cli::{Failure, Outcome, device_label};
+use gemm_examples::gpu::Product;
 use gemm_examples::ladder::options::{SgemmInput, SgemmJob};
 use gemm_examples::operands::Operands;
 use gemm_examples::report::{CounterRow, ProductRow, Row};
@@ -148,8 +149,8 @@ fn rung(
         output.row(&row(stage, &ran, device, size))?;
         rows.push((stage.clone(), ran));
     }
-    if let (Some(bench), Some(slices)) = (bench, &operands.slices)
-        && let Some(verdict) = bench.judge_blas(slices, &operands.truth, size)?
+    if let (Some(bench), Some(c)) = (bench, &operands.blas_c)
+        && let Some(verdict) = bench.judge_blas(c, &operands.truth, size)?
     {
         output.say(&format!("cuBLAS has an error of {:.1e} at {size}", verdict.error))?;
     }
@@ -164,18 +165,20 @@ fn multiply(
     size: Size,
 ) -> Result<Multiplied, Error> {
     let kernel = SgemmKernel::new(stage.spec.clone())?;
-    let mut slices = operands.slices.take();
-    let mut launchable = operands.launchable(device, stage.spec.pitched)?;
+    operands.bring(device, &stage.spec)?;
+    let mut blas_c = operands.blas_c.take();
+    let mut launchable = operands.launchable(device, &stage.spec)?;
     let (verdict, launched) = operands.check(&mut launchable, &kernel, device)?;
     let times = match bench {
         None => None,
         Some(_) if size.flops() == 0.0 => None,
         Some(bench) => {
-            Some(bench.times(&kernel, &mut launchable, slices.as_mut(), size, ROUNDS)?)
+            let peer = Product::of(operands, stage.spec.layout, blas_c.as_mut(), size);
+            Some(bench.times(&kernel, &mut launchable, peer, ROUNDS)?)
         }
     };
     drop(launchable);
-    operands.slices = slices;
+    operands.blas_c = blas_c;
     Ok(Multiplied { verdict, counters: launched.counters().copied(), times })
 }
 

@@ -1,8 +1,9 @@
 //! What the times of products are taken with and compared with.
 
 use crate::cli::Failure;
-use crate::gpu::{Blas, Gpu, Timer, failed, fma_rate};
-use crate::operands::{Launchable, Slices};
+use crate::gpu::{Blas, Gpu, Product, Timer, failed, fma_rate};
+use crate::operands::Launchable;
+use cudarc::driver::CudaSlice;
 use gemm_reference::product::{Size, Truth, Verdict};
 use gemm_runtime::{Device, Error, SgemmKernel};
 
@@ -53,17 +54,16 @@ impl<'d> Bench<'d> {
     pub fn times(
         &self,
         kernel: &SgemmKernel,
-        operands: &mut Launchable<'_>,
-        slices: Option<&mut Slices>,
-        size: Size,
+        launchable: &mut Launchable<'_>,
+        peer: Option<Product<'_>>,
         rounds: usize,
     ) -> Result<Times, Error> {
-        let mut launch = || operands.launch(kernel, self.gpu.device, size).map(drop);
-        let (Some(blas), Some(slices)) = (&self.blas, slices) else {
+        let mut launch = || launchable.launch(kernel, self.gpu.device).map(drop);
+        let (Some(blas), Some(mut peer)) = (&self.blas, peer) else {
             let times = self.timer.medians(rounds, &mut [&mut launch])?;
             return Ok(Times { kernel: times.first().copied().unwrap_or(f64::NAN), blas: None });
         };
-        let mut beside = || blas.product(&slices.a, &slices.b, &mut slices.c, size);
+        let mut beside = || blas.product(&mut peer);
         let times = self.timer.medians(rounds, &mut [&mut beside, &mut launch])?;
         let time = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
         Ok(Times { kernel: time(1), blas: Some(time(0)) })
@@ -75,14 +75,14 @@ impl<'d> Bench<'d> {
     /// Those of a download.
     pub fn judge_blas(
         &self,
-        slices: &Slices,
+        c: &CudaSlice<f32>,
         truth: &Truth,
         size: Size,
     ) -> Result<Option<Verdict>, Error> {
         if self.blas.is_none() || size.m * size.n == 0 {
             return Ok(None);
         }
-        let c = self.gpu.stream.clone_dtoh(&slices.c);
+        let c = self.gpu.stream.clone_dtoh(c);
         let c = c.map_err(failed("copying the result of cuBLAS"))?;
         Ok(Some(truth.judge(&c)))
     }

@@ -7,7 +7,7 @@ mod library;
 mod timer;
 mod truth;
 
-pub use blas::Blas;
+pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
 pub use timer::{Timer, Work, median};
 pub use truth::product;

@@ -2,43 +2,129 @@
 
 use crate::gpu::{self, Gpu, failed};
 use cudarc::driver::CudaSlice;
+use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::product::{Size, Truth, Verdict};
-use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, SgemmKernel};
+use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, SgemmKernel};
 
 /// A and B, and what their product ought to be.
 pub struct Operands<'h> {
     size: Size,
-    host: (&'h [f32], &'h [f32]),
-    packed: (Buffer, Buffer),
+    a: Source<'h>,
+    b: Source<'h>,
     /// A·B in `f64`.
     pub truth: Truth,
-    /// The operands as cuBLAS takes them; none on the simulator.
-    pub slices: Option<Slices>,
+    /// Room for the result of cuBLAS; none on the simulator.
+    pub blas_c: Option<CudaSlice<f32>>,
 }
 
-/// The operands as cuBLAS takes them, and room for its result.
-pub struct Slices {
-    /// A, packed.
-    pub a: CudaSlice<f32>,
-    /// B, packed.
-    pub b: CudaSlice<f32>,
-    /// C, packed.
-    pub c: CudaSlice<f32>,
+/// A matrix of the host, row after row, and the packed forms of it on the device so far.
+struct Source<'h> {
+    elements: &'h [f32],
+    rows: usize,
+    cols: usize,
+    by_row: Option<Array>,
+    by_column: Option<Array>,
+}
+
+/// Elements on a device: as cuBLAS takes them too, where there is a GPU.
+enum Array {
+    Simulated(Buffer),
+    Gpu(CudaSlice<f32>),
+}
+
+impl Array {
+    fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
+        let Some(gpu) = Gpu::of(device) else {
+            return Ok(Self::Simulated(device.upload(elements)?));
+        };
+        let slice = match elements {
+            [] => gpu.stream.alloc_zeros(1),
+            elements => gpu.stream.clone_htod(elements),
+        };
+        Ok(Self::Gpu(slice.map_err(failed("copying an operand to the GPU"))?))
+    }
+
+    fn view(&self, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
+        match self {
+            Self::Simulated(buffer) => MatrixRef::new(buffer, rows, cols),
+            Self::Gpu(slice) => MatrixRef::new(slice, rows, cols),
+        }
+    }
+}
+
+impl<'h> Source<'h> {
+    fn new(elements: &'h [f32], rows: usize, cols: usize) -> Self {
+        Self { elements, rows, cols, by_row: None, by_column: None }
+    }
+
+    /// The elements as they lie, and the numbers of lines and of elements of one.
+    fn lying(&self, by_column: bool) -> (Vec<f32>, usize, usize) {
+        let Self { elements, rows, cols, .. } = *self;
+        if !by_column {
+            return (elements.to_vec(), rows, cols);
+        }
+        let column = |col: usize| (0..rows).map(move |row| elements[row * cols + col]);
+        ((0..cols).flat_map(column).collect(), cols, rows)
+    }
+
+    /// Puts a packed form on the device, if it is not there yet.
+    fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
+        if self.form(by_column).is_none() {
+            let array = Some(Array::new(device, &self.lying(by_column).0)?);
+            if by_column { self.by_column = array } else { self.by_row = array }
+        }
+        Ok(())
+    }
+
+    fn form(&self, by_column: bool) -> Option<&Array> {
+        if by_column { self.by_column.as_ref() } else { self.by_row.as_ref() }
+    }
+
+    /// A form that has been brought.
+    fn brought(&self, by_column: bool) -> Result<&Array, Error> {
+        let none = || Error::Internal("an operand in a form that was not asked for".to_owned());
+        self.form(by_column).ok_or_else(none)
+    }
+
+    /// The matrix for a kernel.
+    fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
+        if pitched {
+            let (elements, lines, line) = self.lying(by_column);
+            return Ok(Placed::Pitched(device.upload_matrix(&elements, lines, line)?, by_column));
+        }
+        let (lines, line) = if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) };
+        Ok(Placed::Packed(turned(self.brought(by_column)?.view(lines, line)?, by_column)))
+    }
+}
+
+/// A matrix of which a view shows the rows, or the columns.
+fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
+    if by_column { lines.t() } else { lines }
 }
 
 /// A, B and C in the form that one kernel takes.
-pub enum Launchable<'o> {
-    /// Rows one after the other.
-    Packed {
-        /// A.
-        a: &'o Buffer,
-        /// B.
-        b: &'o Buffer,
-        /// C.
-        c: Buffer,
-    },
-    /// A, B and C, rows padded to 16 bytes.
-    Pitched(Box<[Matrix; 3]>),
+pub struct Launchable<'o> {
+    a: Placed<'o>,
+    b: Placed<'o>,
+    c: Matrix,
+}
+
+/// A matrix to be read.
+enum Placed<'o> {
+    /// Lines one after the other.
+    Packed(MatrixRef<'o>),
+    /// Lines, columns or rows, padded to 16 bytes.
+    Pitched(Matrix, bool),
+}
+
+impl Placed<'_> {
+    fn view(&self) -> MatrixRef<'_> {
+        match self {
+            // As it is, in a shorter life.
+            Self::Packed(view) => view.t().t(),
+            Self::Pitched(lines, by_column) => turned(lines.view(), *by_column),
+        }
+    }
 }
 
 impl<'h> Operands<'h> {
@@ -47,42 +133,53 @@ impl<'h> Operands<'h> {
     /// # Errors
     /// Those of uploads, and of the reference.
     pub fn new(device: &Device, a: &'h [f32], b: &'h [f32], size: Size) -> Result<Self, Error> {
-        let packed = (device.upload(a)?, device.upload(b)?);
-        let (truth, slices) = match Gpu::of(device) {
-            None => (Truth::on_host(a, b, size), None),
-            Some(gpu) => {
-                let upload = |elements: &[f32]| {
-                    let slice = if elements.is_empty() {
-                        gpu.stream.alloc_zeros(1)
-                    } else {
-                        gpu.stream.clone_htod(elements)
-                    };
-                    slice.map_err(failed("copying an operand to the GPU"))
-                };
-                let c = gpu.stream.alloc_zeros((size.m * size.n).max(1));
+        let Size { m, n, k } = size;
+        let (mut left, mut right) = (Source::new(a, m, k), Source::new(b, k, n));
+        left.bring(device, false)?;
+        right.bring(device, false)?;
+        let (truth, blas_c) = match (Gpu::of(device), left.form(false), right.form(false)) {
+            (Some(gpu), Some(Array::Gpu(left)), Some(Array::Gpu(right))) => {
+                let c = gpu.stream.alloc_zeros((m * n).max(1));
                 let c = c.map_err(failed("allocating a result"))?;
-                let slices = Slices { a: upload(a)?, b: upload(b)?, c };
-                let truth = gpu::product(gpu, (&slices.a, a), (&slices.b, b), size)?;
-                (truth, Some(slices))
+                (gpu::product(gpu, (left, a), (right, b), size)?, Some(c))
             }
+            _ => (Truth::on_host(a, b, size), None),
         };
-        Ok(Self { size, host: (a, b), packed, truth, slices })
+        Ok(Self { size, a: left, b: right, truth, blas_c })
     }
 
-    /// The operands for a kernel.
+    /// Puts the operands on the device as a kernel takes them.
+    ///
+    /// # Errors
+    /// Those of uploads.
+    pub fn bring(&mut self, device: &Device, spec: &SgemmSpec) -> Result<(), Error> {
+        self.a.bring(device, spec.layout.transposes_a())?;
+        self.b.bring(device, spec.layout.transposes_b())
+    }
+
+    /// The operands for a kernel, which have been [brought](Self::bring) for its spec.
     ///
     /// # Errors
     /// Those of allocations.
-    pub fn launchable(&self, device: &Device, pitched: bool) -> Result<Launchable<'_>, Error> {
-        let Size { m, n, k } = self.size;
-        if !pitched {
-            let c = device.alloc(m * n)?;
-            return Ok(Launchable::Packed { a: &self.packed.0, b: &self.packed.1, c });
+    pub fn launchable(&self, device: &Device, spec: &SgemmSpec) -> Result<Launchable<'_>, Error> {
+        let Size { m, n, .. } = self.size;
+        let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
+        let b = self.b.placed(device, spec.layout.transposes_b(), spec.pitched)?;
+        let c = if spec.pitched {
+            device.alloc_matrix(m, n)?
+        } else {
+            Matrix::from_buffer(device.alloc(m * n)?, m, n, n)?
+        };
+        Ok(Launchable { a, b, c })
+    }
+
+    /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
+    pub fn slices(&self, layout: Layout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
+        let a = self.a.form(layout.transposes_a());
+        match (a, self.b.form(layout.transposes_b())) {
+            (Some(Array::Gpu(a)), Some(Array::Gpu(b))) => Some((a, b)),
+            _ => None,
         }
-        let a = device.upload_matrix(self.host.0, m, k)?;
-        let b = device.upload_matrix(self.host.1, k, n)?;
-        let c = device.alloc_matrix(m, n)?;
-        Ok(Launchable::Pitched(Box::new([a, b, c])))
     }
 
     /// Launches a kernel on a result that was all NaN, and judges what it wrote.
@@ -96,45 +193,26 @@ impl<'h> Operands<'h> {
         device: &Device,
     ) -> Result<(Verdict, Launched), Error> {
         launchable.poison(device, self.size)?;
-        let launched = launchable.launch(kernel, device, self.size)?;
-        Ok((self.truth.judge(&launchable.result(device)?), launched))
+        let launched = launchable.launch(kernel, device)?;
+        Ok((self.truth.judge(&device.download_matrix(&launchable.c)?), launched))
     }
 }
 
 impl Launchable<'_> {
     /// Makes every element of the result a NaN: what is not written stays one.
-    fn poison(&mut self, device: &Device, size: Size) -> Result<(), Error> {
-        let nan = vec![f32::NAN; size.m * size.n];
-        match self {
-            Self::Packed { c, .. } => *c = device.upload(&nan)?,
-            Self::Pitched(matrices) => matrices[2] = device.upload_matrix(&nan, size.m, size.n)?,
-        }
+    fn poison(&mut self, device: &Device, Size { m, n, .. }: Size) -> Result<(), Error> {
+        let pitch = self.c.pitch();
+        let nan = device.upload(&vec![f32::NAN; m * pitch])?;
+        self.c = Matrix::from_buffer(nan, m, n, pitch)?;
         Ok(())
     }
 
     /// Launches a kernel on them.
     ///
     /// # Errors
-    /// Those of [`SgemmKernel::launch`].
-    pub fn launch(
-        &mut self,
-        kernel: &SgemmKernel,
-        device: &Device,
-        size: Size,
-    ) -> Result<Launched, Error> {
-        match self {
-            Self::Packed { a, b, c } => kernel.launch(device, *a, *b, c, size.extents()),
-            Self::Pitched(matrices) => {
-                let [a, b, c] = &mut **matrices;
-                kernel.launch(device, a, b, c, size.extents())
-            }
-        }
-    }
-
-    fn result(&self, device: &Device) -> Result<Vec<f32>, Error> {
-        match self {
-            Self::Packed { c, .. } => device.download(c),
-            Self::Pitched(matrices) => device.download_matrix(&matrices[2]),
-        }
+    /// Those of the launch.
+    pub fn launch(&mut self, kernel: &SgemmKernel, device: &Device) -> Result<Launched, Error> {
+        let mut c: MatrixMut<'_> = self.c.view_mut();
+        kernel.call(device).launch(&self.a.view(), &self.b.view(), &mut c)
     }
 }

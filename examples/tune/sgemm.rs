@@ -3,6 +3,7 @@
 use gemm_examples::bench::Bench;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
+use gemm_examples::gpu::Product;
 use gemm_examples::operands::Operands;
 use gemm_examples::tune::target::{Target, Timed};
 use gemm_reference::product::Size;
@@ -82,9 +83,13 @@ impl Target for Sgemm<'_> {
     }
 
     fn check(&mut self, size: Option<usize>, spec: &SgemmSpec) -> Result<(f64, bool), Error> {
-        let (_, operands) = size.map_or(&self.proof, |size| &self.problems[size]);
+        let (_, operands) = match size {
+            None => &mut self.proof,
+            Some(size) => &mut self.problems[size],
+        };
         let kernel = SgemmKernel::new(spec.clone())?;
-        let mut launchable = operands.launchable(&self.device, spec.pitched)?;
+        operands.bring(&self.device, spec)?;
+        let mut launchable = operands.launchable(&self.device, spec)?;
         let (verdict, _) = operands.check(&mut launchable, &kernel, &self.device)?;
         Ok((verdict.error, verdict.ok))
     }
@@ -92,11 +97,13 @@ impl Target for Sgemm<'_> {
     fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {
         let (size, operands) = &mut self.problems[size];
         let kernel = SgemmKernel::new(spec.clone())?;
-        let mut slices = operands.slices.take();
-        let mut launchable = operands.launchable(&self.device, spec.pitched)?;
-        let times = self.bench.times(&kernel, &mut launchable, slices.as_mut(), *size, rounds);
-        drop(launchable);
-        operands.slices = slices;
+        operands.bring(&self.device, spec)?;
+        let mut blas_c = operands.blas_c.take();
+        let times = operands.launchable(&self.device, spec).and_then(|mut launchable| {
+            let peer = Product::of(operands, spec.layout, blas_c.as_mut(), *size);
+            self.bench.times(&kernel, &mut launchable, peer, rounds)
+        });
+        operands.blas_c = blas_c;
         let times = times?;
         let rate = size.flops() / times.kernel / 1e6;
         Ok(Timed { rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })

@@ -24,7 +24,7 @@ mod table;
 
 pub use epilogue::Epilogue;
 pub use reduce::{Op, ReduceSpec, Tree};
-pub use sgemm::{Bounds, Fragment, Lanes, Order, SgemmSpec};
+pub use sgemm::{Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};
 

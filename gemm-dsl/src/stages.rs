@@ -2,7 +2,7 @@
 //! spec of the stage it builds on plus the fields that change, so each shows one technique and what it
 //! needs to stay in its registers.
 
-use crate::spec::{Block, Fragment, Lanes, Order, Rect, ReduceSpec, SgemmSpec, Tile, Tree};
+use crate::spec::{Block, Fragment, Lanes, Layout, Order, Rect, ReduceSpec, SgemmSpec, Tile, Tree};
 
 /// One step of a ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .stages(4)
             .blocks_per_sm(2)
     });
-    ladder.start(22, "fastest", |s| {
+    let fastest = ladder.start(22, "fastest", |s| {
         s.tile(Tile::new(128, 256, 16))
             .thread(Rect::new(8, 16))
             .warp(Rect::new(32, 128))
@@ -128,6 +128,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .raster(8)
             .order(Order::ColumnSerpentine)
     });
+    // Of a matrix that lies along M or N nothing is transposed: its copies are 16 bytes wide, and its
+    // shared rows need no padding.
+    ladder.step(&fastest, 23, "layout_tn", |s| s.layout(Layout::Tn).transpose(false).pad_a(0));
+    ladder.step(&fastest, 24, "layout_nt", |s| s.layout(Layout::Nt).pad_b(4));
     ladder.0
 }
 
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=5));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=22));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=24));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -164,7 +168,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 28);
+        assert_eq!(names.len(), 30);
     }
 
     #[test]
@@ -211,6 +215,8 @@ mod tests {
             (256, 16 * kib),
             (256, 4 * 4 * 16 * (132 + 128)),
             (256, 4 * 5 * 16 * (132 + 256)),
+            (256, 4 * 5 * 16 * (128 + 256)),
+            (256, 4 * 5 * 16 * (132 + 260)),
         ];
         assert_eq!(geometry, expected);
     }
@@ -218,11 +224,12 @@ mod tests {
     #[test]
     fn the_fastest_stage_widens_what_its_layout_allows() {
         let stages = sgemm();
-        let Some(plan) = stages.last().and_then(|stage| stage.spec.plan().ok()) else {
-            panic!("the last stage has a plan");
+        let fastest = stages.iter().find(|stage| stage.name == "fastest");
+        let Some(plan) = fastest.and_then(|stage| stage.spec.plan().ok()) else {
+            panic!("the fastest stage has a plan");
         };
         let Shape::Tiled(tiled) = plan.shape() else {
-            panic!("the last stage has a tile");
+            panic!("the fastest stage has a tile");
         };
         let (a, b) = (tiled.a(), tiled.b());
         // Transposing asynchronous copies are 4 bytes wide.
@@ -244,5 +251,29 @@ mod tests {
         };
         assert_eq!((scalar.b().width(), scalar.epilogue().width()), (1, 1));
         assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
+    }
+
+    /// What lies along M or N is copied by 16 bytes as it is; what lies along K is transposed.
+    #[test]
+    fn a_layout_decides_how_copies_travel() {
+        let wide = |layout: &str, name: &str| {
+            let stages = sgemm();
+            let stage = stages.iter().find(|stage| stage.name == name);
+            let mut spec = stage.map(|stage| stage.spec.clone()).unwrap_or_default();
+            assert_eq!(spec.layout.to_string(), layout);
+            if layout == "nt" {
+                spec.layout = Layout::Tt;
+            }
+            let plans = [spec.plan(), spec.clone().layout(Layout::Nn).plan()];
+            plans.map(|plan| match plan.map(|plan| *plan.shape()) {
+                Ok(Shape::Tiled(t)) => [t.a(), t.b()].map(|o| (o.width(), o.walk())),
+                other => panic!("{other:?}"),
+            })
+        };
+        let lines = |step| (4, Walk::Lines { step });
+        let groups = |passes| (1, Walk::Groups { step: 32, passes });
+        // Without `transpose` A lies along K in its tile too.
+        assert_eq!(wide("tn", "layout_tn"), [[lines(8), lines(4)], [lines(64), lines(4)]]);
+        assert_eq!(wide("nt", "layout_nt"), [[lines(8), groups(8)], [groups(4), lines(4)]]);
     }
 }

@@ -29,8 +29,8 @@ pub struct Kernel<S> {
 /// the same bits on every run and device. An empty array gives the operator's identity.
 pub type ReduceKernel = Kernel<ReduceSpec>;
 
-/// A product C = A·B, or what an `epilogue` makes of its sums, of row-major matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns, made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+/// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
+/// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 pub type SgemmKernel = Kernel<SgemmSpec>;
 
 /// A call of a kernel on a device, made by [`Kernel::call`]: what is launched on views, whose shapes

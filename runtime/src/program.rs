@@ -6,7 +6,7 @@ use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::ir::{VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -56,6 +56,12 @@ impl Prepared {
     /// The kernel of a number that a launch of the program names.
     pub(crate) fn kernel(&self, id: KernelId) -> &Loadable {
         self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
+    }
+
+    /// Whether the kernels read a matrix column by column.
+    pub(crate) fn by_column(&self, operand: Operand) -> bool {
+        let mut arrays = self.program.preferred().contract().arrays();
+        arrays.any(|array| array.operand == operand && array.contiguous_dim() == 0)
     }
 
     /// Whether every kernel takes arrays whose rows are padded.

@@ -17,6 +17,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Rows one after the other.
+    pub(crate) fn packed(rows: usize, cols: usize) -> Self {
+        Self { start: 0, rows, cols, row_stride: cols, col_stride: 1 }
+    }
+
     /// Whether the elements lie one after the other, row by row.
     pub(crate) fn is_packed(&self) -> bool {
         let empty = self.rows == 0 || self.cols == 0;

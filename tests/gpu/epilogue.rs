@@ -54,7 +54,7 @@ fn like_the_simulator(gpu: &Device, line: &str) -> Result<(), Failed> {
         let hard = Hard::ALL.into_iter().map(|hard| Problem::hard(size, 3, hard));
         for problem in hard.chain([Problem::new(size, 17)]) {
             for placement in [
-                Placement::aligned_rows(size),
+                Placement::aligned_rows(spec.layout, size),
                 Placement { padding: [1, 0, 2], ..Default::default() },
             ] {
                 let (c, _) = problem.multiply(gpu, &spec, placement)?;

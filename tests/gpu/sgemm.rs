@@ -56,7 +56,7 @@ pub fn trials() -> Vec<Trial> {
 /// Right, and the bits of the simulator; with rows on 16 bytes and without.
 fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), Failed> {
     let problem = Problem::new(size, 11);
-    let mut placements = vec![Placement::aligned_rows(size)];
+    let mut placements = vec![Placement::aligned_rows(spec.layout, size)];
     if spec.bounds == Bounds::Guarded {
         placements.push(Placement { offsets: [1, 2, 3], padding: [1, 0, 2] });
     }
@@ -82,7 +82,7 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
         for hard in Hard::ALL {
             let problem = Problem::hard(size, 23, hard);
             let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
-            for placement in [Placement::aligned_rows(size), packed] {
+            for placement in [Placement::aligned_rows(spec.layout, size), packed] {
                 let (c, _) = problem.multiply(gpu, spec, placement)?;
                 // What a NaN is made of is the machine's business: both are canonical here.
                 same_bits(
@@ -106,7 +106,7 @@ type Lazy = Arc<OnceLock<Problem>>;
 
 fn is_right(gpu: &Device, spec: &SgemmSpec, size: Size, problem: &Lazy) -> Result<(), Failed> {
     let problem = problem.get_or_init(|| Problem::new(size, 13));
-    let rows = Placement::aligned_rows(size);
+    let rows = Placement::aligned_rows(spec.layout, size);
     let (c, _) = problem.multiply(gpu, spec, rows)?;
     Ok(problem.check(spec, rows, &c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
 }

@@ -48,7 +48,7 @@ fn every_kernel_stores_the_expression_of_its_sum() {
             let problem = Problem::new(size, 7);
             let placements = match plain.pitched {
                 true => vec![
-                    Placement::aligned_rows(size),
+                    Placement::aligned_rows(plain.layout, size),
                     Placement { padding: [1, 1, 1], ..Default::default() },
                 ],
                 false => vec![Placement::default()],

@@ -28,7 +28,8 @@ fn every_stage_is_right_and_all_give_the_same_bits() {
     SIZES.par_iter().for_each(|&size| {
         let mut ascending: Option<Vec<u32>> = None;
         for stage in &stages {
-            let (c, _) = product(&stage.spec, size, Placement::aligned_rows(size));
+            let (c, _) =
+                product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
             // Partial sums are added in another order.
             if stage.spec.partials == 1 {
                 let bits = bits(&c);
@@ -68,10 +69,13 @@ fn both_access_variants_give_the_same_bits() {
         };
         for placement in [a, b, c] {
             let (scalar, name) = product(&stage.spec, size, placement);
-            // A kernel that reads A 4 bytes at a time does not mind where A lies.
-            let needs_a = stage.spec.stages.is_none();
-            let expected =
-                if placement == a && !needs_a { Variant::Vector } else { Variant::Scalar };
+            // A kernel that reads a matrix 4 bytes at a time, as asynchronous copies that transpose
+            // do, does not mind where it lies.
+            let (layout, copies) = (stage.spec.layout, stage.spec.stages.is_some());
+            let indifferent = copies
+                && (placement == a && !layout.transposes_a()
+                    || placement == b && layout.transposes_b());
+            let expected = if indifferent { Variant::Vector } else { Variant::Scalar };
             assert_eq!(name, expected, "{} with {placement:?}", stage.name);
             assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);
         }
@@ -90,7 +94,8 @@ fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
 fn padded_rows_keep_the_vectors_at_any_width() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.pitched) {
         let size = Size::new(130, 67, 41);
-        let (_, variant) = product(&stage.spec, size, Placement::aligned_rows(size));
+        let (_, variant) =
+            product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
         assert_eq!(variant, Variant::Vector, "{}", stage.name);
     }
 }
@@ -197,7 +202,7 @@ fn what_fills_a_ragged_tile_changes_no_bit() {
         for k in [0, 1, 4, bk - 1, bk, bk + 1, bk + 4, 3 * bk - 1, 3 * bk + 3, 7 * bk + 4] {
             let size = Size::new(3, 8, k);
             for (hard, seed) in Hard::ALL.into_iter().zip(1..) {
-                for placement in [Placement::aligned_rows(size), packed] {
+                for placement in [Placement::aligned_rows(spec.layout, size), packed] {
                     ascending(spec, size, placement, hard, seed).unwrap_or_else(|e| panic!("{e}"));
                 }
             }
@@ -214,7 +219,7 @@ fn infinities_and_nans_stay_in_their_rows_and_columns() {
     b[2 * n + 40] = f32::INFINITY;
     let problem = Problem::of(size, a, b);
     for stage in stages::sgemm() {
-        let placement = Placement::aligned_rows(size);
+        let placement = Placement::aligned_rows(stage.spec.layout, size);
         let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
         for (at, value) in c.iter().enumerate() {
             let (row, col) = (at / n, at % n);
@@ -244,7 +249,7 @@ proptest! {
         let problem = Problem::new(size, seed);
         // An aligned kernel refuses what a guarded one has a variant for.
         let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
-        let rows = Placement::aligned_rows(size);
+        let rows = Placement::aligned_rows(spec.layout, size);
         let placement = placement.filter(|_| !aligned).unwrap_or(rows);
         let (c, _) = problem
             .multiply(&Device::simulator(), &spec, placement)
@@ -267,7 +272,7 @@ proptest! {
         let spec = spec.partials(1);
         let size = accepted(&spec, Size::new(size.0, size.1, size.2));
         let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
-        let rows = Placement::aligned_rows(size);
+        let rows = Placement::aligned_rows(spec.layout, size);
         let placement = placement.filter(|_| !aligned).unwrap_or(rows);
         ascending(&spec, size, placement, hard, seed).map_err(TestCaseError::fail)?;
     }

@@ -10,7 +10,7 @@ use gemm_reference::product::Size;
 use gemm_runtime::{
     Buffer, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, SgemmKernel, Variant,
 };
-use gemm_tests::product::{Problem, accepted, accepts, plain};
+use gemm_tests::product::{Problem, Stored, accepted, accepts, plain};
 use gemm_tests::{arbitrary, reduction};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -82,7 +82,9 @@ fn launches() -> impl Strategy<Value = (SgemmSpec, Size, [Lies; 3])> {
     (arbitrary::sgemm(128), size(), any_size).prop_flat_map(|(spec, size, any_size)| {
         let size = if any_size { size } else { accepted(&spec, size) };
         let pitched = spec.pitched;
-        let lies = lies([size.k, size.n, size.n]).prop_map(move |lies| {
+        let a = if spec.layout.transposes_a() { size.m } else { size.k };
+        let b = if spec.layout.transposes_b() { size.k } else { size.n };
+        let lies = lies([a, b, size.n]).prop_map(move |lies| {
             if pitched { lies } else { lies.map(|l| Lies { padding: 0, ..l }) }
         });
         (Just(spec), Just(size), lies)
@@ -119,11 +121,12 @@ fn launch(
 ) -> Result<Multiplied, String> {
     let text = |error: Error| error.to_string();
     let device = Device::simulator();
-    let Size { m, n, k } = problem.size;
+    let Size { m, n, .. } = problem.size;
+    let [a_lines, b_lines] = problem.lying(spec.layout);
     let kernel = SgemmKernel::new(spec.clone()).map_err(text)?;
     let before = [
-        in_a.among_poison(&problem.a, m, k),
-        in_b.among_poison(&problem.b, k, n),
+        in_a.among_poison(&a_lines.values, a_lines.lines, a_lines.line),
+        in_b.among_poison(&b_lines.values, b_lines.lines, b_lines.line),
         in_c.among_poison(&vec![f32::from_bits(POISON); m * n], m, n),
     ];
     let [a_memory, b_memory, mut c_memory] = before.each_ref().map(|all| device.upload(all));
@@ -133,14 +136,18 @@ fn launch(
     let view = |memory, lies: Lies, rows, cols| {
         Buffer::slice(memory, lies.range(rows, cols)).map_err(text)
     };
-    let (a, b) = (view(&a_memory, in_a, m, k)?, view(&b_memory, in_b, k, n)?);
+    let a = view(&a_memory, in_a, a_lines.lines, a_lines.line)?;
+    let b = view(&b_memory, in_b, b_lines.lines, b_lines.line)?;
     let mut c = c_memory.slice_mut(in_c.range(m, n)).map_err(text)?;
     let launched = {
-        let a = MatrixRef::pitched(&a, in_a.above + m, k, in_a.pitch(k)).map_err(text)?;
-        let b = MatrixRef::pitched(&b, in_b.above + k, n, in_b.pitch(n)).map_err(text)?;
+        let lines = |memory, lies: Lies, stored: &Stored| {
+            let (rows, cols) = (lies.above + stored.lines, stored.line);
+            let whole = MatrixRef::pitched(memory, rows, cols, lies.pitch(cols))?;
+            Ok(stored.view(whole.part(lies.above..rows, 0..cols)?))
+        };
+        let (a, b) = (lines(&a, in_a, &a_lines), lines(&b, in_b, &b_lines));
+        let (a, b) = (a.map_err(text)?, b.map_err(text)?);
         let mut c = MatrixMut::pitched(&mut c, in_c.above + m, n, in_c.pitch(n)).map_err(text)?;
-        let a = a.part(in_a.above..a.rows(), 0..k).map_err(text)?;
-        let b = b.part(in_b.above..b.rows(), 0..n).map_err(text)?;
         let mut c = c.part(in_c.above..in_c.above + m, 0..n).map_err(text)?;
         kernel.call(&device).launch(&a, &b, &mut c)
     };

@@ -2,9 +2,9 @@
 
 use crate::epilogue::stored;
 use crate::random::{self, Hard};
-use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::spec::{Bounds, Layout, SgemmSpec};
 use gemm_reference::product::{Size, Truth};
-use gemm_runtime::{Device, Error, Matrix, SgemmKernel, Variant};
+use gemm_runtime::{Device, Error, Matrix, MatrixRef, SgemmKernel, Variant};
 
 /// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
 const POISON: u32 = 0x7fc0_dead;
@@ -31,10 +31,32 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Rows whose starts are all aligned to 16 bytes.
-    pub fn aligned_rows(Size { n, k, .. }: Size) -> Self {
-        let rest = |width: usize| width.next_multiple_of(4) - width;
-        Self { padding: [rest(k), rest(n), rest(n)], ..Self::default() }
+    /// Rows, or columns, whose starts are all aligned to 16 bytes.
+    pub fn aligned_rows(layout: Layout, Size { m, n, k }: Size) -> Self {
+        let rest = |line: usize| line.next_multiple_of(4) - line;
+        let a = if layout.transposes_a() { m } else { k };
+        let b = if layout.transposes_b() { k } else { n };
+        Self { padding: [rest(a), rest(b), rest(n)], ..Self::default() }
+    }
+}
+
+/// A matrix as it lies in memory.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its elements, line after line.
+    pub values: Vec<f32>,
+    /// The number of lines: rows, or columns.
+    pub lines: usize,
+    /// The elements of a line.
+    pub line: usize,
+    /// Whether the lines are its columns.
+    pub by_column: bool,
+}
+
+impl Stored {
+    /// The matrix, of the rows that a view shows.
+    pub fn view<'a>(&self, lines: MatrixRef<'a>) -> MatrixRef<'a> {
+        if self.by_column { lines.t() } else { lines }
     }
 }
 
@@ -52,6 +74,20 @@ impl Problem {
     pub fn hard(size: Size, seed: u64, what: Hard) -> Self {
         let Size { m, n, k } = size;
         Self::of(size, what.values(seed, m * k), what.values(!seed, k * n))
+    }
+
+    /// A and B as they lie in memory for a layout, each with its lines and the elements of a line.
+    pub fn lying(&self, layout: Layout) -> [Stored; 2] {
+        let Size { m, n, k } = self.size;
+        let stored = |values: &[f32], rows, cols, by_column| match by_column {
+            false => Stored { values: values.to_vec(), lines: rows, line: cols, by_column },
+            true => {
+                let at = |i: usize| values[i % rows * cols + i / rows];
+                let values = (0..rows * cols).map(at).collect();
+                Stored { values, lines: cols, line: rows, by_column }
+            }
+        };
+        [stored(&self.a, m, k, layout.transposes_a()), stored(&self.b, k, n, layout.transposes_b())]
     }
 
     /// C of a spec in `f32`: each sum from +0 on, its terms in ascending k, one rounding each.
@@ -84,10 +120,11 @@ impl Problem {
     ) -> Result<Multiplied, String> {
         let text = |error: Error| format!("`{spec}` at {}, {placement:?}: {error}", self.size);
         let kernel = SgemmKernel::new(spec.clone()).map_err(text)?;
+        let stored = self.lying(spec.layout);
         let (memory, variant) = if spec.pitched {
-            self.launch_pitched(device, &kernel, placement.padding)
+            self.launch_pitched(device, &kernel, &stored, placement.padding)
         } else {
-            self.launch_packed(device, &kernel, placement.offsets)
+            self.launch_packed(device, &kernel, &stored, placement.offsets)
         }
         .map_err(text)?;
 
@@ -112,6 +149,7 @@ impl Problem {
         &self,
         device: &Device,
         kernel: &SgemmKernel,
+        [a, b]: &[Stored; 2],
         offsets: [usize; 3],
     ) -> Result<Multiplied, Error> {
         let Size { m, n, .. } = self.size;
@@ -122,10 +160,10 @@ impl Problem {
             device.upload(&all)
         };
         let [from_a, from_b, from_c] = offsets;
-        let (a, b) = (around(&self.a, from_a)?, around(&self.b, from_b)?);
+        let (a_memory, b_memory) = (around(&a.values, from_a)?, around(&b.values, from_b)?);
         let mut c = around(&vec![f32::from_bits(POISON); m * n], from_c)?;
-        let a = a.slice(from_a..from_a + self.a.len())?;
-        let b = b.slice(from_b..from_b + self.b.len())?;
+        let a = a_memory.slice(from_a..from_a + a.values.len())?;
+        let b = b_memory.slice(from_b..from_b + b.values.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
         let launched = kernel.launch(device, &a, &b, &mut view, self.size.extents())?;
         Ok((device.download(&c)?, launched.variant()))
@@ -135,9 +173,10 @@ impl Problem {
         &self,
         device: &Device,
         kernel: &SgemmKernel,
+        [a, b]: &[Stored; 2],
         padding: [usize; 3],
     ) -> Result<Multiplied, Error> {
-        let Size { m, n, k } = self.size;
+        let Size { m, n, .. } = self.size;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
             // Behind the last row lies the rest of its last vector, and no more of the padding.
@@ -149,9 +188,10 @@ impl Problem {
             }
             Matrix::from_buffer(device.upload(&all)?, rows, cols, pitch)
         };
-        let a = matrix(&self.a, m, k, padding[0])?;
-        let b = matrix(&self.b, k, n, padding[1])?;
+        let a_memory = matrix(&a.values, a.lines, a.line, padding[0])?;
+        let b_memory = matrix(&b.values, b.lines, b.line, padding[1])?;
         let mut c = matrix(&vec![f32::from_bits(POISON); m * n], m, n, padding[2])?;
+        let (a, b) = (a.view(a_memory.view()), b.view(b_memory.view()));
         let launched = kernel.launch(device, &a, &b, &mut c, self.size.extents())?;
         Ok((device.download(c.buffer())?, launched.variant()))
     }

@@ -2,16 +2,46 @@
 
 use super::{Gpu, library};
 use crate::cli::Failure;
+use crate::operands::Operands;
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::CudaSlice;
+use gemm_dsl::spec::Layout;
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
 
 /// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.
 #[derive(Debug)]
 pub struct Blas(CudaBlas);
+
+/// A product for cuBLAS: packed matrices, A and B as the layout says.
+#[derive(Debug)]
+pub struct Product<'o> {
+    /// A.
+    pub a: &'o CudaSlice<f32>,
+    /// B.
+    pub b: &'o CudaSlice<f32>,
+    /// C.
+    pub c: &'o mut CudaSlice<f32>,
+    /// How A and B lie.
+    pub layout: Layout,
+    /// The extents.
+    pub size: Size,
+}
+
+impl<'o> Product<'o> {
+    /// That of operands which have been brought for a layout; none on the simulator.
+    pub fn of(
+        operands: &'o Operands<'_>,
+        layout: Layout,
+        c: Option<&'o mut CudaSlice<f32>>,
+        size: Size,
+    ) -> Option<Self> {
+        let (a, b) = operands.slices(layout)?;
+        Some(Self { a, b, c: c?, layout, size })
+    }
+}
 
 impl Blas {
     /// cuBLAS on a GPU.
@@ -34,20 +64,15 @@ impl Blas {
         Ok(Self(blas))
     }
 
-    /// Puts C = A·B on the stream, all row-major and packed.
+    /// Puts C = A·B on the stream, all packed, C row-major.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where a slice is too short, [`Error::TooLarge`] for an extent beyond
     /// 2^31 − 1, and [`Error::Driver`] for what cuBLAS fails with.
     #[allow(unsafe_code, reason = "the library checks no lengths")]
-    pub fn product(
-        &self,
-        a: &CudaSlice<f32>,
-        b: &CudaSlice<f32>,
-        c: &mut CudaSlice<f32>,
-        size: Size,
-    ) -> Result<(), Error> {
-        let Size { m, n, k } = size;
+    pub fn product(&self, product: &mut Product<'_>) -> Result<(), Error> {
+        let Product { a, b, c, layout, size } = product;
+        let Size { m, n, k } = *size;
         for (argument, has, need) in
             [("a", a.len(), m * k), ("b", b.len(), k * n), ("c", c.len(), m * n)]
         {
@@ -65,20 +90,26 @@ impl Blas {
             });
         };
         // In column-major order the same memory holds the transposes: Cᵀ = Bᵀ·Aᵀ.
+        let taken = |by_column, line: i32, column: i32| match by_column {
+            false => (cublasOperation_t::CUBLAS_OP_N, line.max(1)),
+            true => (cublasOperation_t::CUBLAS_OP_T, column.max(1)),
+        };
+        let (transa, lda) = taken(layout.transposes_b(), n, k);
+        let (transb, ldb) = taken(layout.transposes_a(), k, m);
         let config = GemmConfig {
-            transa: cublasOperation_t::CUBLAS_OP_N,
-            transb: cublasOperation_t::CUBLAS_OP_N,
+            transa,
+            transb,
             m: n,
             n: m,
             k,
             alpha: 1.0,
-            lda: n.max(1),
-            ldb: k.max(1),
+            lda,
+            ldb,
             beta: 0.0,
             ldc: n.max(1),
         };
         // SAFETY: the slices hold the matrices, as was checked above.
-        unsafe { self.0.gemm(config, b, a, c) }.map_err(|error| Error::Driver {
+        unsafe { self.0.gemm(config, *b, *a, *c) }.map_err(|error| Error::Driver {
             doing: "multiplying with cuBLAS".to_owned(),
             code: format!("{error:?}"),
             text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),

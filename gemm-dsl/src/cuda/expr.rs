@@ -130,11 +130,14 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         Layout::Pointer { .. } => subscripts(&buffer.name, &access.index),
         Layout::Strided { strides } => {
             // Widened before the product: an array may hold more than 2^31 elements.
-            let terms = access.index.iter().zip(strides).map(|(index, stride)| match stride {
-                Expr::I32(1) => index.clone(),
-                stride => index.clone().wide() * stride.clone(),
-            });
-            let offset = terms.reduce(|sum, term| sum + term).unwrap_or(Expr::I32(0));
+            let terms = access.index.iter().zip(strides);
+            let (along, across): (Vec<_>, Vec<_>) =
+                terms.partition(|(_, stride)| **stride == Expr::I32(1));
+            let across =
+                across.into_iter().map(|(index, stride)| index.clone().wide() * stride.clone());
+            let along = along.into_iter().map(|(index, _)| index.clone());
+            let offset = across.chain(along).reduce(|sum, term| sum + term);
+            let offset = offset.unwrap_or(Expr::I32(0));
             format!("{}[{}]", buffer.name, text(k, &offset))
         }
     }

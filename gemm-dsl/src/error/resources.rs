@@ -2,7 +2,7 @@
 
 use super::SpecError;
 use crate::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
-use crate::plan::{MAX_EXTENT, Registers, SharedSum};
+use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
 use crate::spec::{Block, Rect, Tile};
 
 pub(crate) fn block_threads(block: Block) -> SpecError {
@@ -30,12 +30,14 @@ pub(crate) fn tile_threads(tile: Tile, thread: Rect) -> SpecError {
     )
 }
 
-pub(crate) fn float4_width(operand: char, axis: char, tile: Tile, width: u32) -> SpecError {
+pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
+    let (operand, axis, width) = (plan.letter(), plan.contiguous(), plan.line());
+    let line = if plan.lines_are_rows() { "row" } else { "column" };
     let next = u64::from(width).next_multiple_of(4);
     SpecError::at_value(
         &["tile", "float4"],
         format!(
-            "`float4` moves 4 elements of a row of {operand} at once, and a row has {axis} = \
+            "`float4` moves 4 elements of a {line} of {operand} at once, and a {line} has {axis} = \
              {width} elements in `tile: {tile}`: {width} mod 4 = {}; use a multiple of 4 such as \
              {next}, or leave `float4` out",
             width % 4,
@@ -45,7 +47,17 @@ pub(crate) fn float4_width(operand: char, axis: char, tile: Tile, width: u32) ->
 
 pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
     SpecError::at_key(
-        &["float4", "tile", "thread", "fragment", "transpose", "pad_a", "pad_b", "stages"],
+        &[
+            "float4",
+            "tile",
+            "thread",
+            "fragment",
+            "transpose",
+            "pad_a",
+            "pad_b",
+            "stages",
+            "layout",
+        ],
         format!(
             "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access \
              of `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \

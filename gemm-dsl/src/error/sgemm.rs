@@ -17,6 +17,15 @@ pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
     )
 }
 
+pub(crate) fn transpose_of_nothing() -> SpecError {
+    SpecError::at_key(
+        &["transpose", "layout"],
+        "`transpose` has nothing to act on: under `layout: tn` A lies along M and B along N, as their \
+         shared tiles do; leave it out"
+            .into(),
+    )
+}
+
 pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
     SpecError::at_key(
         &["order", "thread"],

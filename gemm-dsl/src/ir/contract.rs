@@ -9,7 +9,7 @@
 //!   one that a kernel may touch: it must belong to the array that is bound. Where an extent is 0
 //!   nothing is touched.
 //! * **Strides.** An array whose shape is known lies as the kernel's strides say, along every
-//!   dimension in which it has more than one element.
+//!   dimension in which it has more than one element, unless the kernel touches none of it.
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;
@@ -80,6 +80,12 @@ impl ArrayParameter {
     /// memory as `f32`.
     pub fn takes(&self, elem: Elem) -> bool {
         self.elem == elem || (self.elem, elem) == (Elem::Tf32, Elem::F32)
+    }
+
+    /// The dimension along which neighbours lie next to one another.
+    pub fn contiguous_dim(&self) -> usize {
+        let dim = self.strides.iter().position(|stride| *stride == Rule::Number(1));
+        dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
     }
 
     /// The number of its dimensions.

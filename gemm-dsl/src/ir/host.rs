@@ -5,7 +5,9 @@
 //! Values are exact: what does not fit the type of the expression is an error, also where the type wraps
 //! on the device.
 
-use super::{Arith, BinaryOp, Cmp, ConstDecl, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp};
+use super::{
+    Arith, BinaryOp, Cmp, ConstDecl, Elem, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp,
+};
 use thiserror::Error;
 
 /// Values of the integer scalar parameters of one launch, indexed by parameter.
@@ -54,6 +56,10 @@ fn on_host(expr: &Expr) -> bool {
         | Expr::Binary(..)
         | Expr::Select(..)
         | Expr::Cast(..) => matches!(expr.ty(), Ty::Bool) || expr.ty().is_integer(),
+        // The bits of a number that the caller passes.
+        Expr::Bitcast(Elem::U32, of) => {
+            matches!(**of, Expr::Param(p) if p.ty == Ty::F32)
+        }
         Expr::F32(_)
         | Expr::F64(_)
         | Expr::Bitcast(..)
@@ -109,6 +115,13 @@ pub(crate) fn eval(
             let value = scalars.get(p.param).copied().flatten();
             Some(value.ok_or(HostError::Unbound(p.param))?.into())
         }
+        Expr::Bitcast(_, of) => match **of {
+            Expr::Param(p) => {
+                let bits = scalars.get(p.param).copied().flatten();
+                Some(bits.ok_or(HostError::Unbound(p.param))?.into())
+            }
+            _ => unreachable!("on_host: it is a parameter"),
+        },
         Expr::Unary(UnaryOp::Not, e) => Some(i128::from(go(e)? == 0)),
         Expr::Unary(UnaryOp::Neg, e) => Some(-go(e)?),
         Expr::Cast(_, e) => Some(go(e)?),
@@ -173,6 +186,10 @@ fn typed(
     let mut go = |e: &Expr| typed(e, consts, known).map(|()| e.ty());
     let fits = match expr {
         Expr::Param(p) => return known(*p),
+        Expr::Bitcast(_, of) => match **of {
+            Expr::Param(p) => return known(p),
+            _ => unreachable!("on_host: it is a parameter"),
+        },
         Expr::Const(c) => consts.get(c.id).is_some_and(|decl| decl.ty == c.ty),
         Expr::Unary(op, e) => op.takes(go(e)?),
         Expr::Binary(op, a, b) => op.takes(go(a)?, go(b)?),

@@ -1,7 +1,8 @@
 //! A program: one computation as launches of verified kernels, with the memory between them.
 //!
-//! Which launches are made depends on the extents of the problem alone; so do the lengths of the
-//! temporaries. Expressions of a program are over its extents: [`Program::extent`] gives the handle.
+//! Which launches are made depends on the extents of the problem and on the numbers that the caller
+//! passes; so do the lengths of the temporaries. Expressions of a program are over these:
+//! [`Program::extent`] and [`Program::argument`] give the handles.
 //!
 //! A launch names several kernels where they compute the same bits and demand different things of
 //! their arguments: the first runs whose contract the arguments meet.
@@ -12,19 +13,21 @@ mod tests;
 
 use super::host::{HostError, eval};
 use super::{Elem, Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use std::borrow::Cow;
 use std::ops::Deref;
 
 /// One computation. Checked into a [`VerifiedProgram`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// The extents of its problem. In an expression, extent `i` is the `U64` parameter `i`.
+    /// The extents of its problem. In an expression, extent `i` is the `U64` parameter `i`; the numbers
+    /// that the caller passes follow.
     pub extents: Vec<Extent>,
     /// What the caller gives it to read.
     pub inputs: Vec<Array>,
     /// What the caller gives it to write.
     pub outputs: Vec<Array>,
-    /// The types of the numbers that the caller passes.
-    pub arguments: Vec<Ty>,
+    /// The numbers that the caller passes.
+    pub arguments: Vec<Argument>,
     /// Memory that lives from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
     /// Its kernels. The text of the first one is the text of the program.
@@ -33,15 +36,26 @@ pub struct Program {
     pub steps: Vec<Step>,
 }
 
+/// A number of the caller's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// What messages call it.
+    pub name: Cow<'static, str>,
+    /// Its type.
+    pub ty: Ty,
+}
+
 /// An array of the caller's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// What messages call it.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What its elements are.
     pub elem: Elem,
     /// Its extents, of type `U64`.
     pub dims: Vec<Expr>,
+    /// Whether it holds something when the program begins: an input does, an output that is read does.
+    pub is_given: bool,
 }
 
 /// An array of the program's own, packed.
@@ -118,22 +132,43 @@ impl Program {
     /// Adds an array for the caller to give.
     pub fn input(
         &mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        self.inputs.push(Array { name, elem, dims: dims.into_iter().collect() });
+        let (name, dims) = (name.into(), dims.into_iter().collect());
+        self.inputs.push(Array { name, elem, dims, is_given: true });
         Slot::Input(self.inputs.len() - 1)
+    }
+
+    /// Adds a number for the caller to pass, and gives its value. All extents come before.
+    pub fn argument(&mut self, name: impl Into<Cow<'static, str>>, ty: Ty) -> Expr {
+        self.arguments.push(Argument { name: name.into(), ty });
+        let param = self.extents.len() + self.arguments.len() - 1;
+        Expr::Param(Scalar { param, ty })
     }
 
     /// Adds an array for the caller to get.
     pub fn output(
         &mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        self.outputs.push(Array { name, elem, dims: dims.into_iter().collect() });
+        let (name, dims) = (name.into(), dims.into_iter().collect());
+        self.outputs.push(Array { name, elem, dims, is_given: false });
+        Slot::Output(self.outputs.len() - 1)
+    }
+
+    /// Adds an array that the caller gives and gets back changed.
+    pub fn in_out(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+    ) -> Slot {
+        let (name, dims) = (name.into(), dims.into_iter().collect());
+        self.outputs.push(Array { name, elem, dims, is_given: true });
         Slot::Output(self.outputs.len() - 1)
     }
 
@@ -213,45 +248,46 @@ impl VerifiedProgram {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 
-    /// The launches for a problem, in order. The extents are given in the order of the program's.
+    /// The launches for a problem, in order: its extents, then the bits of the caller's numbers, both in
+    /// the order of the program's.
     ///
     /// # Errors
-    /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for these
-    /// extents.
-    pub fn launches(&self, extents: &[u64]) -> Result<Vec<&Launch>, HostError> {
+    /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
+    pub fn launches(&self, problem: &[u64]) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
             steps: &'p [Step],
-            extents: &[u64],
+            problem: &[u64],
             launches: &mut Vec<&'p Launch>,
         ) -> Result<(), HostError> {
             for step in steps {
                 match step {
                     Step::Launch(launch) => launches.push(launch),
                     Step::If { cond, then, otherwise } => {
-                        let holds = program.eval(cond, extents)? != 0;
+                        let holds = program.eval(cond, problem)? != 0;
                         let steps = if holds { then } else { otherwise };
-                        follow(program, steps, extents, launches)?;
+                        follow(program, steps, problem, launches)?;
                     }
                 }
             }
             Ok(())
         }
         let mut launches = Vec::new();
-        follow(self, &self.steps, extents, &mut launches)?;
+        follow(self, &self.steps, problem, &mut launches)?;
         Ok(launches)
     }
 
-    /// The value of an expression of the program; of a condition, 0 or 1.
+    /// The value of an expression of the program for a problem, as in [`VerifiedProgram::launches`]; of a
+    /// condition, 0 or 1.
     ///
     /// # Errors
     /// As [`VerifiedProgram::launches`].
-    pub fn eval(&self, expr: &Expr, extents: &[u64]) -> Result<u64, HostError> {
+    pub fn eval(&self, expr: &Expr, problem: &[u64]) -> Result<u64, HostError> {
         if let Expr::Param(p) = expr {
-            return extents.get(p.param).copied().ok_or(HostError::Unbound(p.param));
+            return problem.get(p.param).copied().ok_or(HostError::Unbound(p.param));
         }
-        let extents: Vec<Option<u64>> = extents.iter().copied().map(Some).collect();
-        let value = eval(expr, &[], &extents)?;
+        let values: Vec<Option<u64>> = problem.iter().copied().map(Some).collect();
+        let value = eval(expr, &[], &values)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 }

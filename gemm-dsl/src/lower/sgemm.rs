@@ -33,6 +33,7 @@ use crate::ir::{
     Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
+use crate::spec::Layout;
 use epilogue::Finish;
 use tile::Tiled;
 
@@ -73,7 +74,13 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
     let stored = if plan.epilogue().is_some() { "epilogue(A * B)" } else { "A * B" };
     let shapes = "A is M x K, B is K x N, C is M x N";
-    k.title(format!("C = {stored} in f32, row-major: {shapes}."));
+    match lies(plan.layout()) {
+        None => k.title(format!("C = {stored} in f32, row-major: {shapes}.")),
+        Some(lies) => {
+            k.title(format!("C = {stored} in f32: {shapes}."));
+            k.title(lies);
+        }
+    }
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     k.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
@@ -95,11 +102,22 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     k.finish()
 }
 
-/// A matrix in global memory: element (row, column) lies at `row * stride + column`.
+/// How the matrices lie, unless all do row by row.
+fn lies(layout: Layout) -> Option<&'static str> {
+    match layout {
+        Layout::Nn => None,
+        Layout::Nt => Some("B lies column by column in memory, A and C row by row."),
+        Layout::Tn => Some("A lies column by column in memory, B and C row by row."),
+        Layout::Tt => Some("A and B lie column by column in memory, C row by row."),
+    }
+}
+
+/// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
+/// column, at `row + column * stride`.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     buffer: BufferId,
-    /// Elements from one row to the next.
+    /// Elements from one row, or column, to the next.
     stride: Scalar,
 }
 
@@ -129,15 +147,21 @@ impl Problem {
         let m = k.extent("M", Ty::I32, Extent::M);
         let n = k.extent("N", Ty::I32, Extent::N);
         let depth = k.extent("K", Ty::I32, Extent::K);
+        let [a_by_col, b_by_col] = [plan.layout().transposes_a(), plan.layout().transposes_b()];
         let (lda, ldb, ldc) = if plan.pitched() {
-            let mut stride =
-                |name, op| k.scalar(name, Ty::I32, Source::Stride { operand: op, dim: 0 });
-            (stride("lda", a_op), stride("ldb", b_op), stride("ldc", c_op))
+            let mut stride = |name, operand, by_col| {
+                k.scalar(name, Ty::I32, Source::Stride { operand, dim: usize::from(by_col) })
+            };
+            (
+                stride("lda", a_op, a_by_col),
+                stride("ldb", b_op, b_by_col),
+                stride("ldc", c_op, false),
+            )
         } else {
-            (depth, n, n)
+            (if a_by_col { m } else { depth }, if b_by_col { depth } else { n }, n)
         };
-        // The last vector of a pitched row may read past the row's end, into its padding. That much
-        // of the padding must exist, behind the last row too; C's is never written.
+        // The last vector of a pitched line may read past the line's end, into its padding. That much
+        // of the padding must exist, behind the last line too; C's is never written.
         let readable = |extent: Scalar, vector: bool| match vector && plan.pitched() {
             true => (extent + 3) / 4 * 4,
             false => extent.into(),
@@ -146,9 +170,16 @@ impl Problem {
             Shape::Naive(_) => (false, false),
             Shape::Tiled(t) => (t.a().overhangs(), t.b().overhangs()),
         };
-        k.shape(a, [m.into(), readable(depth, a_vector)], [lda.into(), 1.into()]);
-        k.shape(b, [depth.into(), readable(n, b_vector)], [ldb.into(), 1.into()]);
-        k.shape(c, [m.into(), n.into()], [ldc.into(), 1.into()]);
+        let mut shape = |buffer, [rows, cols]: [Scalar; 2], stride: Scalar, by_col, vector| {
+            let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col {
+                false => ([rows.into(), readable(cols, vector)], [stride.into(), 1.into()]),
+                true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
+            };
+            k.shape(buffer, dims, strides);
+        };
+        shape(a, [m, depth], lda, a_by_col, a_vector);
+        shape(b, [depth, n], ldb, b_by_col, b_vector);
+        shape(c, [m, n], ldc, false, false);
         let problem = Self {
             a: Matrix { buffer: a, stride: lda },
             b: Matrix { buffer: b, stride: ldb },

@@ -7,7 +7,8 @@
 //!   given, is an identifier of CUDA C++ with a letter or a digit.
 //! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
 //!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
-//!   it no `block`, `lanes` and `coarsen`. `fragment` needs a thread with more than one element,
+//!   it no `block`, `lanes` and `coarsen`. `transpose` needs a matrix that lies along K, so it does
+//!   not go with `layout: tn`. `fragment` needs a thread with more than one element,
 //!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
 //!   access that it can widen.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
@@ -16,7 +17,8 @@
 //!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `partials` divides
 //!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
-//!   memory by vectors, and its N where B is. Elsewhere an access that the layout does not allow
+//!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
+//!   Elsewhere an access that the layout does not allow
 //!   to be 16 bytes wide is 4 bytes wide.
 //! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
 //!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
@@ -44,7 +46,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Bounds, Epilogue, Lanes, SgemmSpec};
+use crate::spec::{Bounds, Epilogue, Lanes, Layout, SgemmSpec};
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -180,6 +182,11 @@ impl SgemmPlan {
     /// What is stored where the product has a sum; the sum itself where there is none.
     pub fn epilogue(&self) -> Option<&Epilogue> {
         self.spec.epilogue.as_ref()
+    }
+
+    /// How A and B lie in memory.
+    pub fn layout(&self) -> Layout {
+        self.spec.layout
     }
 
     /// Whether the kernel takes the row strides of its operands.

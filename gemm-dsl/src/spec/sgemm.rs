@@ -41,6 +41,33 @@ words! {
 }
 
 words! {
+    /// How A and B lie in memory, a letter for each: `n` row by row, `t` column by column, which is the
+    /// transpose row by row.
+    Layout {
+        /// Memory holds A, M x K, and B, K x N.
+        Nn = "nn",
+        /// A, and the transpose of B, N x K.
+        Nt = "nt",
+        /// The transpose of A, K x M, and B.
+        Tn = "tn",
+        /// The transposes of both.
+        Tt = "tt",
+    }
+}
+
+impl Layout {
+    /// Whether A lies column by column: its neighbours along M, not along K.
+    pub fn transposes_a(self) -> bool {
+        matches!(self, Layout::Tn | Layout::Tt)
+    }
+
+    /// Whether B lies column by column: its neighbours along K, not along N.
+    pub fn transposes_b(self) -> bool {
+        matches!(self, Layout::Nt | Layout::Tt)
+    }
+}
+
+words! {
     /// Which shapes a kernel accepts.
     Bounds {
         /// Any: what lies outside changes no result and is not written.
@@ -69,10 +96,13 @@ const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
 }
 
 spec! {
-    /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`, row-major.
+    /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C lies row by row, A and B as
+    /// [`layout`](field@SgemmSpec::layout) says.
     ///
     /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory.
     SgemmSpec for "sgemm_kernel" {
+        /// How A and B lie in memory.
+        layout(Layout): Layout = Layout::Nn, "{}";
         /// Threads of a block that stages nothing in shared memory; 16x16 if neither this nor a
         /// tile is given.
         block(Block): Option<Block> = None, "",
@@ -98,7 +128,8 @@ spec! {
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Whether 16 bytes are moved at once wherever the layout allows.
         float4(bool): bool = false, "float4", on TILE;
-        /// Whether A's shared tile is stored K-major.
+        /// Whether a matrix that lies along K, A under `nn` and `nt` or B under `nt` and `tt`, is
+        /// transposed on its way to shared memory. The other one lies there as it should.
         transpose(bool): bool = false, "transpose", on TILE;
         /// Extra elements at the end of each shared row of A.
         pad_a(u32): u32 = 0, "pad_a{}", on TILE;

@@ -6,15 +6,17 @@ use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::{Bound, launch};
 use crate::launched::Launched;
+use crate::matrix::Matrix;
 use crate::operand::{self, Input, Output, Resolved};
 use crate::shape::Shape;
-use crate::view::{AsMatrix, AsMatrixMut};
-use gemm_dsl::ir::Extent;
+use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
+use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::SgemmSpec;
 
 impl SgemmKernel {
-    /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). For a
-    /// `pitched` kernel the rows are padded on the way.
+    /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
+    /// the kernel's `layout` transposes is given column by column. For a `pitched` kernel rows, or
+    /// columns, are padded on the way.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where `a` has not m·k elements or `b` not k·n, and those of
@@ -32,10 +34,15 @@ impl SgemmKernel {
         check_exact("b", b.len(), ("k", wide(k)), ("n", wide(n)))?;
         elements("c", ("m", wide(m)), ("n", wide(n)))?;
         if self.is_pitched(device)? {
-            let a = device.upload_matrix(a, m, k)?;
-            let b = device.upload_matrix(b, k, n)?;
+            let program = self.prepare(device)?;
+            let upload = |elements: &[f32], rows, cols, operand| {
+                let by_column = program.by_column(Operand::Input(operand));
+                let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
+                Ok::<_, Error>((device.upload_matrix(elements, lines, line)?, by_column))
+            };
+            let (a, b) = (upload(a, m, k, 0)?, upload(b, k, n, 1)?);
             let mut c = device.alloc_matrix(m, n)?;
-            self.launch(device, &a, &b, &mut c, size)?;
+            self.launch(device, &viewed(&a), &viewed(&b), &mut c, size)?;
             return device.download_matrix(&c);
         }
         let (a, b) = (device.upload(a)?, device.upload(b)?);
@@ -45,8 +52,8 @@ impl SgemmKernel {
     }
 
     /// Multiplies matrices on the device; `size` is (m, n, k). An operand is a vector of at least
-    /// as many elements as the matrix has, its rows packed, or a [`Matrix`](crate::Matrix) of just
-    /// that shape; one with padding needs a `pitched` kernel. On a GPU the call returns before the
+    /// as many elements as the matrix has, one row after the other, or one column, as the kernel's
+    /// `layout` says; or a matrix of just that shape which lies so. One with padding needs a `pitched` kernel. On a GPU the call returns before the
     /// work is done; later work of the device comes after it.
     ///
     /// # Errors
@@ -73,8 +80,12 @@ impl SgemmKernel {
             let a = operand::read(on, a, "a")?;
             let b = operand::read(on, b, "b")?;
             let c = operand::write(on, c, "c")?;
-            let inputs = [bind("a", &a, ("m", m), ("k", k))?, bind("b", &b, ("k", k), ("n", n))?];
-            let outputs = [bind("c", &c, ("m", m), ("n", n))?];
+            let [a_lies, b_lies] = [0, 1].map(|n| program.by_column(Operand::Input(n)));
+            let inputs = [
+                bind("a", &a, (("m", m), ("k", k)), a_lies)?,
+                bind("b", &b, (("k", k), ("n", n)), b_lies)?,
+            ];
+            let outputs = [bind("c", &c, (("m", m), ("n", n)), false)?];
             launch(on, &program, &inputs, &outputs, &[m, n, k])
         })
     }
@@ -111,6 +122,11 @@ impl Call<'_, SgemmSpec> {
     }
 }
 
+/// A matrix by its lines, or their transpose.
+fn viewed((lines, by_column): &(Matrix, bool)) -> MatrixRef<'_> {
+    if *by_column { lines.view().t() } else { lines.view() }
+}
+
 /// An extent with its name.
 type Named = (&'static str, u64);
 
@@ -143,12 +159,12 @@ fn wrong_extent(
     Error::WrongExtent { argument, has, need }
 }
 
-/// Checks that an operand holds the matrix.
+/// Checks that an operand holds the matrix, of which consecutive elements lie as `by_column` says.
 fn bind<A: Address>(
     argument: &'static str,
     operand: &Resolved<'_, A>,
-    rows: Named,
-    cols: Named,
+    (rows, cols): (Named, Named),
+    by_column: bool,
 ) -> Result<Bound<A>> {
     let needed = elements(argument, rows, cols)?;
     let address = operand.address.clone();
@@ -170,7 +186,11 @@ fn bind<A: Address>(
         None => {
             // They are extents of the caller's, of type usize.
             let (rows, cols) = (rows.1 as usize, cols.1 as usize);
-            Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1 }
+            if by_column {
+                Shape::packed(cols, rows).transposed()
+            } else {
+                Shape::packed(rows, cols)
+            }
         }
     };
     Ok(Bound::matrix(argument, address, operand.len, shape))

@@ -181,6 +181,13 @@ impl Contract {
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
+        // Nor does it matter how lies what the kernel does not touch.
+        for dim in &array.dims {
+            let subject = || self.array(array.operand, bound.name);
+            if self.value(dim, values, subject)? == 0 {
+                return Ok(());
+            }
+        }
         // The innermost dimension first: of a transposed matrix no other word would help.
         for (dim, (axis, rule)) in axes.iter().zip(&array.strides).enumerate().rev() {
             if axis.extent <= 1 {

@@ -28,12 +28,71 @@ pub(super) fn program(program: &Program) -> Checked {
     for (n, input) in program.inputs.iter().enumerate() {
         require(check.used.contains(&Slot::Input(n)), || format!("`{}` is not used", input.name))?;
     }
+    let mut made = Vec::new();
+    launches(&program.steps, &mut made);
+    for (n, output) in program.outputs.iter().enumerate().filter(|(_, output)| output.is_given) {
+        let reads = |launch: &Launch| {
+            let bound = launch.bind.iter().find(|(_, slot)| *slot == Slot::Output(n));
+            let is_read = |kernel: &KernelId| {
+                let mut arrays = program.kernels[kernel.0].contract().arrays();
+                bound.is_some_and(|(operand, _)| arrays.any(|a| a.operand == *operand && a.is_read))
+            };
+            launch.choose.iter().any(is_read)
+        };
+        let is_read = made.iter().any(|launch| reads(launch));
+        require(is_read, || format!("`{}` is given and not read", output.name))?;
+    }
+    for (n, argument) in program.arguments.iter().enumerate() {
+        let asked = expressions(program, &made).any(|e| {
+            let mut found = false;
+            let param = program.extents.len() + n;
+            e.visit(&mut |e| found |= matches!(e, Expr::Param(p) if p.param == param));
+            found
+        });
+        let mut params = program.kernels.iter().flat_map(|kernel| kernel.contract().params());
+        let passed = params.any(|param| {
+            matches!(param, Parameter::Scalar { source: Source::Argument(m), .. } if *m == n)
+        });
+        require(asked || passed, || format!("`{}` is not used", argument.name))?;
+    }
     for (n, kernel) in program.kernels.iter().enumerate() {
         require(check.launched.contains(&KernelId(n)), || {
             format!("kernel {n}, `{}`, is never launched", kernel.name)
         })?;
     }
     Ok(())
+}
+
+/// All launches, whichever way the steps go.
+fn launches<'p>(steps: &'p [Step], made: &mut Vec<&'p Launch>) {
+    for step in steps {
+        match step {
+            Step::Launch(launch) => made.push(launch),
+            Step::If { then, otherwise, .. } => {
+                launches(then, made);
+                launches(otherwise, made);
+            }
+        }
+    }
+}
+
+/// The expressions that decide what is launched, and with which extents.
+fn expressions<'p>(program: &'p Program, made: &'p [&Launch]) -> impl Iterator<Item = &'p Expr> {
+    let extents = made.iter().flat_map(|launch| launch.extents.iter().map(|(_, value)| value));
+    let dims = program.temps.iter().flat_map(|temp| &temp.dims);
+    extents.chain(dims).chain(conditions(&program.steps))
+}
+
+fn conditions(steps: &[Step]) -> Vec<&Expr> {
+    let mut found = Vec::new();
+    for step in steps {
+        if let Step::If { cond, then, otherwise } = step {
+            found.push(cond);
+            found.extend(conditions(then));
+            found.extend(conditions(otherwise));
+        }
+    }
+    found
 }
 
 fn require(ok: bool, rule: impl FnOnce() -> String) -> Checked {
@@ -58,10 +117,9 @@ impl Check<'_> {
         require(!p.kernels.is_empty(), || "it has no kernel".to_owned())?;
         require(distinct(&p.extents), || "an extent is declared twice".to_owned())?;
         let arrays = p.inputs.iter().chain(&p.outputs);
-        require(distinct(arrays.clone().map(|a| a.name)), || {
-            "two arrays have one name".to_owned()
-        })?;
-        let declared = arrays.map(|a| (a.name, &a.dims));
+        let names = arrays.clone().map(|a| &a.name).chain(p.arguments.iter().map(|a| &a.name));
+        require(distinct(names), || "two of what the caller gives have one name".to_owned())?;
+        let declared = arrays.map(|a| (&*a.name, &a.dims));
         for (name, dims) in declared.chain(p.temps.iter().map(|t| (t.name, &t.dims))) {
             require(!dims.is_empty(), || format!("`{name}` has no dimensions"))?;
             for dim in dims {
@@ -71,12 +129,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// An expression over the extents, of a type.
+    /// An expression over the extents and the caller's numbers, of a type.
     fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> Checked {
         let extents = self.p.extents.len();
         let found = host::check(expr, &[], &|param| {
-            let known = param.param < extents && param.ty == Ty::U64;
-            require(known, || format!("it is over an unknown extent {param:?}"))
+            let ty = match param.param.checked_sub(extents) {
+                None => Some(Ty::U64),
+                Some(n) => self.p.arguments.get(n).map(|argument| argument.ty),
+            };
+            require(ty == Some(param.ty), || format!("it is over an unknown number {param:?}"))
         });
         let found = found.map_err(|e| format!("{what}: {e}"))?;
         require(found == ty, || format!("{what} is of type {found}, not {ty}"))
@@ -152,7 +213,11 @@ impl Check<'_> {
             // What a kernel has for itself it may write and then read; an atomic reads first.
             let own =
                 matches!(array.operand, Operand::Temp(_)) && array.is_written && !array.is_atomic;
-            if array.is_read && !own {
+            let given = match slot {
+                Slot::Output(n) => self.p.outputs[n].is_given,
+                Slot::Input(_) | Slot::Temp(_) => false,
+            };
+            if array.is_read && !own && !given {
                 require(written.contains(&slot), || {
                     format!("`{name}` reads {slot:?} before it is written")
                 })?;
@@ -187,7 +252,8 @@ impl Check<'_> {
                     })?;
                 }
                 Source::Argument(n) => {
-                    require(self.p.arguments.get(n) == Some(ty), || {
+                    let argument = self.p.arguments.get(n);
+                    require(argument.is_some_and(|argument| argument.ty == *ty), || {
                         format!("number {n} of `{name}` is not of type {ty}")
                     })?;
                 }

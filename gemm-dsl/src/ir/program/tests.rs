@@ -239,6 +239,41 @@ fn inputs_are_not_written_and_outputs_are() {
     says(&rule, "`y` is not written");
 }
 
+/// What is read and written may be given; what is given and never read need not be.
+#[test]
+fn an_output_may_be_given() {
+    let rule = changed(|p| p.outputs[0].is_given = true);
+    says(&rule, "`y` is given and not read");
+    let mut parts = parts();
+    parts.program.outputs[0].is_given = true;
+    let mut steps = parts.whole();
+    steps.insert(0, parts.copy(parts.output, parts.temp));
+    parts.program.steps = steps;
+    VerifiedProgram::new(parts.program).expect("sound");
+}
+
+/// Which launches are made may depend on the bits of a number.
+#[test]
+fn a_condition_may_ask_for_a_number() {
+    let sound = |ask: fn(Expr) -> Expr| {
+        let mut parts = parts();
+        let alpha = parts.program.argument("alpha", Ty::F32);
+        let mut steps = parts.whole();
+        let otherwise = vec![parts.copy(parts.temp, parts.output)];
+        steps.push(Step::If { cond: ask(alpha), then: Vec::new(), otherwise });
+        parts.program.steps = steps;
+        VerifiedProgram::new(parts.program)
+    };
+    let program = sound(|alpha| alpha.bitcast(Elem::U32).equals(Expr::U32(0))).expect("sound");
+    let launches = |bits: u32| program.launches(&[9, bits.into()]).expect("launches").len();
+    assert_eq!([0, 1, f32::NAN.to_bits()].map(launches), [3, 4, 4]);
+    let error = sound(|alpha| alpha.equals(0.0)).expect_err("no value on the host");
+    says(&error.rule, "no value on the host");
+    says(&changed(|p| _ = p.argument("alpha", Ty::F32)), "`alpha` is not used");
+    let named = changed(|p| _ = p.argument("x", Ty::F32));
+    says(&named, "two of what the caller gives have one name");
+}
+
 #[test]
 fn what_a_kernel_writes_is_no_other_operand() {
     says(&broken(|p| vec![p.copy(p.temp, p.temp)]), "bound to another operand too");
@@ -256,15 +291,18 @@ fn nothing_is_declared_in_vain() {
 #[test]
 fn names_are_distinct() {
     says(&changed(|p| p.extents.push(Extent::LENGTH)), "an extent is declared twice");
-    says(&changed(|p| p.outputs[0].name = "x"), "two arrays have one name");
+    says(
+        &changed(|p| p.outputs[0].name = "x".into()),
+        "two of what the caller gives have one name",
+    );
 }
 
 #[test]
 fn expressions_are_over_the_extents_and_of_their_type() {
     let unknown = || Expr::Param(Scalar { param: 1, ty: Ty::U64 });
     let narrow = || Expr::Param(Scalar { param: 0, ty: Ty::I32 });
-    says(&changed(|p| p.temps[0].dims = vec![unknown()]), "over an unknown extent");
-    says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown extent");
+    says(&changed(|p| p.temps[0].dims = vec![unknown()]), "over an unknown number");
+    says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown number");
     says(&changed(|p| p.temps[0].dims = vec![7.into()]), "of type");
     says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value on the host");
     // The parts of an expression fit together, and a constant has a value of its type.

@@ -17,12 +17,12 @@ pub(super) struct TileCopy {
 }
 
 /// Where the accesses of a thread lie: the plan's [`Walk`] in the names of the text. A line of the
-/// tile is a row in memory.
+/// tile is a run of neighbours in memory: which line, and where along it.
 #[derive(Clone, Debug)]
 pub(super) enum Places {
-    Lines { row: Var, col: Var, step: Const },
-    Groups { row: Var, col: Var, step: Const, passes: Const },
-    Linear { tid: Var, threads: Const, per_row: Expr, total: Const, exact: bool },
+    Lines { line: Var, along: Var, step: Const },
+    Groups { line: Var, along: Var, step: Const, passes: Const },
+    Linear { tid: Var, threads: Const, per_line: Expr, total: Const, exact: bool },
 }
 
 /// One access of a thread: its number and its place in the tile.
@@ -59,6 +59,16 @@ pub(super) enum Share {
 /// A name of the text that belongs to one operand, such as `a_row`.
 pub(super) fn name_of(plan: &OperandPlan, what: &str) -> String {
     format!("{}_{what}", plan.letter().to_ascii_lowercase())
+}
+
+/// What a line of the matrix is called.
+fn line_of(plan: &OperandPlan) -> &'static str {
+    if plan.lines_are_rows() { "row" } else { "column" }
+}
+
+/// The names of the index of a line and of that along it.
+fn names(plan: &OperandPlan) -> [&'static str; 2] {
+    if plan.lines_are_rows() { ["row", "col"] } else { ["col", "row"] }
 }
 
 /// The threads of a block, and the constants that name the tile's extents.
@@ -109,51 +119,59 @@ impl Declare<'_> {
     fn places(&self, k: &mut KernelBuilder) -> (Const, Places) {
         let (plan, letter) = (self.plan, self.plan.letter());
         let Extents { tid, threads, free, depth } = self.of;
-        let (rows, cols) = if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
+        let (lines, line) =
+            if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
         let unit = if plan.width() == 4 { "vectors" } else { "elements" };
         let units = format!("{unit} of a tile of {letter}");
         let per_thread = format!("{units} per thread");
-        let (row, col) = (name_of(plan, "row"), name_of(plan, "col"));
+        let what = line_of(plan);
+        let [line_name, along_name] = names(plan).map(|name| name_of(plan, name));
         let width = plan.width() as i32;
-        let per_row = cols / width;
+        let per_line = line / width;
         match plan.walk() {
             Walk::Groups { .. } => {
                 let group = GROUP as i32;
-                let meaning = format!("rows of {letter} copied at once");
+                let meaning = format!("{what}s of {letter} copied at once");
                 let step = self.constant(k, "STEP", threads / group, meaning);
-                let meaning = format!("steps down a tile of {letter}");
-                let passes = self.constant(k, "PASSES", rows / step, meaning);
-                let count = self.constant(k, "COPIES", passes * (cols / group), per_thread);
+                let way = if plan.lines_are_rows() { "down" } else { "across" };
+                let meaning = format!("steps {way} a tile of {letter}");
+                let passes = self.constant(k, "PASSES", lines / step, meaning);
+                let count = self.constant(k, "COPIES", passes * (line / group), per_thread);
                 k.comment(format!(
-                    "Eight threads copy eight adjacent {} of a row of {letter}: a 32-byte sector.",
+                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte sector.",
                     plan.contiguous().to_string().to_ascii_lowercase(),
                 ));
-                let row = k.let_(&row, tid / group);
-                let col = k.let_(&col, tid % group);
-                (count, Places::Groups { row, col, step, passes })
+                let line = k.let_(&line_name, tid / group);
+                let along = k.let_(&along_name, tid % group);
+                (count, Places::Groups { line, along, step, passes })
             }
             Walk::Lines { .. } => {
-                let meaning = format!("rows of a tile of {letter} that the block copies at once");
-                let step = self.constant(k, "STEP", threads / per_row.clone(), meaning);
-                let count = self.constant(k, "COPIES", rows / step, per_thread);
+                let meaning = match plan.lines_are_rows() {
+                    true => format!("rows of a tile of {letter} that the block copies at once"),
+                    false => format!("columns of a tile of {letter} copied at once"),
+                };
+                let step = self.constant(k, "STEP", threads / per_line.clone(), meaning);
+                let count = self.constant(k, "COPIES", lines / step, per_thread);
                 // Said of both at the first one, else of each that is copied so.
-                let of = match (self.other.walk(), plan.free()) {
-                    (Walk::Lines { .. }, Axis::M) => Some("a tile".to_owned()),
-                    (Walk::Lines { .. }, _) => None,
-                    _ => Some(format!("a tile of {letter}")),
+                let both = matches!(self.other.walk(), Walk::Lines { .. })
+                    && self.other.lines_are_rows() == plan.lines_are_rows();
+                let of = match (both, plan.free()) {
+                    (true, Axis::M) => Some("a tile".to_owned()),
+                    (true, _) => None,
+                    (false, _) => Some(format!("a tile of {letter}")),
                 };
                 if let Some(of) = of {
-                    k.comment(format!("Copies: consecutive threads along the rows of {of}."));
+                    k.comment(format!("Copies: consecutive threads along the {what}s of {of}."));
                 }
-                let row = k.let_(&row, tid / per_row.clone());
-                let col = k.let_(&col, tid % per_row * width);
-                (count, Places::Lines { row, col, step })
+                let line = k.let_(&line_name, tid / per_line.clone());
+                let along = k.let_(&along_name, tid % per_line * width);
+                (count, Places::Lines { line, along, step })
             }
             Walk::Linear { exact, .. } => {
-                let total = self.constant(k, "TOTAL", rows * per_row.clone(), units);
+                let total = self.constant(k, "TOTAL", lines * per_line.clone(), units);
                 let count = if exact { total / threads } else { (total + threads - 1) / threads };
                 let count = self.constant(k, "COPIES", count, per_thread);
-                (count, Places::Linear { tid, threads, per_row, total, exact })
+                (count, Places::Linear { tid, threads, per_line, total, exact })
             }
         }
     }
@@ -190,32 +208,34 @@ impl TileCopy {
     fn place(&self, k: &mut KernelBuilder, i: Expr) -> Place {
         // An only access is named beside that of the other operand, so its names tell them apart.
         let only = i == Expr::I32(0);
-        let name = |short: &str, long: &str| match only {
-            true => name_of(&self.plan, long),
-            false => short.to_owned(),
-        };
-        let (r, c) = (name("r", "row"), name("c", "col"));
+        let [line_name, along_name] = names(&self.plan).map(|name| match only {
+            true => name_of(&self.plan, name),
+            false => name[..1].to_owned(),
+        });
         let mut exists = None;
-        let (row, col): (Expr, Expr) = match &self.places {
-            Places::Lines { row, col, .. } | Places::Groups { row, col, .. } if only => {
-                ((*row).into(), (*col).into())
+        let (line, along): (Expr, Expr) = match &self.places {
+            Places::Lines { line, along, .. } | Places::Groups { line, along, .. } if only => {
+                ((*line).into(), (*along).into())
             }
-            Places::Lines { row, col, step } => {
-                (k.let_(&r, *row + i.clone() * *step).into(), (*col).into())
+            Places::Lines { line, along, step } => {
+                (k.let_(&line_name, *line + i.clone() * *step).into(), (*along).into())
             }
-            Places::Groups { row, col, step, passes } => {
-                let row = k.let_(&r, *row + i.clone() % *passes * *step).into();
-                (row, k.let_(&c, *col + i.clone() / *passes * GROUP as i32).into())
+            Places::Groups { line, along, step, passes } => {
+                let line = k.let_(&line_name, *line + i.clone() % *passes * *step).into();
+                let along = k.let_(&along_name, *along + i.clone() / *passes * GROUP as i32);
+                (line, along.into())
             }
-            Places::Linear { tid, threads, per_row, total, exact } => {
-                let index = k.let_(&name("index", "index"), *tid + i.clone() * *threads);
+            Places::Linear { tid, threads, per_line, total, exact } => {
+                let name = if only { name_of(&self.plan, "index") } else { "index".to_owned() };
+                let index = k.let_(&name, *tid + i.clone() * *threads);
                 exists = (!exact).then(|| Expr::from(index).lt(*total));
-                let row = k.let_(&r, index / per_row.clone()).into();
-                (row, k.let_(&c, index % per_row.clone() * self.plan.width() as i32).into())
+                let line = k.let_(&line_name, index / per_line.clone()).into();
+                let along = index % per_line.clone() * self.plan.width() as i32;
+                (line, k.let_(&along_name, along).into())
             }
         };
         let contiguous = self.plan.contiguous();
-        let (free, k) = if contiguous == Axis::K { (row, col) } else { (col, row) };
+        let (free, k) = if contiguous == Axis::K { (line, along) } else { (along, line) };
         Place { i, free, k, contiguous, exists }
     }
 }

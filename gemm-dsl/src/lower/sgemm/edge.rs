@@ -53,14 +53,14 @@ pub(super) fn bring_in(
 
 /// Says what the copies do at the edge of C.
 pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
-    // Only B lies along an edge of C, and so only of its columns several are read at once.
-    let col = match tiled.b.plan.edge() {
-        Edge::Exact => return,
-        Edge::Last => "column",
-        Edge::LastVector | Edge::LastStart => "vector of columns",
+    let last = |factor: &Factor, line: &str| match factor.plan.edge() {
+        Edge::Exact => None,
+        Edge::Last => Some(line.to_owned()),
+        Edge::LastVector | Edge::LastStart => Some(format!("vector of {line}s")),
     };
+    let (Some(row), Some(col)) = (last(&tiled.a, "row"), last(&tiled.b, "column")) else { return };
     k.comment(format!(
-        "Past the edge of C its last row or {col} is read: nothing of it is stored."
+        "Past the edge of C its last {row} or {col} is read: nothing of it is stored."
     ));
 }
 

@@ -25,10 +25,10 @@ pub(super) struct Stream<'t> {
 
 /// Which pointers there are: what [`Pointers`] says in the names of the text.
 enum Held {
-    /// One, at the first line; the others lie `step` rows of the tile apart.
-    One { row: Var, col: Var, step: Const },
-    /// One for each of `passes`, `step` rows apart; the groups of a row lie next to one another.
-    PerPass { row: Var, col: Var, step: Const, passes: Const },
+    /// One, at the first line; the others lie `step` lines of the tile apart.
+    One { line: Var, along: Var, step: Const },
+    /// One for each of `passes`, `step` lines apart; the groups of a line lie next to one another.
+    PerPass { line: Var, along: Var, step: Const, passes: Const },
     /// One for each of `count` accesses.
     PerAccess { count: Const },
 }
@@ -36,9 +36,11 @@ enum Held {
 impl Held {
     fn of(copy: &TileCopy, pointers: Pointers) -> Self {
         match (pointers, &copy.places) {
-            (Pointers::One, &Places::Lines { row, col, step }) => Self::One { row, col, step },
-            (Pointers::PerPass, &Places::Groups { row, col, step, passes }) => {
-                Self::PerPass { row, col, step, passes }
+            (Pointers::One, &Places::Lines { line, along, step }) => {
+                Self::One { line, along, step }
+            }
+            (Pointers::PerPass, &Places::Groups { line, along, step, passes }) => {
+                Self::PerPass { line, along, step, passes }
             }
             (Pointers::PerAccess, _) => Self::PerAccess { count: copy.count },
             (other, _) => unreachable!("planned: asynchronous copies by {other:?}"),
@@ -54,7 +56,7 @@ impl Held {
     }
 
     /// Which pointer access `i` goes through, if there are several, and how far behind it its element
-    /// `lane` lies; `stride` elements from a row to the next.
+    /// `lane` lies; `stride` elements from a line to the next.
     fn source(&self, i: Expr, stride: Scalar, lane: i32) -> (Option<Expr>, Expr) {
         match *self {
             Self::One { step, .. } => (None, (i * step).wide() * stride + lane),
@@ -95,18 +97,17 @@ impl<'t> Stream<'t> {
             let at = factor.at(clamped(factor, free), at);
             k.push(Stmt::Point { pointer: stream.pointer(&i), at });
         };
-        // A line is a row of the tile in memory.
-        let along = |row: Expr, col: Expr| match plan.contiguous() {
-            Axis::K => (row, col),
-            Axis::M | Axis::N => (col, row),
+        let place = |line: Expr, along: Expr| match plan.contiguous() {
+            Axis::K => (line, along),
+            Axis::M | Axis::N => (along, line),
         };
         match stream.held {
-            Held::One { row, col, .. } => {
-                let (free, at) = along(row.into(), col.into());
+            Held::One { line, along, .. } => {
+                let (free, at) = place(line.into(), along.into());
                 point(k, 0.into(), free, at);
             }
-            Held::PerPass { row, col, step, passes } => k.unrolled("i", passes, |k, i| {
-                let (free, at) = along(row + i * step, col.into());
+            Held::PerPass { line, along, step, passes } => k.unrolled("i", passes, |k, i| {
+                let (free, at) = place(line + i * step, along.into());
                 point(k, i.into(), free, at);
             }),
             Held::PerAccess { .. } => {

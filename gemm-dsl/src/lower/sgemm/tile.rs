@@ -195,22 +195,22 @@ fn shared_tiles(
     let mut tile = |plan: OperandPlan, free: Const, pad: Expr| {
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
+        let rows_along_k = col_axis == Axis::K;
         // Dimensions from the outermost in memory to the innermost: buffers, then shared rows.
         let first = usize::from(several);
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
         // Said where the tile does not lie as its operand does.
-        let lies = match plan.shared() == col_axis {
+        let lies = match plan.shared() == plan.contiguous() {
             true => "",
-            false if plan.shared() == plan.free() => ", K-major",
-            false => ", transposed",
+            false => ", K-major",
         };
         let dims = slots.map(Expr::from).into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
         let layout = Layout::Array { order, pad, swizzle: None };
         let buffer = k.shared(&name, Elem::F32, dims, layout, meaning);
-        SharedTile { buffer, rows_along_k: col_axis == Axis::K, several }
+        SharedTile { buffer, rows_along_k, several }
     };
     let [pad_a, pad_b] = pads;
     (tile(t.a(), bm, pad_a), tile(t.b(), bn, pad_b))

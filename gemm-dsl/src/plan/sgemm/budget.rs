@@ -1,8 +1,8 @@
 //! What a block takes: one sum of its shared memory, and one of a thread's registers. The plan, the
 //! checks and the messages read these.
 
-use super::operand::OperandPlan;
-use super::tiled::Pipeline;
+use super::operand::{Axis, OperandPlan};
+use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
 use crate::spec::{Rect, SgemmSpec, Tile};
 
@@ -20,10 +20,11 @@ impl SharedSum {
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
+        let [a, b] = shared(spec);
         Self {
             buffers: Pipeline::of(spec).buffers(),
-            a: if spec.transpose { (k, m + pad_a) } else { (m, k + pad_a) },
-            b: (k, n + pad_b),
+            a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
+            b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
         }
     }
 

@@ -6,7 +6,7 @@ use super::tiled::Draft;
 use crate::arch::WARP;
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Fragment, Layout, Order, Rect, SgemmSpec, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -23,6 +23,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
     if let Some(tile) = spec.tile {
+        acts_on_layout(spec, faults);
         acts_on_thread(spec, faults);
         thread_divides(spec, tile, faults);
         warp_divides(spec, tile, faults);
@@ -60,6 +61,11 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
     if let Some(first) = given.next() {
         faults.0.extend(given.map(|key| error::two_pipelines(key, first)));
     }
+}
+
+fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
+    let acts = !spec.transpose || spec.layout != Layout::Tn;
+    faults.require(acts, error::transpose_of_nothing);
 }
 
 fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {

@@ -23,7 +23,13 @@ impl SgemmPlan {
         };
         list.say("global accesses", accesses);
         match self.shape() {
-            Shape::Naive(plan) => naive(plan, &mut list),
+            Shape::Naive(plan) => {
+                let lies = |by_col| if by_col { "column by column" } else { "row by row" };
+                let layout = self.layout();
+                list.say("A in memory", lies(layout.transposes_a()));
+                list.say("B in memory", lies(layout.transposes_b()));
+                naive(plan, &mut list);
+            }
             Shape::Tiled(plan) => tiled(plan, &mut list),
         }
         let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));

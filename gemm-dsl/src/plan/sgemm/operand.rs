@@ -265,6 +265,11 @@ impl OperandPlan {
         shared_tile(self.free, self.shared, self.extent, self.depth, self.pad)
     }
 
+    /// Whether a line is a row of the matrix that is multiplied; else it is a column.
+    pub fn lines_are_rows(&self) -> bool {
+        (self.free == Axis::M) == (self.contiguous == Axis::K)
+    }
+
     /// Elements of a line of the tile: its extent along the contiguous axis.
     pub fn line(&self) -> u32 {
         if self.contiguous == self.free { self.extent } else { self.depth }

@@ -88,6 +88,21 @@ impl WarpTile {
     }
 }
 
+/// The axes along which neighbours of A and of B lie in memory.
+pub(super) fn contiguous(spec: &SgemmSpec) -> [Axis; 2] {
+    let a = if spec.layout.transposes_a() { Axis::M } else { Axis::K };
+    let b = if spec.layout.transposes_b() { Axis::K } else { Axis::N };
+    [a, b]
+}
+
+/// The axes along which neighbours lie in their shared tiles: as in memory, but for a matrix that is
+/// transposed on its way, whose neighbours then lie along C.
+pub(super) fn shared(spec: &SgemmSpec) -> [Axis; 2] {
+    let [a, b] = contiguous(spec);
+    let lies = |axis, free| if spec.transpose { free } else { axis };
+    [lies(a, Axis::M), lies(b, Axis::N)]
+}
+
 facts! {
     /// The geometry of a kernel that stages its operands in shared memory.
     TiledPlan {
@@ -174,9 +189,10 @@ impl TiledPlan {
             asynchronous,
             pitched: spec.pitched,
         };
-        let a_shared = if spec.transpose { Axis::M } else { Axis::K };
-        let a = given(Axis::M, Axis::K, a_shared, tile.m, thread.m, spec.pad_a);
-        let b = given(Axis::N, Axis::N, Axis::N, tile.n, thread.n, spec.pad_b);
+        let [a_lies, b_lies] = contiguous(spec);
+        let [a_shared, b_shared] = shared(spec);
+        let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
+        let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
         let ragged = match spec.bounds {
             Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
             Bounds::Guarded if a.vectors_straddle_k() || b.vectors_straddle_k() => {

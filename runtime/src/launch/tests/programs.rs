@@ -1,6 +1,6 @@
 //! Programs of hand-built kernels.
 
-use gemm_dsl::ir::program::{Array, Launch, Program, Step};
+use gemm_dsl::ir::program::{Launch, Program, Step};
 use gemm_dsl::ir::{
     self, Access, Elem, Expr, Extent, For, Geometry, KernelBuilder, Operand, Requirement, Scalar,
     Source, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
@@ -106,8 +106,8 @@ pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     let ranks: Vec<usize> =
         kernel.contract().arrays().map(ir::contract::ArrayParameter::rank).collect();
     let dims = |rank| vec![m.clone(); rank];
-    program.inputs.push(Array { name: "input", elem: Elem::F32, dims: dims(ranks[0]) });
-    program.outputs.push(Array { name: "output", elem: Elem::F32, dims: dims(ranks[1]) });
+    program.input("input", Elem::F32, dims(ranks[0]));
+    program.output("output", Elem::F32, dims(ranks[1]));
     let bind = vec![
         (Operand::Input(0), ir::program::Slot::Input(0)),
         (Operand::Output(0), ir::program::Slot::Output(0)),

@@ -10,7 +10,8 @@ use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
 
 /// The keys that the sum of shared memory rests on.
-const SHARED_KEYS: [&str; 6] = ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages"];
+const SHARED_KEYS: [&str; 7] =
+    ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages", "layout"];
 
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
@@ -56,11 +57,9 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut 
         return;
     }
     let [a, b] = draft.operands();
-    if a.width() == 4 {
-        faults.require(tile.k.is_multiple_of(4), || error::float4_width('A', 'K', tile, tile.k));
-    }
-    if b.width() == 4 {
-        faults.require(tile.n.is_multiple_of(4), || error::float4_width('B', 'N', tile, tile.n));
+    for operand in [a, b].iter().filter(|operand| operand.width() == 4) {
+        let whole = operand.line().is_multiple_of(4);
+        faults.require(whole, || error::float4_width(operand, tile));
     }
     let acts = draft.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
     faults.require(acts, || error::float4_without_access(tile));
