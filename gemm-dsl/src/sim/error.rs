@@ -31,7 +31,7 @@ pub enum SimError {
     },
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
-    Unmet(#[from] Unmet),
+    Unmet(Box<Unmet>),
     /// A grid extent, buffer extent or stride has no value for these scalars.
     #[error("{what}: {reason}")]
     Extent {
@@ -105,6 +105,12 @@ pub enum SimError {
     /// A thread did what the IR forbids.
     #[error(transparent)]
     Fault(Box<Fault>),
+}
+
+impl From<Unmet> for SimError {
+    fn from(unmet: Unmet) -> Self {
+        Self::Unmet(Box::new(unmet))
+    }
 }
 
 /// What a thread did wrong, and where.

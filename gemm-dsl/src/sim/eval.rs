@@ -17,7 +17,7 @@ use crate::intrinsic::canonical;
 use crate::ir::Ty;
 
 fn arithmetic(error: Arithmetic) -> Stopped {
-    stop(error.lane, error.kind)
+    stop(error.lane, *error.kind)
 }
 
 fn conversion(lane: u32, value: i128, ty: Ty) -> Stopped {

@@ -44,7 +44,12 @@ impl Lanes {
 /// What an integer operation cannot compute: the lane and why.
 pub(super) struct Arithmetic {
     pub(super) lane: u32,
-    pub(super) kind: FaultKind,
+    pub(super) kind: Box<FaultKind>,
+}
+
+#[cold]
+fn arithmetic(lane: usize, kind: FaultKind) -> Arithmetic {
+    Arithmetic { lane: lane as u32, kind: Box::new(kind) }
 }
 
 /// The active lanes, lowest first.
@@ -206,7 +211,7 @@ pub(super) fn int(
     if wrong >> 31 == 1 {
         for l in lanes_of(mask) {
             let value = int_one(op, a.0[l] as i32, b.0[l] as i32);
-            out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u32;
+            out.0[l] = value.map_err(|kind| arithmetic(l, kind))? as u32;
         }
     }
     Ok(())
@@ -227,8 +232,7 @@ pub(super) fn wide(
         BinaryOp::MUL => (0..WARP).for_each(|l| out[l] = a[l].wrapping_mul(b[l])),
         _ => {
             for l in lanes_of(mask) {
-                out[l] =
-                    wide_one(op, a[l], b[l]).map_err(|kind| Arithmetic { lane: l as u32, kind })?;
+                out[l] = wide_one(op, a[l], b[l]).map_err(|kind| arithmetic(l, kind))?;
             }
         }
     }
@@ -245,7 +249,7 @@ pub(super) fn long(
 ) -> Result<(), Arithmetic> {
     for l in lanes_of(mask) {
         let value = long_one(op, a[l] as i64, b[l] as i64);
-        out[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })? as u64;
+        out[l] = value.map_err(|kind| arithmetic(l, kind))? as u64;
     }
     Ok(())
 }
@@ -260,7 +264,7 @@ pub(super) fn unsigned(
 ) -> Result<(), Arithmetic> {
     for l in lanes_of(mask) {
         let value = unsigned_one(op, a.0[l], b.0[l]);
-        out.0[l] = value.map_err(|kind| Arithmetic { lane: l as u32, kind })?;
+        out.0[l] = value.map_err(|kind| arithmetic(l, kind))?;
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl<'l> Repeated<'l> {
                 return Err(SimError::TurnDependent {
                     kernel: self.launch.kernel.name.clone(),
                     block: self.launch.block(number),
-                    place: Box::new(regions[region].element(element.into())),
+                    place: Box::new(regions[region].element(element)),
                     turns: turns.name(),
                     bits,
                 });

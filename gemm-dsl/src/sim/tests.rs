@@ -183,7 +183,7 @@ fn race(kind: FaultKind) -> String {
 /// What a launch is lacking.
 fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
     match outcome {
-        Err(SimError::Unmet(unmet)) => unmet,
+        Err(SimError::Unmet(unmet)) => *unmet,
         other => panic!("an unmet requirement was expected: {other:?}"),
     }
 }
