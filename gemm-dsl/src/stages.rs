@@ -129,8 +129,18 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .order(Order::ColumnSerpentine)
     });
     // Of a matrix that lies along M or N nothing is transposed: its copies are 16 bytes wide, and its
-    // shared rows need no padding.
-    ladder.step(&fastest, 23, "layout_tn", |s| s.layout(Layout::Tn).transpose(false).pad_a(0));
+    // shared rows need no padding. With both copies alike the taller tile is the faster one: 1.045
+    // instead of 1.015 of cuBLAS at 4096 on an H200.
+    ladder.step(&fastest, 23, "layout_tn", |s| {
+        s.layout(Layout::Tn)
+            .transpose(false)
+            .pad_a(0)
+            .tile(Tile::new(256, 128, 16))
+            .thread(Rect::new(16, 8))
+            .warp(Rect::new(128, 32))
+            .spread(1)
+            .order(Order::RowSerpentine)
+    });
     ladder.step(&fastest, 24, "layout_nt", |s| s.layout(Layout::Nt).pad_b(4));
     ladder.0
 }
@@ -215,7 +225,7 @@ mod tests {
             (256, 16 * kib),
             (256, 4 * 4 * 16 * (132 + 128)),
             (256, 4 * 5 * 16 * (132 + 256)),
-            (256, 4 * 5 * 16 * (128 + 256)),
+            (256, 4 * 5 * 16 * (256 + 128)),
             (256, 4 * 5 * 16 * (132 + 260)),
         ];
         assert_eq!(geometry, expected);
@@ -273,7 +283,7 @@ mod tests {
         let lines = |step| (4, Walk::Lines { step });
         let groups = |passes| (1, Walk::Groups { step: 32, passes });
         // Without `transpose` A lies along K in its tile too.
-        assert_eq!(wide("tn", "layout_tn"), [[lines(8), lines(4)], [lines(64), lines(4)]]);
+        assert_eq!(wide("tn", "layout_tn"), [[lines(4), lines(8)], [lines(64), lines(8)]]);
         assert_eq!(wide("nt", "layout_nt"), [[lines(8), groups(8)], [groups(4), lines(4)]]);
     }
 }

@@ -25,7 +25,7 @@ fn counters(spec: &SgemmSpec) -> Counters {
 #[test]
 fn every_stage_multiplies_each_pair_once() {
     for stage in stages::sgemm().iter().filter(|stage| !stage.spec.pitched) {
-        let size = if stage.index >= 22 { Size::new(128, 256, 64) } else { SIZE };
+        let size = if stage.index >= 22 { Size::new(256, 256, 64) } else { SIZE };
         let counters = launch_product(&kernel(&stage.spec), size).expect("a launch");
         assert_eq!(counters.fmas, (size.m * size.n * size.k) as u64, "{}", stage.name);
     }

@@ -1,4 +1,4 @@
-//! Matrix products: C = A·B, row-major, `f32`.
+//! Matrix products: C = A·B in `f32`, C row-major, A and B as the plan's layout says.
 //!
 //! Builders match on the plan and decide nothing; what a launch must satisfy, so that the indices
 //! which they write stay inside an `int`, follows from it in [`Problem::requirements`]. A and B are one kind of thing, a
