@@ -105,7 +105,7 @@ fn stages_with_two_widths_run_at_both() {
     let naive = rows.iter().filter(|row| row["stage"] == "naive");
     let specs: Vec<&Value> = naive.map(|row| &row["spec"]).collect();
     assert_eq!(specs.len(), 2);
-    assert_eq!(rows.len(), 28);
+    assert_eq!(rows.len(), 24 + 6);
 }
 
 #[test]
