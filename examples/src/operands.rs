@@ -3,8 +3,9 @@
 use crate::gpu::{self, Gpu, failed};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Layout, SgemmSpec};
-use gemm_reference::product::{Size, Truth, Verdict};
+use gemm_reference::product::{Size, Truth, Verdict, transposed};
 use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, SgemmKernel};
+use std::borrow::Cow;
 
 /// A and B, and what their product ought to be.
 pub struct Operands<'h> {
@@ -57,20 +58,23 @@ impl<'h> Source<'h> {
         Self { elements, rows, cols, by_row: None, by_column: None }
     }
 
-    /// The elements as they lie, and the numbers of lines and of elements of one.
-    fn lying(&self, by_column: bool) -> (Vec<f32>, usize, usize) {
-        let Self { elements, rows, cols, .. } = *self;
-        if !by_column {
-            return (elements.to_vec(), rows, cols);
+    /// The elements as they lie.
+    fn lying(&self, by_column: bool) -> Cow<'h, [f32]> {
+        match by_column {
+            false => Cow::Borrowed(self.elements),
+            true => Cow::Owned(transposed(self.elements, self.rows, self.cols)),
         }
-        let column = |col: usize| (0..rows).map(move |row| elements[row * cols + col]);
-        ((0..cols).flat_map(column).collect(), cols, rows)
+    }
+
+    /// The numbers of lines and of elements of one.
+    fn lines(&self, by_column: bool) -> (usize, usize) {
+        if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) }
     }
 
     /// Puts a packed form on the device, if it is not there yet.
     fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
         if self.form(by_column).is_none() {
-            let array = Some(Array::new(device, &self.lying(by_column).0)?);
+            let array = Some(Array::new(device, &self.lying(by_column))?);
             if by_column { self.by_column = array } else { self.by_row = array }
         }
         Ok(())
@@ -88,11 +92,11 @@ impl<'h> Source<'h> {
 
     /// The matrix for a kernel.
     fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
+        let (lines, line) = self.lines(by_column);
         if pitched {
-            let (elements, lines, line) = self.lying(by_column);
-            return Ok(Placed::Pitched(device.upload_matrix(&elements, lines, line)?, by_column));
+            let matrix = device.upload_matrix(&self.lying(by_column), lines, line)?;
+            return Ok(Placed::Pitched(matrix, by_column));
         }
-        let (lines, line) = if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) };
         Ok(Placed::Packed(turned(self.brought(by_column)?.view(lines, line)?, by_column)))
     }
 }

@@ -58,7 +58,7 @@ impl Prepared {
         self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
     }
 
-    /// Whether the kernels read a matrix column by column.
+    /// Whether a matrix lies column by column for the kernels.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.program.preferred().contract().arrays();
         arrays.any(|array| array.operand == operand && array.contiguous_dim() == 0)

@@ -3,7 +3,7 @@
 use crate::epilogue::stored;
 use crate::random::{self, Hard};
 use gemm_dsl::spec::{Bounds, Layout, SgemmSpec};
-use gemm_reference::product::{Size, Truth};
+use gemm_reference::product::{Size, Truth, transposed};
 use gemm_runtime::{Device, Error, Matrix, MatrixRef, SgemmKernel, Variant};
 
 /// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
@@ -82,8 +82,7 @@ impl Problem {
         let stored = |values: &[f32], rows, cols, by_column| match by_column {
             false => Stored { values: values.to_vec(), lines: rows, line: cols, by_column },
             true => {
-                let at = |i: usize| values[i % rows * cols + i / rows];
-                let values = (0..rows * cols).map(at).collect();
+                let values = transposed(values, rows, cols);
                 Stored { values, lines: cols, line: rows, by_column }
             }
         };

@@ -58,6 +58,17 @@ pub struct Array {
     pub is_given: bool,
 }
 
+impl Array {
+    fn new(
+        name: impl Into<Cow<'static, str>>,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+        is_given: bool,
+    ) -> Self {
+        Self { name: name.into(), elem, dims: dims.into_iter().collect(), is_given }
+    }
+}
+
 /// An array of the program's own, packed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Temp {
@@ -136,8 +147,7 @@ impl Program {
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        let (name, dims) = (name.into(), dims.into_iter().collect());
-        self.inputs.push(Array { name, elem, dims, is_given: true });
+        self.inputs.push(Array::new(name, elem, dims, true));
         Slot::Input(self.inputs.len() - 1)
     }
 
@@ -155,8 +165,7 @@ impl Program {
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        let (name, dims) = (name.into(), dims.into_iter().collect());
-        self.outputs.push(Array { name, elem, dims, is_given: false });
+        self.outputs.push(Array::new(name, elem, dims, false));
         Slot::Output(self.outputs.len() - 1)
     }
 
@@ -167,8 +176,7 @@ impl Program {
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        let (name, dims) = (name.into(), dims.into_iter().collect());
-        self.outputs.push(Array { name, elem, dims, is_given: true });
+        self.outputs.push(Array::new(name, elem, dims, true));
         Slot::Output(self.outputs.len() - 1)
     }
 

@@ -5,8 +5,9 @@ mod plausible;
 use super::Shape;
 use crate::Family;
 use crate::arch::{BLOCK_THREADS, LARGEST};
+use crate::ir::Elem::F32;
 use crate::ir::Variant;
-use crate::ir::contract::{Array, Contract, Need, Unmet};
+use crate::ir::contract::{Array, Axis, Contract, Need, Unmet};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
 use plausible::plausible;
 use proptest::prelude::*;
@@ -240,9 +241,24 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
 
 /// Whether a packed product takes these extents, of operands that are long enough.
 fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), Unmet> {
-    let elem = crate::ir::Elem::F32;
+    let elem = F32;
     let array = |name| Array { name, elem, address: 0, len: u64::MAX, axes: None };
     contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
+}
+
+/// Rows that lie too far apart are refused, unless there are no terms: then nothing of A is read.
+#[test]
+fn what_a_kernel_does_not_touch_may_lie_anyhow() {
+    let program = SgemmSpec::default().program().expect("a sound spec");
+    let bound = |k: u64| {
+        let axes = [Axis { extent: 2, stride: 7 }, Axis { extent: 7, stride: 1 }];
+        let array = |name, axes| Array { name, elem: F32, address: 0, len: 14, axes };
+        let arrays = [array("A", Some(&axes[..])), array("B", None), array("C", None)];
+        program.preferred().contract().bind_in_order(&arrays, &[2, 2, k]).map(drop)
+    };
+    assert_eq!((bound(0), bound(7)), (Ok(()), Ok(())));
+    let unmet = bound(3).expect_err("rows lie 7 apart");
+    assert_eq!((unmet.need, unmet.value), (Need::Exactly(3), 7));
 }
 
 proptest! {

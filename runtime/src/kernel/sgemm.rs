@@ -8,6 +8,7 @@ use crate::launch::{Bound, launch};
 use crate::launched::Launched;
 use crate::matrix::Matrix;
 use crate::operand::{self, Input, Output, Resolved};
+use crate::program::Prepared;
 use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
@@ -80,12 +81,12 @@ impl SgemmKernel {
             let a = operand::read(on, a, "a")?;
             let b = operand::read(on, b, "b")?;
             let c = operand::write(on, c, "c")?;
-            let [a_lies, b_lies] = [0, 1].map(|n| program.by_column(Operand::Input(n)));
+            let lies = |operand| (&*program, operand);
             let inputs = [
-                bind("a", &a, (("m", m), ("k", k)), a_lies)?,
-                bind("b", &b, (("k", k), ("n", n)), b_lies)?,
+                bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?,
+                bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?,
             ];
-            let outputs = [bind("c", &c, (("m", m), ("n", n)), false)?];
+            let outputs = [bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?];
             launch(on, &program, &inputs, &outputs, &[m, n, k])
         })
     }
@@ -159,12 +160,12 @@ fn wrong_extent(
     Error::WrongExtent { argument, has, need }
 }
 
-/// Checks that an operand holds the matrix, of which consecutive elements lie as `by_column` says.
+/// Checks that an operand holds the matrix, of which consecutive elements lie as the program reads them.
 fn bind<A: Address>(
     argument: &'static str,
     operand: &Resolved<'_, A>,
     (rows, cols): (Named, Named),
-    by_column: bool,
+    (program, of): (&Prepared, Operand),
 ) -> Result<Bound<A>> {
     let needed = elements(argument, rows, cols)?;
     let address = operand.address.clone();
@@ -186,7 +187,7 @@ fn bind<A: Address>(
         None => {
             // They are extents of the caller's, of type usize.
             let (rows, cols) = (rows.1 as usize, cols.1 as usize);
-            if by_column {
+            if program.by_column(of) {
                 Shape::packed(cols, rows).transposed()
             } else {
                 Shape::packed(rows, cols)

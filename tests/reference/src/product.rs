@@ -56,6 +56,12 @@ impl std::fmt::Display for Size {
     }
 }
 
+/// The transpose of a packed matrix: its columns one after the other.
+pub fn transposed(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    let column = |col: usize| (0..rows).map(move |row| elements[row * cols + col]);
+    (0..cols).flat_map(column).collect()
+}
+
 /// What a product ought to give: A·B and |A|·|B|, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {

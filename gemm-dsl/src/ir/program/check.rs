@@ -10,7 +10,13 @@ use std::hash::Hash;
 type Checked<T = ()> = Result<T, String>;
 
 pub(super) fn program(program: &Program) -> Checked {
-    let mut check = Check { p: program, used: HashSet::new(), launched: HashSet::new() };
+    let mut check = Check {
+        p: program,
+        used: HashSet::new(),
+        read: HashSet::new(),
+        numbers: HashSet::new(),
+        launched: HashSet::new(),
+    };
     check.declarations()?;
     let mut written = HashSet::new();
     let filled = program.temps.iter().enumerate().filter(|(_, t)| t.fill == Fill::Zero);
@@ -28,32 +34,13 @@ pub(super) fn program(program: &Program) -> Checked {
     for (n, input) in program.inputs.iter().enumerate() {
         require(check.used.contains(&Slot::Input(n)), || format!("`{}` is not used", input.name))?;
     }
-    let mut made = Vec::new();
-    launches(&program.steps, &mut made);
     for (n, output) in program.outputs.iter().enumerate().filter(|(_, output)| output.is_given) {
-        let reads = |launch: &Launch| {
-            let bound = launch.bind.iter().find(|(_, slot)| *slot == Slot::Output(n));
-            let is_read = |kernel: &KernelId| {
-                let mut arrays = program.kernels[kernel.0].contract().arrays();
-                bound.is_some_and(|(operand, _)| arrays.any(|a| a.operand == *operand && a.is_read))
-            };
-            launch.choose.iter().any(is_read)
-        };
-        let is_read = made.iter().any(|launch| reads(launch));
+        let is_read = check.read.contains(&Slot::Output(n));
         require(is_read, || format!("`{}` is given and not read", output.name))?;
     }
+    program.temps.iter().flat_map(|temp| &temp.dims).for_each(|dim| check.count(dim));
     for (n, argument) in program.arguments.iter().enumerate() {
-        let asked = expressions(program, &made).any(|e| {
-            let mut found = false;
-            let param = program.extents.len() + n;
-            e.visit(&mut |e| found |= matches!(e, Expr::Param(p) if p.param == param));
-            found
-        });
-        let mut params = program.kernels.iter().flat_map(|kernel| kernel.contract().params());
-        let passed = params.any(|param| {
-            matches!(param, Parameter::Scalar { source: Source::Argument(m), .. } if *m == n)
-        });
-        require(asked || passed, || format!("`{}` is not used", argument.name))?;
+        require(check.numbers.contains(&n), || format!("`{}` is not used", argument.name))?;
     }
     for (n, kernel) in program.kernels.iter().enumerate() {
         require(check.launched.contains(&KernelId(n)), || {
@@ -61,38 +48,6 @@ pub(super) fn program(program: &Program) -> Checked {
         })?;
     }
     Ok(())
-}
-
-/// All launches, whichever way the steps go.
-fn launches<'p>(steps: &'p [Step], made: &mut Vec<&'p Launch>) {
-    for step in steps {
-        match step {
-            Step::Launch(launch) => made.push(launch),
-            Step::If { then, otherwise, .. } => {
-                launches(then, made);
-                launches(otherwise, made);
-            }
-        }
-    }
-}
-
-/// The expressions that decide what is launched, and with which extents.
-fn expressions<'p>(program: &'p Program, made: &'p [&Launch]) -> impl Iterator<Item = &'p Expr> {
-    let extents = made.iter().flat_map(|launch| launch.extents.iter().map(|(_, value)| value));
-    let dims = program.temps.iter().flat_map(|temp| &temp.dims);
-    extents.chain(dims).chain(conditions(&program.steps))
-}
-
-fn conditions(steps: &[Step]) -> Vec<&Expr> {
-    let mut found = Vec::new();
-    for step in steps {
-        if let Step::If { cond, then, otherwise } = step {
-            found.push(cond);
-            found.extend(conditions(then));
-            found.extend(conditions(otherwise));
-        }
-    }
-    found
 }
 
 fn require(ok: bool, rule: impl FnOnce() -> String) -> Checked {
@@ -108,6 +63,10 @@ struct Check<'p> {
     p: &'p Program,
     /// The arrays that some launch uses.
     used: HashSet<Slot>,
+    /// Those that some kernel reads.
+    read: HashSet<Slot>,
+    /// The caller's numbers that a kernel takes, or that decide what is launched.
+    numbers: HashSet<usize>,
     launched: HashSet<KernelId>,
 }
 
@@ -143,12 +102,23 @@ impl Check<'_> {
         require(found == ty, || format!("{what} is of type {found}, not {ty}"))
     }
 
+    /// Notes the caller's numbers that an expression is over.
+    fn count(&mut self, expr: &Expr) {
+        let extents = self.p.extents.len();
+        expr.visit(&mut |e| {
+            if let Expr::Param(p) = e {
+                self.numbers.extend(p.param.checked_sub(extents));
+            }
+        });
+    }
+
     fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> Checked {
         for step in steps {
             match step {
                 Step::Launch(launch) => self.launch(launch, written)?,
                 Step::If { cond, then, otherwise } => {
                     self.typed(cond, Ty::Bool, "a condition")?;
+                    self.count(cond);
                     let mut other = written.clone();
                     self.steps(then, written)?;
                     self.steps(otherwise, &mut other)?;
@@ -169,6 +139,7 @@ impl Check<'_> {
         })?;
         for (extent, value) in &launch.extents {
             self.typed(value, Ty::U64, &format!("{extent} of a launch"))?;
+            self.count(value);
         }
         for (_, slot) in &launch.bind {
             self.array(*slot)?;
@@ -176,7 +147,8 @@ impl Check<'_> {
         }
         let mut writes = Vec::new();
         for (nth, id) in launch.choose.iter().enumerate() {
-            let kernel = self.p.kernels.get(id.0).ok_or_else(|| format!("there is no {id:?}"))?;
+            let program = self.p;
+            let kernel = program.kernels.get(id.0).ok_or_else(|| format!("there is no {id:?}"))?;
             self.launched.insert(*id);
             let writes_too = self.kernel(kernel, launch, written)?;
             require(nth == 0 || writes == writes_too, || {
@@ -190,7 +162,7 @@ impl Check<'_> {
 
     /// Checks one kernel of a launch; gives what it writes, in the order of `bind`.
     fn kernel(
-        &self,
+        &mut self,
         kernel: &VerifiedKernel,
         launch: &Launch,
         written: &HashSet<Slot>,
@@ -221,6 +193,9 @@ impl Check<'_> {
                 require(written.contains(&slot), || {
                     format!("`{name}` reads {slot:?} before it is written")
                 })?;
+            }
+            if array.is_read {
+                self.read.insert(slot);
             }
             if array.is_written {
                 require(!matches!(slot, Slot::Input(_)), || format!("`{name}` writes {slot:?}"))?;
@@ -256,6 +231,7 @@ impl Check<'_> {
                     require(argument.is_some_and(|argument| argument.ty == *ty), || {
                         format!("number {n} of `{name}` is not of type {ty}")
                     })?;
+                    self.numbers.insert(n);
                 }
             }
         }
