@@ -244,7 +244,7 @@ impl From<SimError> for Error {
 
 impl From<IrError> for Error {
     fn from(error: IrError) -> Self {
-        Error::Internal(error.to_string())
+        Error::Internal(format!("kernel `{}`: {}", error.kernel, error.rule))
     }
 }
 

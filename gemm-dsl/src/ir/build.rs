@@ -73,7 +73,7 @@ impl KernelBuilder {
     /// Declares that what a global buffer holds at the end may depend on the order in which blocks and
     /// threads run.
     pub fn unordered(&mut self, buffer: BufferId) {
-        self.kernel.buffers[buffer.id].unordered = true;
+        self.of(buffer, |buffer| buffer.unordered = true);
     }
 
     /// Declares a named `I32` constant, or finds the one of this name and value.
@@ -133,9 +133,20 @@ impl KernelBuilder {
         dims: impl IntoIterator<Item = Expr>,
         strides: impl IntoIterator<Item = Expr>,
     ) {
-        let buffer = &mut self.kernel.buffers[buffer.id];
-        buffer.dims = dims.into_iter().collect();
-        buffer.layout = Layout::Strided { strides: strides.into_iter().collect() };
+        let dims = dims.into_iter().collect();
+        let layout = Layout::Strided { strides: strides.into_iter().collect() };
+        self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
+    }
+
+    /// Changes a buffer of this kernel; one of another is a mistake.
+    fn of(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
+        match self.kernel.buffers.get_mut(buffer.id) {
+            Some(buffer) => change(buffer),
+            None => {
+                let rule = || format!("buffer {} of another kernel", buffer.id);
+                self.fault.get_or_insert_with(rule);
+            }
+        }
     }
 
     /// Declares a shared array.
@@ -294,7 +305,8 @@ impl KernelBuilder {
     /// Checks the kernel.
     ///
     /// # Errors
-    /// The first violation of the IR's rules: a mistake of the lowering, never of a user.
+    /// The first violation of the IR's rules: a mistake of whoever has written the kernel, here or in the
+    /// lowering, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
         if let Some(rule) = self.fault {

@@ -22,9 +22,13 @@ impl Deref for VerifiedKernel {
     }
 }
 
-/// A violation of the IR's rules: a mistake in the generator, never in a user's spec.
+/// A violation of the IR's rules: a mistake of whoever has written the kernel by a
+/// [`KernelBuilder`](super::KernelBuilder); in a kernel that a spec led to, of the generator.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the generator built an invalid kernel `{kernel}`: {rule}. Please report it.")]
+#[error(
+    "kernel `{kernel}` breaks a rule of the IR: {rule}. Whoever has built it has to mend it; if it comes \
+     from a spec, please report it."
+)]
 pub struct IrError {
     /// The kernel.
     pub kernel: String,

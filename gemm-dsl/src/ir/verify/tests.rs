@@ -5,6 +5,7 @@ use crate::ir::{
     Operand, Param, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 
+mod handles;
 mod sync;
 
 /// A kernel with an input and an output of 64 elements.
