@@ -3,13 +3,16 @@
 //!
 //! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
 //! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
-//! What atomics hand on by a word is kept apart ([`super::handover`]): most words see none.
+//! What atomics hand on by a word is kept apart ([`super::handover`]): most words see none. So most take
+//! 24 bytes: there is a write, and nothing since.
 
 use super::clock::Clocks;
 use super::handover::Handovers;
 use super::timeline::{Timeline, Touch};
 use crate::ir::Scope;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Bound;
 
 /// Who accesses: a timeline of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +41,7 @@ pub(super) struct Unordered {
 }
 
 /// The last epoch in which each agent has made an access of one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Past {
     /// In the order of agents.
     Few(Vec<(Agent, u32)>),
@@ -69,19 +72,27 @@ impl Past {
         }
     }
 
-    /// The first in the order of agents of which that holds.
-    fn find(&self, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
+    /// The first in the order of agents of which that holds, but for those of a block, if one is left out:
+    /// they are not looked at.
+    fn find(&self, but: Option<u32>, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
+        let counts = |agent: Agent| but != Some(agent.block);
         match self {
-            Past::Few(few) => few.iter().copied().find(|&(agent, epoch)| of(agent, epoch)),
+            Past::Few(few) => few.iter().copied().find(|&(a, e)| counts(a) && of(a, e)),
             Past::Many(many) => {
-                many.iter().map(|(&a, &e)| (a, e)).find(|&(agent, epoch)| of(agent, epoch))
+                let first = |block| Agent { block, number: 0 };
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let below = |block| (Bound::Unbounded, Bound::Excluded(first(block)));
+                let above = |block| (Bound::Included(first(block + 1)), Bound::Unbounded);
+                let (some, others) = (but.map_or(all, below), but.map(above));
+                let others = others.into_iter().flat_map(|others| many.range(others));
+                many.range(some).chain(others).map(|(&a, &e)| (a, e)).find(|&(a, e)| of(a, e))
             }
         }
     }
 }
 
 /// The atomics on a word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Atomics {
     /// Those whose scope is the block, and those whose scope is the device.
     by_scope: [Past; 2],
@@ -89,25 +100,61 @@ struct Atomics {
 }
 
 /// What is remembered of a word.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Word {
-    write: Option<(Agent, u32)>,
-    /// Since that.
+    /// The last ordinary write: epochs start at 1.
+    write: Option<(Agent, NonZeroU32)>,
+    since: Option<Box<Since>>,
+}
+
+/// The accesses since that.
+#[derive(Clone, Debug, Default)]
+struct Since {
     reads: Past,
     atomics: Option<Box<Atomics>>,
 }
 
+/// Words that are neighbours.
+type Page = Box<[Word]>;
+/// So many are.
+const PAGE: usize = 64;
+
 /// Words by the number of their buffer and element.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    words: HashMap<(usize, u32), Word>,
+    buffers: Vec<Vec<Option<Page>>>,
     pub(super) handovers: Handovers,
 }
 
 impl Words {
     pub(super) fn clear(&mut self) {
-        self.words.clear();
+        self.buffers.clear();
         self.handovers.clear();
+    }
+
+    fn word(&mut self, (buffer, element): (usize, u32)) -> &mut Word {
+        let (page, at) = (element as usize / PAGE, element as usize % PAGE);
+        if self.buffers.len() <= buffer {
+            self.buffers.resize_with(buffer + 1, Vec::new);
+        }
+        let pages = &mut self.buffers[buffer];
+        if pages.len() <= page {
+            pages.resize_with(page + 1, || None);
+        }
+        let page = pages[page].get_or_insert_with(|| vec![Word::default(); PAGE].into());
+        &mut page[at]
+    }
+
+    /// The elements of a buffer that have been written.
+    pub(super) fn written(&self, buffer: usize, mut element: impl FnMut(u32)) {
+        let pages = self.buffers.get(buffer).into_iter().flatten().enumerate();
+        for (page, words) in pages.filter_map(|(page, words)| Some((page, words.as_ref()?))) {
+            for (at, word) in words.iter().enumerate() {
+                if word.writer().is_some() {
+                    element((page * PAGE + at) as u32);
+                }
+            }
+        }
     }
 
     /// Checks and records an access.
@@ -116,34 +163,40 @@ impl Words {
         at: (usize, u32),
         access: &Access<'_>,
     ) -> Result<(), Unordered> {
-        let word = self.words.entry(at).or_default();
+        let word = self.word(at);
         access.after_write(word.write)?;
-        if access.touch != Touch::Read {
-            access.after(&word.reads, false, |_| true)?;
-        }
-        if let Some(Atomics { by_scope: [block, device], .. }) = word.atomics.as_deref() {
-            // Two of one block are in each other's scope, whatever it is.
-            let elsewhere = |agent: Agent| agent.block != access.block;
-            match access.touch {
-                Touch::Read | Touch::Write => {
-                    access.after(block, true, |_| true)?;
-                    access.after(device, true, |_| true)?;
-                }
-                Touch::Atomic(Scope::Device) => access.after(block, true, elsewhere)?,
-                Touch::Atomic(_) => {
-                    access.after(block, true, elsewhere)?;
-                    access.after(device, true, elsewhere)?;
+        if let Some(Since { reads, atomics }) = word.since.as_deref() {
+            if access.touch != Touch::Read {
+                access.after(reads, false, None)?;
+            }
+            if let Some(Atomics { by_scope: [block, device], .. }) = atomics.as_deref() {
+                // Two of one block are in each other's scope, whatever it is.
+                let own = Some(access.block);
+                match access.touch {
+                    Touch::Read | Touch::Write => {
+                        access.after(block, true, None)?;
+                        access.after(device, true, None)?;
+                    }
+                    Touch::Atomic(Scope::Device) => access.after(block, true, own)?,
+                    Touch::Atomic(_) => {
+                        access.after(block, true, own)?;
+                        access.after(device, true, own)?;
+                    }
                 }
             }
         }
         let agent = Agent { block: access.block, number: access.agent() };
         let epoch = access.clocks.epoch(access.thread, access.on);
         match access.touch {
-            Touch::Read => word.reads.insert(agent, epoch),
-            Touch::Write => *word = Word { write: Some((agent, epoch)), ..Word::default() },
+            Touch::Read => word.since.get_or_insert_default().reads.insert(agent, epoch),
+            Touch::Write => {
+                let write = NonZeroU32::new(epoch).map(|epoch| (agent, epoch));
+                *word = Word { write, since: None };
+            }
             Touch::Atomic(scope) => {
                 let none = || Box::new(Atomics { by_scope: Default::default(), last: agent });
-                let atomics = word.atomics.get_or_insert_with(none);
+                let since = word.since.get_or_insert_default();
+                let atomics = since.atomics.get_or_insert_with(none);
                 atomics.by_scope[usize::from(scope == Scope::Device)].insert(agent, epoch);
                 atomics.last = agent;
             }
@@ -152,10 +205,17 @@ impl Words {
     }
 
     /// The agent that has written a word last, if one has.
-    pub(super) fn writer(&self, at: (usize, u32)) -> Option<Agent> {
-        let word = self.words.get(&at)?;
-        let atomic = word.atomics.as_ref().map(|atomics| atomics.last);
-        atomic.or(word.write.map(|(agent, _)| agent))
+    pub(super) fn writer(&self, (buffer, element): (usize, u32)) -> Option<Agent> {
+        let page = self.buffers.get(buffer)?.get(element as usize / PAGE)?.as_ref()?;
+        page[element as usize % PAGE].writer()
+    }
+}
+
+impl Word {
+    /// The agent that has written it last.
+    fn writer(&self) -> Option<Agent> {
+        let atomics = self.since.as_ref().and_then(|since| since.atomics.as_ref());
+        atomics.map(|atomics| atomics.last).or(self.write.map(|(agent, _)| agent))
     }
 }
 
@@ -171,8 +231,8 @@ impl Access<'_> {
         }
     }
 
-    fn after_write(&self, write: Option<(Agent, u32)>) -> Result<(), Unordered> {
-        match write {
+    fn after_write(&self, write: Option<(Agent, NonZeroU32)>) -> Result<(), Unordered> {
+        match write.map(|(agent, epoch)| (agent, epoch.get())) {
             Some((agent, epoch)) if !self.is_after(agent, epoch) => {
                 Err(Unordered { agent, epoch, wrote: true })
             }
@@ -180,14 +240,9 @@ impl Access<'_> {
         }
     }
 
-    /// Fails if it does not come after one of those accesses that count.
-    fn after(
-        &self,
-        past: &Past,
-        wrote: bool,
-        counts: impl Fn(Agent) -> bool,
-    ) -> Result<(), Unordered> {
-        match past.find(|agent, epoch| counts(agent) && !self.is_after(agent, epoch)) {
+    /// Fails if it does not come after one of those accesses, but for those of a block that is left out.
+    fn after(&self, past: &Past, wrote: bool, but: Option<u32>) -> Result<(), Unordered> {
+        match past.find(but, |agent, epoch| !self.is_after(agent, epoch)) {
             None => Ok(()),
             Some((agent, epoch)) => Err(Unordered { agent, epoch, wrote }),
         }
