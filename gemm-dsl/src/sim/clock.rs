@@ -11,12 +11,37 @@
 use super::lanes::WARP;
 use super::seen::{Known, Left, Seen, Sum, raise};
 use super::timeline::{Await, Meet, Model, Timeline};
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
 
 /// What threads that meet have brought, in the view of each proxy.
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<Sum>);
+
+/// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
+#[derive(Debug)]
+pub(super) struct Behind {
+    /// In the view of each proxy what it had learnt, and of its own agents what it knew.
+    views: Vec<(Rc<Known>, Vec<(usize, u32)>)>,
+    left: OnceCell<Left>,
+}
+
+impl Behind {
+    /// What a thread of block `block` leaves.
+    pub(super) fn left(&self, block: u32) -> &Left {
+        self.left.get_or_init(|| {
+            let views = self.views.iter().map(|(known, own)| {
+                let Sum { mut agents, blocks } = Sum::of(known);
+                for &(agent, epoch) in own {
+                    agents[agent] = agents[agent].max(epoch);
+                }
+                blocks.with(block, Seen::new(agents))
+            });
+            Left(views.collect())
+        })
+    }
+}
 
 /// The clocks of a block.
 pub(super) struct Clocks {
@@ -27,8 +52,10 @@ pub(super) struct Clocks {
     seen: Vec<Rc<Known>>,
     /// Each thread's own clock; epochs of accesses start at 1.
     own: Vec<u32>,
-    /// Of each timeline and thread, the groups that are closed.
+    /// Of each timeline and thread, the groups that are closed, and those that were when the thread's clock
+    /// ticked last.
     closed: Vec<u32>,
+    ticked: Vec<u32>,
     /// Of each proxy's view and each agent, what its own thread knows of it to be over.
     known: Vec<u32>,
     /// Of each proxy's view, of each warp, whether its lanes have seen the same and have the same clock.
@@ -47,6 +74,7 @@ impl Clocks {
             seen: vec![nothing; model.proxies * threads],
             own: vec![1; threads],
             closed: vec![0; agents],
+            ticked: vec![0; agents],
             known: vec![0; model.proxies * agents],
             alike: vec![true; model.proxies * threads / WARP],
         }
@@ -191,7 +219,18 @@ impl Clocks {
         }
     }
 
+    /// Whether an agent's own thread has closed this group since its clock ticked last: nobody else can
+    /// know even that what is in it has been issued.
+    pub(super) fn has_just_closed(&self, agent: u32, epoch: u32) -> bool {
+        let agent = agent as usize;
+        self.ticked[agent] < epoch && epoch <= self.closed[agent]
+    }
+
     fn tick(&mut self, threads: Range<usize>) {
+        for (t, _) in self.model.timelines.iter().enumerate().filter(|(_, track)| track.grouped) {
+            let of = t * self.threads + threads.start..t * self.threads + threads.end;
+            self.ticked[of.clone()].copy_from_slice(&self.closed[of]);
+        }
         let own = &mut self.own[threads];
         let next = own.iter().copied().fold(0, u32::max) + 1;
         own.fill(next);
@@ -259,11 +298,28 @@ impl Clocks {
 
     /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
     pub(super) fn release(&mut self, block: u32, thread: usize) -> Left {
-        let mut gathered = Gathered::default();
-        self.give(thread..thread + 1, &mut gathered);
+        let behind = self.behind(thread);
         self.compare(thread..thread + 1);
-        let sums = gathered.0.into_iter();
-        Left(sums.map(|sum| sum.blocks.with(block, Seen::new(sum.agents))).collect())
+        behind.left(block).clone()
+    }
+
+    /// What a thread may leave in words later: what it knows now, and all that it has done. Its clock ticks,
+    /// so its warp is to be compared.
+    pub(super) fn behind(&mut self, thread: usize) -> Behind {
+        let agents = self.closed.len();
+        let views = (0..self.model.proxies).map(|view| {
+            let own = self.model.timelines.iter().enumerate().map(|(t, track)| {
+                let agent = t * self.threads + thread;
+                match !track.grouped && track.proxy == view {
+                    true => (agent, self.own[thread]),
+                    false => (agent, self.known[view * agents + agent]),
+                }
+            });
+            (Rc::clone(&self.seen[view * self.threads + thread]), own.collect())
+        });
+        let behind = Behind { views: views.collect(), left: OnceCell::new() };
+        self.tick(thread..thread + 1);
+        behind
     }
 
     /// A thread of block `block` takes over what others have left.
@@ -286,7 +342,7 @@ impl Clocks {
     }
 
     /// Finds out again which of the warps that the threads belong to are alike.
-    fn compare(&mut self, threads: Range<usize>) {
+    pub(super) fn compare(&mut self, threads: Range<usize>) {
         for view in 0..self.model.proxies {
             for warp in threads.start / WARP..threads.end.div_ceil(WARP) {
                 let lanes = warp * WARP..(warp + 1) * WARP;

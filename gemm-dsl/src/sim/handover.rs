@@ -7,7 +7,7 @@
 //! What was left for all threads of the launch is kept with the word; what only those of a block may
 //! find is kept with the block, and goes when that has ended.
 
-use super::clock::Clocks;
+use super::clock::{Behind, Clocks};
 use super::seen::Left;
 use crate::ir::{Order, Scope};
 use std::collections::HashMap;
@@ -36,11 +36,11 @@ pub(super) struct Inside {
 }
 
 /// What the fences of a thread stand for.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Fenced {
     /// What the thread has done before its last fence of the block, and of the device: left by every
     /// atomic behind it.
-    left: [Option<Left>; 2],
+    left: [Option<Behind>; 2],
     /// What the atomics before the next fence have found, for those fences to take over.
     found: [Option<Left>; 2],
 }
@@ -102,9 +102,9 @@ impl Handovers {
         if releases(order) {
             leave(&clocks.release(block, thread), device);
         }
-        for (i, left) in fenced.left.iter().enumerate() {
-            if let Some(left) = left {
-                leave(left, device && i == 1);
+        for (i, behind) in fenced.left.iter().enumerate() {
+            if let Some(behind) = behind {
+                leave(behind.left(block), device && i == 1);
             }
         }
         if more.is_some() {
@@ -123,18 +123,26 @@ impl Inside {
         self.fenced.resize_with(threads, Fenced::default);
     }
 
-    /// A fence: what atomics have found comes before it, and what it stands behind will be left by those
-    /// that follow.
-    pub(super) fn fence(&mut self, clocks: &mut Clocks, block: u32, thread: usize, scope: Scope) {
-        // A kernel without atomics has nobody to tell.
-        let Some(fenced) = self.fenced.get_mut(thread) else { return };
+    /// A fence of threads of a warp: what atomics have found comes before it, and what it stands behind will
+    /// be left by those that follow.
+    pub(super) fn fence(
+        &mut self,
+        clocks: &mut Clocks,
+        block: u32,
+        threads: impl Iterator<Item = usize>,
+        scope: Scope,
+    ) {
         let device = usize::from(scope == Scope::Device);
-        if let Some(found) = fenced.found[device].take() {
-            clocks.acquire(block, thread, &found);
+        let mut last = None;
+        for thread in threads {
+            // A kernel without atomics has nobody to tell.
+            let Some(fenced) = self.fenced.get_mut(thread) else { return };
+            if let Some(found) = fenced.found[device].take() {
+                clocks.acquire(block, thread, &found);
+            }
+            fenced.left[device] = Some(clocks.behind(thread));
+            last = Some(thread);
         }
-        let left = clocks.release(block, thread);
-        for slot in &mut fenced.left[..=device] {
-            *slot = Some(left.clone());
-        }
+        last.into_iter().for_each(|thread| clocks.compare(thread..thread + 1));
     }
 }

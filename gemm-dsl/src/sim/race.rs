@@ -108,7 +108,12 @@ impl<'l> Race<'l> {
             && agent.block == self.block
             && !self.clocks.has_awaited(agent.number, epoch);
         let writes = request.kind.writes();
-        let kind = if in_flight && wrote && !writes {
+        // Of a copy that another thread has only just issued this one does not come after the start: it is
+        // not what was to be read here, but overwrites it.
+        let (thread, _) = self.clocks.thread_of(agent.number);
+        let overwrites = thread != request.warp * WARP as u32 + conflict.lane
+            && self.clocks.has_just_closed(agent.number, epoch);
+        let kind = if in_flight && wrote && !writes && !overwrites {
             FaultKind::CopyNotAwaited { place, earlier }
         } else {
             FaultKind::Race { place, writes, earlier }
@@ -248,9 +253,8 @@ impl Observer for Race<'_> {
             }
             Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {
-                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
-                    self.inside.fence(&mut self.clocks, self.block, thread, scope);
-                }
+                let threads = lanes_of(mask).map(|l| lane(warp, l));
+                self.inside.fence(&mut self.clocks, self.block, threads, scope);
             }
             Sync::Commit { warp, mask } => {
                 for thread in lanes_of(mask).map(|l| lane(warp, l)) {

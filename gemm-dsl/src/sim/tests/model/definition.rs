@@ -86,6 +86,7 @@ impl Definition {
             &What::Warp { warp } => self.meet(self.acting(block, warp)),
             &What::Arrive { warp, id } => {
                 for thread in self.acting(block, warp) {
+                    self.tell(thread);
                     let last = self.last(thread);
                     self.named.entry((block, id)).or_default().extend(last);
                 }
@@ -109,7 +110,7 @@ impl Definition {
                 threads(block, warp, lanes).for_each(|thread| self.fence(thread, scope));
             }
             &What::Commit { warp, lanes } => {
-                threads(block, warp, lanes).for_each(|thread| self.doer(thread).closed += 1);
+                threads(block, warp, lanes).for_each(|thread| self.close(thread));
             }
             &What::Wait { warp, lanes, pending } => {
                 threads(block, warp, lanes).for_each(|thread| self.wait(thread, pending));
@@ -122,7 +123,25 @@ impl Definition {
         let arrived: Vec<usize> = threads.iter().filter_map(|&t| self.last(t)).collect();
         let Some(&any) = threads.first() else { return };
         let node = self.graph.add(any, &arrived, None);
-        threads.into_iter().for_each(|thread| self.doer(thread).last = Some(node));
+        for thread in threads {
+            self.tell(thread);
+            self.doer(thread).last = Some(node);
+        }
+    }
+
+    fn close(&mut self, thread: Thread) {
+        self.doer(thread).closed += 1;
+        let doer = &self.doers[&thread];
+        for (_, node) in doer.copies.iter().filter(|(group, _)| *group == doer.closed) {
+            self.graph.0[*node].access.iter_mut().for_each(|access| access.fresh = true);
+        }
+    }
+
+    /// A thread lets others know what it has done.
+    fn tell(&mut self, thread: Thread) {
+        for (_, node) in &self.doers[&thread].copies {
+            self.graph.0[*node].access.iter_mut().for_each(|access| access.fresh = false);
+        }
     }
 
     fn wait(&mut self, thread: Thread, pending: u32) {
@@ -142,6 +161,7 @@ impl Definition {
         let found = doer.atomics.iter().flat_map(|&atomic| self.left_for(atomic, scope));
         let after: Vec<usize> = found.chain(doer.last).collect();
         let node = self.graph.add(thread, &after, None);
+        self.tell(thread);
         let doer = self.doer(thread);
         doer.last = Some(node);
         doer.fences.push((node, scope));
@@ -164,6 +184,7 @@ impl Definition {
             wrote: matches!(kind, AccessKind::Write | AccessKind::CopyWrite),
             releases: None,
             awaited: false,
+            fresh: false,
         };
         let last: Vec<usize> = self.last(thread).into_iter().collect();
         let node = self.graph.add(thread, &last, Some(access));
@@ -192,6 +213,9 @@ impl Definition {
         }
         // What it has acquired itself it releases too.
         let releases = wrote && matches!(order, Order::Release | Order::AcqRel);
+        if releases {
+            self.tell(thread);
+        }
         if let Some(access) = &mut self.graph.0[node].access {
             (access.wrote, access.releases) = (wrote, releases.then_some(end));
         }

@@ -22,6 +22,8 @@ pub(super) struct Access {
     pub(super) releases: Option<usize>,
     /// Whether the thread has waited for it, if it is a copy's.
     pub(super) awaited: bool,
+    /// Whether the thread has closed its group, if it is a copy's, and told nobody anything since.
+    pub(super) fresh: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,8 @@ pub(super) struct Pair {
     pub(super) earlier: Thread,
     pub(super) wrote: bool,
     pub(super) by_copy: bool,
-    /// Whether the later one reads what a copy still writes.
+    /// Whether the later one reads what a copy still writes that it may have come after: none that another
+    /// thread has only just issued.
     pub(super) in_flight: bool,
 }
 
@@ -121,6 +124,7 @@ impl Graph {
                     by_copy: past.by_copy(),
                     in_flight: past.kind == AccessKind::CopyWrite
                         && !past.awaited
+                        && !(past.fresh && other.thread != self.0[node].thread)
                         && !access.kind.writes(),
                 };
                 races.push(pair);
