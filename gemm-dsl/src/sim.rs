@@ -19,8 +19,10 @@
 //! * A warp runs alone until it must wait or lets others run; then the next does. No detector
 //!   concludes from that order that two accesses are ordered.
 //! * The executor computes; what watches it is an observer and changes nothing.
-//! * Errors and counters are the same on every run, although blocks run in parallel; but where one of
-//!   them spends what is left of the limit, whether another comes to its fault before is not.
+//! * Results, errors and counters are the same on every run, although blocks run in parallel. Blocks of which
+//!   two touch the same are run again one after the other, and what that shows is told: a race between them
+//!   before any fault that one may have by what it has read there. Only where the limit of instructions is
+//!   spent, what else the launch would have come to by then, and where it was, may be told or not.
 //!
 //! What a clean verdict means: no interleaving that was run has a fault, and all had the same results.
 //! Without atomics all interleavings do the same, so that one stands for all. With atomics, what a thread
@@ -34,7 +36,9 @@
 //!   before its fence, does not show. So [`Order::SeqCst`](crate::ir::Order::SeqCst) does no more here than
 //!   [`Order::AcqRel`](crate::ir::Order::AcqRel).
 
+mod alone;
 mod atomic;
+mod before;
 mod buffer;
 mod check;
 mod clock;
@@ -79,7 +83,7 @@ mod words;
 
 pub use buffer::{Buffer, Element};
 pub use counters::Counters;
-pub use error::{Earlier, Fault, FaultKind, Position, SimError, Waiting, WaitsFor};
+pub use error::{Earlier, Fault, FaultKind, Position, SimError, Unfinished, Waiting, WaitsFor};
 pub use meter::Options;
 
 use crate::ir::VerifiedKernel;
@@ -87,12 +91,16 @@ use crate::ir::VerifiedKernel;
 /// Runs a kernel: one buffer for each buffer parameter and one value for each scalar parameter,
 /// both in the order of the parameters. The value of an `F32` parameter is given by its bits.
 ///
-/// A launch may share buffers with concurrent ones. It blocks until the kernel is done and uses the
-/// threads of the current rayon pool. A kernel whose blocks speak to one another
-/// ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one thread, and several times,
-/// its blocks in another order each time: the results must agree, but for buffers that are
-/// [`unordered`](crate::ir::Buffer::unordered). One whose threads do so only inside a block, by atomics on
-/// shared memory, runs each block in several turns of its threads, under the same condition.
+/// A launch blocks until the kernel is done and uses the threads of the current rayon pool. A kernel whose
+/// blocks speak to one another ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one
+/// thread, and several times, its blocks in another order each time: the results must agree, but for buffers
+/// that are [`unordered`](crate::ir::Buffer::unordered). One whose threads do so only inside a block, by
+/// atomics on shared memory, runs each block in several turns of its threads, under the same condition.
+///
+/// A launch may share buffers with concurrent ones. Those of kernels whose blocks speak wait for one another
+/// where one writes what both use; so their blocks do not speak to those of another launch. Of any others, two
+/// at once must not write one element, nor one read what another writes: between launches nobody looks for
+/// races.
 ///
 /// # Errors
 /// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has

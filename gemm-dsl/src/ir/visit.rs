@@ -5,20 +5,7 @@ use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, Space, Stmt};
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
-        fn block<'a>(stmts: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
-            for stmt in stmts {
-                f(stmt);
-                match stmt {
-                    Stmt::If { then, otherwise, .. } => {
-                        block(then, f);
-                        block(otherwise, f);
-                    }
-                    Stmt::For(l) => block(&l.body, f),
-                    _ => {}
-                }
-            }
-        }
-        block(&self.body, f);
+        self.body.iter().for_each(|stmt| stmt.visit(f));
     }
 
     /// Visits every expression of the functions and of the body, parents first.
@@ -60,6 +47,18 @@ impl Kernel {
 }
 
 impl Stmt {
+    /// Visits this statement and those inside it, in the order of the text.
+    pub(crate) fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
+        f(self);
+        match self {
+            Stmt::If { then, otherwise, .. } => {
+                then.iter().chain(otherwise).for_each(|stmt| stmt.visit(f));
+            }
+            Stmt::For(l) => l.body.iter().for_each(|stmt| stmt.visit(f)),
+            _ => {}
+        }
+    }
+
     /// Visits the expressions of this statement itself, not those of the blocks inside it.
     pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         let index = |a: &'a Access, f: &mut dyn FnMut(&'a Expr)| {

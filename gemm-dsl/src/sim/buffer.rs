@@ -3,6 +3,7 @@
 use crate::ir::Elem;
 use half::{bf16, f16};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -211,6 +212,32 @@ impl Buffer {
             _ => false,
         };
         same && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
+    }
+
+    /// A new allocation that holds what its elements hold now.
+    pub(super) fn copied(&self) -> Self {
+        let range = self.start..self.start + self.len;
+        macro_rules! copied {
+            ($cells:expr, $atomic:ident) => {
+                $cells[range].iter().map(|c| $atomic::new(c.load(Ordering::Relaxed))).collect()
+            };
+        }
+        let cells = match &self.cells {
+            Cells::One(cells) => Cells::One(copied!(cells, AtomicU8)),
+            Cells::Two(cells) => Cells::Two(copied!(cells, AtomicU16)),
+            Cells::Four(cells) => Cells::Four(copied!(cells, AtomicU32)),
+            Cells::Eight(cells) => Cells::Eight(copied!(cells, AtomicU64)),
+        };
+        Self { elem: self.elem, cells, start: 0, len: self.len }
+    }
+
+    /// Where its elements lie in the memory of the host.
+    pub(super) fn addresses(&self) -> Range<usize> {
+        let range = self.start..self.start + self.len;
+        with_cells!(&self.cells, cells => {
+            let cells = cells[range].as_ptr_range();
+            cells.start.addr()..cells.end.addr()
+        })
     }
 
     /// The words of elements of 4 bytes.

@@ -5,6 +5,8 @@
 
 use super::counters::Cost;
 use crate::ir::{Arith, BinaryOp, Cmp, Elem, Order, Scope, Space, Stmt};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
 /// sign-extended, a `U64` as it is, a truth value as 0 or 1.
@@ -352,6 +354,23 @@ pub(super) struct Slots {
     pub(super) preds: u32,
 }
 
+/// The slots of the variables on which depends what a warp does in a loop.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub(super) uniforms: Vec<u32>,
+    pub(super) lanes: Vec<u32>,
+    pub(super) wides: Vec<u32>,
+    pub(super) preds: Vec<u32>,
+}
+
+/// A loop that is inside no other: a warp goes round there once.
+#[derive(Clone, Debug)]
+pub(super) struct Loop {
+    /// Its instructions.
+    pub(super) code: Range<usize>,
+    pub(super) held: Arc<Held>,
+}
+
 /// A kernel, lowered for one launch.
 pub(super) struct Code<'k> {
     pub(super) instrs: Vec<Instr>,
@@ -361,14 +380,24 @@ pub(super) struct Code<'k> {
     /// How many accesses to memory there are.
     pub(super) accesses: u32,
     pub(super) slots: Slots,
-    /// Variables that are no part of a warp's state have the slots from these on.
-    pub(super) state: Slots,
+    /// Register arrays and pointers have the slots before these.
+    pub(super) arrays: Slots,
+    /// The outermost loops, in the order of the code.
+    pub(super) loops: Vec<Loop>,
     pub(super) functions: Vec<Function>,
     /// For each buffer, whether the kernel loads from it, and whether it stores to it.
     pub(super) loaded: Vec<bool>,
     pub(super) stored: Vec<bool>,
     /// And whether atomics work on it.
     pub(super) atomics: Vec<bool>,
+}
+
+impl Code<'_> {
+    /// What a warp goes round with that is at this instruction, if it is in a loop.
+    pub(super) fn state(&self, pc: usize) -> Option<&Held> {
+        let at = self.loops.partition_point(|l| l.code.end <= pc);
+        self.loops.get(at).filter(|l| l.code.contains(&pc)).map(|l| &*l.held)
+    }
 }
 
 /// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.

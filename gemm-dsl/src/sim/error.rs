@@ -94,13 +94,25 @@ pub enum SimError {
     },
     /// The warps of the launch have executed more instructions than [`super::Options`] allow.
     #[error(
-        "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done"
+        "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done: {at}"
     )]
     OutOfInstructions {
         /// The kernel.
         kernel: String,
         /// The instructions allowed.
         instructions: u64,
+        /// One of the warps that were not done. Which of those that run at the same time, is not the same
+        /// on every run.
+        at: Box<Unfinished>,
+    },
+    /// A kernel whose blocks speak to one another is launched by what watches the progress of another such
+    /// launch, and shares a buffer with it that one of them writes: each would wait for the other.
+    #[error("`{kernel}` uses `{buffer}`, which the launch that this thread watches needs alone")]
+    InUse {
+        /// The kernel.
+        kernel: String,
+        /// The buffer.
+        buffer: String,
     },
     /// A thread did what the IR forbids.
     #[error(transparent)]
@@ -110,6 +122,51 @@ pub enum SimError {
 impl From<Unmet> for SimError {
     fn from(unmet: Unmet) -> Self {
         Self::Unmet(Box::new(unmet))
+    }
+}
+
+impl SimError {
+    /// As an error of a block whose threads took these turns.
+    pub(super) fn in_turns(mut self, turns: &'static str) -> Self {
+        match &mut self {
+            SimError::Fault(fault) => fault.turns = Some(turns),
+            SimError::OutOfInstructions { at, .. } => at.turns = Some(turns),
+            _ => {}
+        }
+        self
+    }
+
+    /// As an error of blocks that ran in this order.
+    pub(super) fn in_order(mut self, order: &'static str) -> Self {
+        match &mut self {
+            SimError::Fault(fault) => fault.order = Some(order),
+            SimError::OutOfInstructions { at, .. } => at.order = Some(order),
+            _ => {}
+        }
+        self
+    }
+}
+
+/// A warp that was not done when the instructions of the launch were spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// `blockIdx` of its block.
+    pub block: (u32, u32, u32),
+    /// Its number in the block.
+    pub warp: u32,
+    /// The first line of the text of the statement that it has executed last.
+    pub statement: String,
+    /// The order in which blocks ran, as in [`Fault`].
+    pub order: Option<&'static str>,
+    /// How the threads of the block took turns, as in [`Fault`].
+    pub turns: Option<&'static str>,
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (block, order, turns) =
+            (coordinates(self.block), in_order(self.order), in_turns(self.turns));
+        write!(f, "warp {} of block {block} is in `{}`{order}{turns}", self.warp, self.statement)
     }
 }
 
@@ -128,11 +185,12 @@ pub struct Fault {
     pub thread: (u32, u32),
     /// The first line of the statement's text.
     pub statement: String,
-    /// The order in which blocks ran, where they speak to one another and are run in several: ascending,
+    /// The order in which blocks ran, where there are several that speak to one another: ascending,
     /// descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
-    /// How the threads of the block took turns, where they ask one another by atomics on shared memory
-    /// and it was not from the first to the last: reversed, interleaved, both, or shuffled with a seed.
+    /// How the threads of the block took turns, where no order of blocks says that, they ask one another
+    /// by atomics, and it was not from the first to the last: reversed, interleaved, both, or shuffled with
+    /// a seed.
     pub turns: Option<&'static str>,
     /// What is wrong.
     pub kind: FaultKind,
@@ -170,6 +228,12 @@ pub struct Earlier {
 }
 
 impl Earlier {
+    /// Who made it.
+    fn who(&self) -> String {
+        let ((x, y), block) = (self.thread, coordinates(self.block));
+        format!("{}thread ({x}, {y}) of block {block}", self.by)
+    }
+
     /// Whether an asynchronous copy of that thread made it.
     pub fn by_copy(&self) -> bool {
         !self.by.is_empty()
@@ -179,9 +243,7 @@ impl Earlier {
 impl fmt::Display for Earlier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.wrote { "write" } else { "read" };
-        let by = self.by;
-        let ((tx, ty), block) = (self.thread, coordinates(self.block));
-        write!(f, "the {verb} by {by}thread ({tx}, {ty}) of block {block}")
+        write!(f, "the {verb} by {}", self.who())
     }
 }
 
@@ -308,7 +370,7 @@ pub enum FaultKind {
         earlier: Earlier,
     },
     /// Data of an asynchronous copy is read before the copying thread has waited for it.
-    #[error("asynchronous copy consumed before its wait: {place} is being written by {earlier}")]
+    #[error("asynchronous copy consumed before its wait: {place} is being written by {}", .earlier.who())]
     CopyNotAwaited {
         /// The element.
         place: Position,

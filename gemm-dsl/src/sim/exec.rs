@@ -24,6 +24,8 @@ pub(super) struct Warp {
     /// Strides of the meter that it has run.
     strides: u32,
     spin: Spin,
+    /// The statement that has read memory last, since it may be waiting.
+    asked: Option<u32>,
 }
 
 /// Behind so many atomics a warp lets others run, for which it may wait.
@@ -61,8 +63,17 @@ pub(super) enum Progress {
 
 impl Warp {
     pub(super) fn new(number: u32, regs: Registers) -> Self {
-        let spin = Spin::default();
-        Self { number, regs, pc: 0, mask: 0, frames: Vec::new(), atomics: 0, strides: 0, spin }
+        Self {
+            number,
+            regs,
+            pc: 0,
+            mask: 0,
+            frames: Vec::new(),
+            atomics: 0,
+            strides: 0,
+            spin: Spin::default(),
+            asked: None,
+        }
     }
 
     /// Goes to the start of the kernel.
@@ -72,14 +83,16 @@ impl Warp {
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
-        (self.atomics, self.strides, self.spin) = (0, 0, Spin::default());
+        (self.atomics, self.strides, self.spin, self.asked) = (0, 0, Spin::default(), None);
     }
 
     /// Runs to where it must wait or lets others go on, or to the end.
     pub(super) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, Stopped> {
         machine.turn_to(self.number);
+        machine.asked = self.asked;
         let mut steps = 0;
         let reached = self.run_on(machine, &mut steps)?;
+        self.asked = machine.asked;
         Ok(if machine.meter.charge(steps) { reached } else { Progress::Spent })
     }
 
@@ -253,9 +266,7 @@ impl Warp {
                     if self.atomics == TURN {
                         self.atomics = 0;
                         machine.careful = true;
-                        let in_vain = self.spin.is_quiet(machine.events())
-                            && self.spin.again(self.state(code));
-                        return Ok(handing_over(in_vain, instr.stmt));
+                        return Ok(self.hand_over(machine, instr.stmt));
                     }
                     if machine.hands_over() {
                         return Ok(Progress::Turn);
@@ -292,10 +303,25 @@ impl Warp {
     #[cold]
     fn stride(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         self.strides += 1;
-        let late = self.strides > PATIENCE;
-        machine.careful |= late;
-        let quiet = late && self.spin.is_quiet(machine.events());
-        handing_over(quiet && self.spin.again(self.state(machine.code)), stmt)
+        if self.strides <= PATIENCE {
+            return Progress::Turn;
+        }
+        machine.careful = true;
+        self.hand_over(machine, stmt)
+    }
+
+    /// Lets others run, in this statement: until something happens, if the warp goes round in vain.
+    fn hand_over(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
+        if !self.spin.is_quiet(machine.events()) {
+            // Whatever it has asked before, it may ask for something else now.
+            machine.asked = None;
+            return Progress::Turn;
+        }
+        let (code, mut spin) = (machine.code, self.spin);
+        let in_vain = spin.again(self.brief(code), || self.state(code));
+        self.spin = spin;
+        // It waits by what it asks, not by what it does between two questions.
+        if in_vain { Progress::Polling(machine.asked.unwrap_or(stmt)) } else { Progress::Turn }
     }
 
     /// The statement that comes next.
@@ -303,22 +329,35 @@ impl Warp {
         code.instrs.get(self.pc).map_or(0, |instr| instr.stmt)
     }
 
-    /// What tells the states of the warp apart.
-    pub(super) fn state(&self, code: &Code<'_>) -> u64 {
-        let (regs, read) = (&self.regs, &code.state);
+    /// The first of the lanes that go on.
+    pub(super) fn lane(&self) -> u32 {
+        self.mask.trailing_zeros() % WARP as u32
+    }
+
+    /// Where the warp is, and what all its threads share: most often that tells states apart.
+    pub(super) fn brief(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
-        (self.pc, self.mask, &self.frames).hash(&mut state);
-        regs.lanes[..read.lanes as usize].iter().for_each(|lanes| lanes.0.hash(&mut state));
-        regs.ready[..read.lanes as usize].hash(&mut state);
-        regs.wides[..read.wides as usize].hash(&mut state);
-        regs.preds[..read.preds as usize].hash(&mut state);
-        regs.uniforms[..read.uniforms as usize].hash(&mut state);
+        (self.pc, self.mask).hash(&mut state);
+        let uniforms = code.state(self.pc).map_or(&[][..], |held| &held.uniforms);
+        uniforms.iter().for_each(|&slot| self.regs.uniforms[slot as usize].hash(&mut state));
         state.finish()
     }
-}
 
-fn handing_over(in_vain: bool, stmt: u32) -> Progress {
-    if in_vain { Progress::Polling(stmt) } else { Progress::Turn }
+    /// What else tells the states of the warp apart. Outside of all loops it does not come back to any.
+    pub(super) fn state(&self, code: &Code<'_>) -> u64 {
+        let mut state = DefaultHasher::new();
+        self.frames.hash(&mut state);
+        let Some(held) = code.state(self.pc) else { return state.finish() };
+        let (regs, arrays) = (&self.regs, &code.arrays);
+        for slot in (0..arrays.lanes).chain(held.lanes.iter().copied()) {
+            (&regs.lanes[slot as usize].0, regs.ready[slot as usize]).hash(&mut state);
+        }
+        for slot in (0..arrays.wides).chain(held.wides.iter().copied()) {
+            regs.wides[slot as usize].hash(&mut state);
+        }
+        held.preds.iter().for_each(|&slot| regs.preds[slot as usize].hash(&mut state));
+        state.finish()
+    }
 }
 
 /// Sets a lane slot in the active lanes.

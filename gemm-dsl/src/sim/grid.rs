@@ -1,5 +1,11 @@
 //! Execution of blocks that do not speak to one another: in parallel.
+//!
+//! What is told must not depend on timing. Blocks of which none touches what another one writes do what
+//! each would do alone; so which of them is the first with a fault does not. As soon as two conflict, what
+//! either does may: then all is put back and run again on one worker, one block after the other, and what
+//! that finds is told.
 
+use super::before::Contents;
 use super::code::Code;
 use super::counters::Counters;
 use super::error::{Earlier, Fault, FaultKind, SimError};
@@ -8,7 +14,6 @@ use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
 use super::repeat::Repeated;
-use super::schedule::Round;
 use super::timeline::MODEL;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -19,6 +24,29 @@ pub(super) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
+    let before = Contents::of(launch, code);
+    let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
+    if touched.conflict().is_none() {
+        return found;
+    }
+    before.restore(|buffer, element| touched.is_written(buffer, element));
+    let quiet = Options { progress: None, ..*options };
+    let (found, touched) = attempt(launch, code, &quiet, 1);
+    match touched.conflict() {
+        // What a block did that has read another one's words is of no account.
+        Some(conflict) => Err(SimError::Fault(fault(launch, code, &conflict))),
+        None => found,
+    }
+}
+
+/// Runs the blocks on so many workers, up to the first one with a fault. What they have touched says
+/// whether that is worth anything.
+fn attempt(
+    launch: &Launch<'_>,
+    code: &Code<'_>,
+    options: &Options<'_>,
+    workers: usize,
+) -> (Result<Counters, SimError>, GridRace) {
     let watched = launch.regions.iter().enumerate().map(|(i, region)| {
         let memory = region.memory.as_ref().filter(|_| code.stored[i])?;
         Some((memory.len(), code.loaded[i]))
@@ -27,8 +55,7 @@ pub(super) fn run(
     let meter = Meter::new(options.instructions);
     let blocks = launch.blocks();
     let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
-    // Blocks are taken in order, so all below the lowest one with a fault are run to their end:
-    // which fault is reported does not depend on timing.
+    // Blocks are taken in order, so all below the lowest one with a fault are run to their end.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
         let mut worker: Option<Repeated<'_>> = None;
@@ -41,10 +68,9 @@ pub(super) fn run(
             let between = || Between::Isolated(&grid_race);
             let worker =
                 worker.get_or_insert_with(|| Repeated::new(launch, code, between(), &meter));
-            let found = worker.run(block);
-            if !matches!(found, Ok(Round::Done)) {
+            if let Err(error) = worker.run(block) {
                 faulty.fetch_min(block, Ordering::Relaxed);
-                end = Some((block, found));
+                end = Some((block, error));
                 break;
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -52,26 +78,23 @@ pub(super) fn run(
         }
         (worker.map(Repeated::finish).unwrap_or_default(), end)
     };
-    let workers = rayon::current_num_threads().min(blocks as usize);
+    let workers = workers.min(blocks as usize);
     let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
     let mut counters = Counters::default();
-    let (mut first, mut spent) = (None::<(u32, SimError)>, false);
+    let mut errors = Vec::new();
     for (counted, end) in results {
         counters += counted;
-        match end {
-            Some((block, Err(error))) if first.as_ref().is_none_or(|(b, _)| block < *b) => {
-                first = Some((block, error));
-            }
-            Some((_, Ok(_))) => spent = true,
-            _ => {}
-        }
+        errors.extend(end);
     }
-    match (first, grid_race.conflict()) {
-        (Some((_, error)), _) => Err(error),
-        (None, _) if spent => Err(options.spent(launch)),
-        (None, None) => Ok(counters),
-        (None, Some(conflict)) => Err(SimError::Fault(fault(launch, code, &conflict))),
-    }
+    // That the limit is spent says less than a fault.
+    let rank = |(block, error): &(u32, SimError)| {
+        (matches!(error, SimError::OutOfInstructions { .. }), *block)
+    };
+    let found = match errors.into_iter().min_by_key(rank) {
+        Some((_, error)) => Err(error),
+        None => Ok(counters),
+    };
+    (found, grid_race)
 }
 
 /// The fault of two blocks that access one element.

@@ -1,8 +1,8 @@
 //! Races between blocks: nothing orders the blocks of a launch.
 //!
 //! Blocks run in parallel, so what is kept must not depend on their order: of each word the lowest
-//! write and the lowest write of another block, the lowest and the highest read. The report is then
-//! the same on every run.
+//! write and the lowest write of another block, the lowest and the highest read. Whether two of them
+//! conflict is then the same on every run; which do, [`super::grid`] finds out with one at a time.
 
 use super::lanes::WARP;
 use super::timeline::{MODEL, Timeline};
@@ -89,6 +89,14 @@ impl GridRace {
     #[inline]
     pub(super) fn watches(&self, buffer: usize) -> bool {
         matches!(self.buffers.get(buffer), Some(Some(_)))
+    }
+
+    /// Whether a block has written a word.
+    pub(super) fn is_written(&self, buffer: usize, word: usize) -> bool {
+        let Some(Some(watched)) = self.buffers.get(buffer) else {
+            return false;
+        };
+        watched.writes.get(word).is_some_and(|write| write.load(Ordering::Relaxed) != NONE)
     }
 
     /// Records an access.

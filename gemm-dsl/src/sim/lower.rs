@@ -7,13 +7,14 @@ mod place;
 mod state;
 mod uniform;
 
-use super::code::{self, Code, Copy, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
+use super::code::{self, Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
 use super::counters::{Class, Cost};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::varying;
-use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Space, Stmt, Ty, Var};
+use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Lowers the kernel of a launch.
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
@@ -35,22 +36,16 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             _ => None,
         })
         .collect();
-    let mut places = vec![0; kernel.vars.len()];
-    let of_state = state::of_state(kernel);
-    let mut place = |state: bool| {
-        for (var, place) in places.iter_mut().enumerate().filter(|(var, _)| of_state[*var] == state)
-        {
-            *place = match kernel.vars[var].ty {
-                Ty::Bool | Ty::I32 | Ty::U64 if !varying[var] => take(&mut slots.uniforms, 1),
-                Ty::Bool => take(&mut slots.preds, 1),
-                Ty::Vector(_) => take(&mut slots.lanes, 4),
-                Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
-                Ty::Scalar(_) => take(&mut slots.lanes, 1),
-            };
-        }
-        slots
-    };
-    let (state, slots) = (place(true), place(false));
+    let arrays = slots;
+    let places = kernel.vars.iter().zip(&varying);
+    let places = places.map(|(var, varying)| match var.ty {
+        Ty::Bool | Ty::I32 | Ty::U64 if !varying => take(&mut slots.uniforms, 1),
+        Ty::Bool => take(&mut slots.preds, 1),
+        Ty::Vector(_) => take(&mut slots.lanes, 4),
+        Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
+        Ty::Scalar(_) => take(&mut slots.lanes, 1),
+    });
+    let places = places.collect();
     let mut lowering = Lowering {
         launch,
         pointers,
@@ -62,13 +57,16 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         stmt: 0,
         cost: Cost::default(),
         vain: 0,
+        nested: 0,
+        held: HashMap::new(),
         code: Code {
             instrs: Vec::new(),
             costs: Vec::new(),
             stmts: Vec::new(),
             accesses: 0,
             slots,
-            state,
+            arrays,
+            loops: Vec::new(),
             functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
@@ -100,6 +98,10 @@ struct Lowering<'l, 'k> {
     cost: Cost,
     /// What unrolling has done in vain.
     vain: usize,
+    /// How many loops of the code there are around what is lowered.
+    nested: usize,
+    /// What is part of a warp's state in the loops met so far.
+    held: HashMap<*const Loop, Arc<Held>>,
     code: Code<'k>,
 }
 
@@ -141,6 +143,29 @@ impl<'k> Lowering<'_, 'k> {
         let stmt = self.stmt;
         self.code.instrs.push(Instr { op, site, stmt });
         self.here() - 1
+    }
+
+    /// The slots of the variables that are part of a warp's state while it goes round in a loop.
+    fn held(&mut self, l: &Loop) -> Arc<Held> {
+        if let Some(held) = self.held.get(&std::ptr::from_ref(l)) {
+            return Arc::clone(held);
+        }
+        let kernel = self.launch.kernel;
+        let mut held = Held::default();
+        let matters = state::of_loop(kernel.vars.len(), l);
+        for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
+            let place = self.places[var];
+            match kernel.vars[var].ty {
+                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => held.uniforms.push(place),
+                Ty::Bool => held.preds.push(place),
+                Ty::Vector(_) => held.lanes.extend(place..place + 4),
+                Ty::Scalar(elem) if elem.size() == 8 => held.wides.push(place),
+                Ty::Scalar(_) => held.lanes.push(place),
+            }
+        }
+        let held = Arc::new(held);
+        self.held.insert(l, Arc::clone(&held));
+        held
     }
 
     /// Sends an instruction that goes elsewhere to the next instruction.

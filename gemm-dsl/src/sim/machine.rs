@@ -15,6 +15,9 @@ use super::traffic::Traffic;
 use super::turns::{Random, Turns};
 use pulp::Arch;
 
+/// So often the warps of a block hand over behind each atomic; then as drawn.
+const IN_STEP: u32 = 1 << 10;
+
 /// The variables and register arrays of a warp.
 pub(super) struct Registers {
     pub(super) lanes: Vec<Lanes>,
@@ -111,6 +114,10 @@ pub(super) struct Machine<'l> {
     /// How the warps of the block take turns, and what is drawn for it.
     pub(super) turns: Turns,
     pub(super) random: Random,
+    /// How often warps have handed over behind an atomic.
+    handed: u32,
+    /// The statement that has read memory last, since the warp that runs may be waiting.
+    pub(super) asked: Option<u32>,
     /// What the block has written to global memory, if it is to be run again.
     pub(super) journal: Option<Journal>,
     pub(super) meter: &'l Meter,
@@ -147,6 +154,8 @@ impl<'l> Machine<'l> {
             reversed: false,
             turns: Turns::Forward,
             random: Random::new(0),
+            handed: 0,
+            asked: None,
             journal: None,
             meter,
         }
@@ -156,7 +165,7 @@ impl<'l> Machine<'l> {
     pub(super) fn begin(&mut self, block: u32) {
         self.block = self.launch.block(block);
         self.observers.begin(block);
-        (self.careful, self.meetings) = (self.journal.is_some(), 0);
+        (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
     }
 
     /// How often memory has changed, here and elsewhere.
@@ -173,7 +182,10 @@ impl<'l> Machine<'l> {
     pub(super) fn hands_over(&mut self) -> bool {
         match self.turns {
             Turns::Forward | Turns::Reversed => false,
-            Turns::Interleaved { .. } => true,
+            Turns::Interleaved { .. } => {
+                self.handed = self.handed.saturating_add(1);
+                self.handed <= IN_STEP || self.random.below(2) == 0
+            }
             Turns::Shuffled(_) => self.random.below(2) == 0,
         }
     }

@@ -128,6 +128,9 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<(), Stopped> {
         let region = self.region(memory);
+        if kind.reads() {
+            self.asked = Some(self.stmt);
+        }
         let groups = self.patterns.groups(memory.access, offsets, mask);
         let request = Request {
             kind,

@@ -1,6 +1,6 @@
 //! What a launch may cost, and how far it has got.
 
-use super::error::SimError;
+use super::error::{SimError, Unfinished};
 use super::launch::Launch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,8 @@ pub struct Options<'a> {
     /// where only threads of a block do, each of its turns.
     pub instructions: u64,
     /// Called when a block is done, with the number of blocks that are and that of all, from
-    /// whichever thread has run it. Where blocks speak to one another each order counts.
+    /// whichever thread has run it. Where blocks speak to one another each order counts. What it launches
+    /// itself must not share buffers with the launch that it watches.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
@@ -22,14 +23,6 @@ pub struct Options<'a> {
 impl Default for Options<'_> {
     fn default() -> Self {
         Self { instructions: 1 << 36, progress: None }
-    }
-}
-
-impl Options<'_> {
-    /// The error of a launch that has executed as many instructions as it may.
-    pub(super) fn spent(&self, launch: &Launch<'_>) -> SimError {
-        let (kernel, instructions) = (launch.kernel.name.clone(), self.instructions);
-        SimError::OutOfInstructions { kernel, instructions }
     }
 }
 
@@ -53,6 +46,12 @@ impl Meter {
 
     pub(super) fn new(limit: u64) -> Self {
         Self { limit, spent: AtomicU64::new(0) }
+    }
+
+    /// The error of a launch that has executed as many instructions as it may.
+    pub(super) fn spent(&self, launch: &Launch<'_>, at: Unfinished) -> SimError {
+        let (kernel, instructions) = (launch.kernel.name.clone(), self.limit);
+        SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) }
     }
 
     /// Adds instructions; whether all are within the limit.

@@ -7,6 +7,8 @@
 //! block runs at the same time nothing guarantees.
 
 use super::Buffer;
+use super::alone::Alone;
+use super::before::Contents;
 use super::code::Code;
 use super::counters::Counters;
 use super::error::{Fault, SimError};
@@ -14,7 +16,7 @@ use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
 use super::schedule::{Block, Round};
-use super::turns::{Random, SHUFFLES, Shuffle, Turns};
+use super::turns::{SHUFFLES, Shuffle, Turns, more};
 use super::words::Words;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -67,15 +69,11 @@ impl Order {
             Order::Ascending | Order::Interleaved => Box::new(0..count),
             Order::Descending => Box::new((0..count).rev()),
             Order::Shuffled(shuffle) => {
-                let mut random = Random::new(shuffle.seed);
-                let mut pieces: Vec<u32> = (0..count.div_ceil(PIECE)).collect();
-                random.shuffle(&mut pieces);
+                let pieces = shuffle.order(count.div_ceil(PIECE), 0);
                 Box::new(pieces.into_iter().flat_map(move |piece| {
                     let first = piece * PIECE;
-                    let mut blocks: Vec<u32> =
-                        (first..first.saturating_add(PIECE).min(count)).collect();
-                    random.shuffle(&mut blocks);
-                    blocks
+                    let blocks = shuffle.order(PIECE.min(count - first), piece.into());
+                    blocks.into_iter().map(move |block| first + block)
                 }))
             }
         }
@@ -88,41 +86,47 @@ pub(super) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
-    let written: Vec<(usize, &Buffer)> = launch
-        .regions
-        .iter()
-        .enumerate()
-        .filter_map(|(i, region)| Some((i, region.memory.as_ref().filter(|_| code.stored[i])?)))
-        .collect();
-    let contents = || -> Vec<Vec<u64>> { written.iter().map(|(_, b)| b.bits()).collect() };
-    let restore = |contents: &[Vec<u64>]| {
-        for ((_, buffer), bits) in written.iter().zip(contents) {
-            bits.iter().enumerate().for_each(|(at, &bits)| buffer.write(at, bits));
-        }
-    };
-    let before = contents();
+    let _alone = Alone::wait(launch, code)?;
+    let before = Contents::of(launch, code);
     let meter = Meter::new(options.instructions);
-    let mut execution = Execution { launch, code, meter: &meter, options, done: 0 };
-    let counters = execution.run(ORDERS[0])?;
-    let results = contents();
-    for &order in &ORDERS[1..] {
-        restore(&before);
-        execution.run(order)?;
-        for ((&(region, _), expected), found) in written.iter().zip(&results).zip(contents()) {
-            if launch.kernel.buffers[region].unordered {
-                continue;
-            }
-            if let Some(at) = expected.iter().zip(&found).position(|(a, b)| a != b) {
-                return Err(SimError::OrderDependent {
-                    kernel: launch.kernel.name.clone(),
-                    place: Box::new(launch.regions[region].element(at as u32)),
-                    order: order.name(),
-                    bits: [expected[at], found[at]],
-                });
-            }
+    let more = more(launch.blocks() as usize).iter().copied().map(Order::Shuffled);
+    let orders: Vec<Order> = ORDERS.into_iter().chain(more).collect();
+    let all = u64::from(launch.blocks()) * orders.len() as u64;
+    let regions = launch.regions.iter().zip(&code.stored);
+    let written = regions.map(|(r, &stored)| {
+        let memory = r.memory.as_ref().filter(|_| stored);
+        vec![false; memory.map_or(0, Buffer::len)]
+    });
+    let written = written.collect();
+    let mut execution = Execution { launch, code, meter: &meter, options, written, done: 0, all };
+    let mut first = None;
+    for order in orders {
+        let counters = execution.run(order).map_err(|error| match launch.blocks() {
+            1 if order.turns() == Turns::Forward => error,
+            1 => error.in_turns(order.turns().name()),
+            _ => error.in_order(order.name()),
+        })?;
+        let written = |region: usize, element: usize| execution.written[region][element];
+        let Some((results, _)) = &first else {
+            first = Some((Contents::of(launch, code), counters));
+            before.restore(written);
+            continue;
+        };
+        let is_result = |region: usize| !launch.kernel.buffers[region].unordered;
+        let differing = results.differing(|region, at| is_result(region) && written(region, at));
+        if let Some(((region, element), bits)) = differing {
+            let place = Box::new(launch.regions[region].element(element as u32));
+            let kernel = launch.kernel.name.clone();
+            let turns = order.turns().name();
+            return Err(match launch.blocks() {
+                1 => SimError::TurnDependent { kernel, block: (0, 0, 0), place, turns, bits },
+                _ => SimError::OrderDependent { kernel, place, order: order.name(), bits },
+            });
         }
+        before.restore(written);
     }
-    restore(&results);
+    let Some((results, counters)) = first else { unreachable!("there is an ascending order") };
+    results.restore(|region, element| execution.written[region][element]);
     Ok(counters)
 }
 
@@ -131,8 +135,11 @@ struct Execution<'e, 'l> {
     code: &'l Code<'l>,
     meter: &'l Meter,
     options: &'e Options<'e>,
-    /// Blocks that have run, in all orders.
+    /// Of each element of each buffer, whether an order has written it.
+    written: Vec<Vec<bool>>,
+    /// Blocks that have run, in all orders, and will have.
     done: u64,
+    all: u64,
 }
 
 impl<'l> Execution<'_, 'l> {
@@ -155,24 +162,19 @@ impl<'l> Execution<'_, 'l> {
         let happened = |resident: &[Block<'l>]| -> u64 {
             resident.iter().map(|block| block.machine.happened).sum()
         };
-        let fault = |mut fault: Box<Fault>| {
-            fault.order = Some(order.name());
-            SimError::Fault(fault)
-        };
         // Those that still run are the first `fitting`.
         while fitting > 0 {
             let (before, mut stuck) = (happened(&resident), true);
             for i in (0..fitting).rev() {
                 let elsewhere = happened(&resident) - resident[i].machine.happened;
-                let round = resident[i].round(elsewhere).map_err(fault)?;
+                let round = resident[i].round(elsewhere)?;
                 stuck &= round == Round::Stuck;
                 match round {
                     Round::Ready | Round::Stuck => {}
-                    Round::Spent => return Err(self.options.spent(self.launch)),
                     Round::Done => {
                         self.done += 1;
-                        let all = u64::from(count) * ORDERS.len() as u64;
-                        self.options.progress.iter().for_each(|progress| progress(self.done, all));
+                        let progress = self.options.progress.iter();
+                        progress.for_each(|progress| progress(self.done, self.all));
                         match next.next() {
                             Some(number) => {
                                 to_come -= 1;
@@ -187,8 +189,11 @@ impl<'l> Execution<'_, 'l> {
                 }
             }
             if stuck && happened(&resident) == before {
-                return Err(fault(deadlock(&resident[..fitting], to_come)));
+                return Err(SimError::Fault(deadlock(&resident[..fitting], to_come)));
             }
+        }
+        for (region, written) in self.written.iter_mut().enumerate() {
+            words.borrow().written(region, |element| written[element as usize] = true);
         }
         let mut counters = Counters::default();
         resident.into_iter().for_each(|block| counters += block.finish());

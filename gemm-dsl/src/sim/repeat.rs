@@ -8,8 +8,8 @@ use super::journal::Journal;
 use super::launch::Launch;
 use super::meter::Meter;
 use super::race::Between;
-use super::schedule::{Block, Round};
-use super::turns::TURNS;
+use super::schedule::Block;
+use super::turns::{TURNS, Turns, more};
 use crate::ir::Space;
 
 /// Runs isolated blocks, one after the other.
@@ -34,30 +34,22 @@ impl<'l> Repeated<'l> {
     }
 
     /// Runs the block with this number in all turns. The results are those of the first.
-    pub(super) fn run(&mut self, number: u32) -> Result<Round, SimError> {
+    pub(super) fn run(&mut self, number: u32) -> Result<(), SimError> {
         let Some(again) = &mut self.again else {
-            return self.first.run(number).map_err(SimError::Fault);
+            return self.first.run(number);
         };
         self.first.machine.journal = Some(Journal::default());
-        let end = self.first.run(number).map_err(SimError::Fault)?;
+        self.first.run(number)?;
         let mut journal = self.first.machine.journal.take().unwrap_or_default();
-        if end != Round::Done {
-            return Ok(end);
-        }
         let regions = &self.launch.regions;
         let results = journal.contents(regions);
-        for &turns in &TURNS[1..] {
+        let more = more(again.warps()).iter().copied().map(Turns::Shuffled);
+        for turns in TURNS[1..].iter().copied().chain(more) {
             journal.restore(regions);
             again.take(turns);
             again.machine.journal = Some(journal);
-            let end = again.run(number).map_err(|mut fault| {
-                fault.turns = Some(turns.name());
-                SimError::Fault(fault)
-            })?;
+            again.run(number).map_err(|error| error.in_turns(turns.name()))?;
             journal = again.machine.journal.take().unwrap_or_default();
-            if end != Round::Done {
-                return Ok(end);
-            }
             let is_result = |region: usize| !self.launch.kernel.buffers[region].unordered;
             if let Some(((region, element), bits)) = journal.differing(regions, &results, is_result)
             {
@@ -72,7 +64,7 @@ impl<'l> Repeated<'l> {
         }
         journal.restore(regions);
         results.restore(regions);
-        Ok(Round::Done)
+        Ok(())
     }
 
     /// Counters of the blocks that have run here, in their first turns.

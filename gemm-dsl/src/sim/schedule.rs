@@ -9,7 +9,7 @@ mod report;
 
 use super::code::Code;
 use super::counters::Counters;
-use super::error::{Fault, FaultKind};
+use super::error::{Fault, FaultKind, SimError};
 use super::exec::{Progress, Warp};
 use super::lanes::WARP;
 use super::launch::Launch;
@@ -19,7 +19,7 @@ use super::named::{Named, TooEarly};
 use super::observe::{Observer, Sync};
 use super::race::Between;
 use super::spin::Spin;
-use super::turns::{Random, Shuffle, Turns};
+use super::turns::{Random, Turns};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 
@@ -55,8 +55,6 @@ pub(super) enum Round {
     /// None is, before others write memory.
     Stuck,
     Done,
-    /// The launch has executed as many instructions as it may.
-    Spent,
 }
 
 /// A block that runs.
@@ -71,8 +69,9 @@ pub(super) struct Block<'l> {
     spin: Spin,
     /// Where they have: how often memory had changed.
     in_vain: Option<u64>,
-    /// The warps as they take turns in a round.
-    order: Vec<usize>,
+    /// The warps as they take turns in a round, and how many rounds there have been.
+    order: Vec<u32>,
+    rounds: u64,
 }
 
 impl<'l> Block<'l> {
@@ -93,7 +92,13 @@ impl<'l> Block<'l> {
             spin: Spin::default(),
             in_vain: None,
             order: Vec::new(),
+            rounds: 0,
         }
+    }
+
+    /// The warps of a block.
+    pub(super) fn warps(&self) -> usize {
+        self.warps.len()
     }
 
     /// Lets the threads of the blocks that begin here take these turns.
@@ -118,14 +123,13 @@ impl<'l> Block<'l> {
         }
         let turns = self.machine.turns;
         self.machine.reversed = turns.are_reversed();
-        self.order = (0..self.warps.len()).collect();
+        self.order = (0..self.warps.len() as u32).collect();
         if turns.are_reversed() {
             self.order.reverse();
         }
-        if let Turns::Shuffled(Shuffle { seed, .. }) = turns {
-            // Each block its own shuffle, whoever runs it.
-            self.machine.random = Random::new(seed + (u64::from(number) << 8));
-        }
+        // Each block draws its own numbers, whoever runs it.
+        self.machine.random = Random::new(turns.seed() + (u64::from(number) << 8));
+        self.rounds = 0;
         self.states.clear();
         self.states.resize(self.warps.len(), State::Ready);
         self.named.clear();
@@ -133,31 +137,36 @@ impl<'l> Block<'l> {
     }
 
     /// Runs the block with this number to its end, alone.
-    pub(super) fn run(&mut self, number: u32) -> Result<Round, Box<Fault>> {
+    pub(super) fn run(&mut self, number: u32) -> Result<(), SimError> {
         self.start(number);
         loop {
             match self.round(0)? {
                 Round::Ready => {}
-                Round::Stuck => return Err(self.deadlock(std::iter::empty(), 0)),
-                end @ (Round::Done | Round::Spent) => return Ok(end),
+                Round::Stuck => {
+                    return Err(SimError::Fault(self.deadlock(std::iter::empty(), 0)));
+                }
+                Round::Done => return Ok(()),
             }
         }
     }
 
     /// Lets every warp that is ready run to where it must wait. `elsewhere` says how much has happened
     /// in other blocks.
-    pub(super) fn round(&mut self, elsewhere: u64) -> Result<Round, Box<Fault>> {
+    pub(super) fn round(&mut self, elsewhere: u64) -> Result<Round, SimError> {
         self.machine.elsewhere = elsewhere;
         if self.in_vain == Some(self.machine.changes()) {
             return Ok(Round::Stuck);
         }
         self.in_vain = None;
-        if let Turns::Shuffled(_) = self.machine.turns {
-            self.machine.random.shuffle(&mut self.order);
+        if let Turns::Shuffled(shuffle) = self.machine.turns {
+            let drawn_by = (u64::from(self.number) << 24).wrapping_add(self.rounds);
+            self.order = shuffle.order(self.warps.len() as u32, drawn_by);
+            self.rounds += 1;
             self.machine.reversed = self.machine.random.below(2) == 1;
         }
         let (mut turn, mut passed) = (0, 0);
         while let Some(&i) = self.order.get(turn) {
+            let i = i as usize;
             turn += 1;
             if let State::Polling { events, .. } = self.states[i]
                 && events != self.machine.events()
@@ -168,10 +177,13 @@ impl<'l> Block<'l> {
                 continue;
             }
             let reached = self.warps[i].run(&mut self.machine);
-            self.states[i] = match reached.map_err(|stop| self.faulted(i, *stop))? {
+            self.states[i] = match reached
+                .map_err(|stop| SimError::Fault(self.faulted(i, *stop)))?
+            {
                 Progress::Barrier(stmt) => State::Barrier(stmt),
                 Progress::Named { barrier, threads, wait, stmt } => {
-                    let state = self.arrive(i, (barrier, threads), wait, stmt)?;
+                    let state = self.arrive(i, (barrier, threads), wait, stmt);
+                    let state = state.map_err(SimError::Fault)?;
                     // One that need not wait hands over in some turns, and goes on in others: so what
                     // follows there comes before what others do, and behind it.
                     if state == State::Ready
@@ -184,11 +196,11 @@ impl<'l> Block<'l> {
                 }
                 Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
                 Progress::Turn => State::Ready,
-                Progress::Spent => return Ok(Round::Spent),
+                Progress::Spent => return Err(self.spent(i)),
                 Progress::Exit => State::Exited,
             };
         }
-        self.settle()
+        self.settle().map_err(SimError::Fault)
     }
 
     /// A warp arrives at a barrier with a name; where it is the last one, those that wait go on.
@@ -264,12 +276,18 @@ impl<'l> Block<'l> {
         if met == self.met || !self.spin.is_quiet(self.machine.changes()) {
             return false;
         }
-        let mut state = DefaultHasher::new();
+        let mut brief = DefaultHasher::new();
         let code = self.machine.code;
         for (warp, now) in self.warps.iter().zip(&self.states) {
-            (discriminant(now), warp.state(code)).hash(&mut state);
+            (discriminant(now), warp.brief(code)).hash(&mut brief);
         }
-        self.named.hash(&mut state);
-        self.spin.again(state.finish())
+        self.named.hash(&mut brief);
+        let warps = &self.warps;
+        let whole = || {
+            let mut state = DefaultHasher::new();
+            warps.iter().for_each(|warp| warp.state(code).hash(&mut state));
+            state.finish()
+        };
+        self.spin.again(brief.finish(), whole)
     }
 }

@@ -1,6 +1,7 @@
 //! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
 //! every counter on a kernel whose count is known on paper.
 
+mod alone;
 mod atomics;
 mod bounds;
 mod copies;
@@ -9,8 +10,10 @@ mod divergence;
 mod elements;
 mod folding;
 mod grid;
+mod hidden;
 mod launches;
 mod limits;
+mod livelocks;
 mod model;
 mod orders;
 mod pointers;
@@ -19,8 +22,10 @@ mod races;
 mod releases;
 mod roles;
 mod shadow;
+mod shuffles;
 mod spins;
 mod tickets;
+mod told;
 mod tree;
 mod turns;
 mod vain;
@@ -28,7 +33,9 @@ mod values;
 mod wavefronts;
 mod words;
 
-use super::{Buffer, Counters, Element, Fault, FaultKind, Options, SimError, launch, launch_with};
+use super::{
+    Buffer, Counters, Element, Fault, FaultKind, Options, SimError, Unfinished, launch, launch_with,
+};
 use crate::ir::contract::{Need, Subject, Unmet};
 use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
@@ -169,6 +176,21 @@ fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
     match outcome {
         Err(SimError::Fault(fault)) => *fault,
         other => panic!("a fault was expected: {other:?}"),
+    }
+}
+
+/// That so many instructions were not enough, wherever it was.
+fn spent<T>(instructions: u64) -> Result<T, SimError> {
+    let (kernel, statement) = ("kernel".into(), String::new());
+    let at = Unfinished { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
+    Err(SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) })
+}
+
+/// An outcome that does not say where the last instruction was.
+fn anywhere<T>(outcome: Result<T, SimError>) -> Result<T, SimError> {
+    match outcome {
+        Err(SimError::OutOfInstructions { instructions, .. }) => spent(instructions),
+        outcome => outcome,
     }
 }
 

@@ -11,10 +11,40 @@ pub(super) struct Shuffle {
 }
 
 /// The shuffles of blocks, and of the warps of a block.
-pub(super) const SHUFFLES: [Shuffle; 2] = [
+pub(super) const SHUFFLES: [Shuffle; 4] = [
     Shuffle { seed: 1, name: "shuffled (seed 1)" },
     Shuffle { seed: 2, name: "shuffled (seed 2)" },
+    Shuffle { seed: 3, name: "shuffled (seed 3)" },
+    Shuffle { seed: 4, name: "shuffled (seed 4)" },
 ];
+
+/// The shuffles of so many besides the first two: of three, all orders are few enough.
+pub(super) fn more(count: usize) -> &'static [Shuffle] {
+    if count == 3 { &SHUFFLES[2..] } else { &[] }
+}
+
+impl Shuffle {
+    /// The numbers below `count` in its order, with more that is drawn by: neither ascending nor
+    /// descending nor in the order of a shuffle before it, where there are others.
+    pub(super) fn order(self, count: u32, more: u64) -> Vec<u32> {
+        let ascending: Vec<u32> = (0..count).collect();
+        if count < 3 {
+            let mut order = ascending;
+            Random::new(self.seed + (more << 8)).shuffle(&mut order);
+            return order;
+        }
+        let descending = ascending.iter().rev().copied().collect();
+        let mut known = vec![ascending, descending];
+        for seed in 1..=self.seed {
+            let (mut order, mut random) = (known[0].clone(), Random::new(seed + (more << 8)));
+            while known.contains(&order) {
+                random.shuffle(&mut order);
+            }
+            known.push(order);
+        }
+        known.pop().unwrap_or_default()
+    }
+}
 
 /// Numbers of a multiplicative generator.
 #[derive(Clone, Debug)]
@@ -46,7 +76,9 @@ pub(super) enum Turns {
     /// From the last to the first. The lanes for which the condition of a branch does not hold go before
     /// the others.
     Reversed,
-    /// From the first to the last or the other way round, and a warp hands over behind each atomic.
+    /// From the first to the last or the other way round, and a warp hands over behind each atomic: when
+    /// the block has done so for long, as drawn, since who does what another one does in step with it may
+    /// never get ahead of it.
     Interleaved { reversed: bool },
     /// As drawn for each round: the order of the warps, that of the lanes, and whether a warp hands over
     /// behind an atomic.
@@ -67,6 +99,14 @@ impl Turns {
     /// Whether the last come first, where nothing is drawn.
     pub(super) fn are_reversed(self) -> bool {
         matches!(self, Turns::Reversed | Turns::Interleaved { reversed: true })
+    }
+
+    /// What the numbers that are drawn begin with.
+    pub(super) fn seed(self) -> u64 {
+        match self {
+            Turns::Shuffled(shuffle) => shuffle.seed,
+            Turns::Forward | Turns::Reversed | Turns::Interleaved { .. } => 0,
+        }
     }
 
     pub(super) fn name(self) -> &'static str {

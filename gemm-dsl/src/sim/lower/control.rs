@@ -1,6 +1,6 @@
 //! Lowering of branches and loops.
 
-use super::super::code::{Op, Uniform};
+use super::super::code::{self, Op, Uniform};
 use super::super::counters::Class;
 use super::super::varying;
 use super::Lowering;
@@ -54,7 +54,8 @@ impl<'k> Lowering<'_, 'k> {
         if l.unroll == Unroll::Full && self.unrolled(l) {
             return;
         }
-        let stmt = self.stmt;
+        let (stmt, first) = (self.stmt, self.here());
+        self.nested += 1;
         let divergent = varying::differs(&l.test, &self.varying);
         if divergent {
             self.emit(Op::Loop);
@@ -79,12 +80,18 @@ impl<'k> Lowering<'_, 'k> {
         if divergent {
             self.emit(Op::End);
         }
+        self.nested -= 1;
+        if self.nested == 0 {
+            let code = first as usize..self.here() as usize;
+            let held = self.held(l);
+            self.code.loops.push(code::Loop { code, held });
+        }
     }
 
     /// Lowers the body once for each round if the rounds are known and not too many.
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
-        let before = (self.code.instrs.len(), self.code.costs.len());
+        let before = (self.code.instrs.len(), self.code.costs.len(), self.code.loops.len());
         if self.vain > MAX_VAIN {
             return false;
         }
@@ -100,6 +107,7 @@ impl<'k> Lowering<'_, 'k> {
                 self.vain += grown;
                 self.code.instrs.truncate(before.0);
                 self.code.costs.truncate(before.1);
+                self.code.loops.truncate(before.2);
                 self.statics[l.var.id] = None;
                 self.stmt = stmt;
                 return false;

@@ -1,17 +1,20 @@
-//! Which variables are part of a warp's state: those on which depends what it does.
+//! Which variables are part of the state of a warp that goes round in a loop: those on which depends what
+//! it does there.
 //!
-//! One that is read only to give variables their values, none of which is part of the state, is none
-//! either: a counter of rounds that nobody asks, most often.
+//! One that is read there only to give variables their values, none of which is part of the state, is none:
+//! a counter of rounds that nobody asks before they are over. A warp leaves a loop that is inside no other
+//! once, so that while it goes round there nothing else counts.
 
-use crate::ir::{Change, Expr, Kernel, Stmt};
+use crate::ir::{Change, Expr, Loop, Stmt};
 
-/// For each variable, whether it is part of the state.
-pub(super) fn of_state(kernel: &Kernel) -> Vec<bool> {
-    let mut pass = Pass { matters: vec![false; kernel.vars.len()], changed: true };
+/// For each of so many variables, whether it is part of the state in a loop.
+pub(super) fn of_loop(vars: usize, l: &Loop) -> Vec<bool> {
+    let mut pass = Pass { matters: vec![false; vars], changed: true };
     // Each round finds variables of which those found before are made.
     while pass.changed {
         pass.changed = false;
-        kernel.visit(&mut |stmt| pass.stmt(stmt));
+        pass.head(l);
+        l.body.iter().for_each(|stmt| stmt.visit(&mut |stmt| pass.stmt(stmt)));
     }
     pass.matters
 }
@@ -27,15 +30,16 @@ impl Pass {
             Stmt::Let { var, value } | Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
                 self.given(var.id, value);
             }
-            Stmt::For(l) => {
-                self.read(&l.test);
-                let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
-                    &l.change;
-                self.given(l.var.id, &l.from);
-                self.given(l.var.id, by);
-            }
+            Stmt::For(l) => self.head(l),
             stmt => stmt.visit_exprs(&mut |e| self.read_here(e)),
         }
+    }
+
+    fn head(&mut self, l: &Loop) {
+        self.read(&l.test);
+        let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) = &l.change;
+        self.given(l.var.id, &l.from);
+        self.given(l.var.id, by);
     }
 
     /// A variable is given a value.

@@ -1,8 +1,9 @@
 //! What is told of a block that does not go on: who waits for what, or who is at fault.
 
-use super::super::error::{Fault, FaultKind, Waiting, WaitsFor};
+use super::super::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
 use super::super::exec::Progress;
 use super::super::lanes::WARP;
+use super::super::machine::Machine;
 use super::super::observe::Stop;
 use super::{Block, State};
 use crate::ir::Space;
@@ -66,12 +67,22 @@ impl Block<'_> {
     ) -> Box<Fault> {
         let at = (0..self.states.len()).find_map(|warp| {
             let waits = self.in_vain.is_some() || self.states[warp] != State::Ready;
-            Some(((warp * WARP) as u32, self.at_stmt(warp).filter(|_| waits)?))
+            let thread = (warp * WARP) as u32 + self.warps[warp].lane();
+            Some((thread, self.at_stmt(warp).filter(|_| waits)?))
         });
         let (thread, stmt) =
             at.unwrap_or_else(|| unreachable!("some warp of a block that is stuck waits"));
         let waiting = self.waiting().chain(others).collect();
         self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
+    }
+
+    /// The error of a launch that has executed as many instructions as it may, of which this warp has
+    /// executed the last.
+    pub(super) fn spent(&self, warp: usize) -> SimError {
+        let Machine { launch, code, stmt, meter, .. } = &self.machine;
+        let (block, statement) = (launch.block(self.number), launch.text(code, *stmt));
+        let at = Unfinished { block, warp: warp as u32, statement, order: None, turns: None };
+        meter.spent(launch, at)
     }
 
     /// The fault of a warp that stopped.

@@ -11,7 +11,7 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
     let limited = |raised: bool, aside: &dyn Fn(&mut KernelBuilder, BufferId)| {
         let t = handed(raised, aside);
         let options = Options { instructions: 1 << 22, ..Options::default() };
-        t.run_with(&options)
+        anywhere(t.run_with(&options))
     };
     let count = |k: &mut KernelBuilder, flag| {
         k.atomic_only(AtomicOp::Add, at(flag, 1), 1, Order::Relaxed, Scope::Block);
@@ -22,8 +22,7 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
     // Memory that changes in each round is another state: somebody may look at it.
     assert_eq!(limited(true, &count), Ok(vec![5]));
-    let spent = Err(SimError::OutOfInstructions { kernel: "kernel".into(), instructions: 1 << 22 });
-    assert_eq!(limited(false, &count), spent);
+    assert_eq!(limited(false, &count), spent(1 << 22));
 }
 
 /// A thread asks until a word is raised and counts how often: in vain unless the count decides.
