@@ -23,7 +23,8 @@ pub(super) struct Gathered(Vec<Sum>);
 #[derive(Debug)]
 pub(super) struct Behind {
     /// In the view of each proxy what it had learnt, and of its own agents what it knew.
-    views: Vec<(Rc<Known>, Vec<(usize, u32)>)>,
+    learnt: Vec<Rc<Known>>,
+    own: Vec<Vec<(usize, u32)>>,
     left: OnceCell<Left>,
 }
 
@@ -31,7 +32,7 @@ impl Behind {
     /// What a thread of block `block` leaves.
     pub(super) fn left(&self, block: u32) -> &Left {
         self.left.get_or_init(|| {
-            let views = self.views.iter().map(|(known, own)| {
+            let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
                 let Sum { mut agents, blocks } = Sum::of(known);
                 for &(agent, epoch) in own {
                     agents[agent] = agents[agent].max(epoch);
@@ -307,7 +308,8 @@ impl Clocks {
     /// so its warp is to be compared.
     pub(super) fn behind(&mut self, thread: usize) -> Behind {
         let agents = self.closed.len();
-        let views = (0..self.model.proxies).map(|view| {
+        let learnt = (0..self.model.proxies).map(|view| &self.seen[view * self.threads + thread]);
+        let own = (0..self.model.proxies).map(|view| {
             let own = self.model.timelines.iter().enumerate().map(|(t, track)| {
                 let agent = t * self.threads + thread;
                 match !track.grouped && track.proxy == view {
@@ -315,9 +317,10 @@ impl Clocks {
                     false => (agent, self.known[view * agents + agent]),
                 }
             });
-            (Rc::clone(&self.seen[view * self.threads + thread]), own.collect())
+            own.collect()
         });
-        let behind = Behind { views: views.collect(), left: OnceCell::new() };
+        let (learnt, own) = (learnt.cloned().collect(), own.collect());
+        let behind = Behind { learnt, own, left: OnceCell::new() };
         self.tick(thread..thread + 1);
         behind
     }

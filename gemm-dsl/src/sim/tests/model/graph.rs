@@ -114,6 +114,7 @@ impl Graph {
             let shared = elements.filter(|&e| past.covers(access.array, e));
             let shared = shared.filter(|_| self.is_one_memory(node, earlier, access.array));
             for element in shared {
+                let has_come_after = !past.fresh || other.thread == self.0[node].thread;
                 let pair = Pair {
                     array: access.array,
                     element,
@@ -124,7 +125,7 @@ impl Graph {
                     by_copy: past.by_copy(),
                     in_flight: past.kind == AccessKind::CopyWrite
                         && !past.awaited
-                        && !(past.fresh && other.thread != self.0[node].thread)
+                        && has_come_after
                         && !access.kind.writes(),
                 };
                 races.push(pair);
