@@ -311,6 +311,7 @@ impl Warp {
     }
 
     /// Lets others run, in this statement: until something happens, if the warp goes round in vain.
+    #[cold]
     fn hand_over(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         if !self.spin.is_quiet(machine.events()) {
             // Whatever it has asked before, it may ask for something else now.

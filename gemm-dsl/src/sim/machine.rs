@@ -116,7 +116,8 @@ pub(super) struct Machine<'l> {
     pub(super) random: Random,
     /// How often warps have handed over behind an atomic.
     handed: u32,
-    /// The statement that has read memory last, since the warp that runs may be waiting.
+    /// The statement that has read memory last, since the warp that runs may be waiting: nobody asks
+    /// before writes are looked at.
     pub(super) asked: Option<u32>,
     /// What the block has written to global memory, if it is to be run again.
     pub(super) journal: Option<Journal>,

@@ -128,7 +128,7 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<(), Stopped> {
         let region = self.region(memory);
-        if kind.reads() {
+        if self.careful && kind.reads() {
             self.asked = Some(self.stmt);
         }
         let groups = self.patterns.groups(memory.access, offsets, mask);
