@@ -58,7 +58,8 @@
 //! round and counts from 0 again: what all who came did before they came is ordered before what those
 //! who waited do next. Who only arrived has not waited, and is ordered after nobody. A warp comes to a
 //! round after all have come to the one before: of each of those warps one of its threads knows one, by
-//! that order.
+//! that order. Who has arrived, without waiting, at one that is not complete when the block ends is no
+//! fault.
 //!
 //! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes it
 //! in one step; each thread that executes it does so by itself. The atomics of a word have one order,

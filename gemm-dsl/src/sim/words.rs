@@ -107,6 +107,8 @@ struct Word {
     since: Option<Box<Since>>,
 }
 
+const _: () = assert!(size_of::<Word>() <= 24);
+
 /// The accesses since that.
 #[derive(Clone, Debug, Default)]
 struct Since {
