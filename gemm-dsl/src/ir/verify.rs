@@ -27,7 +27,7 @@ impl Deref for VerifiedKernel {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "kernel `{kernel}` breaks a rule of the IR: {rule}. Whoever has built it has to mend it; if it comes \
-     from a spec, please report it."
+     from a spec, please report it"
 )]
 pub struct IrError {
     /// The kernel.
