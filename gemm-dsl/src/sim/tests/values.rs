@@ -161,6 +161,19 @@ fn assignments_under_divergence_stay_in_their_lanes() {
     assert!(out[32..].iter().all(|&v| v == 1.0), "{out:?}");
 }
 
+/// A truth value of each lane has a variable, and what a branch gives it stays in the lanes of the branch.
+#[test]
+fn truth_values_are_kept_lane_by_lane() {
+    let mut b = bench(40, 1, [1, 40]);
+    let low = b.k.let_("low", tid().lt(20));
+    let odd = b.k.mut_("odd", (tid() % 2).equals(1));
+    b.k.if_(low.into(), |k| k.assign(odd, Expr::Unary(UnaryOp::Not, Box::new(odd.into()))));
+    b.write(tid(), Expr::from(odd).select(1.0, 0.0));
+    let (out, _) = b.run().expect("the kernel is right");
+    let expected = |t| f32::from((t % 2 == 1) != (t < 20));
+    assert!((0..40).all(|t| out[t] == expected(t)), "{out:?}");
+}
+
 #[test]
 fn operands_are_evaluated_where_they_are_needed() {
     let mut b = bench(32, 1, [8, 32]);
