@@ -169,21 +169,23 @@ fn the_element_that_was_never_written_is_named() {
     });
 }
 
-/// It has an instruction of its own.
+/// It has an instruction of its own. Some of its lanes may lack an element, or all of them.
 #[test]
 fn a_multiply_add_reads_three_elements() {
-    for (hole, lane) in [0, 1, 2].into_iter().flat_map(|hole| [0, 5, 31].map(|l| (hole, l))) {
+    let lacking = [(1, 0), (1 << 5, 5), (1 << 31, 31), (u32::MAX, 0), (0xfff0, 4)];
+    for (hole, (lanes, first)) in [0, 1, 2].into_iter().flat_map(|i| lacking.map(|l| (i, l))) {
         let mut b = bench(32, 1, [1, 32]);
         let r = b.k.registers("r", Elem::F32, [3.into()], "");
         for i in 0..3 {
-            let written = if i == hole { tid().xor(lane).gt(0) } else { tid().ge(0) };
-            b.k.if_(written, |k| k.store(at(r, i), 1.0));
+            for lane in (0..32).filter(|lane| i != hole || lanes >> lane & 1 == 0) {
+                b.k.if_(tid().equals(lane), |k| k.store(at(r, i), 1.0));
+            }
         }
         let operands = [0, 1, 2].map(|i| load(r, i));
         let sum = b.k.let_("sum", Expr::Call(Intrinsic::Fma, operands.to_vec()));
         b.write(tid(), sum);
         let fault = b.fault();
-        assert_eq!(fault.thread, (lane as u32, 0), "operand {hole}");
+        assert_eq!(fault.thread, (first, 0), "operand {hole}, lanes {lanes:x}");
         match fault.kind {
             FaultKind::Uninitialised { place } => assert_eq!(place.index, [hole.into()]),
             kind => panic!("operand {hole}: {kind:?}"),
