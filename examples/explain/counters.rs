@@ -1,11 +1,13 @@
 //! What the simulator counts at a small shape, and which unit of a GPU the text asks most of.
 
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
+use gemm_examples::beside::launch_once;
 use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::show::percent;
-use gemm_runtime::{Counters, Device, ReduceKernel, SgemmKernel};
+use gemm_reference::product::Size;
+use gemm_runtime::{Counters, Device, ReduceKernel};
 
 /// The operands are random; the counters do not depend on them.
 const SEED: u64 = 1;
@@ -84,15 +86,9 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
         )));
     };
     let device = Device::simulator();
-    let a = device.upload_matrix(&data::uniform(SEED, m * k, -1.0, 1.0), m, k)?;
-    let b = device.upload_matrix(&data::uniform(SEED + 1, k * n, -1.0, 1.0), k, n)?;
-    let (mut packed, mut pitched) = (device.alloc(m * n)?, device.alloc_matrix(m, n)?);
-    let kernel = SgemmKernel::new(plan.spec().clone())?;
-    let launched = if plan.pitched() {
-        kernel.launch(&device, &a, &b, &mut pitched, (m, n, k))?
-    } else {
-        kernel.launch(&device, a.buffer(), b.buffer(), &mut packed, (m, n, k))?
-    };
+    let a = data::uniform(SEED, m * k, -1.0, 1.0);
+    let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
+    let launched = launch_once(&device, plan.spec(), (&a, &b), Size { m, n, k })?;
     let flops = 2.0 * m as f64 * n as f64 * k as f64;
     let shape = format!("m = {m}, n = {n}, k = {k}");
     let elements = m * k + k * n + m * n;

@@ -13,7 +13,7 @@ use gemm_examples::operands::Operands;
 use gemm_examples::report::{CounterRow, ProductRow, Row};
 use gemm_examples::{data, npy, progress};
 use gemm_reference::product::{Size, Verdict};
-use gemm_runtime::{Counters, Device, Error, SgemmKernel, SgemmSpec};
+use gemm_runtime::{ByName, Counters, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;
 
 /// Sizes that take well under a minute.
@@ -164,7 +164,7 @@ fn multiply(
     bench: Option<&Bench<'_>>,
     size: Size,
 ) -> Result<Multiplied, Error> {
-    let kernel = SgemmKernel::new(stage.spec.clone())?;
+    let kernel = Sgemm::<ByName>::new(stage.spec.clone())?;
     operands.bring(device, &stage.spec)?;
     let mut blas_c = operands.blas_c.take();
     let mut launchable = operands.launchable(device, &stage.spec)?;
@@ -173,7 +173,7 @@ fn multiply(
         None => None,
         Some(_) if size.flops() == 0.0 => None,
         Some(bench) => {
-            let peer = Product::of(operands, stage.spec.layout, blas_c.as_mut(), size);
+            let peer = Product::of(operands, &stage.spec, blas_c.as_mut(), size);
             Some(bench.times(&kernel, &mut launchable, peer, ROUNDS)?)
         }
     };

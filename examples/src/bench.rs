@@ -5,7 +5,7 @@ use crate::gpu::{Blas, Gpu, Product, Timer, failed, fma_rate};
 use crate::operands::Launchable;
 use cudarc::driver::CudaSlice;
 use gemm_reference::product::{Size, Truth, Verdict};
-use gemm_runtime::{Device, Error, SgemmKernel};
+use gemm_runtime::{ByName, Device, Error, Sgemm};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.
 pub struct Bench<'d> {
@@ -53,7 +53,7 @@ impl<'d> Bench<'d> {
     /// Those of either.
     pub fn times(
         &self,
-        kernel: &SgemmKernel,
+        kernel: &Sgemm<ByName>,
         launchable: &mut Launchable<'_>,
         peer: Option<Product<'_>>,
         rounds: usize,

@@ -2,6 +2,7 @@
 //! GPU, and how results are shown.
 
 pub mod bench;
+pub mod beside;
 pub mod change;
 pub mod cli;
 pub mod data;

@@ -1,10 +1,11 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
+use crate::beside::Beside;
 use crate::gpu::{self, Gpu, failed};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::product::{Size, Truth, Verdict, transposed};
-use gemm_runtime::{Buffer, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, SgemmKernel};
+use gemm_runtime::{Buffer, ByName, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, Sgemm};
 use std::borrow::Cow;
 
 /// A and B, and what their product ought to be.
@@ -111,6 +112,7 @@ pub struct Launchable<'o> {
     a: Placed<'o>,
     b: Placed<'o>,
     c: Matrix,
+    beside: Beside,
 }
 
 /// A matrix to be read.
@@ -174,7 +176,7 @@ impl<'h> Operands<'h> {
         } else {
             Matrix::from_buffer(device.alloc(m * n)?, m, n, n)?
         };
-        Ok(Launchable { a, b, c })
+        Ok(Launchable { a, b, c, beside: Beside::new(device, spec, self.size)? })
     }
 
     /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
@@ -186,28 +188,40 @@ impl<'h> Operands<'h> {
         }
     }
 
-    /// Launches a kernel on a result that was all NaN, and judges what it wrote.
+    /// Launches a kernel on a result that was all NaN, unless the kernel reads it, and judges what it wrote:
+    /// the sums against `f64`, and what it stores for sums to the bit.
     ///
     /// # Errors
     /// Those of the launch and of copies.
     pub fn check(
         &self,
         launchable: &mut Launchable<'_>,
-        kernel: &SgemmKernel,
+        kernel: &Sgemm<ByName>,
         device: &Device,
     ) -> Result<(Verdict, Launched), Error> {
-        launchable.poison(device, self.size)?;
+        launchable.fill(device, self.size)?;
         let launched = launchable.launch(kernel, device)?;
-        Ok((self.truth.judge(&device.download_matrix(&launchable.c)?), launched))
+        let c = device.download_matrix(&launchable.c)?;
+        let Some(plain) = launchable.beside.plain() else {
+            return Ok((self.truth.judge(&c), launched));
+        };
+        let mut sums = self.launchable(device, &plain)?;
+        sums.fill(device, self.size)?;
+        sums.launch(&Sgemm::new(plain)?, device)?;
+        let sums = device.download_matrix(&sums.c)?;
+        Ok((launchable.beside.judge(&sums, &c, self.truth.judge(&sums))?, launched))
     }
 }
 
 impl Launchable<'_> {
-    /// Makes every element of the result a NaN: what is not written stays one.
-    fn poison(&mut self, device: &Device, Size { m, n, .. }: Size) -> Result<(), Error> {
+    /// Makes every element of the result a NaN, which what is not written stays, or what the kernel reads.
+    fn fill(&mut self, device: &Device, Size { m, n, .. }: Size) -> Result<(), Error> {
         let pitch = self.c.pitch();
-        let nan = device.upload(&vec![f32::NAN; m * pitch])?;
-        self.c = Matrix::from_buffer(nan, m, n, pitch)?;
+        let mut all = vec![f32::NAN; m * pitch];
+        for (row, values) in self.beside.c_before().chunks(n.max(1)).enumerate() {
+            all[row * pitch..][..n].copy_from_slice(values);
+        }
+        self.c = Matrix::from_buffer(device.upload(&all)?, m, n, pitch)?;
         Ok(())
     }
 
@@ -215,8 +229,8 @@ impl Launchable<'_> {
     ///
     /// # Errors
     /// Those of the launch.
-    pub fn launch(&mut self, kernel: &SgemmKernel, device: &Device) -> Result<Launched, Error> {
+    pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
         let mut c: MatrixMut<'_> = self.c.view_mut();
-        kernel.call(device).launch(&self.a.view(), &self.b.view(), &mut c)
+        self.beside.launch(kernel, device, (&self.a.view(), &self.b.view()), &mut c)
     }
 }

@@ -1,6 +1,7 @@
 //! Matrix products, beside cuBLAS.
 
 use gemm_examples::bench::Bench;
+use gemm_examples::beside::launch_once;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::gpu::Product;
@@ -8,7 +9,7 @@ use gemm_examples::operands::Operands;
 use gemm_examples::tune::target::{Target, Timed};
 use gemm_reference::product::Size;
 use gemm_runtime::compile::Resources;
-use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
+use gemm_runtime::{ByName, Device, Error, Sgemm as SgemmOf, SgemmSpec};
 
 /// The size that every spec is checked at: a multiple of most tiles, for those that need one.
 const PROOF: usize = 768;
@@ -87,7 +88,7 @@ impl Target for Sgemm<'_> {
             None => &mut self.proof,
             Some(size) => &mut self.problems[size],
         };
-        let kernel = SgemmKernel::new(spec.clone())?;
+        let kernel = SgemmOf::<ByName>::new(spec.clone())?;
         operands.bring(&self.device, spec)?;
         let mut launchable = operands.launchable(&self.device, spec)?;
         let (verdict, _) = operands.check(&mut launchable, &kernel, &self.device)?;
@@ -96,11 +97,11 @@ impl Target for Sgemm<'_> {
 
     fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {
         let (size, operands) = &mut self.problems[size];
-        let kernel = SgemmKernel::new(spec.clone())?;
+        let kernel = SgemmOf::<ByName>::new(spec.clone())?;
         operands.bring(&self.device, spec)?;
         let mut blas_c = operands.blas_c.take();
         let times = operands.launchable(&self.device, spec).and_then(|mut launchable| {
-            let peer = Product::of(operands, spec.layout, blas_c.as_mut(), *size);
+            let peer = Product::of(operands, spec, blas_c.as_mut(), *size);
             self.bench.times(&kernel, &mut launchable, peer, rounds)
         });
         operands.blas_c = blas_c;
@@ -116,15 +117,8 @@ fn first_launch(device: &Device, spec: &SgemmSpec, odd: usize) -> Result<Resourc
     let (rows, cols) = plan.block_tile();
     let depth = spec.tile.map_or(4, |tile| tile.k);
     let (m, n, k) = (rows as usize, cols as usize + odd, depth as usize + odd);
-    let kernel = SgemmKernel::new(spec.clone())?;
     let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
-    let launched = if plan.pitched() {
-        let (a, b) = (device.upload_matrix(&a, m, k)?, device.upload_matrix(&b, k, n)?);
-        kernel.launch(device, &a, &b, &mut device.alloc_matrix(m, n)?, (m, n, k))?
-    } else {
-        let (a, b) = (device.upload(&a)?, device.upload(&b)?);
-        kernel.launch(device, &a, &b, &mut device.alloc(m * n)?, (m, n, k))?
-    };
+    let launched = launch_once(device, spec, (&a, &b), Size { m, n, k })?;
     let missing = || Error::Internal("loaded machine code has no resources".to_owned());
     launched.resources().ok_or_else(missing)
 }

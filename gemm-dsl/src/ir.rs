@@ -103,8 +103,10 @@ pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, Unar
 pub use function::{Function, FunctionId};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
+#[cfg(test)]
+pub(crate) use names::is_free;
 pub use names::is_identifier;
-pub(crate) use names::{MAX_NAME, is_free, joined};
+pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{Atomic, AtomicOp, Change, Guard, Loop, Order, PointerRef, Scope, Stmt, Unroll};
 pub use types::{Elem, Ty, VECTOR_BYTES};

@@ -8,6 +8,7 @@
 //! not, but a fault of the plan that involves a key which was misread is left out: it would vanish
 //! with the first one.
 
+mod calls;
 mod entries;
 mod parts;
 mod stream;
@@ -23,7 +24,6 @@ use crate::plan::Checked;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
 use crate::value::{Closure, Environment};
 use entries::{Entry, Found};
-use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::str::FromStr;
@@ -32,6 +32,7 @@ use token::{Span, Tokens};
 pub(crate) use token::{Token, TokenKind};
 pub(crate) use value::closest;
 
+pub use calls::{SgemmTokens, reduce, sgemm};
 pub use parts::{call, entries};
 
 /// The longest text that is read, in bytes: a hundred times what all keys need.
@@ -41,47 +42,10 @@ const MAX_DEPTH: usize = 64;
 /// The most faults that are told at once.
 const MAX_FAULTS: usize = 20;
 
-/// The spec that the tokens of a macro call describe, checked as by [`ReduceSpec::plan`].
-///
-/// # Errors
-/// All faults, each at its own tokens.
-pub fn reduce(tokens: TokenStream) -> syn::Result<ReduceSpec> {
-    from_tokens(tokens)
-}
-
-/// The spec that the tokens of a macro call describe, checked as by [`SgemmSpec::plan`].
-///
-/// # Errors
-/// All faults, each at its own tokens.
-pub fn sgemm(tokens: TokenStream) -> syn::Result<SgemmSpec> {
-    from_tokens(tokens)
-}
-
-fn from_tokens<S: Checked>(stream: TokenStream) -> syn::Result<S> {
-    let (tokens, places) =
-        stream::tokens(stream).map_err(|fault| syn::Error::new(fault.1, fault.0))?;
-    let (spec, faults) = checked::<S>(&tokens);
-    let error = |(fault, span): Fault| match span {
-        None => syn::Error::new(proc_macro2::Span::call_site(), fault),
-        // Such an error reaches from the first token that it is given to the last.
-        Some(span) => {
-            let ends = [span.start, span.end - 1].map(|end| Ident::new("_", places[end]));
-            syn::Error::new_spanned(TokenStream::from_iter(ends.map(TokenTree::from)), fault)
-        }
-    };
-    match faults.into_iter().map(error).reduce(|mut all, next| {
-        all.combine(next);
-        all
-    }) {
-        None => Ok(spec),
-        Some(all) => Err(all),
-    }
-}
-
 /// The spec that a text describes, checked like one in a macro call.
 pub(crate) fn from_text<S: Checked>(text: &str) -> Result<S, SpecErrors> {
     let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
-    let (spec, faults) = checked::<S>(&tokens);
+    let Outcome { spec, faults, .. } = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
         fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
@@ -128,7 +92,16 @@ impl FromStr for SgemmSpec {
 /// A fault and the tokens that it is about; none stands for the whole spec.
 type Fault = (SpecError, Option<Span>);
 
-fn checked<S: Checked>(tokens: &[Token]) -> (S, Vec<Fault>) {
+/// What has been read of a spec, and what is wrong with it.
+struct Outcome<'t, S> {
+    spec: S,
+    faults: Vec<Fault>,
+    given: HashMap<&'static str, Entry<'t>>,
+    /// Keys that were given or meant, but without a value that could be read.
+    unread: Vec<&'static str>,
+}
+
+fn checked<S: Checked>(tokens: &[Token]) -> Outcome<'_, S> {
     let mut reader = Reader::<S>::read(Tokens::all(tokens));
     if reader.more == 0
         && let Err(errors) = reader.spec.check()
@@ -142,7 +115,10 @@ fn checked<S: Checked>(tokens: &[Token]) -> (S, Vec<Fault>) {
         faults.truncate(MAX_FAULTS);
         faults.push((error::too_many(more), None));
     }
-    (reader.spec, faults)
+    let Reader { spec, given, misread, meant, .. } = reader;
+    let is_unread = |name: &&str| S::key(name).is_some_and(|key| (key.text)(&spec).is_none());
+    let unread = misread.into_iter().chain(meant).filter(is_unread).collect();
+    Outcome { spec, faults, given, unread }
 }
 
 /// What has been read of a spec.
@@ -196,6 +172,7 @@ impl<'t, S: Checked> Reader<'t, S> {
         if let Some(first) = self.given.get(key.name) {
             // The tokens of an expression know of no spaces.
             let text = match key.kind {
+                Kind::Closure(_) if self.misread.contains(&key.name) => None,
                 Kind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
                 _ => Some(first.value_text()),
             };
@@ -218,10 +195,20 @@ impl<'t, S: Checked> Reader<'t, S> {
                         let span = entry.span(fault.site());
                         self.fault(fault, span);
                     }
+                    self.head(key, &entry);
                 }
             }
         }
         self.given.insert(key.name, entry);
+    }
+
+    /// Of a faulty expression its parameters may stand.
+    fn head(&mut self, key: &Key<S>, entry: &Entry<'t>) {
+        if let (Kind::Closure(env), Some(value)) = (key.kind, entry.value)
+            && let Some(head) = Closure::head(env, value.tokens())
+        {
+            (key.set)(&mut self.spec, &Datum::Closure(head));
+        }
     }
 
     fn unknown(&mut self, entry: &Entry<'t>) {

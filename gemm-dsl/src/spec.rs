@@ -22,9 +22,10 @@ mod sgemm;
 mod sizes;
 mod table;
 
-pub use epilogue::Epilogue;
+pub(crate) use epilogue::Named;
+pub use epilogue::{Along, Epilogue, SgemmOperand};
 pub use reduce::{Op, ReduceSpec, Tree};
-pub use sgemm::{Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
+pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};
 

@@ -78,6 +78,15 @@ impl Closure {
         }
     }
 
+    /// What is known of an expression whose body is faulty: one of the same parameters, which gives the
+    /// first of them. None where the parameters are no list of operands.
+    pub(crate) fn head(env: &'static Environment, tokens: &[Token]) -> Option<Self> {
+        let params = parse::Parser::new(env, &tokens::of(tokens)).params().ok()?;
+        let first = params.first().filter(|_| check::lists_operands(env, &params))?;
+        let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
+        Some(Self { env, body: Block { lets: Vec::new(), value }, params })
+    }
+
     /// The expression that a text describes.
     ///
     /// # Errors
@@ -99,6 +108,13 @@ impl Closure {
     /// The body.
     pub fn body(&self) -> &Block {
         &self.body
+    }
+
+    /// Whether it reads what has this name.
+    pub(crate) fn reads(&self, name: &str) -> bool {
+        let mut reads = false;
+        self.body.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));
+        reads
     }
 }
 

@@ -1,33 +1,46 @@
 //! From the tokens of a call to the tokens it becomes.
 
+use crate::item;
+use crate::list::List;
 use gemm_dsl::Family;
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use gemm_dsl::parse::{self, SgemmTokens};
+use proc_macro2::{Group, Span, TokenStream};
 use quote::quote;
 use syn::parse::{ParseStream, Parser};
 
-/// The expression for a kernel of the runtime's type `kernel`.
-pub(crate) fn kernel<S: Family>(
-    kernel: &str,
-    parse: fn(TokenStream) -> syn::Result<S>,
-    input: TokenStream,
-) -> TokenStream {
+/// The expression for a reduction.
+pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     let (runtime, spec) = match split.parse2(input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let kernel = Ident::new(kernel, Span::call_site());
-    let build = |line: &str| quote!(#runtime::#kernel::__from_macro(#line));
-    match parse(spec).and_then(|spec| checked(&spec)) {
-        Ok(line) => build(&line),
-        Err(error) => {
-            let errors = error.into_compile_error();
-            let instead = build("");
-            quote!({ #errors #instead })
+    let line = parse::reduce(spec).and_then(|spec| checked(&spec));
+    expression(&quote!(#runtime::ReduceKernel), line)
+}
+
+/// The expression for a product, or the items of the type that a user names.
+pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
+    let parts = split.parse2(input).and_then(|(runtime, call)| {
+        let (head, spec) = item::head(call)?;
+        Ok((runtime, head, spec))
+    });
+    let (runtime, head, spec) = match parts {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let SgemmTokens { spec, operands } = parse::sgemm(spec);
+    let list = operands.map(List::new);
+    let line = spec.and_then(|spec| checked(&spec));
+    match head {
+        None => {
+            let line = both(line, list.as_ref().map_or(Ok(()), List::check));
+            expression(&List::kernel(list.as_ref(), &runtime), line)
         }
+        Some(head) => item::items(&runtime, &head, &list.unwrap_or_default(), line),
     }
 }
 
-/// Splits a call into the path of the runtime crate and the spec.
+/// Splits a call into the path of the runtime crate and what the user wrote.
 fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     let runtime: Group = input.parse()?;
     Ok((runtime.stream(), input.parse()?))
@@ -37,4 +50,27 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
 fn checked(spec: &impl Family) -> syn::Result<String> {
     let program = spec.program();
     program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
+}
+
+/// The first, if both are without errors.
+pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
+    match (first, second) {
+        (Err(mut all), Err(more)) => {
+            all.combine(more);
+            Err(all)
+        }
+        (Ok(value), Ok(())) => Ok(value),
+        (Err(errors), Ok(())) | (Ok(_), Err(errors)) => Err(errors),
+    }
+}
+
+/// A kernel of this type; after an error, one of a line that nobody will read.
+fn expression(kernel: &TokenStream, line: syn::Result<String>) -> TokenStream {
+    match line {
+        Ok(line) => quote!(#kernel::__from_macro(#line)),
+        Err(error) => {
+            let errors = error.into_compile_error();
+            quote!({ #errors #kernel::__from_macro("") })
+        }
+    }
 }

@@ -9,8 +9,8 @@ use gemm_dsl::sim::Element;
 
 impl Device {
     /// Copies elements to the host, after all work launched before. Those of a
-    /// [`Matrix`] or a view of one come row after row, without what lies between them; its padding is
-    /// in [`Matrix::buffer`].
+    /// [`Matrix`] or a view of one come row after row, those of a batch matrix after matrix, without what
+    /// lies between them; its padding is in [`Matrix::buffer`].
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and
@@ -25,12 +25,7 @@ impl Device {
             if shape.is_packed() {
                 return Ok(elements);
             }
-            let mut rows = Vec::with_capacity(shape.count());
-            for row in 0..shape.rows {
-                let places = (0..shape.cols).map(|col| row * shape.row_stride + col * shape.col_stride);
-                rows.extend(places.map(|at| elements[at]));
-            }
-            Ok(rows)
+            Ok(shape.places().map(|at| elements[at]).collect())
         })
     }
 

@@ -76,7 +76,7 @@ pub enum Error {
     #[error("`{argument}` has {has} elements, but {need}")]
     WrongExtent {
         /// The argument.
-        argument: &'static str,
+        argument: String,
         /// Its number of elements.
         has: u64,
         /// What was needed, with the arithmetic.
@@ -110,13 +110,26 @@ pub enum Error {
     )]
     Padded {
         /// The argument.
-        argument: &'static str,
+        argument: String,
         /// The elements of a row.
         cols: u64,
         /// The distance between two rows, in elements.
         row_stride: u64,
         /// The distance between two neighbours in a row, in elements.
         col_stride: u64,
+    },
+    /// A matrix lies neither in rows nor in columns.
+    #[error(
+        "`{argument}` lies neither in rows nor in columns: neighbours in a column are {row_stride} elements \
+         apart, those in a row {col_stride}. Copy it first"
+    )]
+    Scattered {
+        /// The argument.
+        argument: &'static str,
+        /// The distance between neighbours in a column, in elements.
+        row_stride: usize,
+        /// The distance between neighbours in a row, in elements.
+        col_stride: usize,
     },
     /// The rows of a matrix would overlap.
     #[error("a pitch of {pitch} is shorter than a row of {cols}: use one of at least {cols}")]
@@ -155,7 +168,7 @@ pub enum Error {
     )]
     WrongDevice {
         /// The argument.
-        argument: &'static str,
+        argument: String,
         /// The device the call was given.
         device: String,
         /// Where the operand lives.
@@ -164,6 +177,53 @@ pub enum Error {
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
     Unmet(Box<Unmet>),
+    /// The type of a kernel does not list the operands of its spec.
+    #[error("{}", kernel_type(line, operands, needed, found))]
+    KernelType {
+        /// The spec.
+        line: String,
+        /// Its operands, as an epilogue names them.
+        operands: Vec<String>,
+        /// The type of a kernel that takes them.
+        needed: String,
+        /// The type that was asked for.
+        found: String,
+    },
+    /// A call by name lacks an operand of the kernel.
+    #[error("the call gives no `{operand}`, {needed}: add it with `.operand(name, …)`")]
+    MissingOperand {
+        /// The operand, as an epilogue names it.
+        operand: String,
+        /// What the kernel takes for it.
+        needed: &'static str,
+    },
+    /// A call by name gives what is no operand of the kernel.
+    #[error("`{operand}` is no operand of the kernel, which takes {}", listed(takes))]
+    UnknownOperand {
+        /// The name.
+        operand: String,
+        /// The kernel's operands, as an epilogue names them.
+        takes: Vec<String>,
+    },
+    /// A call by name gives an operand twice.
+    #[error("the call gives `{operand}` twice: leave one of them out")]
+    RepeatedOperand {
+        /// The name.
+        operand: String,
+    },
+    /// A call by name gives a number for an array, an array for a number, or one without the dimensions of
+    /// the operand.
+    #[error("`{operand}` is {needed}, but the call gives {found}. {remedy}")]
+    WrongOperand {
+        /// The operand, as an epilogue names it.
+        operand: String,
+        /// What the kernel takes for it.
+        needed: &'static str,
+        /// What the call gives.
+        found: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The kernel needs more shared memory than a block may have on this device.
     #[error(
         "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows a block \
@@ -265,6 +325,20 @@ fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
         );
     }
     format!("the range {start}..{end} does not lie in 0..{len}, {of}: use a part of that")
+}
+
+fn kernel_type(line: &str, operands: &[String], needed: &str, found: &str) -> String {
+    let takes = listed(operands);
+    format!(
+        "a kernel of `{line}` takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
+         `Sgemm<ByName>`, whatever the operands are"
+    )
+}
+
+/// The operands of a kernel.
+fn listed(operands: &[String]) -> String {
+    let operands: Vec<String> = operands.iter().map(|operand| format!("`{operand}`")).collect();
+    if operands.is_empty() { "no operands".to_owned() } else { operands.join(", ") }
 }
 
 fn indented(lines: &[String]) -> String {

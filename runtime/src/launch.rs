@@ -10,20 +10,20 @@ use crate::device::On;
 use crate::error::{Error, Result};
 use crate::launched::{Launched, Ran};
 use crate::program::Prepared;
-use crate::shape::Shape;
+use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
 use gemm_dsl::sim::Counters;
 use std::sync::Arc;
 
 /// The most dimensions of an operand.
-const MAX_RANK: usize = 2;
+const MAX_RANK: usize = 3;
 
 /// An array of a program: where it lies and how its elements lie there.
 #[derive(Clone)]
-pub(crate) struct Bound<A> {
+pub(crate) struct Bound<'n, A> {
     /// What the caller calls it.
-    name: &'static str,
+    name: &'n str,
     address: A,
     /// Elements from the address on that belong to it.
     len: u64,
@@ -31,19 +31,33 @@ pub(crate) struct Bound<A> {
     rank: usize,
 }
 
-impl<A: Address> Bound<A> {
+impl<'n, A: Address> Bound<'n, A> {
     /// Consecutive elements.
-    pub(crate) fn vector(name: &'static str, address: A, len: u64, extent: u64) -> Self {
+    pub(crate) fn vector(name: &'n str, address: A, len: u64, extent: u64) -> Self {
         let axis = Axis { extent, stride: 1 };
         Self { name, address, len, axes: [axis; MAX_RANK], rank: 1 }
     }
 
-    /// A matrix.
-    pub(crate) fn matrix(name: &'static str, address: A, len: u64, shape: Shape) -> Self {
+    /// A matrix, or a batch of them.
+    pub(crate) fn matrix(name: &'n str, address: A, len: u64, shape: Shape) -> Self {
         let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
-        let Shape { rows, cols, row_stride, col_stride, .. } = shape;
-        let axes = [axis(rows, row_stride), axis(cols, col_stride)];
-        Self { name, address, len, axes, rank: 2 }
+        let Shape { rows, cols, row_stride, col_stride, batch, .. } = shape;
+        let (rows, cols) = (axis(rows, row_stride), axis(cols, col_stride));
+        let (axes, rank) = match batch {
+            Some(Batch { count, distance }) => ([axis(count, distance), rows, cols], 3),
+            None => ([rows, cols, cols], 2),
+        };
+        Self { name, address, len, axes, rank }
+    }
+
+    /// The same for each product of a batch, if it is no batch itself.
+    pub(crate) fn for_each_of(mut self, count: u64, rank: usize) -> Self {
+        if self.rank + 1 == rank {
+            self.axes.copy_within(..self.rank, 1);
+            self.axes[0] = Axis { extent: count, stride: 0 };
+            self.rank = rank;
+        }
+        self
     }
 
     /// Elements from the first of its shape to the last.
@@ -68,13 +82,14 @@ struct Temporary<A> {
     address: Option<A>,
 }
 
-/// Launches a program. The extents are in the order of the program's.
+/// Launches a program. The problem is its extents, then the bits of the caller's numbers, both in the order
+/// of the program's.
 pub(crate) fn launch<B: Backend>(
     on: On<'_, B>,
     program: &Arc<Prepared>,
-    inputs: &[Bound<B::Address>],
-    outputs: &[Bound<B::Address>],
-    extents: &[u64],
+    inputs: &[Bound<'_, B::Address>],
+    outputs: &[Bound<'_, B::Address>],
+    problem: &[u64],
 ) -> Result<Launched> {
     for (n, written) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[..n]) {
@@ -84,9 +99,9 @@ pub(crate) fn launch<B: Backend>(
             }
         }
     }
-    let launches = program.program.launches(extents)?;
+    let launches = program.program.launches(problem)?;
     let (backend, temps) = (on.backend, Vec::new());
-    let mut run = Run { backend, program, inputs, outputs, extents, temps, held: None };
+    let mut run = Run { backend, program, inputs, outputs, problem, temps, held: None };
     let mut steps = Vec::with_capacity(launches.len());
     let mut first = KernelId(0);
     for (number, launch) in launches.into_iter().enumerate() {
@@ -106,9 +121,10 @@ pub(crate) fn launch<B: Backend>(
 struct Run<'a, B: Backend> {
     backend: &'a B,
     program: &'a Prepared,
-    inputs: &'a [Bound<B::Address>],
-    outputs: &'a [Bound<B::Address>],
-    extents: &'a [u64],
+    inputs: &'a [Bound<'a, B::Address>],
+    outputs: &'a [Bound<'a, B::Address>],
+    /// Extents, then the bits of numbers.
+    problem: &'a [u64],
     /// As many as launches so far have named.
     temps: Vec<Temporary<B::Address>>,
     /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
@@ -116,7 +132,7 @@ struct Run<'a, B: Backend> {
     held: Option<B::Workspace<'a>>,
 }
 
-impl<B: Backend> Run<'_, B> {
+impl<'a, B: Backend> Run<'a, B> {
     /// The first kernel of a launch whose contract is met.
     ///
     /// # Errors
@@ -129,13 +145,14 @@ impl<B: Backend> Run<'_, B> {
         }
         let mut extents = Vec::with_capacity(launch.extents.len());
         for (extent, value) in &launch.extents {
-            extents.push((*extent, self.program.program.eval(value, self.extents)?));
+            extents.push((*extent, self.program.program.eval(value, self.problem)?));
         }
         let mut arrays = Vec::with_capacity(launch.bind.len());
         for (operand, slot) in &launch.bind {
             arrays.push((*operand, self.array(*slot)?));
         }
-        let given = Given { extents: &extents, arguments: &[], arrays: &arrays };
+        let arguments = self.problem.get(self.program.program.extents.len()..).unwrap_or_default();
+        let given = Given { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {
             match self.program.kernel(id).kernel.contract().bind(&given) {
@@ -155,7 +172,7 @@ impl<B: Backend> Run<'_, B> {
             let Temp { dims, .. } = &self.program.program.temps[self.temps.len()];
             let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
             for dim in dims.iter().rev() {
-                let extent = self.program.program.eval(dim, self.extents)?;
+                let extent = self.program.program.eval(dim, self.problem)?;
                 axes.push(Axis { extent, stride: len });
                 len = len.saturating_mul(extent);
             }
@@ -182,7 +199,7 @@ impl<B: Backend> Run<'_, B> {
         })
     }
 
-    fn bound(&self, slot: Slot) -> Result<&Bound<B::Address>> {
+    fn bound(&self, slot: Slot) -> Result<&Bound<'a, B::Address>> {
         let bound = match slot {
             Slot::Input(n) => self.inputs.get(n),
             Slot::Output(n) => self.outputs.get(n),

@@ -27,6 +27,11 @@
 //! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
 //! never a panic.
 //!
+//! A product takes more than its matrices where its epilogue says so, `epilogue: |acc, bias[n]| acc + bias`: its
+//! type then lists these operands, `Sgemm<(N,)>`, and a call without them does not compile. See
+//! [`Sgemm`], [`sgemm_kernel!`] for kernels that are named and take theirs by name, and [`ByName`] for
+//! those from text.
+//!
 //! Every key of a line, and what an expression in it may hold, stands on the pages of
 //! [`reduce_kernel!`] and [`sgemm_kernel!`].
 //!
@@ -50,6 +55,7 @@
 
 mod address;
 mod backend;
+mod blas;
 mod buffer;
 mod cache;
 pub mod compile;
@@ -66,6 +72,7 @@ mod program;
 mod shape;
 mod view;
 
+pub use blas::{SgemmCall, sgemm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
@@ -77,7 +84,10 @@ pub use gemm_dsl::sim::{Counters, Element, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
 pub use half;
-pub use kernel::{Call, Kernel, ReduceKernel, SgemmKernel};
+pub use kernel::operands::{
+    AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
+};
+pub use kernel::{Call, Kernel, ReduceKernel, Sgemm, SgemmKernel};
 pub use launched::{Launched, LaunchedStep};
 pub use matrix::Matrix;
 pub use operand::{Input, Output, Vector, VectorMut};
@@ -120,6 +130,38 @@ macro_rules! reduce_kernel {
 /// assert_eq!(c, [11.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
+///
+/// # Operands
+///
+/// Where the line names operands, `alpha` and `beta` by `scaled` and others by its `epilogue`, it makes an
+/// [`Sgemm`] whose type lists them, `Sgemm<(f32, f32, N)>`, and a call is given them in that order.
+///
+/// Behind `struct Name;` the line makes a type instead, with the kernel and its launch, and one of its
+/// operands, by their names. Attributes and visibility are the user's, and the visibility is that of all items.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm_kernel};
+///
+/// sgemm_kernel! {
+///     /// A layer of a network.
+///     pub struct Layer;
+///     tile: 16x16x8, thread: 4x4, epilogue: |acc, bias[n]| relu(acc + bias)
+/// }
+///
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
+/// let (bias, mut c) = (device.upload(&[0.0, 10.0, -10.0])?, device.alloc(3)?);
+/// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
+/// let mut to = MatrixMut::new(&mut c, 1, 3)?;
+/// Layer::launch(&device, &a, &b, &mut to, LayerOperands { bias: &bias })?;
+/// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
+/// // The same by the order of the operands.
+/// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// A line without operands makes no type of them, and its launch takes none.
+///
 #[doc = include_str!("../docs/sgemm_kernel.md")]
 #[macro_export]
 macro_rules! sgemm_kernel {

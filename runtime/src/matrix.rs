@@ -84,7 +84,7 @@ impl Device {
         let needed = extent(rows, cols, cols)?;
         if elements.len() != needed {
             return Err(Error::WrongExtent {
-                argument: "elements",
+                argument: "elements".to_owned(),
                 has: elements.len() as u64,
                 need: format!("rows·cols = {rows}·{cols} = {needed} are needed"),
             });

@@ -12,6 +12,10 @@ use gemm_dsl::sim::Element;
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
 /// either, or a `CudaSlice` or `CudaView` of the `cudarc` context that the
 /// [`Device`](crate::Device) was made from.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array on a device",
+    note = "elements of the host go there by `device.upload(&elements)?`"
+)]
 pub trait Input: sealed::Input<<Self as Input>::Element> {
     /// What its elements are.
     type Element: Element;
@@ -26,8 +30,9 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 /// An [`Input`] without a shape: elements one after the other, of which a
 /// [`MatrixRef`](crate::MatrixRef) is made.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no vector of elements",
-    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`"
+    message = "`{Self}` is no vector of elements on a device",
+    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`",
+    note = "elements of the host go to a device by `device.upload(&elements)?`"
 )]
 pub trait Vector: Input {}
 
@@ -158,9 +163,17 @@ pub(crate) struct Resolved<'a, A> {
 pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
-    argument: &'static str,
+    argument: &str,
 ) -> Result<Resolved<'a, B::Address>> {
-    let (elements, shape) = input.input();
+    resolve(on, input.input(), argument)
+}
+
+/// As [`read`], of an input's elements and its shape.
+pub(crate) fn resolve<'a, T: Element, B: Keeps>(
+    on: On<'a, B>,
+    (elements, shape): (Shared<'a, T>, Option<Shape>),
+    argument: &str,
+) -> Result<Resolved<'a, B::Address>> {
     let len = elements.len();
     let found = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
@@ -175,7 +188,7 @@ pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
 pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
-    argument: &'static str,
+    argument: &str,
 ) -> Result<Resolved<'a, B::Address>> {
     let (elements, shape) = output.output();
     let len = elements.len();
@@ -192,7 +205,7 @@ pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
 fn view_of<T: Element, B: Keeps>(
     on: On<'_, B>,
     view: &BufferView<'_, T>,
-    argument: &'static str,
+    argument: &str,
 ) -> Result<B::Address> {
     let (buffer, start, len) = view.parts();
     let owner = buffer.device();
@@ -208,21 +221,22 @@ fn view_of<T: Element, B: Keeps>(
     })
 }
 
-fn wrong_device<B>(on: On<'_, B>, argument: &'static str, belongs: Owner) -> Error {
-    Error::WrongDevice { argument, device: on.device.name().to_owned(), belongs }
+fn wrong_device<B>(on: On<'_, B>, argument: &str, belongs: Owner) -> Error {
+    let (argument, device) = (argument.to_owned(), on.device.name().to_owned());
+    Error::WrongDevice { argument, device, belongs }
 }
 
 fn resolved<'a, A: Address>(
     (address, used): (A, Option<SyncOnDrop<'a>>),
     len: usize,
     shape: Option<Shape>,
-    argument: &'static str,
+    argument: &str,
 ) -> Result<Resolved<'a, A>> {
     let start = shape.map_or(0, |shape| shape.start);
     let left = len.checked_sub(start).map(|left| left as u64);
     let part = left.and_then(|left| Some((address.part(start as u64, left)?, left)));
     let (address, len) = part.ok_or_else(|| Error::WrongExtent {
-        argument,
+        argument: argument.to_owned(),
         has: len as u64,
         need: format!("the matrix starts at element {start}"),
     })?;

@@ -3,7 +3,15 @@
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// The shape of a matrix inside its elements.
+/// Matrices of one shape, each a fixed distance behind the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) count: usize,
+    /// The distance between neighbours, in elements.
+    pub(crate) distance: usize,
+}
+
+/// The shape of a matrix inside its elements, or that of a batch of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Elements before the first one of the matrix.
@@ -14,40 +22,79 @@ pub struct Shape {
     pub(crate) row_stride: usize,
     /// The distance between neighbours in a row.
     pub(crate) col_stride: usize,
+    /// How many matrices there are, of a batch.
+    pub(crate) batch: Option<Batch>,
 }
 
 impl Shape {
     /// Rows one after the other.
     pub(crate) fn packed(rows: usize, cols: usize) -> Self {
-        Self { start: 0, rows, cols, row_stride: cols, col_stride: 1 }
+        Self { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None }
+    }
+
+    /// The number of matrices and the distance between them.
+    pub(crate) fn batch(&self) -> Batch {
+        self.batch.unwrap_or(Batch { count: 1, distance: 0 })
     }
 
     /// Whether the elements lie one after the other, row by row.
     pub(crate) fn is_packed(&self) -> bool {
-        let empty = self.rows == 0 || self.cols == 0;
+        let Batch { count, distance } = self.batch();
         let rows = self.cols <= 1 || self.col_stride == 1;
-        empty || (rows && (self.rows <= 1 || self.row_stride == self.cols))
+        let matrix = rows && (self.rows <= 1 || self.row_stride == self.cols);
+        self.count() == 0 || (matrix && (count <= 1 || distance == self.rows * self.cols))
     }
 
     /// How many elements there are.
     pub(crate) fn count(&self) -> usize {
         // Those of a matrix with elements lie in memory, each in its place.
-        self.rows.saturating_mul(self.cols)
+        self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count)
     }
 
     /// Elements from the first one of the matrix to the last.
     pub(crate) fn span(&self) -> usize {
         let Self { rows, cols, row_stride, col_stride, .. } = *self;
-        if rows == 0 || cols == 0 {
+        let Batch { count, distance } = self.batch();
+        if self.count() == 0 {
             0
         } else {
-            (rows - 1) * row_stride + (cols - 1) * col_stride + 1
+            let of_matrix = (rows - 1) * row_stride + (cols - 1) * col_stride + 1;
+            (count - 1) * distance + of_matrix
         }
+    }
+
+    /// The places of the elements, matrix after matrix and row after row, from the first one on.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        let Self { rows, cols, row_stride, col_stride, .. } = *self;
+        let Batch { count, distance } = self.batch();
+        let rows =
+            (0..count).flat_map(move |n| (0..rows).map(move |row| n * distance + row * row_stride));
+        rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
+    }
+
+    /// So many matrices of this shape in an argument of `len` elements.
+    pub(crate) fn batched(self, (argument, len): (&str, usize), batch: Batch) -> Result<Self> {
+        let Batch { count, distance } = batch;
+        let shape = Self { batch: Some(batch), ..self };
+        let last = count.checked_sub(1).map_or(Some(0), |last| last.checked_mul(distance));
+        let needed = last.and_then(|last| last.checked_add(Self { batch: None, ..self }.span()));
+        let needed = needed.ok_or_else(|| too_large(count, distance))?;
+        if shape.count() > 0 && len < needed {
+            return Err(Error::WrongExtent {
+                argument: argument.to_owned(),
+                has: len as u64,
+                need: format!(
+                    "{count} matrices {distance} elements apart need (count − 1)·distance + those of one = \
+                     {needed}"
+                ),
+            });
+        }
+        Ok(shape)
     }
 
     /// Rows in an argument of `len` elements.
     pub(crate) fn pitched(
-        (argument, len): (&'static str, usize),
+        (argument, len): (&str, usize),
         rows: usize,
         cols: usize,
         pitch: usize,
@@ -58,7 +105,7 @@ impl Shape {
         let needed = extent(rows, cols, pitch)?;
         if len < needed {
             return Err(Error::WrongExtent {
-                argument,
+                argument: argument.to_owned(),
                 has: len as u64,
                 need: format!(
                     "{rows} rows of {cols} at a pitch of {pitch} need (rows − 1)·pitch + cols = \
@@ -66,7 +113,7 @@ impl Shape {
                 ),
             });
         }
-        Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1 })
+        Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1, batch: None })
     }
 
     pub(crate) fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
@@ -95,6 +142,7 @@ impl Shape {
             cols: self.rows,
             row_stride: self.col_stride,
             col_stride: self.row_stride,
+            batch: self.batch,
         }
     }
 }

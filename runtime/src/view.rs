@@ -3,13 +3,13 @@
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
-use crate::shape::Shape;
+use crate::shape::{Batch, Shape, extent};
 use gemm_dsl::sim::Element;
 use std::fmt;
 use std::ops::Range;
 
 /// A matrix in device memory to be read: rows, columns, and a distance in elements between
-/// neighbours along each.
+/// neighbours along each. Or a batch of them, each a fixed distance behind the one before it.
 ///
 /// It is made of a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or is
 /// [`Matrix::view`]; [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its transpose.
@@ -88,7 +88,42 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// A rectangle of the matrix.
+    /// So many packed matrices one after the other, for a kernel with `batch: strided`.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    pub fn batch<V: Vector<Element = T> + ?Sized>(
+        array: &'a V,
+        count: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self> {
+        let distance = extent(rows, cols, cols)?;
+        Self::batch_apart(array, (count, distance), rows, cols, cols)
+    }
+
+    /// So many matrices, given with the distance in elements from each to the next, and the pitch of the
+    /// rows of each. Distances may be 0, or less than a matrix.
+    ///
+    /// # Errors
+    /// As [`MatrixRef::pitched`].
+    pub fn batch_apart<V: Vector<Element = T> + ?Sized>(
+        array: &'a V,
+        (count, distance): (usize, usize),
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let Self { elements, shape } = match count {
+            0 => Self::pitched(array, 0, cols, pitch)?,
+            _ => Self::pitched(array, rows, cols, pitch)?,
+        };
+        let batch = Batch { count, distance };
+        let shape = Shape { rows, ..shape }.batched(("array", elements.len()), batch)?;
+        Ok(Self { elements, shape })
+    }
+
+    /// A rectangle of the matrix, of a batch the same one of each.
     ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange).
@@ -131,7 +166,42 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// A rectangle of the matrix.
+    /// So many packed matrices one after the other, for a kernel with `batch: strided`.
+    ///
+    /// # Errors
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    pub fn batch<V: VectorMut<Element = T> + ?Sized>(
+        array: &'a mut V,
+        count: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self> {
+        let distance = extent(rows, cols, cols)?;
+        Self::batch_apart(array, (count, distance), rows, cols, cols)
+    }
+
+    /// So many matrices, given with the distance in elements from each to the next, and the pitch of the
+    /// rows of each. A launch refuses those that share elements.
+    ///
+    /// # Errors
+    /// As [`MatrixMut::pitched`].
+    pub fn batch_apart<V: VectorMut<Element = T> + ?Sized>(
+        array: &'a mut V,
+        (count, distance): (usize, usize),
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let Self { elements, shape } = match count {
+            0 => Self::pitched(array, 0, cols, pitch)?,
+            _ => Self::pitched(array, rows, cols, pitch)?,
+        };
+        let batch = Batch { count, distance };
+        let shape = Shape { rows, ..shape }.batched(("array", elements.len()), batch)?;
+        Ok(Self { elements, shape })
+    }
+
+    /// A rectangle of the matrix, of a batch the same one of each.
     ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange).
@@ -149,6 +219,11 @@ impl<'a, T: Element> MatrixMut<'a, T> {
 macro_rules! extents {
     ($view:ident) => {
         impl<T: Element> $view<'_, T> {
+            /// The number of matrices of a batch.
+            pub fn count(&self) -> Option<usize> {
+                self.shape.batch.map(|batch| batch.count)
+            }
+
             /// The number of rows.
             pub fn rows(&self) -> usize {
                 self.shape.rows
@@ -195,12 +270,20 @@ impl<T: Element> Matrix<T> {
 }
 
 /// A matrix on a device with its shape, to be read: [`Matrix`] or [`MatrixRef`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no matrix on a device",
+    note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`"
+)]
 pub trait AsMatrix: Input {
     /// The view of it.
     fn as_matrix(&self) -> MatrixRef<'_, Self::Element>;
 }
 
 /// A matrix on a device with its shape, to be written: [`Matrix`] or [`MatrixMut`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no matrix on a device to be written",
+    note = "an array there gets its shape by `MatrixMut::new(&mut array, rows, cols)?`"
+)]
 pub trait AsMatrixMut: Output {
     /// The view of it.
     fn as_matrix_mut(&mut self) -> MatrixMut<'_, Self::Element>;

@@ -3,6 +3,7 @@
 //! The binary needs neither cargo nor the sources, so it can be carried to the machine that has the
 //! GPU. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
 
+mod batch;
 mod elements;
 mod epilogue;
 mod reduce;
@@ -18,6 +19,7 @@ use std::sync::OnceLock;
 fn main() -> ExitCode {
     let trials = elements::trials()
         .into_iter()
+        .chain(batch::trials())
         .chain(epilogue::trials())
         .chain(reduce::trials())
         .chain(sgemm::trials())

@@ -63,7 +63,7 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
     for placement in placements {
         let what = format!("`{spec}` at {size}, {placement:?}");
         let (c, variant) = problem.multiply(gpu, spec, placement)?;
-        problem.check(spec, placement, &c).map_err(|e| format!("{what}: {e}"))?;
+        problem.check(gpu, spec, placement, &c).map_err(|e| format!("{what}: {e}"))?;
         let (simulated, expected) = problem.multiply(&Device::simulator(), spec, placement)?;
         if variant != expected {
             return Err(format!("{what} ran as {variant}").into());
@@ -108,5 +108,5 @@ fn is_right(gpu: &Device, spec: &SgemmSpec, size: Size, problem: &Lazy) -> Resul
     let problem = problem.get_or_init(|| Problem::new(size, 13));
     let rows = Placement::aligned_rows(spec.layout, size);
     let (c, _) = problem.multiply(gpu, spec, rows)?;
-    Ok(problem.check(spec, rows, &c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
+    Ok(problem.check(gpu, spec, rows, &c).map_err(|e| format!("`{spec}` at {size}: {e}"))?)
 }

@@ -1,6 +1,8 @@
 //! The macros where users put them: in constants, in constant arrays, in patterns of their own
 //! macros, under another crate name. What a macro makes is what the same line makes at run time.
 
+mod operands;
+
 use gemm_dsl::{Family, cuda};
 use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};
 use gemm_runtime::{reduce_kernel, sgemm_kernel};

@@ -1,5 +1,7 @@
 //! What generated kernels compute, count and must not do, on the simulator.
 
+mod batch;
+mod blas;
 mod counters;
 mod elements;
 mod epilogue;

@@ -4,7 +4,7 @@ use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Variant};
-use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::product::{Placement, Problem, SIZES, accepted, plain};
 use gemm_tests::random::Hard;
 use gemm_tests::{arbitrary, bits};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Var
         .multiply(&Device::simulator(), spec, placement)
         .unwrap_or_else(|error| panic!("{error}"));
     problem
-        .check(spec, placement, &c)
+        .check(&Device::simulator(), spec, placement, &c)
         .unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
     (c, variant)
 }
@@ -30,8 +30,8 @@ fn every_stage_is_right_and_all_give_the_same_bits() {
         for stage in &stages {
             let (c, _) =
                 product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
-            // Partial sums are added in another order.
-            if stage.spec.partials == 1 {
+            // Partial sums are added in another order; what is made of sums was compared with those.
+            if stage.spec.partials == 1 && plain(&stage.spec).is_none() {
                 let bits = bits(&c);
                 let first = ascending.get_or_insert_with(|| bits.clone());
                 assert!(*first == bits, "{} differs at {size}", stage.name);
@@ -130,9 +130,9 @@ fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), Test
     let tiles = u64::from(raster) * size.n.div_ceil(width as usize) as u64;
     let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
     match (c, tiles <= i32::MAX as u64) {
-        (Ok((c, _)), true) => {
-            problem.check(&spec, Placement::default(), &c).map_err(TestCaseError::fail)
-        }
+        (Ok((c, _)), true) => problem
+            .check(&Device::simulator(), &spec, Placement::default(), &c)
+            .map_err(TestCaseError::fail),
         (Err(error), false) => {
             let most = i32::MAX as u32 / raster * width;
             prop_assert!(error.contains(&format!("needs n to be at most {most}, but")), "{error}");
@@ -218,7 +218,8 @@ fn infinities_and_nans_stay_in_their_rows_and_columns() {
     a[5 * k + 18] = f32::NAN;
     b[2 * n + 40] = f32::INFINITY;
     let problem = Problem::of(size, a, b);
-    for stage in stages::sgemm() {
+    // What is made of sums may be anything.
+    for stage in stages::sgemm().into_iter().filter(|stage| plain(&stage.spec).is_none()) {
         let placement = Placement::aligned_rows(stage.spec.layout, size);
         let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
         for (at, value) in c.iter().enumerate() {
@@ -254,7 +255,7 @@ proptest! {
         let (c, _) = problem
             .multiply(&Device::simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
-        problem.check(&spec, placement, &c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
+        problem.check(&Device::simulator(), &spec, placement, &c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
     }
 }
 

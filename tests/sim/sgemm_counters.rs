@@ -3,7 +3,7 @@
 use crate::plant::{kernel, launch_product};
 use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::SgemmSpec;
-use gemm_dsl::stages;
+use gemm_dsl::stages::{self, Stage};
 use gemm_reference::product::Size;
 
 /// 128 divides every tile along M and N of the stages up to 20, and every K tile divides 64.
@@ -24,7 +24,11 @@ fn counters(spec: &SgemmSpec) -> Counters {
 
 #[test]
 fn every_stage_multiplies_each_pair_once() {
-    for stage in stages::sgemm().iter().filter(|stage| !stage.spec.pitched) {
+    // Those that are launched on A, B and C alone, packed.
+    let alone = |stage: &&Stage<SgemmSpec>| {
+        !stage.spec.pitched && stage.spec.operands().is_empty() && stage.spec.batch.is_none()
+    };
+    for stage in stages::sgemm().iter().filter(alone) {
         let size = if stage.index >= 22 { Size::new(256, 256, 64) } else { SIZE };
         let counters = launch_product(&kernel(&stage.spec), size).expect("a launch");
         assert_eq!(counters.fmas, (size.m * size.n * size.k) as u64, "{}", stage.name);

@@ -1,8 +1,10 @@
 //! The counters of one launch of a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
-use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
-use gemm_runtime::{Buffer, Device, Error, Launched, ReduceKernel, SgemmKernel};
+use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
+use gemm_runtime::{
+    Buffer, ByName, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, Sgemm,
+};
 use libtest_mimic::Trial;
 
 /// Elements of the reduction: whole blocks and one that is nearly empty.
@@ -34,10 +36,29 @@ fn reduce(line: &str) -> Result<Launched, Error> {
 
 fn multiply(line: &str) -> Result<Launched, Error> {
     let device = Device::simulator();
-    let kernel = SgemmKernel::new(line.parse::<SgemmSpec>()?)?;
+    let spec = line.parse::<SgemmSpec>()?;
     let (m, n, k) = SIZE;
     let (a, b) = (ones(&device, m * k)?, ones(&device, k * n)?);
-    kernel.launch(&device, &a, &b, &mut device.alloc(m * n)?, SIZE)
+    let mut c = device.alloc(m * n)?;
+    let operands = spec.operands();
+    if operands.is_empty() {
+        return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, SIZE);
+    }
+    let kernel = Sgemm::<ByName>::new(spec)?;
+    let elements = ones(&device, m * n)?;
+    let (of_n, of_m) = (elements.slice(..n)?, elements.slice(..m)?);
+    let of_mn = MatrixRef::new(&elements, m, n)?;
+    let mut call = kernel.call(&device);
+    for operand in &operands {
+        call = match operand.along {
+            Along::Nothing => call.operand(&operand.name, 1.0),
+            Along::N => call.operand(&operand.name, &of_n),
+            Along::M => call.operand(&operand.name, &of_m),
+            Along::Mn => call.operand(&operand.name, &of_mn),
+        };
+    }
+    let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
+    call.launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)
 }
 
 /// What is counted does not depend on the elements.

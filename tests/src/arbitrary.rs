@@ -25,7 +25,9 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
             Kind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
             Kind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
             Kind::Closure(env) => (any::<u64>(), 0..4u32)
-                .prop_map(move |(seed, depth)| Datum::Closure(random::closure(env, seed, depth)))
+                .prop_map(move |(seed, depth)| {
+                    Datum::Closure(random::with_operands(env, seed, depth, 3))
+                })
                 .boxed(),
             // Names change no kernel, and sizes are geometry.
             _ => continue,

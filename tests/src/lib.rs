@@ -5,8 +5,8 @@
 //! with the reason, never as passed.
 
 pub mod arbitrary;
+pub mod batch;
 pub mod elements;
-pub mod epilogue;
 pub mod needs;
 pub mod product;
 pub mod random;

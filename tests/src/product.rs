@@ -1,13 +1,19 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
-use crate::epilogue::stored;
-use crate::random::{self, Hard};
-use gemm_dsl::spec::{Bounds, Layout, SgemmSpec};
+use crate::random::{self, Hard, Random};
+use gemm_dsl::spec::{Along, Bounds, Layout, SgemmSpec};
+use gemm_reference::beside::Beside;
+use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Truth, transposed};
-use gemm_runtime::{Device, Error, Matrix, MatrixRef, SgemmKernel, Variant};
+use gemm_runtime::{
+    ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, Variant,
+};
 
 /// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
 const POISON: u32 = 0x7fc0_dead;
+
+/// Factors at which the rules of BLAS begin, and some others.
+const FACTORS: [f32; 8] = [0.0, -0.0, 1.0, 0.7, -1.3, f32::NAN, f32::INFINITY, 2.0];
 
 /// A and B with their product in f64.
 #[derive(Clone, Debug)]
@@ -60,6 +66,14 @@ impl Stored {
     }
 }
 
+/// What is launched, and on what.
+struct Launch<'l> {
+    device: &'l Device,
+    kernel: &'l Sgemm<ByName>,
+    stored: &'l [Stored; 2],
+    beside: &'l Beside,
+}
+
 /// A result: C, packed, and the access variant that computed it.
 pub type Multiplied = (Vec<f32>, Variant);
 
@@ -97,7 +111,27 @@ impl Problem {
             terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
         };
         let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
-        stored(spec, &sums, self.size)
+        self.stored(spec, &sums)
+    }
+
+    /// What is read beside A and B: random, and for a spec and a size always the same.
+    pub fn beside(&self, spec: &SgemmSpec) -> Beside {
+        let Size { m, n, k } = self.size;
+        let mut seeds = Random::new((m * 1_000_003 + n * 1009 + k) as u64);
+        let factors = seeds.bits();
+        let mut nth = 0;
+        let factor = || {
+            nth += 8;
+            FACTORS[(factors >> nth) as usize % FACTORS.len()]
+        };
+        Beside::new(spec, self.size, factor, |len| random::values(seeds.bits(), len))
+    }
+
+    /// C of a spec for sums, all of them.
+    fn stored(&self, spec: &SgemmSpec, sums: &[f32]) -> Vec<f32> {
+        let sums: Vec<(usize, f32)> = sums.iter().copied().enumerate().collect();
+        let stored = stored(spec, &sums, self.size, &self.beside(spec));
+        stored.unwrap_or_else(|error| panic!("`{spec}`: {error}"))
     }
 
     /// Given operands.
@@ -118,12 +152,14 @@ impl Problem {
         placement: Placement,
     ) -> Result<Multiplied, String> {
         let text = |error: Error| format!("`{spec}` at {}, {placement:?}: {error}", self.size);
-        let kernel = SgemmKernel::new(spec.clone()).map_err(text)?;
+        let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(text)?;
         let stored = self.lying(spec.layout);
+        let beside = self.beside(spec);
+        let on = Launch { device, kernel: &kernel, stored: &stored, beside: &beside };
         let (memory, variant) = if spec.pitched {
-            self.launch_pitched(device, &kernel, &stored, placement.padding)
+            self.launch_pitched(&on, placement.padding)
         } else {
-            self.launch_packed(device, &kernel, &stored, placement.offsets)
+            self.launch_packed(&on, placement.offsets)
         }
         .map_err(text)?;
 
@@ -144,14 +180,15 @@ impl Problem {
         Ok((c, variant))
     }
 
-    fn launch_packed(
-        &self,
-        device: &Device,
-        kernel: &SgemmKernel,
-        [a, b]: &[Stored; 2],
-        offsets: [usize; 3],
-    ) -> Result<Multiplied, Error> {
+    /// C before a launch: poison, unless the kernel reads it.
+    fn c_before(&self, beside: &Beside) -> Vec<f32> {
+        let poison = || vec![f32::from_bits(POISON); self.size.m * self.size.n];
+        beside.c.clone().unwrap_or_else(poison)
+    }
+
+    fn launch_packed(&self, on: &Launch<'_>, offsets: [usize; 3]) -> Result<Multiplied, Error> {
         let Size { m, n, .. } = self.size;
+        let device = on.device;
         let around = |values: &[f32], offset: usize| {
             let mut all = vec![f32::from_bits(POISON); offset];
             all.extend(values);
@@ -159,23 +196,49 @@ impl Problem {
             device.upload(&all)
         };
         let [from_a, from_b, from_c] = offsets;
+        let [a, b] = on.stored;
         let (a_memory, b_memory) = (around(&a.values, from_a)?, around(&b.values, from_b)?);
-        let mut c = around(&vec![f32::from_bits(POISON); m * n], from_c)?;
-        let a = a_memory.slice(from_a..from_a + a.values.len())?;
-        let b = b_memory.slice(from_b..from_b + b.values.len())?;
+        let mut c = around(&self.c_before(on.beside), from_c)?;
+        let a_slice = a_memory.slice(from_a..from_a + a.values.len())?;
+        let b_slice = b_memory.slice(from_b..from_b + b.values.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
-        let launched = kernel.launch(device, &a, &b, &mut view, self.size.extents())?;
+        if on.beside.operands.is_empty() {
+            // As vectors, and not as views.
+            let kernel = SgemmKernel::new(on.kernel.spec_line().parse()?)?;
+            let size = self.size.extents();
+            let launched = kernel.launch(device, &a_slice, &b_slice, &mut view, size)?;
+            return Ok((device.download(&c)?, launched.variant()));
+        }
+        let mut memory = Vec::new();
+        for (_, values) in &on.beside.operands {
+            memory.push((around(values, from_c)?, values.len()));
+        }
+        let slices = memory.iter().map(|(memory, len)| memory.slice(from_c..from_c + len));
+        let slices = slices.collect::<Result<Vec<_>, Error>>()?;
+        let matrices = slices.iter().map(|slice| match slice.len() == m * n {
+            true => MatrixRef::new(slice, m, n).map(Some),
+            false => Ok(None),
+        });
+        let matrices = matrices.collect::<Result<Vec<_>, Error>>()?;
+        let mut call = on.kernel.call(device);
+        for (nth, (operand, values)) in on.beside.operands.iter().enumerate() {
+            let name = &*operand.name;
+            call = match (operand.along, &matrices[nth]) {
+                (Along::Nothing, _) => call.operand(name, values[0]),
+                (Along::Mn, Some(matrix)) => call.operand(name, matrix),
+                _ => call.operand(name, &slices[nth]),
+            };
+        }
+        let a_view = a.view(MatrixRef::new(&a_slice, a.lines, a.line)?);
+        let b_view = b.view(MatrixRef::new(&b_slice, b.lines, b.line)?);
+        let mut c_view = MatrixMut::new(&mut view, m, n)?;
+        let launched = call.launch(&a_view, &b_view, &mut c_view)?;
         Ok((device.download(&c)?, launched.variant()))
     }
 
-    fn launch_pitched(
-        &self,
-        device: &Device,
-        kernel: &SgemmKernel,
-        [a, b]: &[Stored; 2],
-        padding: [usize; 3],
-    ) -> Result<Multiplied, Error> {
+    fn launch_pitched(&self, on: &Launch<'_>, padding: [usize; 3]) -> Result<Multiplied, Error> {
         let Size { m, n, .. } = self.size;
+        let device = on.device;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
             // Behind the last row lies the rest of its last vector, and no more of the padding.
@@ -187,24 +250,47 @@ impl Problem {
             }
             Matrix::from_buffer(device.upload(&all)?, rows, cols, pitch)
         };
+        let [a, b] = on.stored;
         let a_memory = matrix(&a.values, a.lines, a.line, padding[0])?;
         let b_memory = matrix(&b.values, b.lines, b.line, padding[1])?;
-        let mut c = matrix(&vec![f32::from_bits(POISON); m * n], m, n, padding[2])?;
+        let mut c = matrix(&self.c_before(on.beside), m, n, padding[2])?;
+        let mut memory = Vec::new();
+        for (operand, values) in &on.beside.operands {
+            memory.push(match operand.along {
+                Along::Mn => matrix(values, m, n, padding[2])?,
+                _ => matrix(values, 1, values.len(), 0)?,
+            });
+        }
+        let mut call = on.kernel.call(device);
+        for ((operand, values), memory) in on.beside.operands.iter().zip(&memory) {
+            let name = &*operand.name;
+            call = match operand.along {
+                Along::Nothing => call.operand(name, values[0]),
+                Along::Mn => call.operand(name, memory),
+                _ => call.operand(name, memory.buffer()),
+            };
+        }
         let (a, b) = (a.view(a_memory.view()), b.view(b_memory.view()));
-        let launched = kernel.launch(device, &a, &b, &mut c, self.size.extents())?;
+        let launched = call.launch(&a, &b, &mut c)?;
         Ok((device.download(c.buffer())?, launched.variant()))
     }
 
-    /// Checks C of a spec: sums as [`Truth::judge`] does, and what its epilogue makes of them as
+    /// Checks C of a spec, which a device has computed: sums as [`Truth::judge`] does, and what its epilogue makes of them as
     /// [`check_stored`](Self::check_stored) does, where the same kernel without it stores the sums.
     ///
     /// # Errors
     /// The element that is furthest off, if that is too far.
-    pub fn check(&self, spec: &SgemmSpec, placement: Placement, c: &[f32]) -> Result<(), String> {
+    pub fn check(
+        &self,
+        device: &Device,
+        spec: &SgemmSpec,
+        placement: Placement,
+        c: &[f32],
+    ) -> Result<(), String> {
         match plain(spec) {
             None => self.check_sums(c),
             Some(plain) => {
-                let (sums, _) = self.multiply(&Device::simulator(), &plain, placement)?;
+                let (sums, _) = self.multiply(device, &plain, placement)?;
                 self.check_stored(spec, &sums, c)
             }
         }
@@ -216,7 +302,7 @@ impl Problem {
     /// The sum that is furthest off, if that is too far, or an element of C.
     pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         self.check_sums(sums)?;
-        let expected = stored(spec, sums, self.size);
+        let expected = self.stored(spec, sums);
         let differs = |(found, expected): (&f32, &f32)| found.to_bits() != expected.to_bits();
         match c.iter().zip(&expected).position(differs) {
             None if c.len() == expected.len() => Ok(()),
@@ -251,10 +337,11 @@ impl Problem {
     }
 }
 
-/// The spec without its epilogue, if it has one.
+/// The spec of the sums alone, where it is another one.
 pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
-    let mut plain = spec.clone();
-    plain.epilogue.take().map(|_| plain)
+    let mut plain = spec.clone().scaled(false);
+    plain.epilogue = None;
+    (plain != *spec).then_some(plain)
 }
 
 /// The shapes at which everything there is to get wrong at an edge goes wrong.

@@ -1,13 +1,14 @@
 //! cuBLAS, which products are measured against.
 
 use super::{Gpu, library};
+use crate::beside::FACTORS;
 use crate::cli::Failure;
 use crate::operands::Operands;
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::CudaSlice;
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
 
@@ -26,20 +27,24 @@ pub struct Product<'o> {
     pub c: &'o mut CudaSlice<f32>,
     /// How A and B lie.
     pub layout: Layout,
+    /// Alpha and beta.
+    pub factors: [f32; 2],
     /// The extents.
     pub size: Size,
 }
 
 impl<'o> Product<'o> {
-    /// That of operands which have been brought for a layout; none on the simulator.
+    /// That of operands which have been brought for a spec, scaled as that is; none on the simulator.
     pub fn of(
         operands: &'o Operands<'_>,
-        layout: Layout,
+        spec: &SgemmSpec,
         c: Option<&'o mut CudaSlice<f32>>,
         size: Size,
     ) -> Option<Self> {
+        let layout = spec.layout;
         let (a, b) = operands.slices(layout)?;
-        Some(Self { a, b, c: c?, layout, size })
+        let factors = if spec.scaled { FACTORS } else { [1.0, 0.0] };
+        Some(Self { a, b, c: c?, layout, factors, size })
     }
 }
 
@@ -64,20 +69,21 @@ impl Blas {
         Ok(Self(blas))
     }
 
-    /// Puts C = A·B on the stream, all packed, C row-major.
+    /// Puts C = alpha·A·B + beta·C on the stream, all packed, C row-major.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where a slice is too short, [`Error::TooLarge`] for an extent beyond
     /// 2^31 − 1, and [`Error::Driver`] for what cuBLAS fails with.
     #[allow(unsafe_code, reason = "the library checks no lengths")]
     pub fn product(&self, product: &mut Product<'_>) -> Result<(), Error> {
-        let Product { a, b, c, layout, size } = product;
+        let Product { a, b, c, layout, factors, size } = product;
         let Size { m, n, k } = *size;
         for (argument, has, need) in
             [("a", a.len(), m * k), ("b", b.len(), k * n), ("c", c.len(), m * n)]
         {
             if has < need {
                 let need = format!("{size} needs {need}");
+                let argument = argument.to_owned();
                 return Err(Error::WrongExtent { argument, has: has as u64, need });
             }
         }
@@ -102,10 +108,10 @@ impl Blas {
             m: n,
             n: m,
             k,
-            alpha: 1.0,
+            alpha: factors[0],
             lda,
             ldb,
-            beta: 0.0,
+            beta: factors[1],
             ldc: n.max(1),
         };
         // SAFETY: the slices hold the matrices, as was checked above.

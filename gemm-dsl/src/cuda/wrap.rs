@@ -4,7 +4,8 @@
 const INDENT: usize = 4;
 
 /// A statement in lines of at most `width` columns, as far as it has places to break it: a choice
-/// before its two arms, a call behind its parenthesis and, if need be, between its operands.
+/// before its two arms, a call behind its parenthesis and, if need be, between its operands; where it has
+/// no call, an index behind its bracket and between its terms.
 pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     if text.len() <= width {
         return vec![text.to_owned()];
@@ -19,7 +20,8 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
             .chain(arms.iter().flat_map(|t| inner(t)))
             .collect();
     }
-    let Some((head, operands, tail)) = call(text) else { return vec![text.to_owned()] };
+    let parts = bracketed(text, (b'(', b')')).or_else(|| bracketed(text, (b'[', b']')));
+    let Some((head, operands, tail)) = parts else { return vec![text.to_owned()] };
     let whole = format!("{operands}{tail}");
     let mut lines = vec![head.to_owned()];
     if INDENT + whole.len() <= width {
@@ -78,15 +80,15 @@ fn choice(text: &str) -> Option<(&str, &str, &str)> {
     Some((&text[..yes], &text[yes + 3..no], &text[no + 3..]))
 }
 
-/// The longest call outside all brackets: what stands before its operands with the parenthesis, the
-/// operands, and the rest.
-fn call(text: &str) -> Option<(&str, &str, &str)> {
+/// The longest text in such brackets that are in no others, as the operands of a call: what stands before
+/// it with the bracket, the text, and the rest.
+fn bracketed(text: &str, (opens, closes): (u8, u8)) -> Option<(&str, &str, &str)> {
     let mut longest: Option<(usize, usize)> = None;
     let mut start = None;
     for (at, open) in depths(text) {
         match (text.as_bytes()[at], open, start) {
-            (b'(', 0, _) => start = Some(at + 1),
-            (b')', 1, Some(from)) => {
+            (byte, 0, _) if byte == opens => start = Some(at + 1),
+            (byte, 1, Some(from)) if byte == closes => {
                 let length = longest.map_or(0, |(from, to)| to - from);
                 longest = if at - from > length { Some((from, at)) } else { longest };
                 start = None;
@@ -98,13 +100,18 @@ fn call(text: &str) -> Option<(&str, &str, &str)> {
     Some((&text[..from], &text[from..to], &text[to..]))
 }
 
-/// Operands, each with its comma.
+/// Operands, each with its comma; where there is but one, its terms, each with the sign behind it.
 fn separate(operands: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     while let Some(comma) = outside(operands, ", ", start) {
         parts.push(&operands[start..=comma]);
         start = comma + 2;
+    }
+    let is_one = parts.is_empty();
+    while let Some(sign) = outside(operands, " + ", start).filter(|_| is_one) {
+        parts.push(&operands[start..sign + 2]);
+        start = sign + 3;
     }
     parts.push(&operands[start..]);
     parts
@@ -134,6 +141,20 @@ mod tests {
             [
                 "copy(",
                 "    &As[0][(c + BK - first) % BK][r], &a_src[i % A_PASSES][i / 8 * 8], c < first);"
+            ]
+        );
+        let index = "a_src[i] = &A[(size_t)batch * stride + (size_t)min(row, M - 1) * K + col];";
+        assert_eq!(
+            code(index, 68),
+            ["a_src[i] = &A[", "    (size_t)batch * stride + (size_t)min(row, M - 1) * K + col];"]
+        );
+        assert_eq!(
+            code(index, 40),
+            [
+                "a_src[i] = &A[",
+                "    (size_t)batch * stride +",
+                "    (size_t)min(row, M - 1) * K +",
+                "    col];"
             ]
         );
         let each = [

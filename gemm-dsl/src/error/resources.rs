@@ -84,6 +84,7 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         format!("{all} shared by {threads} threads · {blocks} blocks are {available} a thread")
     };
     let remedy = match guilty {
+        "epilogue" => "use fewer operands, a smaller thread tile or fewer threads",
         "blocks_per_sm" => "use fewer blocks",
         "partials" => "use fewer partial sums",
         _ => "use a smaller thread tile or fewer threads",
@@ -92,13 +93,16 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     let involved = ["tile", "thread", "block", "partials", "blocks_per_sm"];
     let pipelines = ["prefetch", "double_buffer", "stages"];
     keys.extend(involved.into_iter().chain(pipelines).filter(|key| *key != guilty));
+    let beside = match guilty {
+        "epilogue" => format!("{} for what the epilogue reads", r.operands),
+        _ => format!("{} for fragments{staged}", r.fragments),
+    };
     SpecError::at_value(
         &keys,
         format!(
-            "a thread needs {m} · {n}{partials} = {} registers for its sums + {} for fragments\
-             {staged} = {}, and {limit}; {remedy}",
+            "a thread needs {m} · {n}{partials} = {} registers for its sums + {beside} = {}, and \
+             {limit}; {remedy}",
             r.sums(),
-            r.fragments,
             r.needed(),
         ),
     )

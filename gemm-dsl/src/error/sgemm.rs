@@ -2,9 +2,29 @@
 
 use super::SpecError;
 use crate::spec::{Fragment, Order, Rect, Tile};
+use crate::value::Param;
 
 pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
+}
+
+pub(crate) fn name_of_matrix(param: &Param) -> SpecError {
+    let name = &param.name;
+    let message =
+        format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
+    SpecError::at_tokens("epilogue", (param.at.first, param.at.last), message)
+}
+
+pub(crate) fn name_of_factor(param: &Param) -> SpecError {
+    let name = &param.name;
+    SpecError::at_tokens(
+        "epilogue",
+        (param.at.first, param.at.last),
+        format!(
+            "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
+             use another name, or leave `scaled` out"
+        ),
+    )
 }
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {

@@ -2,6 +2,7 @@
 //! the innermost open block.
 
 mod loops;
+mod names;
 mod sync;
 
 pub use loops::For;
@@ -19,6 +20,8 @@ pub struct KernelBuilder {
     open: Vec<Vec<Stmt>>,
     /// For each function how many variables were declared before it.
     pub(super) vars_before: Vec<usize>,
+    /// The parameters that a user has named.
+    of_user: Vec<usize>,
     /// The first mistake that the kernel does not show.
     pub(super) fault: Option<String>,
 }
@@ -42,7 +45,8 @@ impl KernelBuilder {
             requires: Vec::new(),
             body: Vec::new(),
         };
-        Self { kernel, open: vec![Vec::new()], vars_before: Vec::new(), fault: None }
+        let (open, vars_before, of_user) = (vec![Vec::new()], Vec::new(), Vec::new());
+        Self { kernel, open, vars_before, of_user, fault: None }
     }
 
     /// Adds a line to the head comment of the text.
@@ -309,6 +313,7 @@ impl KernelBuilder {
     /// lowering, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
+        names::give_way(&mut self.kernel, &self.of_user);
         if let Some(rule) = self.fault {
             return Err(IrError { kernel: self.kernel.name, rule });
         }

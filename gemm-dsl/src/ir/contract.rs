@@ -1,7 +1,7 @@
 //! The contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
 //! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. Arguments meet it
-//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Four rules hold for
+//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Five rules hold for
 //! every kernel, beside the requirements that its generator states:
 //!
 //! * **Elements.** An array holds what the kernel reads and writes there.
@@ -10,6 +10,8 @@
 //!   nothing is touched.
 //! * **Strides.** An array whose shape is known lies as the kernel's strides say, along every
 //!   dimension in which it has more than one element, unless the kernel touches none of it.
+//! * **Writes.** No two elements of an array that a kernel writes are one: sorted by stride, every
+//!   dimension passes all that lies along those before it.
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;

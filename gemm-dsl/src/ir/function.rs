@@ -40,6 +40,31 @@ pub struct Function {
     pub value: Expr,
 }
 
+impl KernelBuilder {
+    /// How many operations the value of a function takes, those of the functions that it applies included.
+    pub(crate) fn operations(&self, of: FunctionId) -> u64 {
+        let mut known: Vec<u64> = Vec::new();
+        for function in &self.kernel.functions {
+            let mut count = 0;
+            let mut see = |e: &Expr| {
+                e.visit(&mut |e| {
+                    count += match e {
+                        Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => 1,
+                        Expr::Cast(..) | Expr::Call(..) => 1,
+                        // It is declared before.
+                        Expr::Apply(applied, _) => known.get(applied.id).copied().unwrap_or(0),
+                        _ => 0,
+                    };
+                });
+            };
+            function.body.iter().for_each(|stmt| stmt.visit_exprs(&mut see));
+            see(&function.value);
+            known.push(count);
+        }
+        known.get(of.id).copied().unwrap_or(0)
+    }
+}
+
 impl Kernel {
     /// For each variable, whether it is the kernel's own and no function's.
     pub(crate) fn own_variables(&self) -> Vec<bool> {

@@ -1,6 +1,7 @@
 //! The names that a text may use.
 
 use crate::cuda;
+use std::collections::BTreeSet;
 
 /// The most characters of a name that a user gives. A longer one serves nobody: it stands in messages
 /// and texts, and a kernel's names files.
@@ -23,6 +24,35 @@ pub fn is_identifier(name: &str) -> bool {
 pub(crate) fn joined(name: &str) -> String {
     let parts: Vec<&str> = name.split('_').filter(|part| !part.is_empty()).collect();
     parts.join("_")
+}
+
+/// Names of a text, each given once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// All names but these.
+    pub(crate) fn without(taken: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self(taken.into_iter().map(Into::into).collect())
+    }
+
+    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, nothing
+    /// that looks like a macro, and none that is taken already, since two arms may define the same.
+    pub(crate) fn fresh(&mut self, name: &str) -> String {
+        let joined = joined(name);
+        let is_word = joined.starts_with(|c: char| c.is_ascii_alphabetic());
+        let plain = if is_word { joined.as_str() } else { "v" };
+        let is_macro = |name: &str| name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
+        let taken = |name: &str| {
+            !is_free(name) || name.ends_with("_f32") || is_macro(name) || self.0.contains(name)
+        };
+        let plain = if is_macro(plain) { &plain.to_lowercase() } else { plain };
+        let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{plain}_{n}") };
+        let fresh = (1..).map(numbered).find(|name| !taken(name));
+        let Some(fresh) = fresh else { unreachable!("there is always another number") };
+        self.0.insert(fresh.clone());
+        fresh
+    }
 }
 
 /// Whether the name is a word of C++, as of its 2020 edition. Only the variables of expressions are

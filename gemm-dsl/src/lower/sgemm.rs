@@ -17,6 +17,7 @@
 mod copy;
 mod edge;
 mod epilogue;
+mod finish;
 mod fragment;
 mod load;
 mod naive;
@@ -29,12 +30,12 @@ mod tile;
 use crate::ir::Elem::F32;
 use crate::ir::program::{Launch, Program, Step};
 use crate::ir::{
-    Access, BufferId, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Scalar, Source,
-    Ty, Variant, VerifiedKernel, VerifiedProgram,
+    Access, BinaryOp, BufferId, Elem, Expr, Extent, Integer, IrError, KernelBuilder, Operand,
+    Requirement, Scalar, Source, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
-use crate::spec::Layout;
-use epilogue::Finish;
+use crate::spec::{Along, Layout};
+use finish::Finish;
 use tile::Tiled;
 
 /// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
@@ -45,16 +46,50 @@ use tile::Tiled;
 pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
-    let a = program.input("a", F32, [m.clone(), k.clone()]);
-    let b = program.input("b", F32, [k.clone(), n.clone()]);
-    let c = program.output("c", F32, [m.clone(), n.clone()]);
+    let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+    let dims =
+        |of: &[&Expr]| -> Vec<Expr> { batch.iter().chain(of.iter().copied()).cloned().collect() };
+    let a = program.input("a", F32, dims(&[&m, &k]));
+    let b = program.input("b", F32, dims(&[&k, &n]));
+    let c = match plan.spec().reads_c() {
+        true => program.in_out("c", F32, dims(&[&m, &n])),
+        false => program.output("c", F32, dims(&[&m, &n])),
+    };
+    let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
+    let mut bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
+    let mut numbers = Vec::new();
+    for operand in plan.spec().operands() {
+        let dims = match operand.along {
+            Along::Nothing => {
+                numbers.push(program.argument(operand.name, Ty::F32));
+                continue;
+            }
+            Along::N => dims(&[&n]),
+            Along::M => dims(&[&m]),
+            Along::Mn => dims(&[&m, &n]),
+        };
+        let slot = program.input(operand.name, F32, dims);
+        bind.push((Operand::Input(bind.len() - 1), slot));
+    }
+    // By the rules of BLAS no term counts where alpha is a zero of either sign.
+    let terms = match numbers.first().filter(|_| plan.spec().scaled) {
+        Some(alpha) => {
+            let bits = alpha.clone().bitcast(Elem::U32);
+            let magnitude =
+                Expr::binary(BinaryOp::Integer(Integer::And), bits, Expr::U32(0x7fff_ffff));
+            magnitude.equals(Expr::U32(0)).select(0u64, k.clone())
+        }
+        None => k.clone(),
+    };
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
         choose.push(program.kernel(kernel(&scalar)?));
     }
-    let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
-    let bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
-    let extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k.clone())];
+    let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, terms.clone())];
+    if plan.spec().names_depth() {
+        extents.push((Extent::DEPTH, k));
+    }
+    extents.extend(batch.map(|batch| (Extent::BATCH, batch)));
     let launch = |choose| {
         let (bind, extents) = (bind.clone(), extents.clone());
         vec![Step::Launch(Launch { choose, bind, extents })]
@@ -64,7 +99,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         Some(guarded) => {
             let guarded = program.kernel(kernel(&guarded)?);
             let (then, otherwise) = (launch(choose), launch(vec![guarded]));
-            vec![Step::If { cond: k.gt(0u64), then, otherwise }]
+            vec![Step::If { cond: terms.gt(0u64), then, otherwise }]
         }
     };
     VerifiedProgram::new(program)
@@ -72,7 +107,11 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
-    let stored = if plan.epilogue().is_some() { "epilogue(A * B)" } else { "A * B" };
+    let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
+    let stored = match plan.epilogue() {
+        Some(_) => format!("epilogue({stored})"),
+        None => stored.to_owned(),
+    };
     let shapes = "A is M x K, B is K x N, C is M x N";
     match lies(plan.layout()) {
         None => k.title(format!("C = {stored} in f32, row-major: {shapes}.")),
@@ -90,11 +129,11 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
         k.title("Variant for K = 0, with guards.");
     }
     let problem = Problem::declare(&mut k, plan);
-    let finish = Finish::declare(&mut k, plan, &problem);
     match plan.shape() {
-        Shape::Naive(shape) => naive::body(&mut k, plan, shape, &problem, &finish),
+        Shape::Naive(shape) => naive::body(&mut k, plan, shape, problem),
         Shape::Tiled(shape) => {
-            let tiled = Tiled::declare(&mut k, plan, shape, &problem);
+            let tiled = Tiled::declare(&mut k, plan, shape, problem);
+            let finish = Finish::declare(&mut k, plan, &tiled.problem);
             let acc = pipeline::main_loop(&mut k, &tiled);
             epilogue::store(&mut k, &tiled, &acc, &finish);
         }
@@ -113,17 +152,20 @@ fn lies(layout: Layout) -> Option<&'static str> {
 }
 
 /// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
-/// column, at `row + column * stride`.
+/// column, at `row + column * stride`; of a batch behind the first of its matrix.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     buffer: BufferId,
     /// Elements from one row, or column, to the next.
     stride: Scalar,
+    /// Which matrix of a batch it is, once the schedule has said so.
+    batch: Option<Var>,
 }
 
 impl Matrix {
     fn at(&self, row: impl Into<Expr>, col: impl Into<Expr>) -> Access {
-        Access::new(self.buffer, [row.into(), col.into()])
+        let batch = self.batch.map(Expr::from);
+        Access::new(self.buffer, batch.into_iter().chain([row.into(), col.into()]))
     }
 }
 
@@ -136,10 +178,19 @@ struct Problem {
     m: Scalar,
     n: Scalar,
     k: Scalar,
+    /// The number of products, of a batch.
+    batch: Option<Scalar>,
 }
 
 impl Problem {
-    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc]`.
+    /// The problem of one product of a batch.
+    fn of(self, batch: Option<Var>) -> Self {
+        let [a, b, c] = [self.a, self.b, self.c].map(|matrix| Matrix { batch, ..matrix });
+        Self { a, b, c, ..self }
+    }
+
+    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH, stride_a,
+    /// stride_b, stride_c]`.
     fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
         let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
         let (a, b, c) =
@@ -149,8 +200,10 @@ impl Problem {
         let depth = k.extent("K", Ty::I32, Extent::K);
         let [a_by_col, b_by_col] = [plan.layout().transposes_a(), plan.layout().transposes_b()];
         let (lda, ldb, ldc) = if plan.pitched() {
+            let outer = usize::from(plan.batch().is_some());
             let mut stride = |name, operand, by_col| {
-                k.scalar(name, Ty::I32, Source::Stride { operand, dim: usize::from(by_col) })
+                let dim = outer + usize::from(by_col);
+                k.scalar(name, Ty::I32, Source::Stride { operand, dim })
             };
             (
                 stride("lda", a_op, a_by_col),
@@ -170,31 +223,32 @@ impl Problem {
             Shape::Naive(_) => (false, false),
             Shape::Tiled(t) => (t.a().overhangs(), t.b().overhangs()),
         };
-        let mut shape = |buffer, [rows, cols]: [Scalar; 2], stride: Scalar, by_col, vector| {
+        let batch = plan.batch().map(|_| k.extent("BATCH", Ty::I32, Extent::BATCH));
+        let apart = [("stride_a", a_op), ("stride_b", b_op), ("stride_c", c_op)];
+        let apart = apart.map(|(name, operand)| {
+            batch.map(|_| k.scalar(name, Ty::U64, Source::Stride { operand, dim: 0 }))
+        });
+        let outer = |nth: usize| batch.zip(apart[nth]);
+        let mut shape = |buffer, nth, [rows, cols]: [Scalar; 2], stride: Scalar, by_col, vector| {
             let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col {
                 false => ([rows.into(), readable(cols, vector)], [stride.into(), 1.into()]),
                 true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
             };
-            k.shape(buffer, dims, strides);
+            batched(k, buffer, outer(nth), dims, strides);
         };
-        shape(a, [m, depth], lda, a_by_col, a_vector);
-        shape(b, [depth, n], ldb, b_by_col, b_vector);
-        shape(c, [m, n], ldc, false, false);
-        let problem = Self {
-            a: Matrix { buffer: a, stride: lda },
-            b: Matrix { buffer: b, stride: ldb },
-            c: Matrix { buffer: c, stride: ldc },
-            m,
-            n,
-            k: depth,
-        };
-        problem.requirements(k, plan);
+        shape(a, 0, [m, depth], lda, a_by_col, a_vector);
+        shape(b, 1, [depth, n], ldb, b_by_col, b_vector);
+        shape(c, 2, [m, n], ldc, false, false);
+        let matrix = |buffer, stride| Matrix { buffer, stride, batch: None };
+        let problem =
+            Self { a: matrix(a, lda), b: matrix(b, ldb), c: matrix(c, ldc), m, n, k: depth, batch };
+        problem.requirements(k, plan, apart);
         problem
     }
 
     /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
     /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
-    fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan) {
+    fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
         let (bm, bn) = plan.block_tile();
         // What K must be a multiple of without guards, and how far the loop over it gets.
         let (bk, reach) = match plan.shape() {
@@ -220,13 +274,27 @@ impl Problem {
         }
         let Shape::Tiled(t) = plan.shape() else { return };
         let accesses = [
-            (t.a().width(), Operand::Input(0), self.a.stride),
-            (t.b().width(), Operand::Input(1), self.b.stride),
-            (t.epilogue().width(), Operand::Output(0), self.c.stride),
+            (t.a().width(), Operand::Input(0), [Some(self.a.stride), apart[0]]),
+            (t.b().width(), Operand::Input(1), [Some(self.b.stride), apart[1]]),
+            (t.epilogue().width(), Operand::Output(0), [Some(self.c.stride), apart[2]]),
         ];
-        for (_, operand, scalar) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
+        for (_, operand, strides) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
             k.require(Requirement::Aligned { operand, bytes: 16 });
-            k.require(Requirement::Multiple { scalar, of: 4 });
+            for scalar in strides.into_iter().flatten() {
+                k.require(Requirement::Multiple { scalar, of: 4 });
+            }
         }
     }
+}
+
+/// Sets the shape of an array, behind the products of a batch: how many, and how far its parts lie apart.
+fn batched<const N: usize>(
+    k: &mut KernelBuilder,
+    buffer: BufferId,
+    batch: Option<(Scalar, Scalar)>,
+    dims: [Expr; N],
+    strides: [Expr; N],
+) {
+    let (count, apart) = (batch.map(|(n, _)| n.into()), batch.map(|(_, apart)| apart.into()));
+    k.shape(buffer, count.into_iter().chain(dims), apart.into_iter().chain(strides));
 }

@@ -1,3 +1,4 @@
+mod calls;
 mod hostile;
 mod lexer;
 mod plan;
@@ -78,7 +79,7 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 fn tokens_and_text_give_the_same_messages() {
     for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS) {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
-        let Err(error) = super::sgemm(tokens) else {
+        let Err(error) = super::sgemm(tokens).spec else {
             panic!("{text} was accepted");
         };
         let messages: Vec<String> = error.into_iter().map(|e| e.to_string()).collect();
@@ -153,14 +154,14 @@ fn what_a_macro_of_the_user_passes_on_is_seen_through() {
             let mut all = tokens(key);
             all.extend(value);
             all.extend(tokens(", thread: 4x4"));
-            let spec = super::sgemm(all).map(|spec| spec.to_string());
+            let spec = super::sgemm(all).spec.map(|spec| spec.to_string());
             assert_eq!(spec.map_err(|error| error.to_string()).as_deref(), Ok(line));
         }
     }
     // A part of an expression is one operand, as if in parentheses.
     let mut all = tokens("epilogue: |acc| acc *");
     all.extend(group(tokens("acc + 1.0")));
-    let spec = super::sgemm(all).map(|spec| spec.to_string());
+    let spec = super::sgemm(all).spec.map(|spec| spec.to_string());
     assert_eq!(spec.ok().as_deref(), Some("epilogue: |acc| acc * (acc + 1.0)"));
 }
 

@@ -37,6 +37,7 @@ mod decisions;
 mod epilogue;
 mod operand;
 mod tiled;
+mod waiting;
 
 pub(crate) use budget::{Registers, SharedSum};
 pub use epilogue::{EpiloguePlan, Guards};
@@ -46,7 +47,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Bounds, Epilogue, Lanes, Layout, SgemmSpec};
+use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec};
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -187,6 +188,11 @@ impl SgemmPlan {
     /// How A and B lie in memory.
     pub fn layout(&self) -> Layout {
         self.spec.layout
+    }
+
+    /// Where the matrices of a batch lie; `None` for one product.
+    pub fn batch(&self) -> Option<Batch> {
+        self.spec.batch
     }
 
     /// Whether the kernel takes the row strides of its operands.

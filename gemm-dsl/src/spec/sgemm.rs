@@ -77,6 +77,14 @@ words! {
     }
 }
 
+words! {
+    /// Where the matrices of a batch of products lie.
+    Batch {
+        /// Each of A, B and C a fixed distance behind the one before it, which for A and B may be 0.
+        Strided = "strided",
+    }
+}
+
 /// Products that stage tiles of A and B in shared memory.
 const TILE: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.tile.is_some(),
@@ -161,7 +169,11 @@ spec! {
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
         pitched(bool): bool = false, "pitched";
-        /// What is stored where the product has a sum, as an expression of it.
+        /// Whether a launch computes many products of one size, and where their matrices lie.
+        batch(Batch): Option<Batch> = None, "batch_{}";
+        /// Whether the product is that of BLAS, alpha·A·B + beta·C: it takes alpha and beta.
+        scaled(bool): bool = false, "scaled";
+        /// What is stored where the product has a sum, as an expression of it and of operands.
         epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}";
     }
 }

@@ -33,6 +33,21 @@ pub(super) fn check(env: &'static Environment, params: &[Param], body: &Block) -
     check.faults
 }
 
+/// Whether parameters name values at hand, and then operands that the environment has, each once, whatever
+/// else is wrong with them.
+pub(super) fn lists_operands(env: &Environment, params: &[Param]) -> bool {
+    let values = params.iter().take(env.values.1).all(|value| value.index.is_empty());
+    values
+        && params.iter().enumerate().skip(env.values.1).all(|(i, param)| {
+            let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
+            let fits = match env.output {
+                Some((output, by)) if param.name == output => index == by,
+                _ => env.operands.contains(&index.as_slice()),
+            };
+            fits && params[..i].iter().all(|earlier| earlier.name != param.name)
+        })
+}
+
 /// The range of an integer whose names have these, unless something is wrong with it.
 #[cfg(test)]
 pub(super) fn range_of(
@@ -140,13 +155,19 @@ impl Check {
                 continue;
             }
             self.define(&param.name, Some(Known::F32), param.at, true);
-            if i < least && !param.index.is_empty() {
-                self.fault(error::indexed_value(env, param.at, &param.name));
-            } else if i >= most {
-                let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-                if !env.operands.contains(&index.as_slice()) {
+            let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
+            match env.output {
+                _ if i < least && !index.is_empty() => {
+                    self.fault(error::indexed_value(env, param.at, &param.name));
+                }
+                Some((output, by)) if i >= most && param.name == output && index == by => {}
+                Some((output, by)) if i >= most && param.name == output => {
+                    self.fault(error::output_index(env, param.at, output, by));
+                }
+                _ if i >= most && !env.operands.contains(&index.as_slice()) => {
                     self.fault(error::wrong_index(env, param.at, &param.name));
                 }
+                _ => {}
             }
         }
     }

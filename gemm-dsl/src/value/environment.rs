@@ -15,6 +15,8 @@ pub struct Environment {
     pub meaning: &'static str,
     /// The operands that may follow them, by what they are indexed by; `&[]` is a scalar.
     pub operands: &'static [&'static [&'static str]],
+    /// The operand that is what the key writes, as it was before: its name, and what it is indexed by.
+    pub output: Option<(&'static str, &'static [&'static str])>,
     /// Integers that need no declaration.
     pub integers: &'static [&'static str],
     /// The type of the value.
@@ -33,7 +35,8 @@ pub static EPILOGUE: Environment = Environment {
     example: "|acc| max(acc, 0.0)",
     values: (1, 1),
     meaning: "the sum",
-    operands: &[],
+    operands: &[&[], &["n"], &["m"], &["m", "n"]],
+    output: Some(("c", &["m", "n"])),
     integers: &["m", "n", "k", "row", "col"],
     result: Type::F32,
 };

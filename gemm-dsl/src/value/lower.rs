@@ -5,8 +5,8 @@ use super::library::neg;
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Function, Type};
 use crate::ir::{
-    Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, KernelBuilder, Logic, Ty, UnaryOp, Var,
-    is_free, joined,
+    Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, KernelBuilder, Logic, Names, Ty,
+    UnaryOp, Var,
 };
 use std::collections::BTreeSet;
 
@@ -43,6 +43,13 @@ impl Lowered {
 }
 
 impl Closure {
+    /// How many operations its value takes.
+    pub(crate) fn operations(&self) -> u64 {
+        let mut k = KernelBuilder::new(self.env.key);
+        let lowered = self.lower(&mut k);
+        k.operations(lowered.function)
+    }
+
     /// Declares the closure as a function of the kernel, named after its key.
     pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
         let key = self.env.key;
@@ -59,7 +66,7 @@ impl Closure {
         let params = self.params.iter().map(|param| (param.name.as_str(), Ty::F32));
         let names: Vec<(&str, Ty)> =
             params.chain(integers.iter().map(|name| (*name, Ty::I64))).collect();
-        let mut spelt = Spelt([key.to_owned()].into());
+        let mut spelt = Names::without([key]);
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
@@ -70,30 +77,6 @@ impl Closure {
             Lowering { k, library: &library, known, spelt }.block(&self.body)
         });
         Lowered { function, integers }
-    }
-}
-
-/// The names of a function in the text.
-struct Spelt(BTreeSet<String>);
-
-impl Spelt {
-    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, nothing
-    /// that looks like a macro, and none that the function has already, since two arms may define the
-    /// same.
-    fn fresh(&mut self, name: &str) -> String {
-        let joined = joined(name);
-        let is_word = joined.starts_with(|c: char| c.is_ascii_alphabetic());
-        let plain = if is_word { joined.as_str() } else { "v" };
-        let is_macro = |name: &str| name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
-        let taken = |name: &str| {
-            !is_free(name) || name.ends_with("_f32") || is_macro(name) || self.0.contains(name)
-        };
-        let plain = if is_macro(plain) { &plain.to_lowercase() } else { plain };
-        let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{plain}_{n}") };
-        let fresh = (1..).map(numbered).find(|name| !taken(name));
-        let Some(fresh) = fresh else { unreachable!("there is always another number") };
-        self.0.insert(fresh.clone());
-        fresh
     }
 }
 
@@ -119,7 +102,7 @@ struct Lowering<'l> {
     k: &'l mut KernelBuilder,
     library: &'l Library,
     known: Vec<(String, Var)>,
-    spelt: Spelt,
+    spelt: Names,
 }
 
 impl Lowering<'_> {

@@ -28,7 +28,7 @@ impl<'t> Parser<'t> {
 
     /// A whole value: the parameters between bars, if the environment has any, and the body.
     pub(super) fn closure(&mut self) -> Read<(Vec<Param>, Block)> {
-        let params = if self.env.values.1 == 0 { Vec::new() } else { self.head()? };
+        let params = self.params()?;
         let body = match self.peek() {
             Some(Token::Open('{')) => self.braces(0)?,
             _ => Block { lets: Vec::new(), value: self.expression(0)? },
@@ -37,6 +37,11 @@ impl<'t> Parser<'t> {
             None => Ok((params, body)),
             Some(_) => Err(self.left_over()),
         }
+    }
+
+    /// The parameters between bars, if the environment has any.
+    pub(super) fn params(&mut self) -> Read<Vec<Param>> {
+        if self.env.values.1 == 0 { Ok(Vec::new()) } else { self.head() }
     }
 
     fn peek(&self) -> Option<&'t Token> {

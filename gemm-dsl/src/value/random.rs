@@ -29,31 +29,52 @@ impl Random {
 /// A closure that the seed picks, about so deep: of the fewest values that the environment allows,
 /// and of its integers. It gives an `f32`, and reads every name that it defines.
 pub fn closure(env: &'static Environment, seed: u64, depth: u32) -> Closure {
+    sound(env, seed, depth, 0)
+}
+
+/// As [`closure`], of up to so many operands besides.
+pub fn with_operands(env: &'static Environment, seed: u64, depth: u32, most: u64) -> Closure {
+    sound(env, seed, depth, most)
+}
+
+fn sound(env: &'static Environment, seed: u64, depth: u32, operands: u64) -> Closure {
     let mut seeds = Random(seed);
     // Some have integers that could leave 64 bits.
     loop {
-        let closure = grown(env, seeds.bits(), depth);
+        let closure = grown(env, seeds.bits(), depth, operands);
         if check(env, &closure.params, &closure.body).is_empty() {
             return closure;
         }
     }
 }
 
-fn param(name: String) -> Param {
-    Param { name, index: Vec::new(), at: Tokens::default() }
+fn param(name: String, index: &[&str]) -> Param {
+    let index = index.iter().map(ToString::to_string).collect();
+    Param { name, index, at: Tokens::default() }
 }
 
-fn grown(env: &'static Environment, seed: u64, depth: u32) -> Closure {
+fn grown(env: &'static Environment, seed: u64, depth: u32, operands: u64) -> Closure {
     let mut grow = Grow { env, random: Random(seed), names: Vec::new(), next: 0 };
-    let values: Vec<String> = (0..env.values.0).map(|i| format!("x{i}")).collect();
-    grow.names.extend(values.iter().map(|name| (name.clone(), Type::F32)));
+    let mut params: Vec<Param> = (0..env.values.0).map(|i| param(format!("x{i}"), &[])).collect();
+    for i in 0..grow.random.bits() % (operands + 1) {
+        // Some are called as something in the text is, or as no variable may be.
+        let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
+        let index = grow.random.pick(env.operands);
+        params.push(param(format!("{name}{i}"), index));
+    }
+    if let Some((output, by)) = env.output.filter(|_| operands > 0 && grow.random.chance(4)) {
+        let at = grow.random.bits() as usize % (params.len() - env.values.0 + 1);
+        params.insert(env.values.0 + at, param(output.to_owned(), by));
+    }
+    let names = || params.iter().map(|param| param.name.clone());
+    grow.names.extend(names().map(|name| (name, Type::F32)));
     let mut body = grow.block(Type::F32, depth);
     // Whatever else the body reads, it reads these.
-    for name in &values {
-        let value = std::mem::replace(&mut body.value, grow.node(NodeKind::Name(name.clone())));
+    for name in names() {
+        let value = std::mem::replace(&mut body.value, grow.node(NodeKind::Name(name)));
         body.value = binary(Binary::Add, body.value, value);
     }
-    Closure { env, params: values.into_iter().map(param).collect(), body }
+    Closure { env, params, body }
 }
 
 struct Grow {

@@ -7,7 +7,7 @@ mod meaning;
 mod prototypes;
 mod ranges;
 
-use super::random::closure;
+use super::random::with_operands;
 use super::{Closure, EPILOGUE, Function};
 use crate::spec::SgemmSpec;
 use crate::{Family, cuda};
@@ -17,8 +17,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32) {
-        let closure = closure(&EPILOGUE, seed, depth);
+    fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32, operands in 0..4u64) {
+        let closure = with_operands(&EPILOGUE, seed, depth, operands);
         let text = closure.to_string();
         let read = Closure::parse(&EPILOGUE, &text);
         let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;

@@ -9,6 +9,14 @@ use crate::operand::{self, Input, Output};
 use gemm_dsl::spec::ReduceSpec;
 
 impl ReduceKernel {
+    /// The kernel of a spec: the same as the macro makes of the same line.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn new(spec: ReduceSpec) -> Result<Self> {
+        Self::checked(&spec)
+    }
+
     /// Reduces elements of the host: uploads, launches, downloads.
     ///
     /// # Errors
@@ -42,7 +50,7 @@ impl ReduceKernel {
             let has = output.shape.map_or(output.len, |shape| shape.count() as u64);
             if has < 1 {
                 return Err(Error::WrongExtent {
-                    argument: "output",
+                    argument: "output".to_owned(),
                     has,
                     need: "the value needs 1".to_owned(),
                 });
@@ -53,7 +61,8 @@ impl ReduceKernel {
                 Some(shape) => {
                     let [cols, row_stride, col_stride] =
                         [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);
-                    return Err(Error::Padded { argument: "input", cols, row_stride, col_stride });
+                    let argument = "input".to_owned();
+                    return Err(Error::Padded { argument, cols, row_stride, col_stride });
                 }
             };
             let input = Bound::vector("input", input.address.clone(), input.len, length);

@@ -1,34 +1,61 @@
 //! Matrix products.
 
-use super::{Call, SgemmKernel};
+use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor, Taken};
+use super::{Call, Sgemm};
 use crate::address::Address;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::{Bound, launch};
 use crate::launched::Launched;
 use crate::matrix::Matrix;
-use crate::operand::{self, Input, Output, Resolved};
-use crate::program::Prepared;
+use crate::operand::{Input, Output, Resolved, read, resolve, write};
 use crate::shape::Shape;
-use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
+use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::sim::Element;
+use gemm_dsl::spec::{Along, SgemmSpec};
 
-impl SgemmKernel {
+impl<E> Sgemm<E> {
+    /// The kernel of a spec: the same as the macro makes of the same line.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec; [`Error::KernelType`] where `E` does not list its
+    /// operands, which says what the type is.
+    pub fn new(spec: SgemmSpec) -> Result<Self>
+    where
+        E: Operands,
+    {
+        let kernel = Self::checked(&spec)?;
+        operands::check::<E>(&spec)?;
+        Ok(kernel)
+    }
+
+    /// A call on a device, which has not been given operands yet.
+    pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
+    where
+        E: Operands,
+    {
+        Call { kernel: self, device, given: E::Unset::default() }
+    }
+
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
     /// the kernel's `layout` transposes is given column by column. For a `pitched` kernel rows, or
-    /// columns, are padded on the way.
+    /// columns, are padded on the way. An epilogue that reads C in place finds zeros. For kernels
+    /// without operands.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where `a` has not m·k elements or `b` not k·n, and those of
-    /// [`Device::upload`], [`SgemmKernel::launch`] and [`Device::download`].
+    /// [`Device::upload`], [`Sgemm::launch`] and [`Device::download`].
     pub fn run(
         &self,
         device: &Device,
         a: &[f32],
         b: &[f32],
         size: (usize, usize, usize),
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Vec<f32>>
+    where
+        (): OperandsFor<E>,
+    {
         let (m, n, k) = size;
         let wide = |n: usize| n as u64;
         check_exact("a", a.len(), ("m", wide(m)), ("k", wide(k)))?;
@@ -52,10 +79,11 @@ impl SgemmKernel {
         device.download(&c)
     }
 
-    /// Multiplies matrices on the device; `size` is (m, n, k). An operand is a vector of at least
+    /// Multiplies matrices on the device; `size` is (m, n, k). Each is given as a vector of at least
     /// as many elements as the matrix has, one row after the other, or one column, as the kernel's
-    /// `layout` says; or a matrix of just that shape which lies so. One with padding needs a `pitched` kernel. On a GPU the call returns before the
-    /// work is done; later work of the device comes after it.
+    /// `layout` says; or as a matrix of just that shape which lies so. One with padding needs a `pitched`
+    /// kernel. On a GPU the call returns before the work is done; later work of the device comes after it.
+    /// For kernels without operands: others are launched by [`Sgemm::call`].
     ///
     /// # Errors
     /// [`Error::WrongDevice`]; [`Error::WrongExtent`]; [`Error::TooLarge`] for a matrix of more
@@ -74,21 +102,9 @@ impl SgemmKernel {
         A: Input + ?Sized,
         B: Input + ?Sized,
         C: Output + ?Sized,
+        (): OperandsFor<E>,
     {
-        let program = self.prepare(device)?;
-        let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
-        dispatch!(device, on => {
-            let a = operand::read(on, a, "a")?;
-            let b = operand::read(on, b, "b")?;
-            let c = operand::write(on, c, "c")?;
-            let lies = |operand| (&*program, operand);
-            let inputs = [
-                bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?,
-                bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?,
-            ];
-            let outputs = [bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?];
-            launch(on, &program, &inputs, &outputs, &[m, n, k])
-        })
+        multiply(self, device, (a, b, c), size, &())
     }
 
     fn is_pitched(&self, device: &Device) -> Result<bool> {
@@ -97,30 +113,110 @@ impl SgemmKernel {
     }
 }
 
-impl Call<'_, SgemmSpec> {
-    /// Multiplies matrices on the device: C = A·B. Views say what the extents are. On a GPU the call
-    /// returns before the work is done; later work of the device comes after it.
+impl<'a, E> Call<'a, SgemmSpec, E> {
+    /// The call with a tuple of all operands of the kernel, in its order: `(&bias, 0.5)` for a
+    /// `Sgemm<(N, f32)>`.
+    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
+        Call { kernel: self.kernel, device: self.device, given: operands }
+    }
+}
+
+impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
+    /// The call with an operand of the kernel: a number, or a reference to an array on the device.
+    #[must_use]
+    pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
+        self.given.push(name, given);
+        self
+    }
+}
+
+impl<E, O> Call<'_, SgemmSpec, E, O> {
+    /// Multiplies matrices on the device: C = A·B, or what the kernel's epilogue makes of its sums. Views
+    /// say what the extents are. On a GPU the call returns before the work is done; later work of the device
+    /// comes after it.
     ///
     /// # Errors
-    /// [`Error::Extents`] where two views do not agree, and those of [`SgemmKernel::launch`].
+    /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too; of
+    /// operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
+    /// [`Error::WrongOperand`].
     pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
     where
         A: AsMatrix + ?Sized,
         B: AsMatrix + ?Sized,
         C: AsMatrixMut + ?Sized,
+        O: OperandsFor<E>,
     {
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
-        let same = |extent, first: (&'static str, usize), other: (&'static str, usize)| {
-            if first.1 == other.1 {
-                return Ok(first.1);
-            }
-            Err(Error::Extents { extent, first, other })
-        };
-        let m = same(Extent::M, ("a", a.rows()), ("c", c.rows()))?;
-        let n = same(Extent::N, ("b", b.cols()), ("c", c.cols()))?;
-        let k = same(Extent::K, ("a", a.cols()), ("b", b.rows()))?;
-        self.kernel.launch(self.device, &a, &b, &mut c, (m, n, k))
+        let size = extents(&a, &b, &c)?;
+        multiply(self.kernel, self.device, (&a, &b, &mut c), size, &self.given)
     }
+}
+
+/// The extents (m, n, k) of views that fit each other.
+pub(crate) fn extents<A: Element, B: Element, C: Element>(
+    a: &MatrixRef<'_, A>,
+    b: &MatrixRef<'_, B>,
+    c: &MatrixMut<'_, C>,
+) -> Result<(usize, usize, usize)> {
+    let same = |extent, first: (&'static str, usize), other: (&'static str, usize)| {
+        if first.1 == other.1 {
+            return Ok(first.1);
+        }
+        Err(Error::Extents { extent, first, other })
+    };
+    let m = same(Extent::M, ("a", a.rows()), ("c", c.rows()))?;
+    let n = same(Extent::N, ("b", b.cols()), ("c", c.cols()))?;
+    let k = same(Extent::K, ("a", a.cols()), ("b", b.rows()))?;
+    for (name, count) in [("a", a.count()), ("b", b.count())] {
+        if let Some(count) = count {
+            same(Extent::BATCH, (name, count), ("c", c.count().unwrap_or(1)))?;
+        }
+    }
+    Ok((m, n, k))
+}
+
+/// Launches a product; `size` is (m, n, k).
+fn multiply<E, A, B, C>(
+    kernel: &Sgemm<E>,
+    device: &Device,
+    (a, b, c): (&A, &B, &mut C),
+    size: (usize, usize, usize),
+    operands: &impl OperandsFor<E>,
+) -> Result<Launched>
+where
+    A: Input + ?Sized,
+    B: Input + ?Sized,
+    C: Output + ?Sized,
+{
+    let program = kernel.prepare(device)?;
+    let beside = operands.give_all(&program.program)?;
+    let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
+    let is_batch = program.program.extents.contains(&Extent::BATCH);
+    let mut problem = vec![m, n, k];
+    let products = c.output().1.and_then(|shape| shape.batch).map_or(1, |batch| batch.count as u64);
+    problem.extend(is_batch.then_some(products));
+    problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
+    dispatch!(device, on => {
+        let (a, b, c) = (read(on, a, "a")?, read(on, b, "b")?, write(on, c, "c")?);
+        let lies = |operand| program.by_column(operand);
+        let mut inputs = vec![
+            bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?,
+            bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?,
+        ];
+        let outputs = [bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?];
+        // They record when they are dropped that they were used: not before the launch.
+        let mut used = Vec::with_capacity(beside.arrays.len());
+        for (operand, given) in operands::arrays(&program.program).zip(beside.arrays) {
+            let array = resolve(on, given, operand.name)?;
+            inputs.push(bind_beside(operand, &array, (m, n))?);
+            used.push(array);
+        }
+        if is_batch {
+            let ranks = program.program.inputs.iter().map(|array| array.dims.len());
+            inputs = inputs.into_iter().zip(ranks).map(|(i, rank)| i.for_each_of(products, rank)).collect();
+        }
+        launch(on, &program, &inputs, &outputs.map(|c| c.for_each_of(products, 2 + usize::from(is_batch))), &problem)
+    })
 }
 
 /// A matrix by its lines, or their transpose.
@@ -129,10 +225,10 @@ fn viewed((lines, by_column): &(Matrix, bool)) -> MatrixRef<'_> {
 }
 
 /// An extent with its name.
-type Named = (&'static str, u64);
+type NamedExtent = (&'static str, u64);
 
 /// The number of elements of a matrix.
-fn elements(argument: &'static str, rows: Named, cols: Named) -> Result<u64> {
+fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
     let ((row_name, rows), (col_name, cols)) = (rows, cols);
     rows.checked_mul(cols).filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| Error::TooLarge {
         what: format!("`{argument}` would have {row_name}·{col_name} = {rows}·{cols} elements"),
@@ -141,7 +237,7 @@ fn elements(argument: &'static str, rows: Named, cols: Named) -> Result<u64> {
     })
 }
 
-fn check_exact(argument: &'static str, has: usize, rows: Named, cols: Named) -> Result<()> {
+fn check_exact(argument: &str, has: usize, rows: NamedExtent, cols: NamedExtent) -> Result<()> {
     let needed = elements(argument, rows, cols)?;
     if has as u64 == needed {
         return Ok(());
@@ -150,29 +246,29 @@ fn check_exact(argument: &'static str, has: usize, rows: Named, cols: Named) -> 
 }
 
 fn wrong_extent(
-    argument: &'static str,
+    argument: &str,
     has: u64,
-    (row_name, rows): Named,
-    (col_name, cols): Named,
+    (row_name, rows): NamedExtent,
+    (col_name, cols): NamedExtent,
     needed: u64,
 ) -> Error {
     let need = format!("{row_name}·{col_name} = {rows}·{cols} = {needed} are needed");
-    Error::WrongExtent { argument, has, need }
+    Error::WrongExtent { argument: argument.to_owned(), has, need }
 }
 
 /// Checks that an operand holds the matrix, of which consecutive elements lie as the program reads them.
-fn bind<A: Address>(
-    argument: &'static str,
+fn bind<'n, A: Address>(
+    argument: &'n str,
     operand: &Resolved<'_, A>,
-    (rows, cols): (Named, Named),
-    (program, of): (&Prepared, Operand),
-) -> Result<Bound<A>> {
+    (rows, cols): (NamedExtent, NamedExtent),
+    by_column: bool,
+) -> Result<Bound<'n, A>> {
     let needed = elements(argument, rows, cols)?;
     let address = operand.address.clone();
     let shape = match operand.shape {
         Some(shape) if (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
             return Err(Error::WrongExtent {
-                argument,
+                argument: argument.to_owned(),
                 has: (shape.rows as u64).saturating_mul(shape.cols as u64),
                 need: format!(
                     "its shape {}x{} is not {}x{} = {}x{}",
@@ -187,7 +283,7 @@ fn bind<A: Address>(
         None => {
             // They are extents of the caller's, of type usize.
             let (rows, cols) = (rows.1 as usize, cols.1 as usize);
-            if program.by_column(of) {
+            if by_column {
                 Shape::packed(cols, rows).transposed()
             } else {
                 Shape::packed(rows, cols)
@@ -195,4 +291,27 @@ fn bind<A: Address>(
         }
     };
     Ok(Bound::matrix(argument, address, operand.len, shape))
+}
+
+/// Checks that an operand beside A and B has the elements that the kernel reads of it.
+fn bind_beside<'n, A: Address>(
+    operand: Taken<'n>,
+    array: &Resolved<'_, A>,
+    (m, n): (u64, u64),
+) -> Result<Bound<'n, A>> {
+    let ((extent, needed), lines) = match operand.along {
+        Along::Mn | Along::Nothing => {
+            return bind(operand.name, array, (("m", m), ("n", n)), false);
+        }
+        Along::N => (("n", n), "column"),
+        Along::M => (("m", m), "row"),
+    };
+    if array.len < needed {
+        return Err(Error::WrongExtent {
+            argument: operand.name.to_owned(),
+            has: array.len,
+            need: format!("{extent} = {needed} are needed, one for each {lines} of C"),
+        });
+    }
+    Ok(Bound::vector(operand.name, array.address.clone(), array.len, needed))
 }

@@ -18,7 +18,7 @@ use gemm_dsl::sim;
 use gemm_dsl::spec::SgemmSpec;
 use programs::{extents_only, fold, high_word, rows_of_three};
 
-type Bound = super::Bound<sim::Buffer>;
+type Bound = super::Bound<'static, sim::Buffer>;
 
 fn on(device: &Device) -> On<'_, Simulator> {
     match device.backend() {
@@ -183,7 +183,7 @@ fn an_extent_of_64_bits_reaches_the_kernel_whole() {
     let input = device.upload(&[]).expect("room");
     // Rows without elements: as many as one likes.
     for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
-        let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1 };
+        let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1, batch: None };
         let none = Bound::matrix("a", address(&input, 0, 0).expect("inside"), 0, shape);
         let (_, output) = run(&device, high_word(), none, m as u64).expect("sound");
         assert_eq!(device.download(&output).expect("one value"), [high]);
@@ -203,7 +203,12 @@ fn nothing_is_launched_where_the_grid_is_empty() {
 /// Rows of three.
 fn matrix(place: sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
     let (rows, row_stride) = (rows as usize, stride as usize);
-    Bound::matrix("a", place, len, Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1 })
+    Bound::matrix(
+        "a",
+        place,
+        len,
+        Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1, batch: None },
+    )
 }
 
 #[test]
@@ -300,7 +305,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     let program = program.expect("sound");
     let other = device.upload(&[1.0; 8]).expect("room");
     let matrix = |name, memory, at, (rows, cols)| {
-        let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1 };
+        let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
         let len = rows * cols;
         Bound::matrix(name, address(memory, at, len).expect("inside"), len as u64, shape)
     };
@@ -311,6 +316,23 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
         assert!(matches!(product(a_at, c_at), Err(Error::Overlap { .. })), "{a_at} {c_at}");
+    }
+    // Nor does C share memory with what is read beside A and B.
+    let spec: SgemmSpec = "epilogue: |acc, bias[n]| acc + bias".parse().expect("sound");
+    let line = spec.to_string();
+    let biased = device.programs().get_or("test", &line, || Ok(spec.program()?)).expect("sound");
+    let of_bias = |at| {
+        let inputs = [
+            matrix("a", &other, 0, (2, 1)),
+            matrix("b", &other, 2, (1, 2)),
+            part("bias", at, 2, 2),
+        ];
+        launch(on(&device), &biased, &inputs, &[matrix("c", &memory, 2, (2, 2))], &[2, 2, 1])
+    };
+    assert!(of_bias(0).is_ok() && of_bias(6).is_ok());
+    for at in 1..6 {
+        let error = of_bias(at).expect_err("shared");
+        assert!(matches!(&error, Error::Overlap { other, .. } if other == "bias"), "{error}");
     }
     // B is as little to be written as A.
     let product = |b_at, c_at| {

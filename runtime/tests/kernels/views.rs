@@ -112,7 +112,10 @@ fn a_reduction_writes_nothing_to_an_empty_view() {
         let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
         let mut part = whole.part(rows, cols).expect("inside");
         let error = sum.launch(&device, &input, &mut part).expect_err("no element");
-        assert!(matches!(error, Error::WrongExtent { argument: "output", has: 0, .. }), "{error}");
+        assert!(
+            matches!(&error, Error::WrongExtent { argument, has: 0, .. } if argument == "output"),
+            "{error}"
+        );
     }
     assert_eq!(device.download(&output).expect("ours"), [7.0; 64]);
     // Of any other part the first element is written.

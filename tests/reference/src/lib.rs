@@ -5,6 +5,8 @@
 //! result beyond one is wrong. `UNIT` = 2^-24 is the most by which one rounding to `f32` changes a
 //! value, relative to it.
 
+pub mod beside;
+pub mod epilogue;
 pub mod product;
 pub mod reduction;
 

@@ -4,7 +4,7 @@ use gemm_runtime::{SgemmKernel, sgemm_kernel};
 
 const _: SgemmKernel = sgemm_kernel!(epilogue);
 const _: SgemmKernel = sgemm_kernel!(epilogue: max(acc, 0.0));
-const _: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias, block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[k]| acc + bias, block: 8x8);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc acc);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |row| row);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| 1.0, block: 8x8);

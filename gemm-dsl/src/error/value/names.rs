@@ -12,7 +12,10 @@ pub(crate) fn missing_parameter(env: &Environment, at: Tokens) -> SpecError {
 
 pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecError {
     let Environment { key, meaning, .. } = env;
-    fault(key, at, format!("`{name}` is {meaning}, and no array; write `{name}` alone"))
+    let message = format!(
+        "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
+    );
+    fault(key, at, message)
 }
 
 pub(crate) fn no_operands(env: &Environment, at: Tokens, param: &str) -> SpecError {
@@ -33,6 +36,14 @@ pub(crate) fn wrong_index(env: &Environment, at: Tokens, name: &str) -> SpecErro
         })
         .collect();
     fault(env.key, at, format!("an operand is one of {}", forms.join(", ")))
+}
+
+pub(crate) fn output_index(env: &Environment, at: Tokens, name: &str, by: &[&str]) -> SpecError {
+    let message = format!(
+        "`{name}` is what the kernel writes, as it was before: write `{name}[{}]`, or use another name",
+        by.join(", ")
+    );
+    fault(env.key, at, message)
 }
 
 pub(crate) fn reserved(key: &'static str, at: Tokens, name: &str) -> SpecError {

@@ -141,6 +141,10 @@ impl Contract {
             }
             self.strides(array, &bound, &values)?;
         }
+        for (position, array) in self.arrays().enumerate().filter(|(_, array)| array.is_written) {
+            let Some(bound) = find(array, position) else { continue };
+            self.distinct(array, bound.name, &values)?;
+        }
         for requirement in &self.requires {
             self.requirement(requirement, &values, &find)?;
         }
@@ -199,6 +203,51 @@ impl Contract {
             }
         }
         Ok(())
+    }
+
+    /// The rule of writes: by growing strides, each dimension passes all that lies along those before.
+    fn distinct(
+        &self,
+        array: &ArrayParameter,
+        name: &str,
+        values: &[Option<u64>],
+    ) -> Result<(), Unmet> {
+        let subject = || self.array(array.operand, name);
+        let mut dims = Vec::with_capacity(array.rank());
+        for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate() {
+            let extent = self.value(extent, values, subject)?;
+            if extent == 0 {
+                return Ok(());
+            }
+            if extent > 1 {
+                dims.push((self.value(stride, values, subject)?, dim, extent));
+            }
+        }
+        let span = |dims: &[(u64, usize, u64)]| {
+            let reach = |&(stride, _, extent): &(u64, usize, u64)| {
+                u128::from(extent - 1).saturating_mul(stride.into())
+            };
+            dims.iter().map(reach).fold(1, u128::saturating_add)
+        };
+        // The first of some dimensions that does not pass all that lies along those before it.
+        let short = |dims: &[(u64, usize, u64)]| {
+            (0..dims.len()).find_map(|n| {
+                let ((stride, dim, _), least) = (dims[n], span(&dims[..n]));
+                (u128::from(stride) < least).then_some((stride, dim, least))
+            })
+        };
+        let mut sorted = dims.clone();
+        sorted.sort_unstable();
+        let shortest = short(&sorted);
+        // To whoever gave them the inner dimensions are those of a matrix, and the outer one is wrong.
+        dims.reverse();
+        let Some((stride, dim, least)) = shortest.and_then(|_| short(&dims).or(shortest)) else {
+            return Ok(());
+        };
+        let (operand, name, rank) = (array.operand, name.to_owned(), array.rank());
+        let subject = Subject::Stride { operand, name, dim, rank };
+        let least = u64::try_from(least).unwrap_or(u64::MAX);
+        Err(self.unmet(subject, Need::Distinct(least), stride.into()))
     }
 
     fn requirement<'a>(

@@ -27,6 +27,10 @@ impl Extent {
     pub const N: Extent = Extent("n");
     /// Columns of A, rows of B.
     pub const K: Extent = Extent("k");
+    /// Products of a batch.
+    pub const BATCH: Extent = Extent("batch");
+    /// As [`Extent::K`], of a kernel whose own may be 0 because none of the terms counts.
+    pub const DEPTH: Extent = Extent("depth");
 }
 
 impl fmt::Display for Extent {

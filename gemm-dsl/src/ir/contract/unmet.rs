@@ -83,6 +83,8 @@ pub enum Need {
     Exactly(u64),
     /// No smaller value.
     AtLeast(u64),
+    /// No smaller distance: elements that are written would be one.
+    Distinct(u64),
     /// No greater value.
     AtMost(u64),
     /// A value that can be computed.
@@ -117,7 +119,11 @@ impl fmt::Display for Unmet {
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
-            (Subject::Stride { name, dim: 0, rank: 2, .. }, Need::Exactly(stride)) => write!(
+            (
+                Subject::Stride { name, dim: 0, rank: 2, .. }
+                | Subject::Stride { name, dim: 1, rank: 3, .. },
+                Need::Exactly(stride),
+            ) => write!(
                 f,
                 "packed rows of `{name}`, {stride} elements apart, but they are {value} elements \
                  apart. Add `pitched` to the kernel, or use a matrix without padding"
@@ -144,6 +150,11 @@ impl fmt::Display for Unmet {
                     value % divisor
                 )
             }
+            (_, Need::Distinct(min)) => write!(
+                f,
+                "{subject} to be at least {min}, so that no element is written twice, but it is \
+                 {value}. Place them further apart"
+            ),
             (_, Need::AtLeast(min)) => {
                 write!(f, "{subject} to be at least {min}, but it is {value}. Pad the operands")
             }
@@ -168,10 +179,15 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Array { name, .. } => write!(f, "`{name}`"),
-            Subject::Stride { name, dim: 0, rank: 2, .. } => {
+            Subject::Stride { name, dim: 0, rank: 3, .. } => {
+                write!(f, "the distance between matrices of `{name}`")
+            }
+            Subject::Stride { name, dim: 0, rank: 2, .. }
+            | Subject::Stride { name, dim: 1, rank: 3, .. } => {
                 write!(f, "the distance between rows of `{name}`")
             }
-            Subject::Stride { name, dim: 1, rank: 2, .. } => {
+            Subject::Stride { name, dim: 1, rank: 2, .. }
+            | Subject::Stride { name, dim: 2, rank: 3, .. } => {
                 write!(f, "the distance between neighbours in a row of `{name}`")
             }
             Subject::Stride { name, rank: 1, .. } => {

@@ -1,44 +1,11 @@
 //! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a tiled
 //! kernel it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
-use super::Problem;
+use super::finish::{Finish, Held, Line};
 use super::fragment::{Accumulators, over};
 use super::tile::Tiled;
-use crate::ir::{Expr, KernelBuilder};
-use crate::plan::{Guards, SgemmPlan};
-use crate::value::Lowered;
-
-/// What becomes of a sum before it is stored.
-pub(super) struct Finish<'p> {
-    closure: Option<Lowered>,
-    problem: &'p Problem,
-}
-
-impl<'p> Finish<'p> {
-    pub(super) fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &'p Problem) -> Self {
-        let closure = plan.epilogue().map(|epilogue| epilogue.closure().lower(k));
-        Self { closure, problem }
-    }
-
-    /// Whether a sum is stored as it is.
-    fn is_identity(&self) -> bool {
-        self.closure.is_none()
-    }
-
-    /// What is stored for the sum of an element of C.
-    pub(super) fn value(&self, sum: Expr, row: &Expr, col: &Expr) -> Expr {
-        let Some(closure) = &self.closure else { return sum };
-        let p = self.problem;
-        closure.apply([sum], |name| match name {
-            "m" => p.m.into(),
-            "n" => p.n.into(),
-            "k" => p.k.into(),
-            "row" => row.clone(),
-            "col" => col.clone(),
-            other => unreachable!("the environment of an epilogue has no `{other}`"),
-        })
-    }
-}
+use crate::ir::{Access, BufferId, Elem, Expr, For, KernelBuilder, Layout, Unroll};
+use crate::plan::Guards;
 
 /// Writes the elements of C that exist.
 pub(super) fn store(
@@ -47,7 +14,11 @@ pub(super) fn store(
     acc: &Accumulators,
     finish: &Finish<'_>,
 ) {
-    match tiled.t.epilogue().guards() {
+    let plan = tiled.t.epilogue();
+    if plan.waiting() > 0 {
+        return looped(k, tiled, acc, finish);
+    }
+    match plan.guards() {
         Guards::None => {
             k.comment("Write the outputs.");
             outputs(k, tiled, acc, finish, false);
@@ -58,7 +29,7 @@ pub(super) fn store(
         }
         Guards::Hoisted => {
             k.comment("Write the outputs that exist.");
-            let (p, origin) = (tiled.problem, &tiled.origin);
+            let (p, origin) = (&tiled.problem, &tiled.origin);
             let inside = (origin.row + tiled.bm).le(p.m).and((origin.col + tiled.bn).le(p.n));
             k.if_else(
                 inside,
@@ -69,6 +40,33 @@ pub(super) fn store(
     }
 }
 
+/// What a thread stores, and what it has read for that.
+struct Outputs<'a> {
+    tiled: &'a Tiled<'a>,
+    finish: &'a Finish<'a>,
+    guards: bool,
+    /// Of each operand along the columns of C what belongs to the thread's; none where each is read for
+    /// itself.
+    columns: Vec<Option<BufferId>>,
+    is_read: bool,
+}
+
+/// A row of C, and what was read for it.
+struct Row {
+    row: Expr,
+    held: Held,
+}
+
+/// Sums of adjacent outputs: the number of the first among the columns of the thread, its column of C,
+/// and each sum.
+struct Sums {
+    n: Expr,
+    col: Expr,
+    each: Vec<Expr>,
+    /// All of them, where they are one vector.
+    whole: Option<Expr>,
+}
+
 fn outputs(
     k: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -76,21 +74,28 @@ fn outputs(
     finish: &Finish<'_>,
     guards: bool,
 ) {
-    let p = tiled.problem;
+    let p = &tiled.problem;
+    let columns = finish.columns(k, tiled.tn.into(), |k, arrays| columns(k, tiled, arrays, guards));
+    let outputs = Outputs { tiled, finish, guards, columns, is_read: true };
     over(k, "m", tiled.tm.into(), tiled.t.tm(), |k, m| {
         let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.clone()));
         guarded(k, guards, Expr::from(row).lt(p.m), |k| {
+            let held = finish.row(k, &row.into());
+            let row = Row { row: row.into(), held };
             if tiled.t.epilogue().width() == 4 {
                 over(k, "v", tiled.tn / 4, tiled.t.tn() / 4, |k, v| {
                     let col = k.let_("col", tiled.origin.col + tiled.cols.vector(v.clone()));
-                    vector(k, tiled, acc, finish, guards, (&m, row.into()), (&(v * 4), col.into()));
+                    let n = v * 4;
+                    let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
+                    let whole = Some(acc.vector(&m, &n));
+                    outputs.vector(k, &row, &Sums { n, col: col.into(), each, whole });
                 });
             } else {
                 over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
                     let col = k.let_("col", tiled.origin.col + tiled.cols.element(n.clone()));
                     guarded(k, guards, Expr::from(col).lt(p.n), |k| {
-                        let value = finish.value(acc.value(&m, &n), &row.into(), &col.into());
-                        k.store(p.c.at(row, col), value);
+                        let each = vec![acc.value(&m, &n)];
+                        outputs.one(k, &row, 0, &Sums { n, col: col.into(), each, whole: None });
                     });
                 });
             }
@@ -98,42 +103,163 @@ fn outputs(
     });
 }
 
-/// Four adjacent outputs of a row.
-fn vector(
-    k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
-    acc: &Accumulators,
-    finish: &Finish<'_>,
-    guards: bool,
-    (m, row): (&Expr, Expr),
-    (n, col): (&Expr, Expr),
-) {
-    let p = tiled.problem;
-    let whole = |k: &mut KernelBuilder| {
-        let values = match finish.is_identity() {
-            true => acc.vector(m, n),
-            false => {
-                let value =
-                    |j: i32| finish.value(acc.value(m, &(n.clone() + j)), &row, &(col.clone() + j));
+/// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
+/// wait in shared memory, where an index need not be known to the compiler.
+fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+    let (p, plan) = (&tiled.problem, tiled.t.epilogue());
+    let guards = plan.guards() != Guards::None;
+    let meaning = "rows of a thread whose sums wait at once";
+    let rows = k.constant("WAITING", plan.waiting() as i32, meaning);
+    let width = plan.width();
+    let (per_row, number) = match width {
+        4 => (tiled.tn / 4, tiled.t.tn() / 4),
+        _ => (tiled.tn.into(), tiled.t.tn()),
+    };
+    let all = k.constant("SUMS", rows * per_row.clone(), "stores of a thread that they are for");
+    let dims = [all.into(), tiled.threads * width as i32];
+    let meaning = "sums that wait, each where its own thread alone looks";
+    let sums = k.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
+    let own = Expr::from(tiled.tid) * width as i32;
+    let at = |i: Expr| {
+        let at = Access::new(sums, [i, own.clone()]);
+        if width == 4 { at.vector() } else { at }
+    };
+    k.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
+    k.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
+    let columns = vec![None; finish.operands()];
+    let outputs = Outputs { tiled, finish, guards, columns, is_read: false };
+    let parts = For::below(0, tiled.tm / rows).unroll(Unroll::By(1));
+    k.loop_("part", parts, |k, part| {
+        // Registers have no index: which rows these are is written out.
+        over(k, "other", tiled.tm / rows, tiled.t.tm() / plan.waiting(), |k, other| {
+            k.if_(other.clone().equals(part), |k| {
+                over(k, "m", rows.into(), plan.waiting(), |k, m| {
+                    over(k, "n", per_row.clone(), number, |k, n| {
+                        let of_thread = other.clone() * rows + m.clone();
+                        let sum = match width {
+                            4 => acc.vector(&of_thread, &(n.clone() * 4)),
+                            _ => acc.value(&of_thread, &n),
+                        };
+                        k.store(at(m.clone() * per_row.clone() + n), sum);
+                    });
+                });
+            });
+        });
+        k.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |k, i| {
+            let m = k.let_("m", part * rows + Expr::from(i) / per_row.clone());
+            let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.into()));
+            let n = Expr::from(i) % per_row.clone();
+            let col = match width {
+                4 => tiled.cols.vector(n.clone()),
+                _ => tiled.cols.element(n.clone()),
+            };
+            let col = Expr::from(k.let_("col", tiled.origin.col + col));
+            let of_row = Expr::from(row).lt(p.m);
+            // A vector asks for its columns itself.
+            let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
+            guarded(k, guards, inside, |k| {
+                let held = finish.row(k, &row.into());
+                let row = Row { row: row.into(), held };
+                let sum = Expr::from(k.let_("sum", at(i.into()).load()));
+                let each = match width {
+                    4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
+                    _ => vec![sum],
+                };
+                let sums = Sums { n, col, each, whole: None };
+                match width {
+                    4 => outputs.vector(k, &row, &sums),
+                    _ => outputs.one(k, &row, 0, &sums),
+                }
+            });
+        });
+    });
+}
+
+/// Reads what operands hold for the columns of the thread that exist.
+fn columns(k: &mut KernelBuilder, tiled: &Tiled<'_>, arrays: &[(Line, BufferId)], guards: bool) {
+    let (p, plan) = (&tiled.problem, tiled.t.epilogue());
+    let wide = plan.width() == 4 && !(plan.straddles() && guards);
+    let (name, count) = if wide { ("v", tiled.t.tn() / 4) } else { ("n", tiled.t.tn()) };
+    let bound = if wide { tiled.tn / 4 } else { tiled.tn.into() };
+    over(k, name, bound, count, |k, i| {
+        let (first, at) = match wide {
+            true => (i.clone() * 4, tiled.cols.vector(i)),
+            false => (i.clone(), tiled.cols.element(i)),
+        };
+        let col = k.let_("own_col", tiled.origin.col + at);
+        guarded(k, guards, Expr::from(col).lt(p.n), |k| {
+            for (memory, kept) in arrays {
+                let from = memory.at(col);
+                let to = Access::new(*kept, [first.clone()]);
+                match wide {
+                    true => k.store(to.vector(), from.vector().load()),
+                    false => k.store(to, from.load()),
+                }
+            }
+        });
+    });
+}
+
+impl Outputs<'_> {
+    /// What is stored for sum `j`; `elements` gives what was read for it alone.
+    fn value(
+        &self,
+        row: &Row,
+        (sums, j): (&Sums, usize),
+        elements: impl Fn(usize) -> Option<Expr>,
+    ) -> Expr {
+        let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
+        self.finish.value(sums.each[j].clone(), (&row.row, &col), |operand| {
+            let column = self.columns[operand];
+            let column = column.map(|kept| Access::new(kept, [n.clone()]).load());
+            column.or_else(|| row.held[operand].clone()).or_else(|| elements(operand))
+        })
+    }
+
+    /// One output.
+    fn one(&self, k: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
+        let col = sums.col.clone() + j as i32;
+        let elements = self.finish.elements(k, (&row.row, &col), false, !self.is_read);
+        let value = self.value(row, (sums, j), |operand| elements[operand].clone());
+        k.store(self.tiled.problem.c.at(row.row.clone(), col), value);
+    }
+
+    /// Four adjacent outputs of a row.
+    fn four(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
+        let elements = self.finish.elements(k, (&row.row, &sums.col), true, !self.is_read);
+        let values = match &sums.whole {
+            Some(whole) if self.finish.is_identity() => whole.clone(),
+            _ => {
+                let value = |j: usize| {
+                    let of_lane = |operand: usize| {
+                        elements[operand].clone().map(|vector| vector.lane(j as u8))
+                    };
+                    self.value(row, (sums, j), of_lane)
+                };
                 Expr::Pack((0..4).map(value).collect())
             }
         };
-        k.store(p.c.at(row.clone(), col.clone()).vector(), values);
-    };
-    if !tiled.t.epilogue().straddles() || !guards {
-        // A vector lies in C as a whole or not at all.
-        return guarded(k, guards, col.clone().lt(p.n), whole);
+        k.store(self.tiled.problem.c.at(row.row.clone(), sums.col.clone()).vector(), values);
     }
-    k.if_else((col.clone() + 3).lt(p.n), whole, |k| {
-        for j in 0..4 {
-            let n = n.clone() + j;
-            k.if_((col.clone() + j).lt(p.n), |k| {
-                let col = col.clone() + j;
-                let value = finish.value(acc.value(m, &n), &row, &col);
-                k.store(p.c.at(row.clone(), col), value);
-            });
+
+    /// Four adjacent outputs of a row, as far as they exist.
+    fn vector(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
+        let (p, col) = (&self.tiled.problem, &sums.col);
+        if !self.tiled.t.epilogue().straddles() || !self.guards {
+            // A vector lies in C as a whole or not at all.
+            let inside = col.clone().lt(p.n);
+            return guarded(k, self.guards, inside, |k| self.four(k, row, sums));
         }
-    });
+        k.if_else(
+            (col.clone() + 3).lt(p.n),
+            |k| self.four(k, row, sums),
+            |k| {
+                for j in 0..4 {
+                    k.if_((col.clone() + j as i32).lt(p.n), |k| self.one(k, row, j, sums));
+                }
+            },
+        );
+    }
 }
 
 fn guarded(

@@ -107,7 +107,7 @@ impl<'t> Loads<'t> {
             return guarded;
         }
         // The padding of a pitched row is not zero: what lies past K is cut off.
-        let v = k.let_("padded", guarded);
+        let v = k.let_(&name_of(plan, "padded"), guarded);
         let lane = |j: u8| {
             let (_, at) = place.lane(j.into());
             at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))

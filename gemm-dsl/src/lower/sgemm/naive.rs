@@ -1,6 +1,6 @@
 //! Kernels that stage nothing: every thread reads its operands from global memory.
 
-use super::epilogue::Finish;
+use super::finish::Finish;
 use super::fragment::partial_sums;
 use super::{Problem, schedule};
 use crate::ir::{
@@ -10,13 +10,7 @@ use crate::ir::{
 use crate::plan::{NaivePlan, SgemmPlan};
 use crate::spec::Lanes;
 
-pub(super) fn body(
-    k: &mut KernelBuilder,
-    plan: &SgemmPlan,
-    shape: &NaivePlan,
-    problem: &Problem,
-    finish: &Finish<'_>,
-) {
+pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: Problem) {
     let rows = k.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
     let cols = k.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
     let coarsen = (shape.coarsen() > 1)
@@ -26,14 +20,16 @@ pub(super) fn body(
         Lanes::N => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
         Lanes::M => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
     };
-    let grid = schedule::grid(plan, problem);
+    let grid = schedule::grid(plan, &problem);
     k.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
 
     let width = match coarsen {
         Some(coarsen) => cols * coarsen,
         None => cols.into(),
     };
-    let origin = schedule::origin(k, plan, problem, (rows.into(), width));
+    let origin = schedule::origin(k, plan, &problem, (rows.into(), width));
+    let problem = &problem.of(origin.batch);
+    let finish = &Finish::declare(k, plan, problem);
 
     match shape.lanes() {
         Lanes::N => k.comment("Consecutive threads compute consecutive columns of C."),
@@ -68,7 +64,10 @@ fn output(
 ) {
     let write = |k: &mut KernelBuilder| {
         let sum = dot_product(k, plan, problem, row, col);
-        k.store(problem.c.at(row, col), finish.value(sum, &row.into(), &col.into()));
+        let at = (&row.into(), &col.into());
+        let elements = finish.elements(k, at, false, false);
+        let value = finish.value(sum, at, |operand| elements[operand].clone());
+        k.store(problem.c.at(row, col), value);
     };
     if plan.guarded() {
         let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));

@@ -16,12 +16,14 @@ use crate::spec::Fragment;
 pub(super) struct Tiled<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
-    pub problem: &'p Problem,
+    pub problem: Problem,
     pub bm: Const,
     pub bn: Const,
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
+    pub tid: Var,
+    pub threads: Const,
     pub origin: Origin,
     /// This thread's elements of the tile, along the rows and along the columns of C.
     pub rows: Elements,
@@ -119,7 +121,7 @@ impl<'p> Tiled<'p> {
         k: &mut KernelBuilder,
         plan: &'p SgemmPlan,
         t: &'p TiledPlan,
-        problem: &'p Problem,
+        problem: Problem,
     ) -> Self {
         let int = |v: u32| v as i32;
         let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
@@ -131,7 +133,7 @@ impl<'p> Tiled<'p> {
         k.launch_bounds(threads);
         let (a, b) = shared_tiles(k, t, (bm, bn, bk));
 
-        let grid = schedule::grid(plan, problem);
+        let grid = schedule::grid(plan, &problem);
         let blocks_per_sm = plan.blocks_per_sm();
         k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
         let tid = k.let_("tid", Special::ThreadX);
@@ -139,7 +141,8 @@ impl<'p> Tiled<'p> {
             k.comment("Never negative, which an int does not say: divisions need no sign.");
             k.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
-        let origin = schedule::origin(k, plan, problem, (bm.into(), bn.into()));
+        let origin = schedule::origin(k, plan, &problem, (bm.into(), bn.into()));
+        let problem = problem.of(origin.batch);
         let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
         let a_copy =
             TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
@@ -163,7 +166,7 @@ impl<'p> Tiled<'p> {
             copy: b_copy,
             own: cols,
         };
-        Self { plan, t, problem, bm, bn, bk, tm, tn, origin, rows, cols, a, b }
+        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, origin, rows, cols, a, b }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::operand::{Axis, OperandPlan};
 use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
-use crate::spec::{Rect, SgemmSpec, Tile};
+use crate::spec::{Along, Rect, SgemmSpec, Tile};
 
 /// The shared memory of a block, in elements of 4 bytes.
 #[derive(Clone, Copy)]
@@ -64,6 +64,8 @@ pub(crate) struct Registers {
     pub fragments: u128,
     /// Elements of the next tile on their way to shared memory.
     pub staged: u128,
+    /// What is read beside the sums when those are stored: fragments and tiles are gone by then.
+    pub operands: u128,
     pub threads: u64,
     pub blocks_per_sm: u32,
 }
@@ -74,7 +76,20 @@ impl Registers {
     }
 
     pub fn needed(&self) -> u128 {
-        self.sums() + self.fragments + self.staged
+        self.sums() + (self.fragments + self.staged).max(self.operands)
+    }
+
+    /// What a product's epilogue reads, in a thread with so many columns of C and stores of so many
+    /// elements.
+    pub fn of_operands(spec: &SgemmSpec, cols: u32, width: u32) -> u128 {
+        let of = |along| match along {
+            Along::Nothing => 0,
+            Along::N => cols.into(),
+            Along::M => 1,
+            Along::Mn => width.into(),
+        };
+        let given: u128 = spec.operands().iter().map(|operand| of(operand.along)).sum();
+        given + if spec.reads_c() { of(Along::Mn) } else { 0 }
     }
 
     /// How many a thread may have: they are handed out to whole warps.

@@ -6,7 +6,7 @@ use super::tiled::Draft;
 use crate::arch::WARP;
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Fragment, Layout, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -17,6 +17,7 @@ const MAX_UNROLL: u32 = 1024;
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
+    operands_have_names(spec, faults);
     unroll_is_short(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
@@ -41,6 +42,19 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
         resources::vectors(spec, tile, draft, faults);
     }
     draft
+}
+
+/// A launch names what it is given: no operand is called as a matrix, or as a factor of `scaled`.
+fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
+    for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
+        match param.name.as_str() {
+            "a" | "b" => faults.0.push(error::name_of_matrix(param)),
+            name if spec.scaled && SgemmSpec::FACTORS.contains(&name) => {
+                faults.0.push(error::name_of_factor(param));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::ir::Variant;
 use crate::plan::decision::{Decision, Decisions};
+use crate::spec::Batch;
 
 impl SgemmPlan {
     /// All that was decided, the spec's own words included: plans with the same list have the same
@@ -42,8 +43,20 @@ impl SgemmPlan {
         list.say("blocks visit C", order);
         list.say("blocks wished for", format!("{} on a multiprocessor", self.blocks_per_sm()));
         list.say("shapes", if self.guarded() { "any" } else { "multiples of the tile" });
+        list.say(
+            "products",
+            match self.batch() {
+                None => "one",
+                Some(Batch::Strided) => "a batch, its matrices a fixed distance apart",
+            },
+        );
         list.say("rows", if self.pitched() { "of any pitch" } else { "packed" });
-        let stored = self.epilogue().map_or("the sums".to_owned(), ToString::to_string);
+        let sums = if self.spec().scaled { "alpha * sum + beta * C" } else { "the sums" };
+        let stored = match (self.epilogue(), self.spec().scaled) {
+            (None, _) => sums.to_owned(),
+            (Some(epilogue), false) => epilogue.to_string(),
+            (Some(epilogue), true) => format!("{epilogue}, of {sums}"),
+        };
         list.say("stored in C", stored);
         list.finish()
     }
@@ -167,4 +180,9 @@ fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
         Guards::Hoisted => "at the edge of C only",
     };
     list.because("guards of C", guards, plan.guards.why);
+    let loops = match plan.waiting() {
+        0 => "written out".to_owned(),
+        rows => format!("a loop, for which the sums of {rows} rows of a thread wait at once"),
+    };
+    list.because("epilogue", loops, plan.waiting.why);
 }

@@ -1,6 +1,7 @@
 //! How the sums of a thread get into C.
 
 use super::tiled::Pipeline;
+use super::waiting;
 use super::{Decided, decided, facts};
 use crate::spec::{Bounds, SgemmSpec};
 
@@ -25,14 +26,28 @@ facts! {
     } decided {
         /// The guards.
         guards: Guards,
+        /// The rows of a thread whose sums wait in shared memory while a loop goes through them; 0 where
+        /// all is written out.
+        waiting: u32,
     }
 }
 
 impl EpiloguePlan {
-    pub(super) fn new(spec: &SgemmSpec, pipeline: Pipeline, vectors: bool) -> Self {
+    /// Of blocks of so many threads, whose tiles take `shared` bytes.
+    pub(super) fn new(
+        spec: &SgemmSpec,
+        pipeline: Pipeline,
+        vectors: bool,
+        (threads, shared): (u32, u128),
+    ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
+        let width = if vectors { 4 } else { 1 };
+        let waiting = waiting::rows(spec, threads, shared);
         let guards = match spec.bounds {
             Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
+            Bounds::Guarded if waiting.value > 0 => {
+                decided(Guards::Inline, "the code of the epilogue is long, and there once")
+            }
             // With the guards out of the way of most blocks, the compiler finds better registers for
             // the main loop: 1 % on an H200.
             Bounds::Guarded if ring && spec.blocks_per_sm == 1 => {
@@ -44,6 +59,6 @@ impl EpiloguePlan {
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
         let straddles = vectors && spec.pitched && guards.value != Guards::None;
-        Self { width: if vectors { 4 } else { 1 }, guards, straddles }
+        Self { width, guards, straddles, waiting }
     }
 }

@@ -3,7 +3,7 @@
 use super::budget::SharedSum;
 use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, Given, OperandPlan};
-use super::{Decided, Passed, decided, facts};
+use super::{Decided, Passed, decided, facts, waiting};
 use crate::ir::Variant;
 use crate::spec::{Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
 
@@ -158,6 +158,11 @@ impl Draft {
         [self.0.a, self.0.b]
     }
 
+    /// Elements of one store to C.
+    pub(super) fn store_width(&self) -> u32 {
+        self.0.epilogue.width()
+    }
+
     /// As [`TiledPlan::has_global_vectors`].
     pub(super) fn has_global_vectors(&self) -> bool {
         self.0.has_global_vectors()
@@ -202,6 +207,11 @@ impl TiledPlan {
                 decided(Ragged::First, "so that the main loop needs no guard along K")
             }
         };
+        let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
+        let tiles = SharedSum::of_plan(pipeline.buffers(), a, b).total();
+        let block = (threads_m * threads_n, tiles.next_multiple_of(16));
+        let epilogue =
+            EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n), block);
         Self {
             bm: tile.m,
             bn: tile.n,
@@ -215,9 +225,9 @@ impl TiledPlan {
             order: spec.order,
             pipeline,
             ragged,
-            a: OperandPlan::new(a, ragged.value),
-            b: OperandPlan::new(b, ragged.value),
-            epilogue: EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n)),
+            a,
+            b,
+            epilogue,
             assume: match pipeline {
                 Pipeline::DoubleBuffer if spec.float4 && !global_vectors => {
                     decided(true, "with a warp tile it spills otherwise, on sm_90")
@@ -243,9 +253,13 @@ impl TiledPlan {
         self.pipeline.buffers()
     }
 
-    /// Bytes of shared memory of a block, both operands and all buffers.
+    /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let sum = SharedSum::of_plan(self.buffers(), self.a, self.b).total();
+        let tiles = SharedSum::of_plan(self.buffers(), self.a, self.b).total();
+        let sum = match waiting::bytes(self.epilogue.waiting(), self.threads(), self.tn) {
+            0 => tiles,
+            sums => tiles.next_multiple_of(16) + sums,
+        };
         u64::try_from(sum).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
     }
 

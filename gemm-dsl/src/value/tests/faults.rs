@@ -36,13 +36,21 @@ fn of_the_head() {
     fault("|1.0| acc", "1.0", "expected the name of a parameter, found `1.0`");
     fault("|acc[n]| acc", "acc[n]", "`acc` is the sum, and no array");
     fault(
-        "|acc, bias[n]| acc + bias",
-        "bias[n]",
-        "no other operand such as `bias[n]`; leave it out",
+        "|acc, bias[k]| acc + bias",
+        "bias[k]",
+        "an operand is one of `bias`, `bias[n]`, `bias[m]`, `bias[m, n]`",
     );
-    fault("|acc, alpha| acc * alpha", "alpha", "no other operand such as `alpha`");
-    fault("|acc, acc| acc", "acc", "no other operand such as `acc`; leave it out");
-    fault("|acc, max| max(acc, 0.0)", "max", "no other operand such as `max`");
+    fault("|acc, r[n, m]| acc + r", "r[n, m]", "an operand is one of `r`, `r[n]`");
+    fault(
+        "|acc, c[n]| acc + c",
+        "c[n]",
+        "what the kernel writes, as it was before: write `c[m, n]`",
+    );
+    fault("|acc, c| acc + c", "c", "write `c[m, n]`, or use another name");
+    fault("|acc, acc| acc", "acc", "`acc` is defined already");
+    fault("|acc, max| max(acc, 0.0)", "max", "`max` is a function; use another name");
+    fault("|acc, bias[n]| acc", "bias[n]", "`bias` is never read; read it, or write `_bias`");
+    assert_eq!(faults(&EPILOGUE, "|acc, b[n], s[m], r[m, n], x, c[m, n]| acc+b+s+r+x+c"), []);
     fault("|acc: f32| acc", ":", "leave `: …` out, as in `|acc| max(acc, 0.0)`");
     fault("|row| row + 1.0", "row", "`row` has a meaning of its own; use another name");
     fault("|len| len + 1.0", "len", "`len` has a meaning of its own");
@@ -303,6 +311,7 @@ fn an_environment_without_values_has_no_head() {
         values: (0, 0),
         meaning: "nothing",
         operands: &[],
+        output: None,
         integers: &["m", "n", "k"],
         result: Type::Bool,
     };
@@ -325,6 +334,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
         values: (2, 2),
         meaning: "a value",
         operands: &[&[], &["n"], &["m", "n"]],
+        output: None,
         integers: &[],
         result: Type::F32,
     };

@@ -14,6 +14,7 @@ static ENV: Environment = Environment {
     values: (0, 0),
     meaning: "nothing",
     operands: &[],
+    output: None,
     integers: &NAMES,
     result: Type::Int,
     example: "a + b",

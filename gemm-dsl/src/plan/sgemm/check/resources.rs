@@ -131,23 +131,31 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
         }
         _ => 0,
     };
+    let width = draft.map_or(1, Draft::store_width);
+    let operands =
+        Registers::of_operands(spec, if spec.tile.is_some() { thread.n } else { 1 }, width);
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,
         fragments: (u128::from(thread.m) + u128::from(thread.n)) * copies,
         staged,
+        operands,
         threads,
         blocks_per_sm,
     };
-    let guilty = if sum(spec.partials, 1).fit() {
+    let bare = Registers { operands: 0, ..sum(spec.partials, spec.blocks_per_sm) };
+    let guilty = if bare.fit() {
+        "epilogue"
+    } else if sum(spec.partials, 1).fit() {
         "blocks_per_sm"
     } else if sum(1, spec.blocks_per_sm).fit() {
         "partials"
     } else {
         "thread"
     };
-    let sum = sum(spec.partials, spec.blocks_per_sm);
-    faults.require(sum.fit(), || error::registers(guilty, &sum));
+    let whole = sum(spec.partials, spec.blocks_per_sm);
+    let told = if bare.fit() { &whole } else { &bare };
+    faults.require(whole.fit(), || error::registers(guilty, told));
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {

@@ -1,0 +1,41 @@
+//! Parameters that a user has named.
+
+use super::KernelBuilder;
+use crate::ir::{Kernel, Names, ParamKind};
+
+impl KernelBuilder {
+    /// Says that the parameter declared last has the name that a user gave it. The text spells it so
+    /// where nothing of its own is called that, and otherwise in a way that resembles it.
+    pub fn named_by_user(&mut self) {
+        self.of_user.extend(self.kernel.params.len().checked_sub(1));
+    }
+}
+
+/// Gives these parameters names that nothing else in the text has.
+pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
+    if of_user.is_empty() {
+        return;
+    }
+    let own = k.params.iter().enumerate().filter(|(n, _)| !of_user.contains(n));
+    let own = own.map(|(_, param)| &param.name);
+    let consts = k.consts.iter().map(|decl| &decl.name);
+    let vars = k.vars.iter().zip(k.own_variables()).filter(|(_, own)| *own);
+    let vars = vars.map(|(decl, _)| &decl.name);
+    let functions = k.functions.iter().map(|function| &function.name);
+    let is_given = |id: usize| {
+        of_user.iter().any(
+            |&n| matches!(&k.params[n].kind, ParamKind::Buffer { buffer, .. } if buffer.id == id),
+        )
+    };
+    let buffers = k.buffers.iter().enumerate().filter(|(id, _)| !is_given(*id));
+    let buffers = buffers.map(|(_, buffer)| &buffer.name);
+    let taken = own.chain(consts).chain(vars).chain(functions).chain(buffers).chain([&k.name]);
+    let mut names = Names::without(taken.cloned().collect::<Vec<_>>());
+    for &n in of_user {
+        let param = &mut k.params[n];
+        param.name = names.fresh(&param.name);
+        if let ParamKind::Buffer { buffer, .. } = param.kind {
+            k.buffers[buffer.id].name = param.name.clone();
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Sums that wait in shared memory while a loop goes through them: with the sums in registers, whose
+//! numbers stand in the instructions, a long epilogue would be written out for each of them.
+
+use super::budget::blocks_by_shared;
+use super::{Decided, decided};
+use crate::arch::LARGEST;
+use crate::spec::{Epilogue, SgemmSpec};
+
+/// The operations of a thread that are written out one after the other: more would not stay in the
+/// instruction cache, and each of them runs once.
+const WRITTEN_OUT: u64 = 4096;
+
+/// A thread's outputs that wait at once, at least: fewer are too few for a loop.
+const LEAST: u32 = 16;
+
+/// The rows of a thread whose sums wait at once, in a block of so many threads whose tiles take `shared`
+/// bytes; 0 where all is written out.
+pub(super) fn rows(spec: &SgemmSpec, threads: u32, shared: u128) -> Decided<u32> {
+    let closure = spec.epilogue.as_ref().map(Epilogue::closure);
+    let thread = spec.thread;
+    if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {
+        return decided(0, "");
+    }
+    let enough = |rows: &u32| thread.m.is_multiple_of(*rows) && rows * thread.n >= LEAST;
+    let rows = (1..=thread.m).find(enough).unwrap_or(thread.m);
+    let whole = shared + bytes(rows, threads, thread.n);
+    let fits = whole <= LARGEST.shared_per_block.into()
+        && blocks_by_shared(whole) >= spec.blocks_per_sm.into();
+    match fits {
+        true => decided(rows, "a loop keeps it in the instruction cache: 7 % on an H200"),
+        false => decided(0, "shared memory has no room for sums that wait"),
+    }
+}
+
+/// The shared memory in which so many rows wait.
+pub(super) fn bytes(rows: u32, threads: u32, cols: u32) -> u128 {
+    [rows, threads, cols].into_iter().fold(size_of::<f32>() as u128, |all, n| all * u128::from(n))
+}

@@ -1,0 +1,178 @@
+//! `struct Layer;` before the spec of a product: the type that a user names.
+
+use crate::expand::both;
+use crate::list::{Field, List};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use std::iter::Peekable;
+
+/// What stands before the spec: `/// Docs.` `pub struct Layer;`
+pub(crate) struct Head {
+    attributes: TokenStream,
+    visibility: TokenStream,
+    name: Ident,
+}
+
+/// Splits what the user wrote into the head, if there is one, and the spec.
+pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)> {
+    let mut rest = call.clone().into_iter().peekable();
+    let mut attributes = TokenStream::new();
+    while let Some(hash) = rest.next_if(|token| is_sign(token, '#')) {
+        attributes.extend([hash]);
+        attributes.extend(rest.next_if(|token| is_group(token, Delimiter::Bracket)));
+    }
+    let mut visibility = TokenStream::new();
+    if let Some(word) = rest.next_if(|token| is_word(token, "pub")) {
+        visibility.extend([word]);
+        visibility.extend(rest.next_if(|token| is_group(token, Delimiter::Parenthesis)));
+    }
+    let is_line = attributes.is_empty() && visibility.is_empty();
+    // A macro of the user's passes a visibility on as a group, which may be empty.
+    visibility.extend(rest.next_if(|token| is_group(token, Delimiter::None)));
+    if rest.next_if(|token| is_word(token, "struct")).is_none() {
+        return match is_line {
+            true => Ok((None, call)),
+            false => Err(expected("`struct` and the name of the kernel's type", &mut rest)),
+        };
+    }
+    let name = match rest.peek() {
+        Some(TokenTree::Ident(name)) => name.clone(),
+        _ => return Err(expected("the name of the kernel's type", &mut rest)),
+    };
+    rest.next();
+    if rest.next_if(|token| is_sign(token, ';')).is_none() {
+        return Err(expected(&format!("`;` behind `struct {name}`, and then the spec"), &mut rest));
+    }
+    Ok((Some(Head { attributes, visibility, name }), rest.collect()))
+}
+
+fn expected(what: &str, rest: &mut Peekable<impl Iterator<Item = TokenTree>>) -> syn::Error {
+    match rest.peek() {
+        Some(found) => syn::Error::new(found.span(), format!("expected {what}")),
+        None => syn::Error::new(Span::call_site(), format!("expected {what}, not the end")),
+    }
+}
+
+fn is_sign(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(found) if found.as_char() == sign)
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(found) if found == word)
+}
+
+fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
+    matches!(token, TokenTree::Group(found) if found.delimiter() == delimiter)
+}
+
+/// The type with its kernel and its launch, and the type of its operands, if it has any.
+pub(crate) fn items(
+    runtime: &TokenStream,
+    head: &Head,
+    list: &List,
+    line: syn::Result<String>,
+) -> TokenStream {
+    let Head { attributes, visibility, name } = head;
+    let operands = Operands::new(runtime, head, list);
+    let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
+    let (line, errors) = match both(line, both(list.check(), list.check_fields())) {
+        Ok(line) => (line, None),
+        Err(error) => (String::new(), Some(error.into_compile_error())),
+    };
+    let kernel = list.kernel_of_item(runtime);
+    let body = match &errors {
+        None => quote!(Self::KERNEL.call(device) #given.launch(a, b, c)),
+        // It need not fit.
+        Some(_) => quote!(loop {}),
+    };
+    let about = format!("The kernel: `sgemm_kernel!({line})`.");
+    quote! {
+        #errors
+
+        #attributes
+        #visibility struct #name;
+
+        impl #name {
+            #[doc = #about]
+            #visibility const KERNEL: #kernel = #kernel::__from_macro(#line);
+
+            /// Launches the kernel on a device: C of A and B, whose shapes say what the extents are. On a GPU the
+            /// call returns before the work is done; later work of the device comes after it.
+            ///
+            /// # Errors
+            /// Those of `Call::launch`.
+            #visibility fn launch<#lifetime A, B, C, #(#types,)*>(
+                device: &#runtime::Device,
+                a: &A,
+                b: &B,
+                c: &mut C,
+                #parameter
+            ) -> #runtime::Result<#runtime::Launched>
+            where
+                A: #runtime::AsMatrix,
+                B: #runtime::AsMatrix,
+                C: #runtime::AsMatrixMut,
+                #(#types: #bounds,)*
+            {
+                #body
+            }
+        }
+
+        #declared
+    }
+}
+
+/// What operands add to the items: nothing where there are none.
+#[derive(Default)]
+struct Operands {
+    lifetime: Option<TokenStream>,
+    /// What stands for the types of arrays.
+    types: Vec<Ident>,
+    bounds: Vec<TokenStream>,
+    /// The type that has them as fields.
+    declared: TokenStream,
+    /// The parameter of the launch.
+    parameter: TokenStream,
+    /// How they are given to a call.
+    given: TokenStream,
+}
+
+impl Operands {
+    fn new(runtime: &TokenStream, head: &Head, list: &List) -> Self {
+        let Head { visibility, name: of, .. } = head;
+        let fields = list.fields(runtime);
+        if fields.is_empty() {
+            return Self::default();
+        }
+        let arrays = fields.iter().filter_map(|field| field.generic.clone());
+        let (types, bounds): (Vec<_>, Vec<_>) = arrays.unzip();
+        let lifetime = (!types.is_empty()).then(|| quote!('a,));
+        let plain = lifetime.as_ref().map(|a| quote!(<#a #(#types,)*>));
+        let bounded = lifetime.as_ref().map(|a| quote!(<#a #(#types: #bounds,)*>));
+
+        let name = format_ident!("{of}Operands", span = Span::call_site());
+        let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
+        let about = format!("The operands of [`{of}`].");
+        let members = fields.iter().map(
+            |Field { name, ty, meaning, .. }| quote!(#[doc = #meaning] #visibility #name: #ty),
+        );
+        let declared = quote! {
+            #[doc = #about]
+            #[derive(::core::fmt::Debug)]
+            #visibility struct #name #bounded {
+                #(#members,)*
+            }
+
+            impl #bounded ::core::clone::Clone for #name #plain {
+                fn clone(&self) -> Self {
+                    *self
+                }
+            }
+
+            impl #bounded ::core::marker::Copy for #name #plain {}
+        };
+        let parameter = quote!(operands: #name #plain,);
+        let given = quote!(.operands((#(operands.#names,)*)));
+        Self { lifetime, types, bounds, declared, parameter, given }
+    }
+}

@@ -1,0 +1,113 @@
+//! The operands of a product, as types, fields and values.
+
+use gemm_dsl::spec::{Along, SgemmOperand};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+/// The operands of a kernel, in its order, each with the place of its name.
+#[derive(Default)]
+pub(crate) struct List(Vec<(SgemmOperand, Span)>);
+
+/// Names that no field can have, not even as `r#name`.
+const NO_FIELDS: [&str; 5] = ["self", "Self", "super", "crate", "_"];
+
+impl List {
+    pub(crate) fn new(operands: Vec<(SgemmOperand, Span)>) -> Self {
+        Self(operands)
+    }
+
+    /// Checks that a type can list them.
+    pub(crate) fn check(&self) -> syn::Result<()> {
+        let most = SgemmOperand::MOST_LISTED;
+        let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
+        let message = format!(
+            "`{operand}` is operand {} of {}, and the type of a kernel lists {most} at most; make a \
+             `Sgemm<ByName>` of the line, or put several into one matrix",
+            most + 1,
+            self.0.len(),
+        );
+        Err(syn::Error::new(*place, message))
+    }
+
+    /// Checks that each can be a field.
+    pub(crate) fn check_fields(&self) -> syn::Result<()> {
+        let wrong = self.0.iter().filter(|(operand, _)| NO_FIELDS.contains(&&*operand.name));
+        let errors = wrong.map(|(operand, place)| {
+            let name = &operand.name;
+            let message = format!(
+                "`{name}` cannot be the name of a field, which the operands of a named kernel are; use \
+                 another name, as `{}_value`",
+                name.trim_matches('_').to_lowercase()
+            );
+            syn::Error::new(*place, message)
+        });
+        errors
+            .reduce(|mut all, next| {
+                all.combine(next);
+                all
+            })
+            .map_or(Ok(()), Err)
+    }
+
+    /// The type of a kernel that takes them; of unknown ones, one that fits where it stands.
+    pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
+        match list {
+            None => quote!(#runtime::Sgemm::<_>),
+            Some(Self(operands)) if operands.is_empty() => quote!(#runtime::SgemmKernel),
+            Some(Self(operands)) if operands.len() > SgemmOperand::MOST_LISTED => {
+                quote!(#runtime::Sgemm::<_>)
+            }
+            Some(Self(operands)) => {
+                let kinds = operands.iter().map(|(operand, _)| match operand.along {
+                    Along::Nothing => quote!(f32),
+                    along => {
+                        let kind = format_ident!("{}", along.kind());
+                        quote!(#runtime::#kind)
+                    }
+                });
+                quote!(#runtime::Sgemm::<(#(#kinds,)*)>)
+            }
+        }
+    }
+
+    /// The type of the kernel of an item, which cannot be left open.
+    pub(crate) fn kernel_of_item(&self, runtime: &TokenStream) -> TokenStream {
+        match self.check() {
+            Ok(()) => Self::kernel(Some(self), runtime),
+            Err(_) => quote!(#runtime::Sgemm::<#runtime::ByName>),
+        }
+    }
+
+    /// Them as fields.
+    pub(crate) fn fields(&self, runtime: &TokenStream) -> Vec<Field> {
+        let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
+            let generic = match operand.along {
+                Along::Nothing => None,
+                Along::N | Along::M => Some(quote!(#runtime::Vector<Element = f32>)),
+                Along::Mn => Some(quote!(#runtime::AsMatrix<Element = f32>)),
+            };
+            let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
+            let ty = match &generic {
+                None => quote!(f32),
+                Some((ty, _)) => quote!(&'a #ty),
+            };
+            let name = match &*operand.name {
+                name if NO_FIELDS.contains(&name) => format_ident!("value_{n}"),
+                // It may be a word of Rust.
+                name => Ident::new_raw(name, *place),
+            };
+            let meaning = format!("`{operand}`: {}.", operand.along.meaning());
+            Field { name, ty, generic, meaning }
+        });
+        fields.collect()
+    }
+}
+
+/// An operand as a field.
+pub(crate) struct Field {
+    pub(crate) name: Ident,
+    pub(crate) ty: TokenStream,
+    /// Of an array, the parameter that stands for its type, and its bound.
+    pub(crate) generic: Option<(Ident, TokenStream)>,
+    pub(crate) meaning: String,
+}

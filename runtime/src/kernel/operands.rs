@@ -1,0 +1,212 @@
+//! What a product takes beside its matrices: the kinds that its type lists, and what may be given for each.
+//!
+//! A list of kinds is a tuple such as `(N, f32)`; what is given for it is a tuple of as many values, `(&bias, 0.5)`,
+//! each fit for its kind. So a missing, surplus or misplaced operand does not compile. Of a kernel
+//! whose spec is known only when the program runs the operands go by name, and are checked then.
+
+mod named;
+mod tuples;
+
+pub use named::{AnyOperand, ByName, Named};
+
+use crate::error::{Error, Result};
+use crate::operand::{Input, Shared, Vector};
+use crate::shape::Shape;
+use crate::view::AsMatrix;
+use gemm_dsl::ir::program::{Array, Program};
+use gemm_dsl::ir::{Expr, Extent};
+use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use std::fmt;
+
+/// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
+/// [`Vector`] of at least so many.
+#[derive(Clone, Copy, Debug)]
+pub enum N {}
+
+/// The kind of an operand with an element for each row of C, `scale[m]`: given as a reference to a
+/// [`Vector`] of at least so many.
+#[derive(Clone, Copy, Debug)]
+pub enum M {}
+
+/// The kind of an operand with an element for each element of C, `residual[m, n]`: given as a reference to a
+/// matrix of just that shape, [`AsMatrix`]. It lies row by row; one with padding needs a `pitched`
+/// kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum MN {}
+
+/// A kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`], or `f32` for a number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kind of operand",
+    label = "no kind of operand",
+    note = "there are `N` for `bias[n]`, `M` for `scale[m]`, `MN` for `residual[m, n]` and `f32` for a number"
+)]
+pub trait OperandKind: sealed::Kind {}
+
+/// The operands of an [`Sgemm`](crate::Sgemm), as its type says it: a tuple of at most 12 kinds, such as `()`, `(N,)` or
+/// `(f32, f32, MN)`; or [`ByName`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` lists no operands",
+    label = "no list of operands",
+    note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or `ByName`"
+)]
+pub trait Operands: sealed::Operands {
+    /// What a call has been given before it is given anything.
+    type Unset<'a>: Default;
+}
+
+/// What may be given for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a reference
+/// to a matrix of `f32` for [`MN`], and a number for `f32`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what an operand of kind `{K}` takes",
+    label = "not for `{K}`",
+    note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of `f32`, and `f32` a \
+            number"
+)]
+pub trait OperandFor<K>: sealed::Give {}
+
+/// What may be given for all operands `E` of a kernel: a tuple of what may be given for each, in their order.
+#[diagnostic::on_unimplemented(
+    message = "the kernel takes the operands `{E}`, but is given `{Self}`",
+    label = "not the operands `{E}`",
+    note = "a call is given them in the kernel's order, before the launch: `kernel.call(&device).operands((&bias, \
+            0.5))`; a single one as `(&bias,)`"
+)]
+pub trait OperandsFor<E>: sealed::GiveAll {}
+
+pub(crate) mod sealed {
+    use super::{Along, Beside, Given, Program, Result};
+
+    pub trait Kind {
+        /// What its operands lie along.
+        const ALONG: Along;
+    }
+
+    pub trait Operands {
+        /// The kinds, where the type lists them.
+        const KINDS: Option<&'static [Along]>;
+    }
+
+    pub trait Give {
+        fn give(&self) -> Given<'_>;
+    }
+
+    pub trait GiveAll {
+        /// What is given for the operands of a program.
+        fn give_all(&self, program: &Program) -> Result<Beside<'_>>;
+    }
+}
+
+/// An operand as it was given, before it is known to belong to the device of a call.
+pub enum Given<'a> {
+    /// A number.
+    Number(f32),
+    /// The elements of an array, and the shape of a matrix.
+    Array(Shared<'a, f32>, Option<Shape>),
+}
+
+/// What is given beside the matrices, in the order of the program's inputs and numbers.
+#[derive(Default)]
+pub struct Beside<'a> {
+    pub(super) arrays: Vec<(Shared<'a, f32>, Option<Shape>)>,
+    pub(super) numbers: Vec<f32>,
+}
+
+impl<'a> Beside<'a> {
+    fn push(&mut self, given: Given<'a>) {
+        match given {
+            Given::Number(number) => self.numbers.push(number),
+            Given::Array(elements, shape) => self.arrays.push((elements, shape)),
+        }
+    }
+}
+
+/// An operand that a program takes.
+#[derive(Clone, Copy)]
+pub(super) struct Taken<'p> {
+    pub(super) name: &'p str,
+    pub(super) along: Along,
+}
+
+/// As the epilogue names it.
+impl fmt::Display for Taken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, self.along)
+    }
+}
+
+/// The arrays that a product takes beside its matrices, in the order of its inputs.
+pub(super) fn arrays(program: &Program) -> impl Iterator<Item = Taken<'_>> {
+    const MATRICES: usize = 2;
+    let is = |dim: &Expr, extent| matches!(dim, Expr::Param(of) if program.extents.get(of.param) == Some(&extent));
+    let along = move |array: &Array| {
+        let has = |extent| array.dims.iter().any(|dim| is(dim, extent));
+        match (has(Extent::M), has(Extent::N)) {
+            (true, true) => Along::Mn,
+            (true, false) => Along::M,
+            (false, _) => Along::N,
+        }
+    };
+    let arrays = program.inputs.iter().skip(MATRICES);
+    arrays.map(move |array| Taken { name: &array.name, along: along(array) })
+}
+
+/// The numbers that a product takes.
+fn numbers(program: &Program) -> impl Iterator<Item = Taken<'_>> {
+    program.arguments.iter().map(|number| Taken { name: &number.name, along: Along::Nothing })
+}
+
+/// Checks that the type of a kernel lists the operands of its spec.
+pub(super) fn check<E: Operands>(spec: &SgemmSpec) -> Result<()> {
+    let operands = spec.operands();
+    let needed: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
+    match E::KINDS {
+        Some(kinds) if kinds != needed => Err(Error::KernelType {
+            line: spec.to_string(),
+            operands: operands.iter().map(ToString::to_string).collect(),
+            needed: type_of(&needed),
+            found: type_of(kinds),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The type of a kernel with operands of these kinds.
+fn type_of(kinds: &[Along]) -> String {
+    let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
+    match kinds.as_slice() {
+        [] => "SgemmKernel".to_owned(),
+        [kind] => format!("Sgemm<({kind},)>"),
+        kinds if kinds.len() > SgemmOperand::MOST_LISTED => "Sgemm<ByName>".to_owned(),
+        kinds => format!("Sgemm<({})>", kinds.join(", ")),
+    }
+}
+
+macro_rules! kinds {
+    ($($kind:ty: $along:ident),*) => {
+        $(
+            impl OperandKind for $kind {}
+            impl sealed::Kind for $kind {
+                const ALONG: Along = Along::$along;
+            }
+        )*
+    };
+}
+kinds!(N: N, M: M, MN: Mn, f32: Nothing);
+
+impl<V: Vector<Element = f32> + ?Sized> OperandFor<N> for &V {}
+impl<V: Vector<Element = f32> + ?Sized> OperandFor<M> for &V {}
+impl<V: AsMatrix<Element = f32> + ?Sized> OperandFor<MN> for &V {}
+impl OperandFor<f32> for f32 {}
+
+impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
+    fn give(&self) -> Given<'_> {
+        let (elements, shape) = self.input();
+        Given::Array(elements, shape)
+    }
+}
+
+impl sealed::Give for f32 {
+    fn give(&self) -> Given<'_> {
+        Given::Number(*self)
+    }
+}

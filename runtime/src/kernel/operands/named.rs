@@ -1,0 +1,121 @@
+//! Operands by name.
+
+use super::sealed::{Give, GiveAll};
+use super::{Along, Beside, Given, Operands, OperandsFor, Program, Taken, arrays, numbers, sealed};
+use crate::error::{Error, Result};
+use crate::operand::Input;
+use std::fmt;
+
+/// The operands of an [`Sgemm`](crate::Sgemm) whose spec is known only when the program runs: a call is given them by
+/// name, in any order, and its launch checks them.
+///
+/// ```
+/// use gemm_runtime::{ByName, Device, MatrixMut, MatrixRef, Sgemm};
+///
+/// let line = "scaled, epilogue: |acc, bias[n]| acc + bias";
+/// let kernel = Sgemm::<ByName>::new(line.parse()?)?;
+///
+/// let device = Device::simulator();
+/// let (a, b, bias) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?, device.upload(&[0.25])?);
+/// let mut c = device.upload(&[100.0])?;
+/// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 1)?);
+/// kernel
+///     .call(&device)
+///     .operand("bias", &bias)
+///     .operand("alpha", 0.5)
+///     .operand("beta", 0.1)
+///     .launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 1)?)?;
+/// assert_eq!(device.download(&c)?, [15.75]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum ByName {}
+
+/// What may be given by name: a number, or a reference to a vector or a matrix of `f32` on a device.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a kernel takes for an operand",
+    label = "neither a number nor a reference to an array",
+    note = "an operand is given as an `f32`, or as a reference to a vector or a matrix of `f32` on a device"
+)]
+pub trait AnyOperand: Give {}
+
+/// What a call has been given by name.
+#[derive(Default)]
+pub struct Named<'a>(Vec<(String, Box<dyn Give + 'a>)>);
+
+impl<'a> Named<'a> {
+    pub(crate) fn push(&mut self, name: &str, given: impl Give + 'a) {
+        self.0.push((name.to_owned(), Box::new(given)));
+    }
+}
+
+impl fmt::Debug for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Operands for ByName {
+    type Unset<'a> = Named<'a>;
+}
+
+impl sealed::Operands for ByName {
+    const KINDS: Option<&'static [Along]> = None;
+}
+
+impl<V: Input<Element = f32> + ?Sized> AnyOperand for &V {}
+impl AnyOperand for f32 {}
+impl OperandsFor<ByName> for Named<'_> {}
+
+impl GiveAll for Named<'_> {
+    fn give_all(&self, program: &Program) -> Result<Beside<'_>> {
+        let taken: Vec<Taken<'_>> = arrays(program).chain(numbers(program)).collect();
+        for (n, (name, _)) in self.0.iter().enumerate() {
+            if taken.iter().all(|operand| operand.name != name) {
+                let takes = taken.iter().map(ToString::to_string).collect();
+                return Err(Error::UnknownOperand { operand: name.clone(), takes });
+            }
+            if self.0[..n].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Error::RepeatedOperand { operand: name.clone() });
+            }
+        }
+        let mut beside = Beside::default();
+        for operand in taken {
+            let of_name = self.0.iter().find(|(name, _)| name == operand.name);
+            let Some((_, given)) = of_name else {
+                let (operand, needed) = (operand.to_string(), operand.along.meaning());
+                return Err(Error::MissingOperand { operand, needed });
+            };
+            let given = given.give();
+            fits(operand, &given)?;
+            beside.push(given);
+        }
+        Ok(beside)
+    }
+}
+
+/// Checks that an operand is a number, a vector or a matrix, as the kernel takes it.
+fn fits(operand: Taken<'_>, given: &Given<'_>) -> Result<()> {
+    let (found, remedy) = match (operand.along, given) {
+        (Along::Nothing, Given::Number(_))
+        | (Along::N | Along::M, Given::Array(_, None))
+        | (Along::Mn, Given::Array(_, Some(_))) => return Ok(()),
+        (_, Given::Number(number)) => {
+            (format!("the number {number}"), "Upload its elements and give a reference to them")
+        }
+        (along, Given::Array(elements, shape)) => {
+            let found = match shape {
+                None => format!("a vector of {} elements", elements.len()),
+                Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
+            };
+            let remedy = match along {
+                Along::Nothing => "Give the number itself, an `f32`",
+                Along::N | Along::M => "Give a buffer, or a part of one",
+                Along::Mn => "Give a view of it, such as `MatrixRef::new(&elements, m, n)`",
+            };
+            (found, remedy)
+        }
+    };
+    let (operand, needed) = (operand.to_string(), operand.along.meaning());
+    Err(Error::WrongOperand { operand, needed, found, remedy })
+}

@@ -1,0 +1,50 @@
+//! Lists of operands: tuples of kinds, and tuples of what is given for them.
+
+use super::{Along, Beside, OperandFor, OperandKind, Operands, OperandsFor, Program, sealed};
+use crate::error::Result;
+
+impl Operands for () {
+    type Unset<'a> = ();
+}
+
+impl sealed::Operands for () {
+    const KINDS: Option<&'static [Along]> = Some(&[]);
+}
+
+impl OperandsFor<()> for () {}
+
+impl sealed::GiveAll for () {
+    fn give_all(&self, _: &Program) -> Result<Beside<'_>> {
+        Ok(Beside::default())
+    }
+}
+
+/// The list of those in brackets, and the longer ones with those behind them.
+macro_rules! lists {
+    ([$(($kind:ident $given:ident $at:tt))*] $next:tt $($more:tt)*) => {
+        lists!([$(($kind $given $at))*]);
+        lists!([$(($kind $given $at))* $next] $($more)*);
+    };
+    ([$(($kind:ident $given:ident $at:tt))*]) => {
+        impl<$($kind: OperandKind,)*> Operands for ($($kind,)*) {
+            type Unset<'a> = ();
+        }
+
+        impl<$($kind: OperandKind,)*> sealed::Operands for ($($kind,)*) {
+            const KINDS: Option<&'static [Along]> = Some(&[$($kind::ALONG,)*]);
+        }
+
+        impl<$($kind, $given: OperandFor<$kind>,)*> OperandsFor<($($kind,)*)> for ($($given,)*) {}
+
+        impl<$($given: sealed::Give,)*> sealed::GiveAll for ($($given,)*) {
+            fn give_all(&self, _: &Program) -> Result<Beside<'_>> {
+                let mut beside = Beside::default();
+                $(beside.push(self.$at.give());)*
+                Ok(beside)
+            }
+        }
+    };
+}
+
+lists!([(K0 G0 0)] (K1 G1 1) (K2 G2 2) (K3 G3 3) (K4 G4 4) (K5 G5 5) (K6 G6 6) (K7 G7 7) (K8 G8 8)
+    (K9 G9 9) (K10 G10 10) (K11 G11 11));

@@ -1,0 +1,83 @@
+//! What a product reads beside A and B, and what is stored for its sums then.
+
+use crate::product::Size;
+use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+
+/// The operands of a spec, and C before the launch.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// Each operand with its elements, packed; one of a number.
+    pub operands: Vec<(SgemmOperand, Vec<f32>)>,
+    /// C, packed, where the kernel reads it. What beta = 0 leaves out is NaN.
+    pub c: Option<Vec<f32>>,
+}
+
+impl Beside {
+    /// Those of a spec: `factor` gives alpha and beta, `values` so many elements of anything else.
+    pub fn new(
+        spec: &SgemmSpec,
+        Size { m, n, .. }: Size,
+        mut factor: impl FnMut() -> f32,
+        mut values: impl FnMut(usize) -> Vec<f32>,
+    ) -> Self {
+        let mut operands = Vec::new();
+        for operand in spec.operands() {
+            let elements = match operand.along {
+                Along::Nothing if spec.scaled && operands.len() < 2 => vec![factor()],
+                Along::Nothing => values(1),
+                Along::N => values(n),
+                Along::M => values(m),
+                Along::Mn => values(m * n),
+            };
+            operands.push((operand, elements));
+        }
+        let mut beside = Self { operands, c: None };
+        if spec.reads_c() {
+            let names_c = spec.clone().scaled(false).reads_c();
+            let skipped = !names_c && beside.factors().is_some_and(|(_, beta)| beta == 0.0);
+            beside.c = Some(if skipped { vec![f32::NAN; m * n] } else { values(m * n) });
+        }
+        beside
+    }
+
+    /// Whether alpha is 0: no sum counts.
+    pub fn skips_terms(&self) -> bool {
+        self.factors().is_some_and(|(alpha, _)| alpha == 0.0)
+    }
+
+    /// Alpha and beta, where the first operands are these.
+    fn factors(&self) -> Option<(f32, f32)> {
+        let number = |n: usize, name| match self.operands.get(n) {
+            Some((operand, values)) if operand.name == name => Some(values[0]),
+            _ => None,
+        };
+        Some((number(0, "alpha")?, number(1, "beta")?))
+    }
+
+    /// What an operand holds for an element of C.
+    pub(crate) fn at(&self, operand: usize, (row, col): (usize, usize), n: usize) -> f32 {
+        let (SgemmOperand { along, .. }, values) = &self.operands[operand];
+        values[match along {
+            Along::Nothing => 0,
+            Along::N => col,
+            Along::M => row,
+            Along::Mn => row * n + col,
+        }]
+    }
+
+    /// What `scaled` makes of the sum of element `index` of C, by the rules of BLAS.
+    pub(crate) fn scaled(&self, spec: &SgemmSpec, sum: f32, index: usize, size: Size) -> f32 {
+        let (Some((alpha, beta)), true) = (self.factors(), spec.scaled) else {
+            return sum;
+        };
+        let c = self.c.as_ref().map_or(0.0, |c| c[index]);
+        let scaled = match (alpha == 0.0 || size.k == 0, beta == 0.0) {
+            (true, true) => 0.0,
+            (true, false) => beta * c,
+            (false, true) => alpha * sum,
+            (false, false) => alpha * sum + beta * c,
+        };
+        // The NaN of arithmetic has these bits.
+        if scaled.is_nan() { f32::from_bits(0x7fff_ffff) } else { scaled }
+    }
+}

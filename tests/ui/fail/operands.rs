@@ -1,0 +1,54 @@
+//! Operands of a call that are missing, surplus or misplaced, or not what the kernel takes.
+
+use gemm_runtime::{Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm_kernel};
+
+const PLAIN: SgemmKernel = sgemm_kernel!(block: 8x8);
+const BIASED: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
+const LAYER: Sgemm<(N, M, MN, f32)> = sgemm_kernel! {
+    epilogue: |acc, bias[n], scale[m], residual[m, n], slope| acc * scale + bias + slope * residual
+};
+
+fn given(device: &Device, bias: &Buffer, scale: &Buffer, matrix: &Matrix, c: &mut Matrix) {
+    let _ = LAYER.call(device).launch(matrix, matrix, c);
+    let _ = LAYER.call(device).operands((bias, scale, matrix));
+    let _ = LAYER.call(device).operands((bias, scale, matrix, 0.5, 1.0));
+    let _ = LAYER.call(device).operands((bias, scale, 0.5, matrix));
+    let _ = LAYER.call(device).operands((bias, matrix, scale, 0.5));
+    let _ = PLAIN.call(device).operands((bias,));
+    let _ = BIASED.call(device).operands(bias);
+    let _ = BIASED.call(device).operands(());
+    let _ = BIASED.call(device).operands((bias,)).operands((scale,));
+}
+
+fn not_what_it_takes(device: &Device, bias: Buffer, wide: &Buffer<f64>, matrix: &Matrix) {
+    let _ = BIASED.call(device).operands((matrix,));
+    let _ = BIASED.call(device).operands((wide,));
+    let _ = BIASED.call(device).operands((&[1.0_f32, 2.0],));
+    let _ = BIASED.call(device).operands((1.0,));
+    let _ = LAYER.call(device).operands((&bias, &bias, matrix, 1));
+    let _ = LAYER.call(device).operands((&bias, &bias, matrix, 1.0_f64));
+    let _ = LAYER.call(device).operands((&bias, &bias, matrix, &0.5));
+    let _ = BIASED.call(device).operands((bias,));
+}
+
+fn by_name(device: &Device, kernel: &Sgemm<ByName>, bias: &Buffer) {
+    let _ = BIASED.call(device).operand("bias", bias);
+    let _ = kernel.call(device).operands((bias,));
+    let _ = kernel.call(device).operand("bias", &vec![1.0_f32]);
+    let _ = kernel.call(device).operand("slope", 1);
+}
+
+fn by_position(device: &Device, matrix: &Matrix, c: &mut Matrix) {
+    let _ = BIASED.launch(device, matrix, matrix, c, (1, 1, 1));
+    let _ = BIASED.run(device, &[1.0], &[1.0], (1, 1, 1));
+}
+
+const OTHER: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
+const MISPLACED: Sgemm<(f32, N)> = sgemm_kernel!(epilogue: |acc, bias[n], slope| acc * slope + bias);
+
+fn types(spec: gemm_runtime::SgemmSpec) {
+    let _ = Sgemm::<N>::new(spec.clone());
+    let _ = Sgemm::<(N, u32)>::new(spec);
+}
+
+fn main() {}
