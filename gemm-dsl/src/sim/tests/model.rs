@@ -155,6 +155,8 @@ fn the_simulator_finds_what_is_a_race_by_definition() {
         if few && found && !racy {
             return Some(told());
         }
+        // A block that is stuck is told, also where another one would have raced.
+        stuck |= outcome == Outcome::Deadlock;
         if program.meets_anew() || stuck || !program.is_in_reach() {
             beyond += 1;
             elsewhere += usize::from(racy && !found);

@@ -38,6 +38,8 @@ pub(super) struct Definition {
     doers: BTreeMap<Thread, Doer>,
     /// Of each block and barrier with a name, what has arrived.
     named: BTreeMap<(u32, u32), Vec<usize>>,
+    /// Whether there are atomics: without them a fence lets nobody know anything.
+    speaks: bool,
 }
 
 /// The threads of a warp's lanes.
@@ -51,7 +53,8 @@ impl Definition {
             (0..).zip(warps).flat_map(move |(warp, &lanes)| threads(b, warp, lanes))
         });
         let doers = warps.map(|thread| (thread, Doer::default())).collect();
-        Self { graph: Graph::default(), doers, named: BTreeMap::new() }
+        let speaks = program.has_atomics();
+        Self { graph: Graph::default(), doers, named: BTreeMap::new(), speaks }
     }
 
     fn doer(&mut self, thread: Thread) -> &mut Doer {
@@ -161,7 +164,9 @@ impl Definition {
         let found = doer.atomics.iter().flat_map(|&atomic| self.left_for(atomic, scope));
         let after: Vec<usize> = found.chain(doer.last).collect();
         let node = self.graph.add(thread, &after, None);
-        self.tell(thread);
+        if self.speaks {
+            self.tell(thread);
+        }
         let doer = self.doer(thread);
         doer.last = Some(node);
         doer.fences.push((node, scope));
