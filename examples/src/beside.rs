@@ -57,10 +57,14 @@ impl Beside {
         Ok(Self { spec: spec.clone(), size, on_host, arrays })
     }
 
+    /// The spec.
+    pub fn spec(&self) -> &SgemmSpec {
+        &self.spec
+    }
+
     /// C before a launch: a NaN where the kernel does not read it.
     pub fn c_before(&self) -> Vec<f32> {
-        let nan = || vec![f32::NAN; self.size.m * self.size.n];
-        self.on_host.c.clone().unwrap_or_else(nan)
+        self.on_host.c_or(f32::NAN, self.size)
     }
 
     /// Launches a kernel of the spec.
@@ -83,13 +87,6 @@ impl Beside {
             };
         }
         call.launch(a, b, c)
-    }
-
-    /// The spec of the sums alone, where another one stores them.
-    pub fn plain(&self) -> Option<SgemmSpec> {
-        let mut plain = self.spec.clone().scaled(false);
-        plain.epilogue = None;
-        (plain != self.spec).then_some(plain)
     }
 
     /// Adds to the verdict on sums what is wrong with what was stored for them, to the bit.

@@ -4,6 +4,7 @@ use crate::beside::Beside;
 use crate::gpu::{self, Gpu, failed};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_reference::beside::plain;
 use gemm_reference::product::{Size, Truth, Verdict, transposed};
 use gemm_runtime::{Buffer, ByName, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, Sgemm};
 use std::borrow::Cow;
@@ -202,7 +203,7 @@ impl<'h> Operands<'h> {
         launchable.fill(device, self.size)?;
         let launched = launchable.launch(kernel, device)?;
         let c = device.download_matrix(&launchable.c)?;
-        let Some(plain) = launchable.beside.plain() else {
+        let Some(plain) = plain(launchable.beside.spec()) else {
             return Ok((self.truth.judge(&c), launched));
         };
         let mut sums = self.launchable(device, &plain)?;

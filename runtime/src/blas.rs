@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Sgemm, extents};
 use crate::launched::Launched;
+use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::spec::Layout;
 use gemm_dsl::stages;
@@ -86,7 +87,7 @@ impl SgemmCall<'_> {
         // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
         let (a, b, mut c) = match self.is_turned() {
             true => (self.b.t(), self.a.t(), self.c.t()),
-            false => (self.a.t().t(), self.b.t().t(), self.c.as_matrix_mut()),
+            false => (self.a.as_matrix(), self.b.as_matrix(), self.c.as_matrix_mut()),
         };
         if is_scaled {
             let kernel = Sgemm::<(f32, f32)>::of_line(line);
@@ -101,12 +102,17 @@ impl SgemmCall<'_> {
     /// Those of [`SgemmCall::run`] about the views.
     pub fn line(&self) -> Result<String> {
         let (m, n, _) = extents(&self.a, &self.b, &self.c)?;
-        let (a, b) =
-            (Lies::of("a", Strides::from(&self.a))?, Lies::of("b", Strides::from(&self.b))?);
-        let c = Lies::of("c", Strides::from_mut(&self.c))?;
+        let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
+        for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
+            if !shape.lies_in_rows() && !shape.lies_in_columns() {
+                let (row_stride, col_stride) = (shape.row_stride, shape.col_stride);
+                return Err(Error::Scattered { argument, row_stride, col_stride });
+            }
+        }
+        let [a, b, _] = shapes.map(|shape| shape.lies_in_columns());
         let layout = match self.is_turned() {
-            true => layout(!b.in_columns, !a.in_columns),
-            false => layout(a.in_columns, b.in_columns),
+            true => layout(!b, !a),
+            false => layout(a, b),
         };
         let counts = [self.a.count(), self.b.count(), self.c.count()];
         let batch = counts.iter().any(Option::is_some);
@@ -115,7 +121,7 @@ impl SgemmCall<'_> {
             false => large(layout).to_owned(),
         };
         let keys = [
-            (a.padded || b.padded || c.padded, ", pitched"),
+            (shapes.iter().any(Shape::is_padded), ", pitched"),
             (batch, ", batch: strided"),
             (self.is_scaled(), ", scaled"),
         ];
@@ -129,54 +135,7 @@ impl SgemmCall<'_> {
 
     /// Whether C lies in columns.
     fn is_turned(&self) -> bool {
-        Strides::from_mut(&self.c).in_columns()
-    }
-}
-
-/// How a matrix lies.
-struct Strides {
-    rows: usize,
-    cols: usize,
-    row: usize,
-    col: usize,
-}
-
-impl Strides {
-    fn from(view: &MatrixRef<'_>) -> Self {
-        let (row, col) = (view.row_stride(), view.col_stride());
-        Self { rows: view.rows(), cols: view.cols(), row, col }
-    }
-
-    fn from_mut(view: &MatrixMut<'_>) -> Self {
-        let (row, col) = (view.row_stride(), view.col_stride());
-        Self { rows: view.rows(), cols: view.cols(), row, col }
-    }
-
-    fn in_rows(&self) -> bool {
-        self.col == 1 || self.cols <= 1
-    }
-
-    /// What is both lies in rows.
-    fn in_columns(&self) -> bool {
-        !self.in_rows() && (self.row == 1 || self.rows <= 1)
-    }
-}
-
-/// What the choice of a kernel rests on.
-struct Lies {
-    in_columns: bool,
-    padded: bool,
-}
-
-impl Lies {
-    fn of(argument: &'static str, strides: Strides) -> Result<Self> {
-        let in_columns = strides.in_columns();
-        let Strides { rows, cols, row, col } = strides;
-        if !in_columns && !strides.in_rows() {
-            return Err(Error::Scattered { argument, row_stride: row, col_stride: col });
-        }
-        let (lines, line, pitch) = if in_columns { (cols, rows, col) } else { (rows, cols, row) };
-        Ok(Self { in_columns, padded: lines > 1 && pitch != line })
+        self.c.shape().lies_in_columns()
     }
 }
 

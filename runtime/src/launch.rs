@@ -50,12 +50,12 @@ impl<'n, A: Address> Bound<'n, A> {
         Self { name, address, len, axes, rank }
     }
 
-    /// The same for each product of a batch, if it is no batch itself.
-    pub(crate) fn for_each_of(mut self, count: u64, rank: usize) -> Self {
-        if self.rank + 1 == rank {
+    /// For the products of a batch, if it is one: what is no batch itself is the same for all of them.
+    pub(crate) fn for_each_of(mut self, products: Option<u64>) -> Self {
+        if let Some(extent) = products.filter(|_| self.rank < MAX_RANK) {
             self.axes.copy_within(..self.rank, 1);
-            self.axes[0] = Axis { extent: count, stride: 0 };
-            self.rank = rank;
+            self.axes[0] = Axis { extent, stride: 0 };
+            self.rank += 1;
         }
         self
     }

@@ -40,8 +40,7 @@ impl Shape {
     /// Whether the elements lie one after the other, row by row.
     pub(crate) fn is_packed(&self) -> bool {
         let Batch { count, distance } = self.batch();
-        let rows = self.cols <= 1 || self.col_stride == 1;
-        let matrix = rows && (self.rows <= 1 || self.row_stride == self.cols);
+        let matrix = self.lies_in_rows() && (self.rows <= 1 || self.row_stride == self.cols);
         self.count() == 0 || (matrix && (count <= 1 || distance == self.rows * self.cols))
     }
 
@@ -72,12 +71,40 @@ impl Shape {
         rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
     }
 
-    /// So many matrices of this shape in an argument of `len` elements.
-    pub(crate) fn batched(self, (argument, len): (&str, usize), batch: Batch) -> Result<Self> {
+    /// Whether what is next to one another in a row is so in memory.
+    pub(crate) fn lies_in_rows(&self) -> bool {
+        self.col_stride == 1 || self.cols <= 1
+    }
+
+    /// Whether what is next to one another in a column is so in memory, and what is in a row is not.
+    pub(crate) fn lies_in_columns(&self) -> bool {
+        !self.lies_in_rows() && (self.row_stride == 1 || self.rows <= 1)
+    }
+
+    /// Whether something lies between its rows, or its columns if it lies in those.
+    pub(crate) fn is_padded(&self) -> bool {
+        let Self { rows, cols, row_stride, .. } = match self.lies_in_columns() {
+            true => self.transposed(),
+            false => *self,
+        };
+        rows > 1 && row_stride != cols
+    }
+
+    /// Matrices of such rows in an argument of `len` elements.
+    pub(crate) fn batched(
+        (argument, len): (&str, usize),
+        batch: Batch,
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
         let Batch { count, distance } = batch;
-        let shape = Self { batch: Some(batch), ..self };
-        let last = count.checked_sub(1).map_or(Some(0), |last| last.checked_mul(distance));
-        let needed = last.and_then(|last| last.checked_add(Self { batch: None, ..self }.span()));
+        // No matrix needs no elements.
+        let of_one = if count == 0 { 0 } else { rows };
+        let one = Self { rows, ..Self::pitched((argument, len), of_one, cols, pitch)? };
+        let shape = Self { batch: Some(batch), ..one };
+        let before = count.saturating_sub(1).checked_mul(distance);
+        let needed = before.and_then(|before| before.checked_add(one.span()));
         let needed = needed.ok_or_else(|| too_large(count, distance))?;
         if shape.count() > 0 && len < needed {
             return Err(Error::WrongExtent {

@@ -114,12 +114,9 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let Self { elements, shape } = match count {
-            0 => Self::pitched(array, 0, cols, pitch)?,
-            _ => Self::pitched(array, rows, cols, pitch)?,
-        };
+        let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
         let batch = Batch { count, distance };
-        let shape = Shape { rows, ..shape }.batched(("array", elements.len()), batch)?;
+        let shape = Shape::batched(("array", elements.len()), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -192,12 +189,9 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let Self { elements, shape } = match count {
-            0 => Self::pitched(array, 0, cols, pitch)?,
-            _ => Self::pitched(array, rows, cols, pitch)?,
-        };
+        let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
         let batch = Batch { count, distance };
-        let shape = Shape { rows, ..shape }.batched(("array", elements.len()), batch)?;
+        let shape = Shape::batched(("array", elements.len()), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -219,6 +213,10 @@ impl<'a, T: Element> MatrixMut<'a, T> {
 macro_rules! extents {
     ($view:ident) => {
         impl<T: Element> $view<'_, T> {
+            pub(crate) fn shape(&self) -> Shape {
+                self.shape
+            }
+
             /// The number of matrices of a batch.
             pub fn count(&self) -> Option<usize> {
                 self.shape.batch.map(|batch| batch.count)

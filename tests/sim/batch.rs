@@ -1,10 +1,11 @@
 //! The key `batch`.
 
 use gemm_dsl::spec::SgemmSpec;
+use gemm_reference::beside::plain;
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Need, Sgemm, Subject};
 use gemm_tests::batch::{Lies, run};
-use gemm_tests::product::{Placement, Problem, accepted, plain};
+use gemm_tests::product::{Placement, Problem, accepted};
 use gemm_tests::{arbitrary, bits};
 use proptest::prelude::*;
 

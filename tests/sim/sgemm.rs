@@ -2,9 +2,10 @@
 
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_reference::beside::plain;
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Variant};
-use gemm_tests::product::{Placement, Problem, SIZES, accepted, plain};
+use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::random::Hard;
 use gemm_tests::{arbitrary, bits};
 use proptest::prelude::*;

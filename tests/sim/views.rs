@@ -6,12 +6,13 @@
 //! is overwritten.
 
 use gemm_dsl::spec::{Along, Bounds, ReduceSpec, SgemmSpec};
+use gemm_reference::beside::plain;
 use gemm_reference::product::Size;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, Sgemm, Variant,
 };
-use gemm_tests::product::{Problem, Stored, accepted, accepts, plain};
-use gemm_tests::{arbitrary, reduction};
+use gemm_tests::product::{Problem, Stored, accepted, accepts};
+use gemm_tests::{arbitrary, operands, reduction};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -130,7 +131,7 @@ fn launch(
     let [a_lines, b_lines] = problem.lying(spec.layout);
     let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(text)?;
     let beside = problem.beside(spec);
-    let c_before = beside.c.clone().unwrap_or_else(|| vec![f32::from_bits(POISON); m * n]);
+    let c_before = beside.c_or(f32::from_bits(POISON), problem.size);
     let before = [
         in_a.among_poison(&a_lines.values, a_lines.lines, a_lines.line),
         in_b.among_poison(&b_lines.values, b_lines.lines, b_lines.line),
@@ -163,15 +164,6 @@ fn launch(
             _ => None,
         });
     }
-    let mut call = kernel.call(&device);
-    for (nth, (operand, values)) in beside.operands.iter().enumerate() {
-        let name = &*operand.name;
-        call = match (operand.along, &matrices[nth]) {
-            (Along::Nothing, _) => call.operand(name, values[0]),
-            (_, Some(matrix)) => call.operand(name, matrix),
-            (_, None) => call.operand(name, &slices[nth]),
-        };
-    }
     let [a_memory, b_memory, mut c_memory] = before.each_ref().map(|all| device.upload(all));
     let (a_memory, b_memory) = (a_memory.map_err(text)?, b_memory.map_err(text)?);
     let c_memory = c_memory.as_mut().map_err(|error| error.to_string())?;
@@ -192,7 +184,8 @@ fn launch(
         let (a, b) = (a.map_err(text)?, b.map_err(text)?);
         let mut c = MatrixMut::pitched(&mut c, in_c.above + m, n, in_c.pitch(n)).map_err(text)?;
         let mut c = c.part(in_c.above..in_c.above + m, 0..n).map_err(text)?;
-        call.launch(&a, &b, &mut c)
+        let given = (&slices[..], &matrices[..]);
+        operands::launch((&kernel, &device), &beside, given, (&a, &b), &mut c)
     };
 
     let [a, b, c] = [&a_memory, &b_memory, &*c_memory].map(|memory| device.download(memory));

@@ -1,13 +1,14 @@
 //! Batches of products: each has the bits that the kernel without `batch` computes, wherever its matrices
 //! lie, and nothing beside them is written.
 
+use crate::operands::launch;
 use crate::{
     bits,
     random::{self, Random},
 };
-use gemm_dsl::spec::{Along, Batch, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside;
-use gemm_reference::product::{Size, transposed};
+use gemm_reference::product::Size;
 use gemm_runtime::{Buffer, ByName, Device, MatrixMut, MatrixRef, Sgemm};
 
 /// The bits of a NaN that no arithmetic produces.
@@ -77,13 +78,15 @@ impl Many {
         if self.by_column { view.t() } else { view }
     }
 
-    /// The matrix of a product, row by row.
-    fn of(&self, product: usize) -> Vec<f32> {
-        let values = &self.values[if self.lies.shared { 0 } else { product }];
-        match self.by_column {
-            true => transposed(values, self.lines, self.line),
-            false => values.clone(),
-        }
+    /// The lines of the matrix of a product, one after the other.
+    fn of(&self, product: usize) -> &[f32] {
+        &self.values[if self.lies.shared { 0 } else { product }]
+    }
+
+    /// Such a matrix that is there alone.
+    fn alone<'b>(&self, lines: &'b Buffer) -> MatrixRef<'b> {
+        let view = MatrixRef::new(lines, self.lines, self.line).expect("as many");
+        if self.by_column { view.t() } else { view }
     }
 }
 
@@ -100,7 +103,6 @@ pub fn run(
     seed: u64,
 ) -> Result<(), String> {
     let Size { m, n, k } = size;
-    let single = spec.clone();
     let batched = spec.clone().batch(Batch::Strided);
     let mut seeds = Random::new(seed);
     let mut many = |lies: Lies, lines, line, by_column| {
@@ -119,74 +121,43 @@ pub fn run(
     };
     let lies_c = Lies { shared: false, ..lies[2] };
     let c_before = many(lies_c, m, n, false);
-    let residuals: Vec<Many> = spec
-        .operands()
-        .iter()
-        .filter(|o| o.along == Along::Mn)
-        .map(|_| many(lies[3], m, n, false))
-        .collect();
+    let operands = spec.operands();
+    let residual = |operand: &SgemmOperand| operand.along == Along::Mn;
+    let residuals: Vec<Option<Many>> =
+        operands.iter().map(|o| residual(o).then(|| many(lies[3], m, n, false))).collect();
     let beside = Beside::new(spec, size, || 0.5, |len| random::values(seeds.bits(), len));
     let vectors: Vec<Buffer> =
         beside.operands.iter().map(|(_, values)| device.upload(values).expect("room")).collect();
 
     let kernel = Sgemm::<ByName>::new(batched).map_err(|error| error.to_string())?;
-    let views: Vec<MatrixRef<'_>> = residuals.iter().map(Many::view).collect();
-    let mut call = kernel.call(device);
-    let mut next = views.iter();
-    for ((operand, values), vector) in beside.operands.iter().zip(&vectors) {
-        let name = &*operand.name;
-        call = match operand.along {
-            Along::Nothing => call.operand(name, values[0]),
-            Along::Mn => call.operand(name, next.next().expect("one for each")),
-            _ => call.operand(name, vector),
-        };
-    }
+    let views: Vec<_> = residuals.iter().map(|many| many.as_ref().map(Many::view)).collect();
     let before = device.download(&c_before.buffer).expect("ours");
     let mut c = device.upload(&before).expect("room");
     let (distance, pitch) = (Many::distance(lies_c, m, n), n + lies_c.padding);
     let outcome = {
         let view = MatrixMut::batch_apart(&mut c, (count, distance), m, n, pitch);
-        call.launch(&a.view(), &b.view(), &mut view.expect("it holds them"))
+        let (both, mut view) = ((&a.view(), &b.view()), view.expect("it holds them"));
+        launch((&kernel, device), &beside, (&vectors[..], &views[..]), both, &mut view)
     };
     outcome.map_err(|error| error.to_string())?;
     let after = device.download(&c).expect("ours");
 
-    let kernel = Sgemm::<ByName>::new(single).map_err(|error| error.to_string())?;
+    let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(|error| error.to_string())?;
     let mut expected = before;
     for product in 0..count {
         let upload = |values: &[f32]| device.upload(values).expect("room");
-        let (one_a, one_b) = (upload(&a.of(product)), upload(&b.of(product)));
-        let turned =
-            |buffer, rows: usize, cols: usize, by_column: bool, values: &[f32]| -> Buffer {
-                match by_column {
-                    true => upload(&transposed(values, rows, cols)),
-                    false => buffer,
-                }
-            };
-        let one_a = turned(one_a, m, k, layout.transposes_a(), &a.of(product));
-        let one_b = turned(one_b, k, n, layout.transposes_b(), &b.of(product));
+        let (one_a, one_b) = (upload(a.of(product)), upload(b.of(product)));
         let mut one_c = upload(&c_before.values[product]);
-        let packed: Vec<Buffer> = residuals.iter().map(|many| upload(&many.of(product))).collect();
-        let views: Vec<MatrixRef<'_>> =
-            packed.iter().map(|buffer| MatrixRef::new(buffer, m, n).expect("as many")).collect();
-        let mut call = kernel.call(device);
-        let mut next = views.iter();
-        for ((operand, values), vector) in beside.operands.iter().zip(&vectors) {
-            let name = &*operand.name;
-            call = match operand.along {
-                Along::Nothing => call.operand(name, values[0]),
-                Along::Mn => call.operand(name, next.next().expect("one for each")),
-                _ => call.operand(name, vector),
-            };
-        }
-        let view = |buffer, rows, cols, by_column: bool| match by_column {
-            true => MatrixRef::new(buffer, cols, rows).expect("as many").t(),
-            false => MatrixRef::new(buffer, rows, cols).expect("as many"),
-        };
-        let (one_a, one_b) =
-            (view(&one_a, m, k, layout.transposes_a()), view(&one_b, k, n, layout.transposes_b()));
+        let packed =
+            residuals.iter().map(|many| many.as_ref().map(|many| upload(many.of(product))));
+        let packed: Vec<Option<Buffer>> = packed.collect();
+        let alone = packed.iter().zip(&residuals);
+        let alone = alone.map(|(buffer, many)| Some(many.as_ref()?.alone(buffer.as_ref()?)));
+        let views: Vec<_> = alone.collect();
+        let both = (&a.alone(&one_a), &b.alone(&one_b));
+        let mut view = MatrixMut::new(&mut one_c, m, n).expect("as many");
         let launched =
-            call.launch(&one_a, &one_b, &mut MatrixMut::new(&mut one_c, m, n).expect("as many"));
+            launch((&kernel, device), &beside, (&vectors[..], &views[..]), both, &mut view);
         launched.map_err(|error| format!("the single product: {error}"))?;
         for (row, values) in device.download(&one_c).expect("ours").chunks(n.max(1)).enumerate() {
             expected[product * distance + row * pitch..][..n].copy_from_slice(values);

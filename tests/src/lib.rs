@@ -8,6 +8,7 @@ pub mod arbitrary;
 pub mod batch;
 pub mod elements;
 pub mod needs;
+pub mod operands;
 pub mod product;
 pub mod random;
 pub mod reduction;

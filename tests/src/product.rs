@@ -1,8 +1,9 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
+use crate::operands;
 use crate::random::{self, Hard, Random};
 use gemm_dsl::spec::{Along, Bounds, Layout, SgemmSpec};
-use gemm_reference::beside::Beside;
+use gemm_reference::beside::{Beside, plain};
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Truth, transposed};
 use gemm_runtime::{
@@ -180,12 +181,6 @@ impl Problem {
         Ok((c, variant))
     }
 
-    /// C before a launch: poison, unless the kernel reads it.
-    fn c_before(&self, beside: &Beside) -> Vec<f32> {
-        let poison = || vec![f32::from_bits(POISON); self.size.m * self.size.n];
-        beside.c.clone().unwrap_or_else(poison)
-    }
-
     fn launch_packed(&self, on: &Launch<'_>, offsets: [usize; 3]) -> Result<Multiplied, Error> {
         let Size { m, n, .. } = self.size;
         let device = on.device;
@@ -198,7 +193,7 @@ impl Problem {
         let [from_a, from_b, from_c] = offsets;
         let [a, b] = on.stored;
         let (a_memory, b_memory) = (around(&a.values, from_a)?, around(&b.values, from_b)?);
-        let mut c = around(&self.c_before(on.beside), from_c)?;
+        let mut c = around(&on.beside.c_or(f32::from_bits(POISON), self.size), from_c)?;
         let a_slice = a_memory.slice(from_a..from_a + a.values.len())?;
         let b_slice = b_memory.slice(from_b..from_b + b.values.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
@@ -215,24 +210,20 @@ impl Problem {
         }
         let slices = memory.iter().map(|(memory, len)| memory.slice(from_c..from_c + len));
         let slices = slices.collect::<Result<Vec<_>, Error>>()?;
-        let matrices = slices.iter().map(|slice| match slice.len() == m * n {
-            true => MatrixRef::new(slice, m, n).map(Some),
-            false => Ok(None),
-        });
-        let matrices = matrices.collect::<Result<Vec<_>, Error>>()?;
-        let mut call = on.kernel.call(device);
-        for (nth, (operand, values)) in on.beside.operands.iter().enumerate() {
-            let name = &*operand.name;
-            call = match (operand.along, &matrices[nth]) {
-                (Along::Nothing, _) => call.operand(name, values[0]),
-                (Along::Mn, Some(matrix)) => call.operand(name, matrix),
-                _ => call.operand(name, &slices[nth]),
-            };
+        let mut matrices = Vec::new();
+        for ((operand, _), slice) in on.beside.operands.iter().zip(&slices) {
+            matrices.push(match operand.along {
+                Along::Mn => Some(MatrixRef::new(slice, m, n)?),
+                _ => None,
+            });
         }
         let a_view = a.view(MatrixRef::new(&a_slice, a.lines, a.line)?);
         let b_view = b.view(MatrixRef::new(&b_slice, b.lines, b.line)?);
         let mut c_view = MatrixMut::new(&mut view, m, n)?;
-        let launched = call.launch(&a_view, &b_view, &mut c_view)?;
+        let beside = (&slices[..], &matrices[..]);
+        let on_both = (&a_view, &b_view);
+        let launched =
+            operands::launch((on.kernel, device), on.beside, beside, on_both, &mut c_view)?;
         Ok((device.download(&c)?, launched.variant()))
     }
 
@@ -253,7 +244,7 @@ impl Problem {
         let [a, b] = on.stored;
         let a_memory = matrix(&a.values, a.lines, a.line, padding[0])?;
         let b_memory = matrix(&b.values, b.lines, b.line, padding[1])?;
-        let mut c = matrix(&self.c_before(on.beside), m, n, padding[2])?;
+        let mut c = matrix(&on.beside.c_or(f32::from_bits(POISON), self.size), m, n, padding[2])?;
         let mut memory = Vec::new();
         for (operand, values) in &on.beside.operands {
             memory.push(match operand.along {
@@ -261,17 +252,14 @@ impl Problem {
                 _ => matrix(values, 1, values.len(), 0)?,
             });
         }
-        let mut call = on.kernel.call(device);
-        for ((operand, values), memory) in on.beside.operands.iter().zip(&memory) {
-            let name = &*operand.name;
-            call = match operand.along {
-                Along::Nothing => call.operand(name, values[0]),
-                Along::Mn => call.operand(name, memory),
-                _ => call.operand(name, memory.buffer()),
-            };
+        let (mut vectors, mut matrices) = (Vec::new(), Vec::new());
+        for ((operand, _), memory) in on.beside.operands.iter().zip(&memory) {
+            vectors.push(memory.buffer().slice(..)?);
+            matrices.push((operand.along == Along::Mn).then(|| memory.view()));
         }
         let (a, b) = (a.view(a_memory.view()), b.view(b_memory.view()));
-        let launched = call.launch(&a, &b, &mut c)?;
+        let beside = (&vectors[..], &matrices[..]);
+        let launched = operands::launch((on.kernel, device), on.beside, beside, (&a, &b), &mut c)?;
         Ok((device.download(c.buffer())?, launched.variant()))
     }
 
@@ -335,13 +323,6 @@ impl Problem {
             verdict.allowed
         ))
     }
-}
-
-/// The spec of the sums alone, where it is another one.
-pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
-    let mut plain = spec.clone().scaled(false);
-    plain.epilogue = None;
-    (plain != *spec).then_some(plain)
 }
 
 /// The shapes at which everything there is to get wrong at an edge goes wrong.

@@ -39,13 +39,23 @@ pub(super) fn lists_operands(env: &Environment, params: &[Param]) -> bool {
     let values = params.iter().take(env.values.1).all(|value| value.index.is_empty());
     values
         && params.iter().enumerate().skip(env.values.1).all(|(i, param)| {
-            let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-            let fits = match env.output {
-                Some((output, by)) if param.name == output => index == by,
-                _ => env.operands.contains(&index.as_slice()),
-            };
-            fits && params[..i].iter().all(|earlier| earlier.name != param.name)
+            wrong_operand(env, param).is_none()
+                && params[..i].iter().all(|earlier| earlier.name != param.name)
         })
+}
+
+/// What is wrong with a parameter as an operand, if the environment has any.
+fn wrong_operand(env: &Environment, param: &Param) -> Option<SpecError> {
+    let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
+    match env.output {
+        Some((output, by)) if param.name == output => {
+            (index != by).then(|| error::output_index(env, param.at, output, by))
+        }
+        _ => {
+            let is_known = env.operands.contains(&index.as_slice());
+            (!is_known).then(|| error::wrong_index(env, param.at, &param.name))
+        }
+    }
 }
 
 /// The range of an integer whose names have these, unless something is wrong with it.
@@ -155,19 +165,10 @@ impl Check {
                 continue;
             }
             self.define(&param.name, Some(Known::F32), param.at, true);
-            let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-            match env.output {
-                _ if i < least && !index.is_empty() => {
-                    self.fault(error::indexed_value(env, param.at, &param.name));
-                }
-                Some((output, by)) if i >= most && param.name == output && index == by => {}
-                Some((output, by)) if i >= most && param.name == output => {
-                    self.fault(error::output_index(env, param.at, output, by));
-                }
-                _ if i >= most && !env.operands.contains(&index.as_slice()) => {
-                    self.fault(error::wrong_index(env, param.at, &param.name));
-                }
-                _ => {}
+            if i < least && !param.index.is_empty() {
+                self.fault(error::indexed_value(env, param.at, &param.name));
+            } else if i >= most {
+                self.faults.extend(wrong_operand(env, param));
             }
         }
     }

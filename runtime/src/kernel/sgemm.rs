@@ -192,30 +192,26 @@ where
     let beside = operands.give_all(&program.program)?;
     let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
     let is_batch = program.program.extents.contains(&Extent::BATCH);
-    let mut problem = vec![m, n, k];
-    let products = c.output().1.and_then(|shape| shape.batch).map_or(1, |batch| batch.count as u64);
-    problem.extend(is_batch.then_some(products));
-    problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
     dispatch!(device, on => {
         let (a, b, c) = (read(on, a, "a")?, read(on, b, "b")?, write(on, c, "c")?);
+        let products = c.shape.map_or(1, |shape| shape.batch().count as u64);
+        let products = is_batch.then_some(products);
         let lies = |operand| program.by_column(operand);
-        let mut inputs = vec![
-            bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?,
-            bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?,
-        ];
-        let outputs = [bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?];
+        let a = bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?;
+        let b = bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?;
+        let output = bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?;
+        let mut inputs = vec![a.for_each_of(products), b.for_each_of(products)];
         // They record when they are dropped that they were used: not before the launch.
         let mut used = Vec::with_capacity(beside.arrays.len());
         for (operand, given) in operands::arrays(&program.program).zip(beside.arrays) {
             let array = resolve(on, given, operand.name)?;
-            inputs.push(bind_beside(operand, &array, (m, n))?);
+            inputs.push(bind_beside(operand, &array, (m, n))?.for_each_of(products));
             used.push(array);
         }
-        if is_batch {
-            let ranks = program.program.inputs.iter().map(|array| array.dims.len());
-            inputs = inputs.into_iter().zip(ranks).map(|(i, rank)| i.for_each_of(products, rank)).collect();
-        }
-        launch(on, &program, &inputs, &outputs.map(|c| c.for_each_of(products, 2 + usize::from(is_batch))), &problem)
+        let mut problem = vec![m, n, k];
+        problem.extend(products);
+        problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
+        launch(on, &program, &inputs, &[output.for_each_of(products)], &problem)
     })
 }
 

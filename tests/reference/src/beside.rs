@@ -3,6 +3,13 @@
 use crate::product::Size;
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 
+/// The spec of the sums alone, where another one stores them.
+pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
+    let mut plain = spec.clone().scaled(false);
+    plain.epilogue = None;
+    (plain != *spec).then_some(plain)
+}
+
 /// The operands of a spec, and C before the launch.
 #[derive(Clone, Debug)]
 pub struct Beside {
@@ -38,6 +45,11 @@ impl Beside {
             beside.c = Some(if skipped { vec![f32::NAN; m * n] } else { values(m * n) });
         }
         beside
+    }
+
+    /// C before a launch: all of it this where the kernel does not read it.
+    pub fn c_or(&self, unread: f32, size: Size) -> Vec<f32> {
+        self.c.clone().unwrap_or_else(|| vec![unread; size.m * size.n])
     }
 
     /// Whether alpha is 0: no sum counts.

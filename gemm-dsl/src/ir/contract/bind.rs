@@ -205,7 +205,7 @@ impl Contract {
         Ok(())
     }
 
-    /// The rule of writes: by growing strides, each dimension passes all that lies along those before.
+    /// The rule of writes.
     fn distinct(
         &self,
         array: &ArrayParameter,
@@ -214,7 +214,7 @@ impl Contract {
     ) -> Result<(), Unmet> {
         let subject = || self.array(array.operand, name);
         let mut dims = Vec::with_capacity(array.rank());
-        for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate() {
+        for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate().rev() {
             let extent = self.value(extent, values, subject)?;
             if extent == 0 {
                 return Ok(());
@@ -223,27 +223,12 @@ impl Contract {
                 dims.push((self.value(stride, values, subject)?, dim, extent));
             }
         }
-        let span = |dims: &[(u64, usize, u64)]| {
-            let reach = |&(stride, _, extent): &(u64, usize, u64)| {
-                u128::from(extent - 1).saturating_mul(stride.into())
-            };
-            dims.iter().map(reach).fold(1, u128::saturating_add)
-        };
-        // The first of some dimensions that does not pass all that lies along those before it.
-        let short = |dims: &[(u64, usize, u64)]| {
-            (0..dims.len()).find_map(|n| {
-                let ((stride, dim, _), least) = (dims[n], span(&dims[..n]));
-                (u128::from(stride) < least).then_some((stride, dim, least))
-            })
-        };
-        let mut sorted = dims.clone();
-        sorted.sort_unstable();
-        let shortest = short(&sorted);
-        // To whoever gave them the inner dimensions are those of a matrix, and the outer one is wrong.
-        dims.reverse();
-        let Some((stride, dim, least)) = shortest.and_then(|_| short(&dims).or(shortest)) else {
+        // From the innermost on they mostly pass one another; where they do not, in another order they may.
+        let Some((stride, dim, least)) = short(&dims) else { return Ok(()) };
+        dims.sort_unstable();
+        if short(&dims).is_none() {
             return Ok(());
-        };
+        }
         let (operand, name, rank) = (array.operand, name.to_owned(), array.rank());
         let subject = Subject::Stride { operand, name, dim, rank };
         let least = u64::try_from(least).unwrap_or(u64::MAX);
@@ -359,6 +344,17 @@ impl Contract {
     fn unmet(&self, subject: Subject, need: Need, value: i128) -> Unmet {
         Unmet { kernel: self.kernel.clone(), subject, need, value }
     }
+}
+
+/// The first of some dimensions, given by stride, number and extent, whose stride does not pass all that
+/// lies along those before it, with what it ought to be at least.
+fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
+    let mut span = 1_u128;
+    dims.iter().find_map(|&(stride, dim, extent)| {
+        let least = span;
+        span = span.saturating_add(u128::from(extent - 1).saturating_mul(stride.into()));
+        (u128::from(stride) < least).then_some((stride, dim, least))
+    })
 }
 
 /// The distance between neighbours along a dimension. Where there are no two of them it is nobody's

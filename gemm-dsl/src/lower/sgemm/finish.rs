@@ -65,6 +65,7 @@ impl<'p> Finish<'p> {
         let mut operands = declare(k, spec, problem, vectors);
         let named: Vec<_> = plan.epilogue().iter().flat_map(|e| e.named()).collect();
         let names_c = named.iter().any(|(_, named)| *named == Named::Output);
+        let c = operands.len();
         if spec.reads_c() {
             let when = match operands.get(1).map(|beta| &beta.place) {
                 Some(Place::Number(beta)) if spec.scaled && !names_c => {
@@ -80,14 +81,16 @@ impl<'p> Finish<'p> {
             false => problem.k,
         };
         let scaled = spec.scaled.then(|| scaled(k));
-        let factors = if spec.scaled { SgemmSpec::FACTORS.len() } else { 0 };
-        let last = operands.len().saturating_sub(1);
-        let mut next = factors..;
-        let taken = named.iter().map(|(_, named)| match named {
-            Named::Output => last,
-            Named::Operand(_) => next.next().unwrap_or(last),
-        });
-        let taken = taken.collect();
+        // The factors come before what the expression names.
+        let mut next = if spec.scaled { SgemmSpec::FACTORS.len() } else { 0 };
+        let mut take = |named| match named {
+            Named::Output => c,
+            Named::Operand(_) => {
+                next += 1;
+                next - 1
+            }
+        };
+        let taken = named.iter().map(|(_, named)| take(*named)).collect();
         let closure = plan.epilogue().map(|epilogue| (epilogue.closure().lower(k), taken));
         Self { problem, operands, scaled, closure, depth }
     }
@@ -213,18 +216,20 @@ fn declare(
     problem: &Problem,
     vectors: bool,
 ) -> Vec<Beside> {
-    let (mut arrays, mut numbers) = (2.., 0..);
+    // A and B are the first arrays.
+    let (mut arrays, mut numbers) = (2, 0);
     let mut declared = Vec::new();
     for operand in spec.operands() {
         let name = &*operand.name;
         if operand.along == Along::Nothing {
-            let argument = Source::Argument(numbers.next().unwrap_or_default());
-            let number = k.scalar(name, Ty::F32, argument);
+            let number = k.scalar(name, Ty::F32, Source::Argument(numbers));
+            numbers += 1;
             k.named_by_user();
             declared.push(Beside { own: name.to_owned(), place: Place::Number(number) });
             continue;
         }
-        let of = Operand::Input(arrays.next().unwrap_or_default());
+        let of = Operand::Input(arrays);
+        arrays += 1;
         let memory = k.global(name, Elem::F32, of);
         k.named_by_user();
         let outer = problem.batch.map(|count| {

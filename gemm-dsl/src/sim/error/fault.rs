@@ -1,0 +1,269 @@
+//! What a thread did that the IR forbids.
+
+use super::waiting::{named, not_begun};
+use super::{Waiting, coordinates, in_order, in_turns};
+use crate::ir::{BinaryOp, Scope, Space, Ty};
+use std::fmt;
+use thiserror::Error;
+
+/// What a thread did wrong, and where.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`{}{}",
+    coordinates(*block), thread.0, thread.1, in_order(*.order), in_turns(*.turns)
+)]
+pub struct Fault {
+    /// The kernel.
+    pub kernel: String,
+    /// `blockIdx`.
+    pub block: (u32, u32, u32),
+    /// `threadIdx`.
+    pub thread: (u32, u32),
+    /// The first line of the statement's text.
+    pub statement: String,
+    /// The order in which blocks ran, where there are several that speak to one another: ascending,
+    /// descending, shuffled with a seed, or interleaved.
+    pub order: Option<&'static str>,
+    /// How the threads of the block took turns, where no order of blocks says that, they ask one another
+    /// by atomics, and it was not from the first to the last: reversed, interleaved, both, or shuffled with
+    /// a seed.
+    pub turns: Option<&'static str>,
+    /// What is wrong.
+    pub kind: FaultKind,
+}
+
+/// An element of a buffer by its logical index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The name of the buffer.
+    pub buffer: String,
+    /// The memory it lives in.
+    pub space: Space,
+    /// One index for each logical dimension.
+    pub index: Vec<i128>,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.buffer)?;
+        self.index.iter().try_for_each(|i| write!(f, "[{i}]"))
+    }
+}
+
+/// The earlier of two accesses that nothing orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// `blockIdx` of its thread.
+    pub block: (u32, u32, u32),
+    /// `threadIdx` of its thread.
+    pub thread: (u32, u32),
+    /// Whether it wrote.
+    pub wrote: bool,
+    /// What of that thread made it, as the text has it: nothing for its own statements.
+    pub(in crate::sim) by: &'static str,
+}
+
+impl Earlier {
+    /// Who made it.
+    fn who(&self) -> String {
+        let ((x, y), block) = (self.thread, coordinates(self.block));
+        format!("{}thread ({x}, {y}) of block {block}", self.by)
+    }
+
+    /// Whether an asynchronous copy of that thread made it.
+    pub fn by_copy(&self) -> bool {
+        !self.by.is_empty()
+    }
+}
+
+impl fmt::Display for Earlier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.wrote { "write" } else { "read" };
+        write!(f, "the {verb} by {}", self.who())
+    }
+}
+
+/// The kinds of faults.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An index is outside the logical extents of its buffer.
+    #[error("{place} is out of bounds: the extents are {extents:?}{}", width_note(*.width))]
+    OutOfBounds {
+        /// The element.
+        place: Position,
+        /// The logical extents.
+        extents: Vec<u64>,
+        /// The elements accessed: 1, or those of a vector.
+        width: u32,
+    },
+    /// An access through a pointer, which knows no extents, lies outside the memory given to the
+    /// launch.
+    #[error("{place} is element {offset} of an allocation of {len}")]
+    BeyondAllocation {
+        /// The element.
+        place: Position,
+        /// Its distance from the base, in elements.
+        offset: u64,
+        /// The number of elements allocated.
+        len: u64,
+    },
+    /// A pointer is used before it is set.
+    #[error("a pointer into `{into}` is used before it points anywhere")]
+    UnsetPointer {
+        /// The buffer that it would point into.
+        into: String,
+    },
+    /// An array of pointers is indexed outside.
+    #[error("pointer {index} of an array of {count}")]
+    NoSuchPointer {
+        /// The index.
+        index: i64,
+        /// The number of pointers.
+        count: u32,
+    },
+    /// A 16-byte access is not aligned to 16 bytes.
+    #[error("the 16-byte access at {place} is not aligned")]
+    Misaligned {
+        /// Its first element.
+        place: Position,
+    },
+    /// An element is read that no thread has written.
+    #[error("{place} is read and was never written")]
+    Uninitialised {
+        /// The element.
+        place: Position,
+    },
+    /// Two accesses of one element, one of them a write, are not ordered.
+    #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
+    Race {
+        /// The element.
+        place: Position,
+        /// Whether the later access writes.
+        writes: bool,
+        /// The access it conflicts with.
+        earlier: Earlier,
+    },
+    /// Data of an asynchronous copy is read before the copying thread has waited for it.
+    #[error("asynchronous copy consumed before its wait: {place} is being written by {}", .earlier.who())]
+    CopyNotAwaited {
+        /// The element.
+        place: Position,
+        /// The copy.
+        earlier: Earlier,
+    },
+    /// A barrier is reached by some threads of its scope only.
+    #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
+    DivergentBarrier {
+        /// Who should take part.
+        scope: Scope,
+        /// How many threads of the scope are missing.
+        absent: u32,
+    },
+    /// A barrier with a name is reached by some lanes of a warp only.
+    #[error("barrier {barrier} under divergence: {absent} lanes of the warp are not there")]
+    DivergentNamedBarrier {
+        /// The barrier.
+        barrier: u32,
+        /// How many lanes are missing.
+        absent: u32,
+    },
+    /// A warp comes to a barrier with a name, and nothing has told it that the round before is complete:
+    /// it may be counted there.
+    #[error(
+        "nothing says that the last round of barrier {barrier} is complete: the warp may count in it"
+    )]
+    NamedBarrierTooEarly {
+        /// The barrier.
+        barrier: u32,
+    },
+    /// Warps wait for one another, or for a block that need not run at the same time.
+    #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
+    Deadlock {
+        /// All that wait.
+        waiting: Vec<Waiting>,
+        /// Blocks that have not begun, and need not before those that wait are done.
+        to_come: u32,
+    },
+    /// Threads of a block wait at two barriers at once.
+    #[error("threads wait here while others wait at `{other}`")]
+    BarrierMismatch {
+        /// The other barrier, with the text of its surroundings.
+        other: String,
+    },
+    /// Some threads of a block wait at a barrier and others have left the kernel.
+    #[error("threads wait at this barrier and {exited} threads of the block have left the kernel")]
+    BarrierAfterExit {
+        /// How many have left.
+        exited: u32,
+    },
+    /// A warp-wide intrinsic is called by some lanes only.
+    #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are not there")]
+    DivergentIntrinsic {
+        /// Its name in the text.
+        intrinsic: &'static str,
+        /// How many lanes are missing.
+        absent: u32,
+    },
+    /// A shuffle is asked for a distance outside 0 to 31, or for a lane that does not exist because
+    /// the last warp of the block is partial.
+    #[error("a shuffle by {delta} reads a lane that does not exist")]
+    ShuffleSource {
+        /// The distance.
+        delta: i32,
+    },
+    /// The result of an integer operation does not fit its type.
+    #[error("{} of {} and {} overflows", operator(*.op), .operands[0], .operands[1])]
+    Overflow {
+        /// The operator.
+        op: BinaryOp,
+        /// The operands.
+        operands: [i128; 2],
+    },
+    /// What the compiler was told does not hold.
+    #[error("the assumption does not hold")]
+    BrokenAssumption,
+    /// An integer is divided by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A value does not fit the integer type it is converted to, or negated in.
+    #[error("{value} does not fit {ty}")]
+    Conversion {
+        /// The value.
+        value: i128,
+        /// The type.
+        ty: Ty,
+    },
+}
+
+fn width_note(width: u32) -> String {
+    let number = match width {
+        1 => return String::new(),
+        2 => "two",
+        4 => "four",
+        8 => "eight",
+        _ => "sixteen",
+    };
+    format!(", and {number} elements are accessed")
+}
+
+fn verb(writes: bool) -> &'static str {
+    if writes { "write" } else { "read" }
+}
+
+fn barrier(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Warp => "warp barrier",
+        Scope::Block => "block barrier",
+        Scope::Device => unreachable!("verified: the device has no barrier"),
+    }
+}
+
+fn operator(op: BinaryOp) -> String {
+    match op {
+        BinaryOp::Arith(op) => format!("{op:?}"),
+        BinaryOp::Integer(op) => format!("{op:?}"),
+        BinaryOp::Cmp(op) => format!("{op:?}"),
+        BinaryOp::Logic(op) => format!("{op:?}"),
+    }
+}

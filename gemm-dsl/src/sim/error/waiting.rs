@@ -1,0 +1,74 @@
+//! Who waits in a deadlock, and for what.
+
+use super::coordinates;
+use std::fmt;
+
+/// A warp that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// `blockIdx` of its block.
+    pub block: (u32, u32, u32),
+    /// Its number in the block.
+    pub warp: u32,
+    /// The first line of the text of the statement at which it waits.
+    pub statement: String,
+    /// For what.
+    pub waits_for: WaitsFor,
+}
+
+/// What a warp waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// All warps of the block.
+    Block,
+    /// Those that are to arrive at a barrier with a name.
+    Named {
+        /// The barrier.
+        barrier: u32,
+        /// The threads that have arrived.
+        arrived: u32,
+        /// The threads that take part.
+        expected: u32,
+    },
+    /// Memory that others write: it goes round in a loop, and nobody else does anything.
+    Change,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "warp {} of block {} waits ", self.warp, coordinates(self.block))?;
+        match self.waits_for {
+            WaitsFor::Block => f.write_str("for all warps of the block")?,
+            WaitsFor::Named { barrier, arrived, expected } => {
+                write!(
+                    f,
+                    "at barrier {barrier}, where {arrived} of {expected} threads have arrived"
+                )?;
+            }
+            WaitsFor::Change => f.write_str("for others to write memory")?,
+        }
+        write!(f, ", in `{}`", self.statement)
+    }
+}
+
+/// The most warps that the message of a deadlock names.
+const NAMED: usize = 4;
+
+/// The warps that wait, the first few of them.
+pub(super) fn named(waiting: &[Waiting]) -> String {
+    let names: Vec<String> = waiting.iter().take(NAMED).map(|w| w.to_string()).collect();
+    let more = match waiting.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    names.join("; ") + &more
+}
+
+/// The blocks that those which wait may have waited for.
+pub(super) fn not_begun(blocks: u32) -> String {
+    match blocks {
+        0 => String::new(),
+        1 => "; and one block need not begin before these are done".into(),
+        more => format!("; and {more} blocks need not begin before these are done"),
+    }
+}
