@@ -61,7 +61,7 @@ pub fn run(
     let stages = planned(job, output)?;
     let default = if device.is_simulator() { SIMULATOR_LENGTH } else { GPU_LENGTH };
     let random = |n| {
-        let n = data::elements(1, n)?;
+        let n = data::elements(&[n])?;
         Ok::<_, Failure>((data::for_reduction(seed, n, job.op), format!("seed {seed}")))
     };
     let (elements, origin) = match &job.input {

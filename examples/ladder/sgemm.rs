@@ -10,19 +10,28 @@ use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::gpu::Product;
 use gemm_examples::ladder::options::{SgemmInput, SgemmJob};
 use gemm_examples::operands::Operands;
+use gemm_examples::products::Products;
 use gemm_examples::report::{CounterRow, ProductRow, Row};
 use gemm_examples::{data, npy, progress};
 use gemm_reference::product::{Size, Verdict};
+use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Counters, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;
 
 /// Sizes that take well under a minute.
 const SIMULATOR_SIZES: [usize; 1] = [256];
 const GPU_SIZES: [usize; 4] = [512, 1024, 2048, 4096];
+/// Those of the products of a batch.
+const SIMULATOR_BATCH_SIZES: [usize; 1] = [32];
+const GPU_BATCH_SIZES: [usize; 4] = [16, 32, 64, 128];
 
 /// The stages that the job asks for.
 pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
-    gemm_examples::ladder::variants::stages(&job.blocks)
+    let mut stages = gemm_examples::ladder::variants::stages(&job.blocks);
+    if job.batch.is_some() {
+        stages.iter_mut().for_each(|stage| stage.spec.batch = Some(Batch::Strided));
+    }
+    stages
 }
 
 /// A stage with what came of it.
@@ -30,7 +39,7 @@ type Rows = Vec<(Stage<SgemmSpec>, Ran<Multiplied>)>;
 
 /// All stages at one size.
 struct Rung {
-    size: Size,
+    products: Products,
     rows: Rows,
 }
 
@@ -41,11 +50,11 @@ struct Multiplied {
     times: Option<Times>,
 }
 
-/// Two matrices on the host.
+/// Two matrices on the host, or those of a batch.
 struct Problem {
     a: Vec<f32>,
     b: Vec<f32>,
-    size: Size,
+    products: Products,
     origin: String,
 }
 
@@ -68,7 +77,11 @@ pub fn run(
     let mut rungs = Vec::new();
     for problem in problems(job, device, seed) {
         let problem = problem?;
-        output.say(&format!("product of {} on {name} ({})", problem.size, problem.origin))?;
+        let what = match problem.products.batch {
+            None => "product",
+            Some(_) => "products",
+        };
+        output.say(&format!("{what} of {} on {name} ({})", problem.products, problem.origin))?;
         let bar = progress::bar(stages.len());
         let rung = rung(&stages, &problem, device, bench.as_ref(), output, &bar);
         bar.finish_and_clear();
@@ -96,13 +109,20 @@ fn problems<'j>(
     device: &Device,
     seed: u64,
 ) -> Box<dyn Iterator<Item = Result<Problem, Failure>> + 'j> {
+    let batch = job.batch;
     let random = move |size: Size| {
-        data::elements(size.m, size.n)?;
-        let a = data::uniform(seed, data::elements(size.m, size.k)?, -1.0, 1.0);
-        let b = data::uniform(seed.wrapping_add(1), data::elements(size.k, size.n)?, -1.0, 1.0);
-        Ok(Problem { a, b, size, origin: format!("seed {seed}") })
+        let products = Products { size, batch };
+        let [a, b, _] = products.elements()?;
+        let a = data::uniform(seed, a, -1.0, 1.0);
+        let b = data::uniform(seed.wrapping_add(1), b, -1.0, 1.0);
+        Ok(Problem { a, b, products, origin: format!("seed {seed}") })
     };
-    let defaults = if device.is_simulator() { &SIMULATOR_SIZES[..] } else { &GPU_SIZES };
+    let defaults = match (device.is_simulator(), batch) {
+        (true, None) => &SIMULATOR_SIZES[..],
+        (false, None) => &GPU_SIZES,
+        (true, Some(_)) => &SIMULATOR_BATCH_SIZES,
+        (false, Some(_)) => &GPU_BATCH_SIZES,
+    };
     match &job.input {
         SgemmInput::Default => Box::new(defaults.iter().map(|&n| Size::square(n)).map(random)),
         SgemmInput::Random(sizes) => Box::new(sizes.iter().copied().map(random)),
@@ -122,7 +142,8 @@ fn problems<'j>(
                 )));
             }
             let size = Size { m: left.rows, n: right.cols, k: left.cols };
-            Ok(Problem { a: left.elements, b: right.elements, size, origin })
+            let products = Products::single(size);
+            Ok(Problem { a: left.elements, b: right.elements, products, origin })
         })),
     }
 }
@@ -136,25 +157,25 @@ fn rung(
     output: &mut Output,
     bar: &ProgressBar,
 ) -> Result<Rung, Failure> {
-    let size = problem.size;
-    let mut operands = Operands::new(device, &problem.a, &problem.b, size)?;
+    let products = problem.products;
+    let mut operands = Operands::new(device, &problem.a, &problem.b, products)?;
     let mut rows = Vec::new();
     for stage in stages {
         bar.set_message(stage.name);
-        let ran = Ran::from(multiply(stage, device, &mut operands, bench, size))?;
+        let ran = Ran::from(multiply(stage, device, &mut operands, bench))?;
         bar.inc(1);
         if let Some(message) = ran.message() {
             bar.suspend(|| eprintln!("{}: {message}", stage.name));
         }
-        output.row(&row(stage, &ran, device, size))?;
+        output.row(&row(stage, &ran, device, products))?;
         rows.push((stage.clone(), ran));
     }
-    if let (Some(bench), Some(c)) = (bench, &operands.blas_c)
-        && let Some(verdict) = bench.judge_blas(c, &operands.truth, size)?
+    if let Some(bench) = bench
+        && let Some(verdict) = bench.judge_blas(&operands)?
     {
-        output.say(&format!("cuBLAS has an error of {:.1e} at {size}", verdict.error))?;
+        output.say(&format!("cuBLAS has an error of {:.1e} at {products}", verdict.error))?;
     }
-    Ok(Rung { size, rows })
+    Ok(Rung { products, rows })
 }
 
 fn multiply(
@@ -162,8 +183,8 @@ fn multiply(
     device: &Device,
     operands: &mut Operands<'_>,
     bench: Option<&Bench<'_>>,
-    size: Size,
 ) -> Result<Multiplied, Error> {
+    let products = operands.products();
     let kernel = Sgemm::<ByName>::new(stage.spec.clone())?;
     operands.bring(device, &stage.spec)?;
     let mut blas_c = operands.blas_c.take();
@@ -171,9 +192,9 @@ fn multiply(
     let (verdict, launched) = operands.check(&mut launchable, &kernel, device)?;
     let times = match bench {
         None => None,
-        Some(_) if size.flops() == 0.0 => None,
+        Some(_) if products.flops() == 0.0 => None,
         Some(bench) => {
-            let peer = Product::of(operands, &stage.spec, blas_c.as_mut(), size);
+            let peer = Product::of(operands, &stage.spec, blas_c.as_mut(), products);
             Some(bench.times(&kernel, &mut launchable, peer, ROUNDS)?)
         }
     };
@@ -182,11 +203,16 @@ fn multiply(
     Ok(Multiplied { verdict, counters: launched.counters().copied(), times })
 }
 
-fn gflops(time_ms: f64, size: Size) -> f64 {
-    size.flops() / time_ms / 1e6
+fn gflops(time_ms: f64, products: Products) -> f64 {
+    products.flops() / time_ms / 1e6
 }
 
-fn row(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, device: &Device, size: Size) -> Row {
+fn row(
+    stage: &Stage<SgemmSpec>,
+    ran: &Ran<Multiplied>,
+    device: &Device,
+    products: Products,
+) -> Row {
     let done = ran.done();
     let verdict = done.map(|done| done.verdict);
     let times = done.and_then(|done| done.times);
@@ -197,18 +223,19 @@ fn row(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, device: &Device, size: S
         stage: stage.name,
         spec: stage.spec.to_string(),
         device: device_label(device),
-        n: size.n,
+        n: products.size.n,
         result: verdict.map(|verdict| verdict.result),
         reference: verdict.map(|verdict| verdict.reference),
         rel_err: max_err,
         ok: ran.ok(|done| done.verdict.ok),
         time_ms: times.map(|times| times.kernel),
-        gb_s: times.map(|times| size.bytes() / times.kernel / 1e6),
+        gb_s: times.map(|times| products.bytes() / times.kernel / 1e6),
         counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
         product: Some(ProductRow {
-            m: size.m,
-            k: size.k,
-            gflops: times.map(|times| gflops(times.kernel, size)),
+            m: products.size.m,
+            k: products.size.k,
+            batch: products.batch,
+            gflops: times.map(|times| gflops(times.kernel, products)),
             vs_cublas: times.and_then(|times| times.vs_blas()),
             max_err,
         }),

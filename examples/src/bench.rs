@@ -2,9 +2,8 @@
 
 use crate::cli::Failure;
 use crate::gpu::{Blas, Gpu, Product, Timer, failed, fma_rate};
-use crate::operands::Launchable;
-use cudarc::driver::CudaSlice;
-use gemm_reference::product::{Size, Truth, Verdict};
+use crate::operands::{Launchable, Operands};
+use gemm_reference::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.
@@ -73,17 +72,16 @@ impl<'d> Bench<'d> {
     ///
     /// # Errors
     /// Those of a download.
-    pub fn judge_blas(
-        &self,
-        c: &CudaSlice<f32>,
-        truth: &Truth,
-        size: Size,
-    ) -> Result<Option<Verdict>, Error> {
-        if self.blas.is_none() || size.m * size.n == 0 {
+    pub fn judge_blas(&self, operands: &Operands<'_>) -> Result<Option<Verdict>, Error> {
+        let (Some(_), Some(c)) = (&self.blas, &operands.blas_c) else {
+            return Ok(None);
+        };
+        let size = operands.products().size;
+        if size.m * size.n == 0 {
             return Ok(None);
         }
         let c = self.gpu.stream.clone_dtoh(c);
         let c = c.map_err(failed("copying the result of cuBLAS"))?;
-        Ok(Some(truth.judge(&c)))
+        Ok(Some(operands.judge(&c)))
     }
 }

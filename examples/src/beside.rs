@@ -1,11 +1,14 @@
 //! What a product reads beside A and B, on a device.
 
 use crate::data;
+use crate::products::{Matrices, Products};
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Verdict};
-use gemm_runtime::{AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, Matrix, Sgemm};
+use gemm_runtime::{
+    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm,
+};
 
 /// What C is made of, of a scaled product: alpha of A·B and beta of what it was.
 pub const FACTORS: [f32; 2] = [1.25, 0.5];
@@ -13,13 +16,15 @@ pub const FACTORS: [f32; 2] = [1.25, 0.5];
 /// Operands are drawn with seeds from here on.
 const SEED: u64 = 1 << 40;
 
-/// The most elements of C whose epilogue is computed anew.
+/// The most elements of C whose epilogue is computed anew, and the most products of a batch.
 const CHECKED: usize = 1 << 16;
+const CHECKED_PRODUCTS: usize = 8;
 
-/// The operands of a spec, on the host and on a device.
+/// The operands of a spec, on the host and on a device. A batch has matrices of its own for each product.
 pub struct Beside {
     spec: SgemmSpec,
-    size: Size,
+    products: Products,
+    /// Of all products, their matrices one after the other.
     on_host: OnHost,
     arrays: Vec<Array>,
 }
@@ -27,7 +32,24 @@ pub struct Beside {
 enum Array {
     Number(f32),
     Vector(Buffer),
-    Matrix(Matrix),
+    Matrix(Matrices),
+}
+
+/// An operand as a launch takes it.
+enum Given<'a> {
+    Number(f32),
+    Vector(&'a Buffer),
+    Matrix(MatrixRef<'a>),
+}
+
+impl Array {
+    fn given(&self) -> Result<Given<'_>, Error> {
+        Ok(match self {
+            Self::Number(number) => Given::Number(*number),
+            Self::Vector(vector) => Given::Vector(vector),
+            Self::Matrix(matrices) => Given::Matrix(matrices.view()?),
+        })
+    }
 }
 
 impl Beside {
@@ -35,26 +57,33 @@ impl Beside {
     ///
     /// # Errors
     /// Those of uploads.
-    pub fn new(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Self, Error> {
+    pub fn new(device: &Device, spec: &SgemmSpec, products: Products) -> Result<Self, Error> {
+        let Products { size, batch } = products;
+        let shape = (size.m, size.n);
         let (mut seed, mut factors) = (SEED, FACTORS.into_iter().cycle());
-        let on_host = OnHost::new(
-            spec,
-            size,
-            || factors.next().unwrap_or(1.0),
-            |len| {
-                seed += 1;
-                data::uniform(seed, len, -1.0, 1.0)
-            },
-        );
+        let mut values = |len| {
+            seed += 1;
+            data::uniform(seed, len, -1.0, 1.0)
+        };
+        let factor = || factors.next().unwrap_or(1.0);
+        let mut on_host = OnHost::new(spec, size, factor, &mut values);
+        let others = (products.count() - 1) * size.m * size.n;
+        let matrices =
+            on_host.operands.iter_mut().filter(|(operand, _)| operand.along == Along::Mn);
+        for matrix in matrices.map(|(_, values)| values).chain(&mut on_host.c) {
+            matrix.extend(values(others));
+        }
         let array = |(operand, values): &(SgemmOperand, Vec<f32>)| {
             Ok::<_, Error>(match operand.along {
                 Along::Nothing => Array::Number(values[0]),
                 Along::N | Along::M => Array::Vector(device.upload(values)?),
-                Along::Mn => Array::Matrix(placed(device, values, (size.m, size.n), spec.pitched)?),
+                Along::Mn => {
+                    Array::Matrix(Matrices::new(device, values, batch, shape, spec.pitched)?)
+                }
             })
         };
         let arrays = on_host.operands.iter().map(array).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { spec: spec.clone(), size, on_host, arrays })
+        Ok(Self { spec: spec.clone(), products, on_host, arrays })
     }
 
     /// The spec.
@@ -64,7 +93,9 @@ impl Beside {
 
     /// C before a launch: a NaN where the kernel does not read it.
     pub fn c_before(&self) -> Vec<f32> {
-        self.on_host.c_or(f32::NAN, self.size)
+        let Size { m, n, .. } = self.products.size;
+        let unread = || vec![f32::NAN; self.products.count() * m * n];
+        self.on_host.c.clone().unwrap_or_else(unread)
     }
 
     /// Launches a kernel of the spec.
@@ -78,12 +109,14 @@ impl Beside {
         (a, b): (&impl AsMatrix, &impl AsMatrix),
         c: &mut impl AsMatrixMut,
     ) -> Result<Launched, Error> {
+        let given: Result<Vec<Given<'_>>, Error> = self.arrays.iter().map(Array::given).collect();
+        let given = given?;
         let mut call = kernel.call(device);
-        for ((operand, _), array) in self.on_host.operands.iter().zip(&self.arrays) {
-            call = match array {
-                Array::Number(number) => call.operand(&operand.name, *number),
-                Array::Vector(vector) => call.operand(&operand.name, vector),
-                Array::Matrix(matrix) => call.operand(&operand.name, matrix),
+        for ((operand, _), given) in self.on_host.operands.iter().zip(&given) {
+            call = match given {
+                Given::Number(number) => call.operand(&operand.name, *number),
+                Given::Vector(vector) => call.operand(&operand.name, *vector),
+                Given::Matrix(view) => call.operand(&operand.name, view),
             };
         }
         call.launch(a, b, c)
@@ -94,36 +127,41 @@ impl Beside {
     /// # Errors
     /// Those of the simulator, which computes it anew.
     pub fn judge(&self, sums: &[f32], c: &[f32], verdict: Verdict) -> Result<Verdict, Error> {
-        let step = sums.len().div_ceil(CHECKED).max(1);
-        let some: Vec<(usize, f32)> = sums.iter().copied().enumerate().step_by(step).collect();
-        let expected = stored(&self.spec, &some, self.size, &self.on_host);
-        let expected = expected.map_err(|error| Error::Internal(error.to_string()))?;
-        let differs = |((index, _), expected): &(&(usize, f32), &f32)| {
-            c.get(*index).map(|found| found.to_bits()) != Some(expected.to_bits())
-        };
-        Ok(match some.iter().zip(&expected).find(differs) {
-            None => verdict,
-            Some((&(index, _), &expected)) => Verdict {
-                index,
-                result: c.get(index).copied().unwrap_or(f32::NAN).into(),
-                reference: expected.into(),
-                ok: false,
-                ..verdict
-            },
-        })
+        let size = self.products.size;
+        let (each, products) = (size.m * size.n, self.products.spread(CHECKED_PRODUCTS));
+        let step = (products.len() * each).div_ceil(CHECKED).max(1);
+        for product in products {
+            let first = product * each;
+            let sums = sums.get(first..first + each).unwrap_or_default();
+            let some: Vec<(usize, f32)> = sums.iter().copied().enumerate().step_by(step).collect();
+            let expected = stored(&self.spec, &some, size, &self.of(product));
+            let expected = expected.map_err(|error| Error::Internal(error.to_string()))?;
+            let found = |index: usize| c.get(first + index).copied();
+            let differs = |((index, _), expected): &(&(usize, f32), &f32)| {
+                found(*index).map(f32::to_bits) != Some(expected.to_bits())
+            };
+            if let Some((&(index, _), &expected)) = some.iter().zip(&expected).find(differs) {
+                return Ok(Verdict {
+                    index: first + index,
+                    result: found(index).unwrap_or(f32::NAN).into(),
+                    reference: expected.into(),
+                    ok: false,
+                    ..verdict
+                });
+            }
+        }
+        Ok(verdict)
     }
-}
 
-/// A matrix in the form that a kernel takes: its lines one after the other, or padded to 16 bytes.
-fn placed(
-    device: &Device,
-    elements: &[f32],
-    (lines, line): (usize, usize),
-    pitched: bool,
-) -> Result<Matrix, Error> {
-    match pitched {
-        true => device.upload_matrix(elements, lines, line),
-        false => Matrix::from_buffer(device.upload(elements)?, lines, line, line),
+    /// What one product has beside A and B.
+    fn of(&self, product: usize) -> OnHost {
+        let each = self.products.size.m * self.products.size.n;
+        let one = |matrices: &[f32]| matrices[product * each..(product + 1) * each].to_vec();
+        let operands = self.on_host.operands.iter().map(|(operand, values)| {
+            let values = if operand.along == Along::Mn { one(values) } else { values.clone() };
+            (operand.clone(), values)
+        });
+        OnHost { operands: operands.collect(), c: self.on_host.c.as_deref().map(one) }
     }
 }
 
@@ -140,11 +178,12 @@ pub fn launch_once(
     let Size { m, n, k } = size;
     let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
-    let a = placed(device, a, lines(m, k, by_column[0]), spec.pitched)?;
-    let b = placed(device, b, lines(k, n, by_column[1]), spec.pitched)?;
-    let beside = Beside::new(device, spec, size)?;
-    let mut c = placed(device, &beside.c_before(), (m, n), spec.pitched)?;
-    let a = if by_column[0] { a.view().t() } else { a.view() };
-    let b = if by_column[1] { b.view().t() } else { b.view() };
-    beside.launch(&Sgemm::new(spec.clone())?, device, (&a, &b), &mut c)
+    let placed =
+        |elements: &[f32], lines| Matrices::new(device, elements, None, lines, spec.pitched);
+    let (a, b) = (placed(a, lines(m, k, by_column[0]))?, placed(b, lines(k, n, by_column[1]))?);
+    let beside = Beside::new(device, spec, Products::single(size))?;
+    let mut c = placed(&beside.c_before(), (m, n))?;
+    let a = if by_column[0] { a.view()?.t() } else { a.view()? };
+    let b = if by_column[1] { b.view()?.t() } else { b.view()? };
+    beside.launch(&Sgemm::new(spec.clone())?, device, (&a, &b), &mut c.view_mut()?)
 }

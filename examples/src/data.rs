@@ -7,14 +7,21 @@ use rayon::prelude::*;
 /// Elements that are drawn from one generator.
 const CHUNK: usize = 1 << 16;
 
-/// The number of elements of a matrix, or of an array of one row, if this machine can hold them.
+/// The number of elements of an array with these extents, if this machine can hold them.
 ///
 /// # Errors
 /// [`Failure::Usage`] where it cannot.
-pub fn elements(rows: usize, cols: usize) -> Result<usize, Failure> {
+pub fn elements(extents: &[usize]) -> Result<usize, Failure> {
     let fits = |len: &usize| Vec::<f64>::new().try_reserve_exact(*len).is_ok();
-    rows.checked_mul(cols).filter(fits).ok_or_else(|| {
-        let number = if rows == 1 { cols.to_string() } else { format!("{rows} x {cols}") };
+    // None of them, however many there would be along the other axes.
+    let product = match extents.contains(&0) {
+        true => Some(0),
+        false => extents.iter().try_fold(1, |n: usize, &extent| n.checked_mul(extent)),
+    };
+    product.filter(fits).ok_or_else(|| {
+        let factors = extents.iter().skip_while(|extent| **extent == 1);
+        let number: Vec<String> = factors.map(usize::to_string).collect();
+        let number = number.join(" x ");
         Failure::Usage(format!(
             "{number} elements do not fit into this machine's memory. Ask for fewer"
         ))
@@ -84,11 +91,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_held_is_refused() {
-        assert_eq!(elements(3, 4).ok(), Some(12));
-        assert_eq!(elements(0, usize::MAX).ok(), Some(0));
-        let refused = |rows, cols| elements(rows, cols).expect_err("too many").to_string();
-        assert!(refused(usize::MAX, 2).contains(" x 2 elements"));
-        assert!(refused(1, 1 << 60).starts_with("1152921504606846976 elements"));
+        assert_eq!(elements(&[3, 4]).ok(), Some(12));
+        assert_eq!(elements(&[usize::MAX, usize::MAX, 0]).ok(), Some(0));
+        let refused = |extents: &[usize]| elements(extents).expect_err("too many").to_string();
+        assert!(refused(&[usize::MAX, 2]).contains(" x 2 elements"));
+        assert!(refused(&[1, 1 << 60]).starts_with("1152921504606846976 elements"));
+        assert!(refused(&[1 << 40, 1 << 12, 1 << 12]).starts_with("1099511627776 x 4096 x 4096"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod truth;
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
 pub use timer::{Timer, Work, median};
-pub use truth::product;
+pub use truth::Reference;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;

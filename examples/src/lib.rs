@@ -13,6 +13,7 @@ pub mod npy;
 pub mod occupancy;
 pub mod operands;
 pub mod plot;
+pub mod products;
 pub mod progress;
 pub mod report;
 pub mod show;

@@ -1,28 +1,33 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
 use crate::beside::Beside;
-use crate::gpu::{self, Gpu, failed};
-use cudarc::driver::CudaSlice;
+use crate::gpu::{Gpu, Reference, failed};
+use crate::products::{Matrices, Products};
+use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::beside::plain;
 use gemm_reference::product::{Size, Truth, Verdict, transposed};
-use gemm_runtime::{Buffer, ByName, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, Sgemm};
+use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
 use std::borrow::Cow;
+use std::ops::Range;
 
-/// A and B, and what their product ought to be.
+/// A and B, or those of a batch, and what their products ought to be.
 pub struct Operands<'h> {
-    size: Size,
+    products: Products,
     a: Source<'h>,
     b: Source<'h>,
-    /// A·B in `f64`.
-    pub truth: Truth,
+    /// A·B in `f64` of the products that are checked, one after the other.
+    truth: Truth,
+    /// Which these are.
+    checked: Vec<usize>,
     /// Room for the result of cuBLAS; none on the simulator.
     pub blas_c: Option<CudaSlice<f32>>,
 }
 
-/// A matrix of the host, row after row, and the packed forms of it on the device so far.
+/// A matrix of the host, row after row, or those of a batch, and the packed forms on the device so far.
 struct Source<'h> {
     elements: &'h [f32],
+    batch: Option<usize>,
     rows: usize,
     cols: usize,
     by_row: Option<Array>,
@@ -47,24 +52,36 @@ impl Array {
         Ok(Self::Gpu(slice.map_err(failed("copying an operand to the GPU"))?))
     }
 
-    fn view(&self, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
-        match self {
-            Self::Simulated(buffer) => MatrixRef::new(buffer, rows, cols),
-            Self::Gpu(slice) => MatrixRef::new(slice, rows, cols),
+    fn view(&self, batch: Option<usize>, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
+        match (self, batch) {
+            (Self::Simulated(buffer), None) => MatrixRef::new(buffer, rows, cols),
+            (Self::Simulated(buffer), Some(n)) => MatrixRef::batch(buffer, n, rows, cols),
+            (Self::Gpu(slice), None) => MatrixRef::new(slice, rows, cols),
+            (Self::Gpu(slice), Some(n)) => MatrixRef::batch(slice, n, rows, cols),
         }
     }
 }
 
 impl<'h> Source<'h> {
-    fn new(elements: &'h [f32], rows: usize, cols: usize) -> Self {
-        Self { elements, rows, cols, by_row: None, by_column: None }
+    fn new(elements: &'h [f32], batch: Option<usize>, rows: usize, cols: usize) -> Self {
+        Self { elements, batch, rows, cols, by_row: None, by_column: None }
+    }
+
+    /// Where the elements of a product's matrix are.
+    fn of(&self, product: usize) -> Range<usize> {
+        let each = self.rows * self.cols;
+        product * each..(product + 1) * each
     }
 
     /// The elements as they lie.
     fn lying(&self, by_column: bool) -> Cow<'h, [f32]> {
         match by_column {
             false => Cow::Borrowed(self.elements),
-            true => Cow::Owned(transposed(self.elements, self.rows, self.cols)),
+            true => {
+                let each = self.elements.chunks_exact((self.rows * self.cols).max(1));
+                let each = each.flat_map(|matrix| transposed(matrix, self.rows, self.cols));
+                Cow::Owned(each.collect())
+            }
         }
     }
 
@@ -96,10 +113,12 @@ impl<'h> Source<'h> {
     fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
         let (lines, line) = self.lines(by_column);
         if pitched {
-            let matrix = device.upload_matrix(&self.lying(by_column), lines, line)?;
-            return Ok(Placed::Pitched(matrix, by_column));
+            let lying = self.lying(by_column);
+            let matrices = Matrices::new(device, &lying, self.batch, (lines, line), true)?;
+            return Ok(Placed::Pitched(matrices, by_column));
         }
-        Ok(Placed::Packed(turned(self.brought(by_column)?.view(lines, line)?, by_column)))
+        let view = self.brought(by_column)?.view(self.batch, lines, line)?;
+        Ok(Placed::Packed(turned(view, by_column)))
     }
 }
 
@@ -112,24 +131,24 @@ fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
 pub struct Launchable<'o> {
     a: Placed<'o>,
     b: Placed<'o>,
-    c: Matrix,
+    c: Matrices,
     beside: Beside,
 }
 
-/// A matrix to be read.
+/// What is to be read.
 enum Placed<'o> {
     /// Lines one after the other.
     Packed(MatrixRef<'o>),
     /// Lines, columns or rows, padded to 16 bytes.
-    Pitched(Matrix, bool),
+    Pitched(Matrices, bool),
 }
 
 impl Placed<'_> {
-    fn view(&self) -> MatrixRef<'_> {
+    fn view(&self) -> Result<MatrixRef<'_>, Error> {
         match self {
             // As it is, in a shorter life.
-            Self::Packed(view) => view.t().t(),
-            Self::Pitched(lines, by_column) => turned(lines.view(), *by_column),
+            Self::Packed(view) => Ok(view.t().t()),
+            Self::Pitched(lines, by_column) => Ok(turned(lines.view()?, *by_column)),
         }
     }
 }
@@ -139,20 +158,43 @@ impl<'h> Operands<'h> {
     ///
     /// # Errors
     /// Those of uploads, and of the reference.
-    pub fn new(device: &Device, a: &'h [f32], b: &'h [f32], size: Size) -> Result<Self, Error> {
-        let Size { m, n, k } = size;
-        let (mut left, mut right) = (Source::new(a, m, k), Source::new(b, k, n));
+    pub fn new(
+        device: &Device,
+        a: &'h [f32],
+        b: &'h [f32],
+        products: Products,
+    ) -> Result<Self, Error> {
+        let Size { m, n, k } = products.size;
+        let mut left = Source::new(a, products.batch, m, k);
+        let mut right = Source::new(b, products.batch, k, n);
         left.bring(device, false)?;
         right.bring(device, false)?;
-        let (truth, blas_c) = match (Gpu::of(device), left.form(false), right.form(false)) {
-            (Some(gpu), Some(Array::Gpu(left)), Some(Array::Gpu(right))) => {
-                let c = gpu.stream.alloc_zeros((m * n).max(1));
-                let c = c.map_err(failed("allocating a result"))?;
-                (gpu::product(gpu, (left, a), (right, b), size)?, Some(c))
+        let blas_c = match Gpu::of(device) {
+            None => None,
+            Some(gpu) => {
+                let c = gpu.stream.alloc_zeros((products.count() * m * n).max(1));
+                Some(c.map_err(failed("allocating a result"))?)
             }
-            _ => (Truth::on_host(a, b, size), None),
         };
-        Ok(Self { size, a: left, b: right, truth, blas_c })
+        let checked = products.checked();
+        let truth = truth(device, (&left, &right), products.size, &checked)?;
+        Ok(Self { products, a: left, b: right, truth, checked, blas_c })
+    }
+
+    /// What is multiplied.
+    pub fn products(&self) -> Products {
+        self.products
+    }
+
+    /// Judges sums by the products that are checked, see [`Products::checked`].
+    pub fn judge(&self, c: &[f32]) -> Verdict {
+        if self.checked.len() == self.products.count() {
+            return self.truth.judge(c);
+        }
+        let each = self.products.size.m * self.products.size.n;
+        let of = |product: &usize| c.get(product * each..(product + 1) * each).unwrap_or_default();
+        let some: Vec<&[f32]> = self.checked.iter().map(of).collect();
+        self.truth.judge(&some.concat())
     }
 
     /// Puts the operands on the device as a kernel takes them.
@@ -169,15 +211,12 @@ impl<'h> Operands<'h> {
     /// # Errors
     /// Those of allocations.
     pub fn launchable(&self, device: &Device, spec: &SgemmSpec) -> Result<Launchable<'_>, Error> {
-        let Size { m, n, .. } = self.size;
+        let Products { size: Size { m, n, .. }, batch } = self.products;
         let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
         let b = self.b.placed(device, spec.layout.transposes_b(), spec.pitched)?;
-        let c = if spec.pitched {
-            device.alloc_matrix(m, n)?
-        } else {
-            Matrix::from_buffer(device.alloc(m * n)?, m, n, n)?
-        };
-        Ok(Launchable { a, b, c, beside: Beside::new(device, spec, self.size)? })
+        let beside = Beside::new(device, spec, self.products)?;
+        let c = Matrices::new(device, &beside.c_before(), batch, (m, n), spec.pitched)?;
+        Ok(Launchable { a, b, c, beside })
     }
 
     /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
@@ -200,30 +239,49 @@ impl<'h> Operands<'h> {
         kernel: &Sgemm<ByName>,
         device: &Device,
     ) -> Result<(Verdict, Launched), Error> {
-        launchable.fill(device, self.size)?;
+        launchable.fill(device)?;
         let launched = launchable.launch(kernel, device)?;
-        let c = device.download_matrix(&launchable.c)?;
+        let c = device.download(&launchable.c.view()?)?;
         let Some(plain) = plain(launchable.beside.spec()) else {
-            return Ok((self.truth.judge(&c), launched));
+            return Ok((self.judge(&c), launched));
         };
         let mut sums = self.launchable(device, &plain)?;
-        sums.fill(device, self.size)?;
+        sums.fill(device)?;
         sums.launch(&Sgemm::new(plain)?, device)?;
-        let sums = device.download_matrix(&sums.c)?;
-        Ok((launchable.beside.judge(&sums, &c, self.truth.judge(&sums))?, launched))
+        let sums = device.download(&sums.c.view()?)?;
+        Ok((launchable.beside.judge(&sums, &c, self.judge(&sums))?, launched))
     }
+}
+
+/// The products that are checked, in `f64`, one after the other.
+fn truth(
+    device: &Device,
+    (a, b): (&Source<'_>, &Source<'_>),
+    size: Size,
+    checked: &[usize],
+) -> Result<Truth, Error> {
+    let reference = Gpu::of(device).map(Reference::new);
+    let mut all = Truth { k: size.k, values: Vec::new(), magnitudes: Vec::new() };
+    for &product in checked {
+        let (of_a, of_b) = (a.of(product), b.of(product));
+        let (host_a, host_b) = (&a.elements[of_a.clone()], &b.elements[of_b.clone()]);
+        let one = match (&reference, a.form(false), b.form(false)) {
+            (Some(reference), Some(Array::Gpu(a)), Some(Array::Gpu(b))) => {
+                let (a, b): (CudaView<'_, f32>, CudaView<'_, f32>) = (a.slice(of_a), b.slice(of_b));
+                reference.product((&a, host_a), (&b, host_b), size)?
+            }
+            _ => Truth::on_host(host_a, host_b, size),
+        };
+        all.values.extend(one.values);
+        all.magnitudes.extend(one.magnitudes);
+    }
+    Ok(all)
 }
 
 impl Launchable<'_> {
     /// Makes every element of the result a NaN, which what is not written stays, or what the kernel reads.
-    fn fill(&mut self, device: &Device, Size { m, n, .. }: Size) -> Result<(), Error> {
-        let pitch = self.c.pitch();
-        let mut all = vec![f32::NAN; m * pitch];
-        for (row, values) in self.beside.c_before().chunks(n.max(1)).enumerate() {
-            all[row * pitch..][..n].copy_from_slice(values);
-        }
-        self.c = Matrix::from_buffer(device.upload(&all)?, m, n, pitch)?;
-        Ok(())
+    fn fill(&mut self, device: &Device) -> Result<(), Error> {
+        self.c.fill(device, &self.beside.c_before())
     }
 
     /// Launches a kernel on them.
@@ -231,7 +289,7 @@ impl Launchable<'_> {
     /// # Errors
     /// Those of the launch.
     pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
-        let mut c: MatrixMut<'_> = self.c.view_mut();
-        self.beside.launch(kernel, device, (&self.a.view(), &self.b.view()), &mut c)
+        let (a, b, mut c) = (self.a.view()?, self.b.view()?, self.c.view_mut()?);
+        self.beside.launch(kernel, device, (&a, &b), &mut c)
     }
 }

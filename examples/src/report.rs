@@ -50,7 +50,9 @@ pub struct ProductRow {
     pub m: usize,
     /// Columns of A, rows of B.
     pub k: usize,
-    /// 2·m·n·k over the time, in 10^9 a second.
+    /// How many products of these extents a batch has; `null` for one product.
+    pub batch: Option<usize>,
+    /// 2·m·n·k, of a batch of all products, over the time, in 10^9 a second.
     pub gflops: Option<f64>,
     /// The time of cuBLAS, interleaved in the same run, over the time of the stage.
     pub vs_cublas: Option<f64>,
@@ -165,11 +167,18 @@ mod tests {
 
     #[test]
     fn a_product_has_its_extents_beside() {
-        let product =
-            ProductRow { m: 4, k: 5, gflops: None, vs_cublas: Some(1.5), max_err: Some(0.0) };
+        let product = ProductRow {
+            m: 4,
+            k: 5,
+            batch: Some(6),
+            gflops: None,
+            vs_cublas: Some(1.5),
+            max_err: Some(0.0),
+        };
         let line = line(&Row { product: Some(product), ..row() });
         let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!((value["m"].as_u64(), value["n"].as_u64()), (Some(4), Some(10)));
+        assert_eq!(value["batch"].as_u64(), Some(6));
         assert_eq!(value["vs_cublas"].as_f64(), Some(1.5));
     }
 }

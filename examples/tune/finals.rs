@@ -4,7 +4,7 @@ use crate::search::Limits;
 use gemm_examples::cli::Failure;
 use gemm_examples::gpu::median;
 use gemm_examples::report::write_line;
-use gemm_examples::show::{Table, number, text};
+use gemm_examples::show::{self, Table, number, text};
 use gemm_examples::tune::rank::Ranking;
 use gemm_examples::tune::target::{Target, Timed};
 use serde::Serialize;
@@ -20,6 +20,8 @@ struct Final {
     size: String,
     rank: usize,
     spec: String,
+    /// The median time of a launch over the repeats.
+    time_ms: f64,
     /// The median over the repeats, in the target's unit.
     rate: f64,
     unit: &'static str,
@@ -71,6 +73,7 @@ pub fn finals<T: Target>(
             size: name.clone(),
             rank: 0,
             spec: found.spec.to_string(),
+            time_ms: median(&mut of(|timed| timed.time)),
             rate: median(&mut of(|timed| timed.rate)),
             unit: T::UNIT,
             baseline: T::BASELINE,
@@ -99,6 +102,7 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
     }
     let mut table = Table::new([
         number(""),
+        number("time").optional(3),
         number(T::UNIT),
         number(&format!("of {}", T::BASELINE)),
         number("from … to").optional(2),
@@ -108,6 +112,7 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
     for row in all {
         table.add([
             row.rank.to_string(),
+            show::time(row.time_ms),
             format!("{:.0}", row.rate),
             ratio(row.ratio),
             format!("{} … {}", ratio(row.ratio_min), ratio(row.ratio_max)),

@@ -4,6 +4,8 @@
 //! cargo run --release --example tune -- --preset large --size 4096,8192 --seconds 300
 //! cargo run --release --example tune -- --size 1024 --space \
 //!     "tile: 64x64x8 | 64x64x16, thread: 4x4, float4, transpose, double_buffer | stages: 3 | 4"
+//! cargo run --release --example tune -- --size 16 --batch 4096 --space \
+//!     "tile: 16x16x16, thread: 2x4, float4, pad_a: 4 | tile: 8x8x8, thread: 1x2"
 //! ```
 //!
 //! The space is a line of the DSL with alternatives, see [`gemm_examples::tune::space`]. Random specs are compiled (in
@@ -18,8 +20,7 @@ mod sgemm;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
-use gemm_examples::family::Family;
-use gemm_examples::tune::options::Options;
+use gemm_examples::tune::options::{Options, Problem};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
     // What was asked for comes before what this machine has.
-    let (space, sizes) = (options.space()?, options.sizes()?);
+    let (space, problem) = (options.space()?, options.problem()?);
     let device = open_gpu()?;
     let seed = seed_or_new(options.seed);
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
@@ -39,14 +40,14 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         seed,
         finalists: options.finalists,
     };
-    match options.family {
-        Family::Sgemm => {
-            let problems = sgemm::Problems::new(&sizes, seed);
+    match problem {
+        Problem::Products(products) => {
+            let problems = sgemm::Problems::new(&products, seed);
             let mut target = sgemm::Sgemm::new(&device, &problems)?;
             search::run(&mut target, &space, &limits, options.json)
         }
-        Family::Reduce => {
-            let data = reduce::data(&sizes, seed);
+        Problem::Arrays(lengths) => {
+            let data = reduce::data(&lengths, seed);
             let mut target = reduce::Reduce::new(&device, &data)?;
             search::run(&mut target, &space, &limits, options.json)
         }

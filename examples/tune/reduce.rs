@@ -82,6 +82,6 @@ impl Target for Reduce<'_> {
         let times = self.timer.medians(rounds, &mut [&mut launch])?;
         let time = times.first().copied().unwrap_or(f64::NAN);
         let rate = (input.len() * size_of::<f32>()) as f64 / time / 1e6;
-        Ok(Timed { rate, ratio: rate / self.read_rate })
+        Ok(Timed { time, rate, ratio: rate / self.read_rate })
     }
 }

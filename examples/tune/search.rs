@@ -69,11 +69,12 @@ where
     let mut dropped = Dropped::default();
     let mut draws = Draws::new(limits.seed);
     let bar = progress::spinner();
-    let batch = 2 * rayon::current_num_threads();
+    let some = 2 * rayon::current_num_threads();
     while !limits.passed(SEARCH_SHARE) {
         let around = limits.passed(RANDOM_SHARE);
         let sizes = target.sizes().len();
-        let specs = draws.batch::<T::Spec>(space, &ranking, sizes, batch, around);
+        let fitting = |spec| target.fitting(spec);
+        let specs = draws.next(space, fitting, &ranking, sizes, some, around);
         if specs.is_empty() {
             break;
         }
@@ -182,9 +183,10 @@ impl Draws {
 
     /// New sound specs, at most `most`: neighbours of the best if that is asked for and there are
     /// any, else random ones.
-    fn batch<S: gemm_runtime::spec::Spec>(
+    fn next<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
+        fitting: impl Fn(S) -> S,
         ranking: &Ranking<S>,
         sizes: usize,
         most: usize,
@@ -197,7 +199,7 @@ impl Draws {
                 parents.flat_map(|parent| space.neighbours(&parent.point)).collect();
             for point in neighbours {
                 if found.len() < most {
-                    found.extend(self.take(space, point));
+                    found.extend(self.take(space, &fitting, point));
                 }
             }
         }
@@ -206,7 +208,7 @@ impl Draws {
                 break;
             }
             let point = space.random(&mut self.random);
-            found.extend(self.take(space, point));
+            found.extend(self.take(space, &fitting, point));
         }
         found
     }
@@ -215,12 +217,13 @@ impl Draws {
     fn take<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
+        fitting: impl Fn(S) -> S,
         point: Point,
     ) -> Option<(Point, S)> {
         if !self.points.insert(point.clone()) {
             return None;
         }
-        let spec: S = space.line(&point).parse().ok()?;
+        let spec = fitting(space.line(&point).parse().ok()?);
         self.lines.insert(spec.to_string()).then_some((point, spec))
     }
 }

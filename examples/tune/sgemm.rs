@@ -6,25 +6,35 @@ use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::gpu::Product;
 use gemm_examples::operands::Operands;
+use gemm_examples::products::Products;
 use gemm_examples::tune::target::{Target, Timed};
 use gemm_reference::product::Size;
 use gemm_runtime::compile::Resources;
+use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Device, Error, Sgemm as SgemmOf, SgemmSpec};
 
 /// The size that every spec is checked at: a multiple of most tiles, for those that need one.
 const PROOF: usize = 768;
+/// The most products of that size.
+const PROOF_BATCH: usize = 3;
 
 /// The matrices on the host: those of the proof, then those of the sizes.
-pub struct Problems(Vec<(Size, Vec<f32>, Vec<f32>)>);
+pub struct Problems(Vec<(Products, Vec<f32>, Vec<f32>)>);
 
 impl Problems {
-    /// Random square matrices.
-    pub fn new(sizes: &[usize], seed: u64) -> Self {
-        let problem = |&n: &usize| {
-            let uniform = |seed: u64| data::uniform(seed, n * n, -1.0, 1.0);
-            (Size::square(n), uniform(seed), uniform(seed.wrapping_add(1)))
+    /// Random matrices of products that fit into memory.
+    pub fn new(products: &[Products], seed: u64) -> Self {
+        let batch = products.first().and_then(|products| products.batch);
+        let batch = batch.map(|count| count.min(PROOF_BATCH));
+        let proof = Products { size: Size::square(PROOF), batch };
+        let problem = |&products: &Products| {
+            let Size { m, n, k } = products.size;
+            let uniform = |seed, rows: usize, cols: usize| {
+                data::uniform(seed, products.count() * rows * cols, -1.0, 1.0)
+            };
+            (products, uniform(seed, m, k), uniform(seed.wrapping_add(1), k, n))
         };
-        Self(std::iter::once(&PROOF).chain(sizes).map(problem).collect())
+        Self(std::iter::once(&proof).chain(products).map(problem).collect())
     }
 }
 
@@ -32,8 +42,8 @@ impl Problems {
 pub struct Sgemm<'p> {
     device: Device,
     bench: Bench<'p>,
-    proof: (Size, Operands<'p>),
-    problems: Vec<(Size, Operands<'p>)>,
+    proof: Operands<'p>,
+    problems: Vec<Operands<'p>>,
 }
 
 impl<'p> Sgemm<'p> {
@@ -44,10 +54,8 @@ impl<'p> Sgemm<'p> {
     pub fn new(device: &'p Device, problems: &'p Problems) -> Result<Self, Failure> {
         let bench = Bench::new(device)?;
         let bench = bench.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
-        let uploaded = problems
-            .0
-            .iter()
-            .map(|(size, a, b)| Ok::<_, Error>((*size, Operands::new(device, a, b, *size)?)));
+        let uploaded = problems.0.iter();
+        let uploaded = uploaded.map(|(products, a, b)| Operands::new(device, a, b, *products));
         let all: Result<Vec<_>, Error> = uploaded.collect();
         let mut problems = all?;
         let proof = problems.remove(0);
@@ -62,14 +70,22 @@ impl Target for Sgemm<'_> {
     const BASELINE: &'static str = "cuBLAS";
 
     fn sizes(&self) -> Vec<String> {
-        self.problems.iter().map(|(size, _)| size.to_string()).collect()
+        self.problems.iter().map(|operands| operands.products().to_string()).collect()
+    }
+
+    fn fitting(&self, spec: SgemmSpec) -> SgemmSpec {
+        match self.proof.products().batch {
+            Some(_) if spec.batch.is_none() => spec.batch(Batch::Strided),
+            _ => spec,
+        }
     }
 
     fn compiler(&self) -> impl Fn(&SgemmSpec) -> Result<Resources, Error> + Sync {
         let device = self.device.clone();
         // Rows of a width that is no multiple of four are accessed by the scalar variant.
         let any = |aligned: bool| {
-            self.problems.iter().any(|(size, _)| size.n.is_multiple_of(4) == aligned)
+            let mut widths = self.problems.iter().map(|operands| operands.products().size.n);
+            widths.any(|n| n.is_multiple_of(4) == aligned)
         };
         let (vector, scalar) = (any(true), any(false));
         move |spec| {
@@ -84,7 +100,7 @@ impl Target for Sgemm<'_> {
     }
 
     fn check(&mut self, size: Option<usize>, spec: &SgemmSpec) -> Result<(f64, bool), Error> {
-        let (_, operands) = match size {
+        let operands = match size {
             None => &mut self.proof,
             Some(size) => &mut self.problems[size],
         };
@@ -96,18 +112,20 @@ impl Target for Sgemm<'_> {
     }
 
     fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {
-        let (size, operands) = &mut self.problems[size];
+        let operands = &mut self.problems[size];
+        let products = operands.products();
         let kernel = SgemmOf::<ByName>::new(spec.clone())?;
         operands.bring(&self.device, spec)?;
         let mut blas_c = operands.blas_c.take();
         let times = operands.launchable(&self.device, spec).and_then(|mut launchable| {
-            let peer = Product::of(operands, spec, blas_c.as_mut(), *size);
+            let peer = Product::of(operands, spec, blas_c.as_mut(), products);
             self.bench.times(&kernel, &mut launchable, peer, rounds)
         });
         operands.blas_c = blas_c;
         let times = times?;
-        let rate = size.flops() / times.kernel / 1e6;
-        Ok(Timed { rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
+        let time = times.kernel;
+        let rate = products.flops() / time / 1e6;
+        Ok(Timed { time, rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn counters(rung: &Rung) -> Table {
     for (stage, ran) in &rung.rows {
         let mut cells = first_cells(stage, ran, rung);
         if let Some(counters) = ran.done().and_then(|done| done.counters.as_ref()) {
-            let now = quantities(counters, rung.size.flops());
+            let now = quantities(counters, rung.products.flops());
             cells.extend(now.map(|quantity| change::number(quantity.value)));
             cells.push(before.map(|old| describe(&old, &now, CHANGES)).unwrap_or_default());
             before = Some(now);
@@ -68,7 +68,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
     for (stage, ran) in &rung.rows {
         let mut cells = first_cells(stage, ran, rung);
         if let Some(times) = ran.done().and_then(|done| done.times) {
-            let rate = gflops(times.kernel, rung.size);
+            let rate = gflops(times.kernel, rung.products);
             cells.push(show::time(times.kernel));
             cells.push(format!("{rate:.0}"));
             cells.push(times.vs_blas().map_or_else(|| "–".to_owned(), show::percent));
@@ -79,7 +79,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
         table.add(cells);
     }
     if let Some(rate) = blas_rate(rung) {
-        let time = rung.size.flops() / rate / 1e6;
+        let time = rung.products.flops() / rate / 1e6;
         table.add(["", "", "cuBLAS", ""].map(str::to_owned).into_iter().chain([
             show::time(time),
             format!("{rate:.0}"),
@@ -118,14 +118,14 @@ fn blas_rate(rung: &Rung) -> Option<f64> {
     let times = rung.rows.iter().filter_map(|(_, ran)| ran.done()?.times?.blas);
     let mut times: Vec<f64> = times.collect();
     let time = gemm_examples::gpu::median(&mut times);
-    (!times.is_empty()).then(|| gflops(time, rung.size))
+    (!times.is_empty()).then(|| gflops(time, rung.products))
 }
 
 /// GFLOP/s on a GPU, the share of multiply-adds among the instructions on the simulator.
 fn value(ran: &Ran<Multiplied>, rung: &Rung, timed: bool) -> Option<f64> {
     let done = ran.done()?;
     if timed {
-        return Some(gflops(done.times?.kernel, rung.size));
+        return Some(gflops(done.times?.kernel, rung.products));
     }
     let counters = done.counters?;
     Some(100.0 * counters.fma as f64 / counters.instructions.max(1) as f64)
@@ -147,7 +147,7 @@ pub(super) fn save_picture(
         let bars = first.rows.iter();
         let bars = bars.filter_map(|(s, ran)| Some((name(s), value(ran, first, timed)?)));
         let picture = Bars {
-            title: format!("SGEMM of {} on {device}", first.size),
+            title: format!("SGEMM of {} on {device}", first.products),
             x_label: unit.to_owned(),
             bars: bars.collect(),
             ceiling: blas_rate(first).map(|rate| ("cuBLAS".to_owned(), rate)),
@@ -165,10 +165,13 @@ pub(super) fn save_picture(
         series.push(Series { name: "cuBLAS".to_owned(), values: blas, emphasis: true });
     }
     let picture = Lines {
-        title: format!("SGEMM, f32, on {device}"),
+        title: match first.products.batch {
+            None => format!("SGEMM, f32, on {device}"),
+            Some(count) => format!("Batches of {count} SGEMMs, f32, on {device}"),
+        },
         x_label: "m = n = k".to_owned(),
         y_label: unit.to_owned(),
-        x: rungs.iter().map(|rung| rung.size.to_string()).collect(),
+        x: rungs.iter().map(|rung| rung.products.size.to_string()).collect(),
         series,
     };
     Ok(plot::save(&picture, path)?)

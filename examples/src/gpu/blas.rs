@@ -4,9 +4,10 @@ use super::{Gpu, library};
 use crate::beside::FACTORS;
 use crate::cli::Failure;
 use crate::operands::Operands;
+use crate::products::Products;
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
-use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
+use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::product::Size;
@@ -16,7 +17,7 @@ use gemm_runtime::Error;
 #[derive(Debug)]
 pub struct Blas(CudaBlas);
 
-/// A product for cuBLAS: packed matrices, A and B as the layout says.
+/// What cuBLAS multiplies: packed matrices, A and B as the layout says, those of a batch one after the other.
 #[derive(Debug)]
 pub struct Product<'o> {
     /// A.
@@ -29,8 +30,8 @@ pub struct Product<'o> {
     pub layout: Layout,
     /// Alpha and beta.
     pub factors: [f32; 2],
-    /// The extents.
-    pub size: Size,
+    /// The extents, and how many products there are.
+    pub products: Products,
 }
 
 impl<'o> Product<'o> {
@@ -39,12 +40,12 @@ impl<'o> Product<'o> {
         operands: &'o Operands<'_>,
         spec: &SgemmSpec,
         c: Option<&'o mut CudaSlice<f32>>,
-        size: Size,
+        products: Products,
     ) -> Option<Self> {
         let layout = spec.layout;
         let (a, b) = operands.slices(layout)?;
         let factors = if spec.scaled { FACTORS } else { [1.0, 0.0] };
-        Some(Self { a, b, c: c?, layout, factors, size })
+        Some(Self { a, b, c: c?, layout, factors, products })
     }
 }
 
@@ -69,28 +70,33 @@ impl Blas {
         Ok(Self(blas))
     }
 
-    /// Puts C = alpha·A·B + beta·C on the stream, all packed, C row-major.
+    /// Puts C = alpha·A·B + beta·C on the stream, all packed, C row-major: of a batch by
+    /// `cublasSgemmStridedBatched`.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where a slice is too short, [`Error::TooLarge`] for an extent beyond
     /// 2^31 − 1, and [`Error::Driver`] for what cuBLAS fails with.
     #[allow(unsafe_code, reason = "the library checks no lengths")]
     pub fn product(&self, product: &mut Product<'_>) -> Result<(), Error> {
-        let Product { a, b, c, layout, factors, size } = product;
-        let Size { m, n, k } = *size;
+        let Product { a, b, c, layout, factors, products } = product;
+        let Size { m, n, k } = products.size;
+        let count = products.count();
+        let all = |rows: usize, cols: usize| rows.saturating_mul(cols).saturating_mul(count);
         for (argument, has, need) in
-            [("a", a.len(), m * k), ("b", b.len(), k * n), ("c", c.len(), m * n)]
+            [("a", a.len(), all(m, k)), ("b", b.len(), all(k, n)), ("c", c.len(), all(m, n))]
         {
             if has < need {
-                let need = format!("{size} needs {need}");
+                let need = format!("{products} needs {need}");
                 let argument = argument.to_owned();
                 return Err(Error::WrongExtent { argument, has: has as u64, need });
             }
         }
-        let extents = [m, n, k].map(|extent| i32::try_from(extent).ok());
-        let [Some(m), Some(n), Some(k)] = extents else {
+        // They are those of matrices that lie in memory.
+        let [stride_a, stride_b, stride_c] = [k * n, m * k, m * n].map(|elements| elements as i64);
+        let extents = [m, n, k, count].map(|extent| i32::try_from(extent).ok());
+        let [Some(m), Some(n), Some(k), Some(batch_size)] = extents else {
             return Err(Error::TooLarge {
-                what: format!("a product of {size} for cuBLAS"),
+                what: format!("a product of {products} for cuBLAS"),
                 limit: i32::MAX.unsigned_abs().into(),
                 remedy: "Use a smaller one",
             });
@@ -102,7 +108,7 @@ impl Blas {
         };
         let (transa, lda) = taken(layout.transposes_b(), n, k);
         let (transb, ldb) = taken(layout.transposes_a(), k, m);
-        let config = GemmConfig {
+        let gemm = GemmConfig {
             transa,
             transb,
             m: n,
@@ -114,8 +120,17 @@ impl Blas {
             beta: factors[1],
             ldc: n.max(1),
         };
-        // SAFETY: the slices hold the matrices, as was checked above.
-        unsafe { self.0.gemm(config, *b, *a, *c) }.map_err(|error| Error::Driver {
+        let done = match products.batch {
+            // SAFETY: the slices hold the matrices, as was checked above.
+            None => unsafe { self.0.gemm(gemm, *b, *a, *c) },
+            Some(_) => {
+                let config =
+                    StridedBatchedConfig { gemm, batch_size, stride_a, stride_b, stride_c };
+                // SAFETY: the same, for as many matrices one after the other.
+                unsafe { self.0.gemm_strided_batched(config, *b, *a, *c) }
+            }
+        };
+        done.map_err(|error| Error::Driver {
             doing: "multiplying with cuBLAS".to_owned(),
             code: format!("{error:?}"),
             text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),

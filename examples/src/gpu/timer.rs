@@ -17,14 +17,19 @@ extern "C" __global__ void delay(unsigned long long nanoseconds) {
 }
 "#;
 
-/// How long the GPU waits for the host, in nanoseconds.
+/// How long the GPU waits for the host, in nanoseconds: for what takes the host longest, and for each
+/// piece of work that it puts on the stream.
 const HEAD_START: u64 = 1_000_000;
+const HEAD_START_EACH: u64 = 10_000;
 
 /// Rounds that are put on the stream behind one delay.
-const BATCH: usize = 8;
+const ROUNDS_A_DELAY: usize = 8;
 
-/// Rounds before the first that is timed.
-const WARM_UP: usize = 2;
+/// The least time between two events, in milliseconds: what an event itself costs the GPU is about a
+/// hundredth of it. Shorter work is done several times between them, all of a round equally often; at most
+/// so often that the stream holds all rounds behind a delay.
+const BETWEEN_EVENTS: f64 = 0.2;
+const MOST_REPEATS: usize = 32;
 
 /// Something that puts work on the stream of a GPU.
 pub type Work<'w> = dyn FnMut() -> Result<(), Error> + 'w;
@@ -46,16 +51,28 @@ impl<'d> Timer<'d> {
     }
 
     /// The median time of each piece of work in milliseconds, over `rounds` rounds in which each is
-    /// done once, after warm-up. Whatever disturbs the GPU so disturbs all of them.
+    /// done once, or short ones equally often one after the other, after warm-up. Whatever disturbs the
+    /// GPU so disturbs all of them.
     ///
     /// # Errors
     /// The work's own, and [`Error::Driver`].
     pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
-        for _ in 0..WARM_UP {
-            work.iter_mut().try_for_each(|work| work())?;
-        }
+        work.iter_mut().try_for_each(|work| work())?;
         self.gpu.device.synchronize()?;
-        let batch = rounds.min(BATCH);
+        let mut once = self.rounds(1, 1, work)?;
+        let shortest = once.iter_mut().map(|times| median(times)).fold(f64::INFINITY, f64::min);
+        let mut times = self.rounds(rounds, repeats(shortest), work)?;
+        Ok(times.iter_mut().map(|times| median(times)).collect())
+    }
+
+    /// The times of each piece of work, of each round one, in which it is done so often.
+    fn rounds(
+        &self,
+        rounds: usize,
+        repeats: usize,
+        work: &mut [&mut Work<'_>],
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        let batch = rounds.min(ROUNDS_A_DELAY);
         let mut events = Vec::with_capacity(2 * batch * work.len());
         for _ in 0..2 * batch * work.len() {
             let event = self.gpu.context.new_event(Some(CU_EVENT_DEFAULT));
@@ -66,12 +83,12 @@ impl<'d> Timer<'d> {
         while left > 0 {
             let now = left.min(batch);
             left -= now;
-            self.wait_for_host()?;
+            self.wait_for_host(now * repeats * work.len())?;
             let mut pairs = events.chunks_exact(2);
             for _ in 0..now {
                 for (work, pair) in work.iter_mut().zip(&mut pairs) {
                     self.record(&pair[0])?;
-                    work()?;
+                    (0..repeats).try_for_each(|_| work())?;
                     self.record(&pair[1])?;
                 }
             }
@@ -79,19 +96,22 @@ impl<'d> Timer<'d> {
             for _ in 0..now {
                 for (times, pair) in times.iter_mut().zip(&mut pairs) {
                     let time = pair[0].elapsed_ms(&pair[1]);
-                    times.push(f64::from(time.map_err(failed("reading the time of a launch"))?));
+                    let time = time.map_err(failed("reading the time of a launch"))?;
+                    times.push(f64::from(time) / repeats as f64);
                 }
             }
         }
-        Ok(times.iter_mut().map(|times| median(times)).collect())
+        Ok(times)
     }
 
+    /// Delays the GPU until the host has put so many pieces of work on the stream.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
-    fn wait_for_host(&self) -> Result<(), Error> {
+    fn wait_for_host(&self, pieces: usize) -> Result<(), Error> {
         let config =
             LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
         let mut launch = self.gpu.stream.launch_builder(&self.delay);
-        launch.arg(&HEAD_START);
+        let nanoseconds = HEAD_START.max(HEAD_START_EACH * pieces as u64);
+        launch.arg(&nanoseconds);
         // SAFETY: the kernel's one parameter is a 64-bit number, and it accesses no memory.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed("launching the delay"))
@@ -100,6 +120,12 @@ impl<'d> Timer<'d> {
     fn record(&self, event: &CudaEvent) -> Result<(), Error> {
         event.record(self.gpu.stream).map_err(failed("recording an event"))
     }
+}
+
+/// How often work is done between two events, the shortest of which takes so many milliseconds.
+fn repeats(shortest: f64) -> usize {
+    // A number that is none becomes 0.
+    ((BETWEEN_EVENTS / shortest).ceil() as usize).clamp(1, MOST_REPEATS)
 }
 
 /// The median; NaN of nothing.
@@ -115,12 +141,19 @@ pub fn median(times: &mut [f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{MOST_REPEATS, median, repeats};
 
     #[test]
     fn the_median_is_in_the_middle() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&mut []).is_nan());
+    }
+
+    #[test]
+    fn only_short_work_is_repeated() {
+        assert_eq!([1.0, 0.2, 0.11, 0.06, 0.02].map(repeats), [1, 1, 2, 4, 10]);
+        assert_eq!([0.001, 0.0].map(repeats), [MOST_REPEATS; 2]);
+        assert_eq!([f64::NAN, f64::INFINITY].map(repeats), [1; 2]);
     }
 }

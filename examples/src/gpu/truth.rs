@@ -1,9 +1,10 @@
 //! Products in `f64` on the GPU: on the host a large one would take minutes.
 
 use super::{Gpu, failed};
-use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaView, LaunchConfig, PushKernelArg};
 use gemm_reference::product::{Size, Truth};
 use gemm_runtime::Error;
+use std::cell::OnceCell;
 
 /// One element of A·B and of |A|·|B| a thread, over tiles in shared memory.
 const TRUTH: &str = r#"
@@ -38,53 +39,83 @@ const TILE: u32 = 16;
 /// Rows that the host computes again, so that a fault of the kernel above does not go unnoticed.
 const CHECKED_ROWS: usize = 2;
 
-/// Multiplies in `f64`. `a` and `b` are the same elements on the GPU and on the host.
-///
-/// # Errors
-/// [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] where the host
-/// disagrees, and those of the driver.
-#[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
-pub fn product(
-    gpu: Gpu<'_>,
-    (a, host_a): (&CudaSlice<f32>, &[f32]),
-    (b, host_b): (&CudaSlice<f32>, &[f32]),
-    size: Size,
-) -> Result<Truth, Error> {
-    let Size { m, n, k } = size;
-    let elements = m * n;
-    if elements == 0 || k == 0 || elements * k <= 1 << 24 {
-        return Ok(Truth::on_host(host_a, host_b, size));
+/// Multiplies in `f64`.
+pub struct Reference<'d> {
+    gpu: Gpu<'d>,
+    /// Loaded when it is first needed.
+    kernel: OnceCell<CudaFunction>,
+}
+
+impl<'d> Reference<'d> {
+    /// References that a GPU computes where the host would take long.
+    pub fn new(gpu: Gpu<'d>) -> Self {
+        Self { gpu, kernel: OnceCell::new() }
     }
-    let extent = |extent: usize| {
-        i32::try_from(extent).ok().filter(|&e| e <= 1 << 20).ok_or_else(|| Error::TooLarge {
-            what: format!("an extent of {extent}"),
-            limit: 1 << 20,
-            remedy: "The reference is not made for it",
-        })
-    };
-    let (rows, cols, depth) = (extent(m)?, extent(n)?, extent(k)?);
-    let kernel = gpu.load("truth", TRUTH)?;
-    let zeros = || {
-        let zeros = gpu.stream.alloc_zeros::<f64>(elements);
-        zeros.map_err(failed(format!("allocating {elements} elements of the reference")))
-    };
-    let (mut values, mut magnitudes) = (zeros()?, zeros()?);
-    let config = LaunchConfig {
-        grid_dim: (cols.unsigned_abs().div_ceil(TILE), rows.unsigned_abs().div_ceil(TILE), 1),
-        block_dim: (TILE, TILE, 1),
-        shared_mem_bytes: 0,
-    };
-    let mut launch = gpu.stream.launch_builder(&kernel);
-    launch.arg(a).arg(b).arg(&mut values).arg(&mut magnitudes).arg(&rows).arg(&cols).arg(&depth);
-    // SAFETY: the arguments are the kernel's parameters; `a` has m·k elements, `b` k·n (as their
-    // copies on the host, which were made from them, are indexed below), the results m·n.
-    unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
-    let read = |slice: &CudaSlice<f64>| {
-        gpu.stream.clone_dtoh(slice).map_err(failed("copying the reference from the GPU"))
-    };
-    let truth = Truth { k, values: read(&values)?, magnitudes: read(&magnitudes)? };
-    check(&truth, host_a, host_b, size)?;
-    Ok(truth)
+
+    fn kernel(&self) -> Result<&CudaFunction, Error> {
+        if self.kernel.get().is_none() {
+            // Nobody else has: a cell is of one thread.
+            let _ = self.kernel.set(self.gpu.load("truth", TRUTH)?);
+        }
+        self.kernel.get().ok_or_else(|| Error::Internal("a kernel that was not kept".to_owned()))
+    }
+
+    /// A product. `a` and `b` are the same elements on the GPU and on the host.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] where the host
+    /// disagrees, and those of the driver.
+    #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
+    pub fn product(
+        &self,
+        (a, host_a): (&CudaView<'_, f32>, &[f32]),
+        (b, host_b): (&CudaView<'_, f32>, &[f32]),
+        size: Size,
+    ) -> Result<Truth, Error> {
+        let gpu = self.gpu;
+        let Size { m, n, k } = size;
+        let elements = m * n;
+        if elements == 0 || k == 0 || elements * k <= 1 << 24 {
+            return Ok(Truth::on_host(host_a, host_b, size));
+        }
+        let extent = |extent: usize| {
+            i32::try_from(extent).ok().filter(|&e| e <= 1 << 20).ok_or_else(|| Error::TooLarge {
+                what: format!("an extent of {extent}"),
+                limit: 1 << 20,
+                remedy: "The reference is not made for it",
+            })
+        };
+        let (rows, cols, depth) = (extent(m)?, extent(n)?, extent(k)?);
+        let kernel = self.kernel()?;
+        let zeros = || {
+            let zeros = gpu.stream.alloc_zeros::<f64>(elements);
+            zeros.map_err(failed(format!("allocating {elements} elements of the reference")))
+        };
+        let (mut values, mut magnitudes) = (zeros()?, zeros()?);
+        let config = LaunchConfig {
+            grid_dim: (cols.unsigned_abs().div_ceil(TILE), rows.unsigned_abs().div_ceil(TILE), 1),
+            block_dim: (TILE, TILE, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut launch = gpu.stream.launch_builder(kernel);
+        launch
+            .arg(a)
+            .arg(b)
+            .arg(&mut values)
+            .arg(&mut magnitudes)
+            .arg(&rows)
+            .arg(&cols)
+            .arg(&depth);
+        // SAFETY: the arguments are the kernel's parameters; `a` has m·k elements, `b` k·n (as their
+        // copies on the host, which were made from them, are indexed below), the results m·n.
+        unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
+        let read = |slice: &CudaSlice<f64>| {
+            gpu.stream.clone_dtoh(slice).map_err(failed("copying the reference from the GPU"))
+        };
+        let truth = Truth { k, values: read(&values)?, magnitudes: read(&magnitudes)? };
+        check(&truth, host_a, host_b, size)?;
+        Ok(truth)
+    }
 }
 
 /// Compares the first and the last row with the host's.

@@ -35,6 +35,11 @@ pub struct Options {
         conflicts_with_all = ["m", "k"]
     )]
     pub size: Vec<usize>,
+    /// Batches of so many products, each of that size: every stage with `batch: strided`, beside
+    /// cublasSgemmStridedBatched. Results are checked, of large batches those of some products, the first
+    /// and the last among them
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    pub batch: Option<usize>,
     /// Threads of a reduction's block; or, of products, the block widths (16,32) of the stages
     /// that have both
     #[arg(long, value_delimiter = ',')]
@@ -108,6 +113,8 @@ pub enum ReduceInput {
 pub struct SgemmJob {
     /// Widths for the stages that have several; empty for the catalogue's.
     pub blocks: Vec<u32>,
+    /// How many products a batch has; `None` for single products.
+    pub batch: Option<usize>,
     /// What is multiplied.
     pub input: SgemmInput,
     /// Files to draw the result into.
@@ -141,6 +148,7 @@ impl Options {
                     refuse(product_extents, "--m and --k", "sgemm")?;
                     refuse(!self.size.is_empty(), "--size", "sgemm")?;
                     refuse(self.input.len() > 1, "a second --input", "sgemm")?;
+                    refuse(self.batch.is_some(), "--batch", "sgemm")?;
                 }
                 let n = self.n.filter(|_| named.is_some() || !product_extents);
                 Some(self.reduce_job(n)?)
@@ -200,6 +208,12 @@ impl Options {
         if products && !self.input.is_empty() && (any || !self.size.is_empty()) {
             return usage("--input and a size: the files say how large they are");
         }
+        if products && !self.input.is_empty() && self.batch.is_some() {
+            return usage("--input and --batch: the files hold one product");
+        }
+        if self.batch == Some(0) {
+            return usage("--batch 0: there is nothing to multiply. Give at least 1");
+        }
         let sizes = match extents {
             _ if !self.size.is_empty() && named && any => {
                 return usage("--size and --n: give one of them");
@@ -224,7 +238,7 @@ impl Options {
         for &width in &blocks {
             SgemmSpec::default().block(Block::new(width, width)).plan()?;
         }
-        Ok(SgemmJob { blocks, input, plots: self.plots("sgemm")? })
+        Ok(SgemmJob { blocks, batch: self.batch, input, plots: self.plots("sgemm")? })
     }
 }
 
@@ -286,7 +300,9 @@ mod tests {
         let job = jobs("sgemm --size 16,32 --block 16,32").expect("sound").sgemm.expect("a job");
         let SgemmInput::Random(sizes) = job.input else { panic!("random matrices") };
         assert_eq!(sizes, [Size::square(16), Size::square(32)]);
-        assert_eq!(job.blocks, [16, 32]);
+        assert_eq!((&job.blocks[..], job.batch), (&[16, 32][..], None));
+        let job = jobs("--size 16 --batch 2^12").expect("sound").sgemm.expect("a job");
+        assert_eq!(job.batch, Some(4096));
     }
 
     #[test]
@@ -311,6 +327,9 @@ mod tests {
         }
         assert!(jobs("sgemm --m 2 --n 3 --k 0").is_ok(), "sums of nothing are 0");
         assert!(error("reduce --op mean").contains("`mean`"));
+        assert!(error("reduce --batch 3").contains("ladder sgemm"));
+        assert!(error("sgemm --batch 0").contains("nothing to multiply. Give at least 1"));
+        assert!(error("sgemm --batch 2 --input a.npy b.npy").contains("one product"));
         for line in ["--n -1", "sgemm --size 8,-1"] {
             assert!(error(line).contains("`-1` is negative"), "{}", error(line));
         }

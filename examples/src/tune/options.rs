@@ -1,9 +1,12 @@
 //! The command line, and the spaces that are known by name.
 
 use crate::cli::{Failure, count};
+use crate::data;
 use crate::family::Family;
+use crate::products::Products;
 use crate::tune::space::Space;
 use clap::{Parser, ValueEnum};
+use gemm_reference::product::Size;
 
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]
@@ -15,12 +18,18 @@ pub struct Options {
     /// A space that is known by name
     #[arg(long, value_enum, default_value_t = Preset::Large, conflicts_with = "space")]
     preset: Preset,
-    /// A space: a line of the DSL with alternatives, as in "stages: 3 | 4, raster: none | 8"
+    /// A space: a line of the DSL with alternatives, as in "stages: 3 | 4, raster: none | 8"; several of
+    /// these options, or the first key once more behind a `|`, are several lines
     #[arg(long)]
     space: Vec<String>,
-    /// Sizes m = n = k of products, or lengths of arrays; 2^20+7 is understood
+    /// Sizes m = n = k of products, of a batch those of each, or lengths of arrays; 2^20+7 is understood
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
+    /// Search for batches of so many products: lines get `batch: strided`, and are compared with
+    /// cublasSgemmStridedBatched. Each finalist's results are checked, of large batches those of some
+    /// products, the first and the last among them
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    batch: Option<usize>,
     /// How long the search may take, in seconds
     #[arg(long, default_value_t = 300, value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: u64,
@@ -93,10 +102,7 @@ impl Options {
     }
 
     /// The sizes to search at.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for a size at which there is nothing to time.
-    pub fn sizes(&self) -> Result<Vec<usize>, Failure> {
+    fn sizes(&self) -> Result<Vec<usize>, Failure> {
         if self.size.contains(&0) {
             let nothing = "--size 0: there is nothing to time. Give at least 1".to_owned();
             return Err(Failure::Usage(nothing));
@@ -107,6 +113,50 @@ impl Options {
             ([], Family::Sgemm, Preset::Small) => vec![1024, 1111, 2048],
             (given, ..) => given.to_vec(),
         })
+    }
+}
+
+/// What specs are timed on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Products.
+    Products(Vec<Products>),
+    /// Reductions of arrays of these lengths.
+    Arrays(Vec<usize>),
+}
+
+impl Options {
+    /// What to search at.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for sizes at which there is nothing to time, or that this machine cannot hold,
+    /// and for a batch of reductions.
+    pub fn problem(&self) -> Result<Problem, Failure> {
+        let (sizes, batch) = (self.sizes()?, self.batch()?);
+        match self.family {
+            Family::Sgemm => {
+                let products = |n| {
+                    let products = Products { size: Size::square(n), batch };
+                    products.elements().map(|_| products)
+                };
+                let products: Result<_, _> = sizes.into_iter().map(products).collect();
+                products.map(Problem::Products)
+            }
+            Family::Reduce => {
+                let lengths: Result<_, _> = sizes.iter().map(|&n| data::elements(&[n])).collect();
+                lengths.map(Problem::Arrays)
+            }
+        }
+    }
+
+    /// How many products a batch has, if batches are searched for.
+    fn batch(&self) -> Result<Option<usize>, Failure> {
+        let refused = match (self.batch, self.family) {
+            (Some(0), _) => "--batch 0: there is nothing to time. Give at least 1",
+            (Some(_), Family::Reduce) => "--batch: an option of products. Leave it out",
+            _ => return Ok(self.batch),
+        };
+        Err(Failure::Usage(refused.to_owned()))
     }
 }
 
@@ -130,6 +180,32 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let line = space.line(&space.random(&mut random));
         assert!(line.parse::<ReduceSpec>().is_ok(), "{line}");
+    }
+
+    #[test]
+    fn a_batch_has_products_that_fit() {
+        let problem = |line: &str| {
+            let words = std::iter::once("tune").chain(line.split_whitespace());
+            let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+            options.problem().map_err(|error| error.to_string())
+        };
+        let batch = |n| Products { size: Size::square(n), batch: Some(4096) };
+        let batches = Problem::Products(vec![batch(16), batch(8)]);
+        assert_eq!(problem("--size 16,8 --batch 2^12"), Ok(batches));
+        let single = Problem::Products(vec![Products::single(Size::square(9))]);
+        assert_eq!(problem("--size 9"), Ok(single));
+        assert_eq!(problem("--family reduce --size 9"), Ok(Problem::Arrays(vec![9])));
+        for (line, reason) in [
+            ("--batch 0", "--batch 0: there is nothing to time"),
+            ("--batch -1", "`-1` is negative"),
+            ("--batch 2^70", "`2^70` is too large"),
+            ("--size 2^20 --batch 2^30", "1073741824 x 1048576 x 1048576 elements do not fit"),
+            ("--size 2^40", "1099511627776 x 1099511627776 elements do not fit"),
+            ("--family reduce --batch 3", "an option of products"),
+        ] {
+            let error = problem(line).expect_err(line);
+            assert!(error.contains(reason), "{line}: {error}");
+        }
     }
 
     #[test]

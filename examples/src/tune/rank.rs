@@ -62,7 +62,7 @@ mod tests {
                 spec: space.line(&point),
                 point,
                 resources: Resources::default(),
-                quick: rates.map(|rate| Timed { rate, ratio: f64::NAN }).to_vec(),
+                quick: rates.map(|rate| Timed { time: 1.0 / rate, rate, ratio: f64::NAN }).to_vec(),
             });
         }
         assert_eq!(ranking.best(0, 1)[0].spec, "stages: 3");

@@ -4,6 +4,9 @@
 //! `|`: `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value
 //! without a key belongs to the key before it in its entry; `none` leaves the entry out. A closure is
 //! a value like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
+//!
+//! No line has a key twice, so where a later entry has the key of the first as an alternative, another
+//! line begins: `tile: 16x16x16, pad_a: 4 | tile: 8x8x8, thread: 1x2` is two.
 
 use gemm_dsl::parse;
 
@@ -29,8 +32,8 @@ impl Space {
     /// # Errors
     /// Says what is wrong with a line.
     pub fn parse(lines: &[&str]) -> Result<Self, String> {
-        let lines: Result<Vec<_>, _> = lines.iter().map(|line| entries(line)).collect();
-        let lines = lines?;
+        let lines: Result<Vec<_>, _> = lines.iter().map(|line| unions(line)).collect();
+        let lines = lines?.concat();
         if lines.is_empty() { Err("a space needs a line".to_owned()) } else { Ok(Self(lines)) }
     }
 
@@ -93,9 +96,27 @@ impl Space {
     }
 }
 
-fn entries(line: &str) -> Result<Vec<Entry>, String> {
-    let entries = parse::entries(line).map_err(|faults| faults.to_string())?;
-    entries.iter().map(|entry| alternatives(entry)).collect()
+/// The lines of a text, which is more than one where the key of the first entry comes again.
+fn unions(text: &str) -> Result<Vec<Vec<Entry>>, String> {
+    let entries = parse::entries(text).map_err(|faults| faults.to_string())?;
+    let key = |text| keyed(text).map(|(key, _)| key);
+    let first = entries.first().and_then(|entry| entry.first()).and_then(|text| key(text));
+    let (mut lines, mut line) = (Vec::new(), Vec::new());
+    for entry in &entries {
+        let mut rest = &entry[..];
+        while let Some(next) =
+            rest.iter().skip(1).position(|text| first.is_some() && key(text) == first)
+            && !line.is_empty()
+        {
+            let (last, others) = rest.split_at(next + 1);
+            line.push(alternatives(last)?);
+            lines.push(std::mem::take(&mut line));
+            rest = others;
+        }
+        line.push(alternatives(rest)?);
+    }
+    lines.push(line);
+    Ok(lines)
 }
 
 fn alternatives(entry: &[&str]) -> Result<Entry, String> {
@@ -149,6 +170,26 @@ mod tests {
         assert_eq!(lines(&space), ["double_buffer", "stages: 3", "stages: 4", ""]);
         let space = Space::parse(&["raster: none | 8"]).expect("a space");
         assert_eq!(lines(&space), ["", "raster: 8"]);
+    }
+
+    #[test]
+    fn the_first_key_once_more_begins_a_line() {
+        let space = |line| Space::parse(&[line]).expect("a space");
+        let two = space("tile: 16x16x16, float4, pad_a: none | 4 | tile: 8x8x8, thread: 1x2 | 2x2");
+        let expected = [
+            "tile: 16x16x16, float4",
+            "tile: 16x16x16, float4, pad_a: 4",
+            "tile: 8x8x8, thread: 1x2",
+            "tile: 8x8x8, thread: 2x2",
+        ];
+        assert_eq!(lines(&two), expected);
+        let three = space("tile: 1x1x1, float4 | tile: 2x2x2 | tile: 3x3x3, pitched | tile: 4x4x4");
+        let expected =
+            ["tile: 1x1x1, float4", "tile: 2x2x2, pitched", "tile: 3x3x3, pitched", "tile: 4x4x4"];
+        assert_eq!(lines(&three), expected);
+        // Alternatives of the first entry, or of a flag, begin none.
+        assert_eq!(space("tile: 1x1x1 | tile: 2x2x2, float4 | none").count(), 4);
+        assert_eq!(space("float4 | none, float4 | pitched").count(), 4);
     }
 
     #[test]

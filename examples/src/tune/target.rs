@@ -8,6 +8,8 @@ use gemm_runtime::spec::Spec;
 /// The time of a spec at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
+    /// The time of a launch, in milliseconds.
+    pub time: f64,
     /// In 10^9 floating-point operations, or bytes, a second.
     pub rate: f64,
     /// Over what it is compared with in the same run; NaN where there is nothing.
@@ -26,6 +28,11 @@ pub trait Target {
 
     /// The sizes, in words.
     fn sizes(&self) -> Vec<String>;
+
+    /// A spec as it is launched at these sizes: what is searched has what they need.
+    fn fitting(&self, spec: Self::Spec) -> Self::Spec {
+        spec
+    }
 
     /// Something that compiles, loads and launches a spec on a few elements, and says what its
     /// machine code occupies. Several threads may do so at once.

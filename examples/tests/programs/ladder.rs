@@ -93,6 +93,22 @@ fn a_product_of_each_stage_is_an_object_with_its_extents() {
 }
 
 #[test]
+fn a_batch_is_an_object_of_all_its_products() {
+    let rows = rows("sgemm --m 9 --n 20 --k 7 --batch 3 --seed 3");
+    assert_eq!(rows.len(), 28);
+    for row in &rows {
+        assert_eq!((&row["batch"], &row["ok"]), (&Value::from(3), &Value::from(true)), "{row}");
+        assert!(row["spec"].as_str().is_some_and(|spec| spec.contains("batch: strided")), "{row}");
+    }
+    let fmas = |rows: &[Value]| rows[0]["counters"]["fmas"].as_u64();
+    let single = self::rows("sgemm --m 9 --n 20 --k 7 --seed 3");
+    assert_eq!((fmas(&rows), single[0]["batch"].is_null()), (fmas(&single).map(|n| 3 * n), true));
+    let output = ladder("sgemm --size 5 --batch 2 --seed 1");
+    assert!(text(&output.stdout).starts_with("products of 2 times 5 on simulator"));
+    assert!(text(&ladder("sgemm --source 17 --batch 2").stdout).contains("BATCH"));
+}
+
+#[test]
 fn a_degenerate_product_is_right_too() {
     assert_eq!(rows("sgemm --m 5 --n 4 --k 0").len(), 28);
     // Of no elements there is nothing to show.
@@ -199,6 +215,8 @@ fn bad_usage_is_refused() {
     assert!(refusal("reduce --source nothing").contains("no stage is called so"));
     assert!(refusal("reduce --n 2^60").contains("memory"));
     assert!(refusal("sgemm --size 2^40").contains("memory"));
+    assert!(refusal("sgemm --size 8 --batch 2^60").contains("8 x 8 elements do not fit"));
+    assert!(refusal("sgemm --size 8 --batch 0").contains("--batch 0"));
     assert_eq!(run("ladder", "--no-such-option").status.code(), Some(2));
 }
 

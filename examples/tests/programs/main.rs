@@ -53,9 +53,17 @@ fn a_bad_option_is_refused_before_anything_is_printed() {
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("2^20+7"), "{}", text(&output.stderr));
     }
-    for line in ["--size 0", "--family reduce --size 64,0"] {
+    for line in ["--size 0", "--family reduce --size 64,0", "--batch 0"] {
         let message = text(&run("tune", line).stderr);
         assert!(message.contains("nothing to time") && !message.contains("GPU"), "{message}");
+    }
+}
+
+#[test]
+fn a_search_that_memory_cannot_hold_is_refused_before_the_gpu() {
+    for line in ["--size 2^40", "--size 64 --batch 2^50", "--family reduce --size 2^60"] {
+        let message = text(&run("tune", line).stderr);
+        assert!(message.contains("memory") && !message.contains("GPU"), "{line}: {message}");
     }
 }
 
