@@ -293,3 +293,76 @@ impl Launchable<'_> {
         self.beside.launch(kernel, device, (&a, &b), &mut c)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRODUCTS: Products = Products { size: Size::new(5, 6, 7), batch: Some(12) };
+
+    /// Random operands, and what a spec stores for them.
+    fn multiplied(
+        spec: &SgemmSpec,
+        test: impl FnOnce(&Device, &mut Operands<'_>, &Beside, Vec<f32>),
+    ) {
+        let device = Device::simulator();
+        let [a, b, _] = PRODUCTS.elements().expect("few");
+        let (a, b) = (crate::data::uniform(1, a, -1.0, 1.0), crate::data::uniform(2, b, -1.0, 1.0));
+        let mut operands = Operands::new(&device, &a, &b, PRODUCTS).expect("room");
+        operands.bring(&device, spec).expect("room");
+        let mut launchable = operands.launchable(&device, spec).expect("room");
+        let kernel = Sgemm::new(spec.clone()).expect("a sound spec");
+        let (verdict, _) = operands.check(&mut launchable, &kernel, &device).expect("it runs");
+        assert!(verdict.ok, "`{spec}`: {verdict:?}");
+        let c = device.download(&launchable.c.view().expect("its own")).expect("its own");
+        let beside = Beside::new(&device, spec, PRODUCTS).expect("room");
+        drop(launchable);
+        test(&device, &mut operands, &beside, c);
+    }
+
+    #[test]
+    fn of_a_sample_each_product_is_compared_with_its_own() {
+        let spec = "layout: tt, tile: 8x8x8, thread: 2x2, pitched, batch: strided";
+        multiplied(&spec.parse().expect("sound"), |_, operands, _, c| {
+            let all = operands.truth.clone();
+            operands.checked = vec![0, 7, 11];
+            let some = |values: &[f64]| {
+                let each = values.chunks(30).enumerate();
+                let some = each.filter(|(product, _)| [0, 7, 11].contains(product));
+                some.flat_map(|(_, values)| values.to_vec()).collect()
+            };
+            let (values, magnitudes) = (some(&all.values), some(&all.magnitudes));
+            operands.truth = Truth { k: all.k, values, magnitudes };
+            assert!(operands.judge(&c).ok);
+            assert!(!operands.judge(&c[..c.len() - 1]).ok, "a product is not there");
+            for (product, seen) in [(0, true), (1, false), (7, true), (11, true)] {
+                let mut c = c.clone();
+                c[product * 30 + 29] += 0.1;
+                assert_eq!(operands.judge(&c).ok, !seen, "{product}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_stored_beside_a_product_is_judged_by_its_own_matrices() {
+        let spec = "tile: 8x8x8, thread: 2x2, batch: strided, scaled, \
+                    epilogue: |acc, bias[n], residual[m, n], c[m, n]| acc + bias - residual + c";
+        multiplied(&spec.parse().expect("sound"), |device, operands, beside, c| {
+            let spec = plain(beside.spec()).expect("an epilogue");
+            let mut sums = operands.launchable(device, &spec).expect("room");
+            sums.launch(&Sgemm::new(spec).expect("sound"), device).expect("it runs");
+            let sums = device.download(&sums.c.view().expect("its own")).expect("its own");
+            let judge = |c: &[f32]| {
+                beside.judge(&sums, c, operands.judge(&sums)).expect("the simulator runs").ok
+            };
+            assert!(judge(&c));
+            for product in PRODUCTS.spread(8) {
+                let mut wrong = c.clone();
+                wrong[product * 30 + 17] = f32::NAN;
+                assert!(!judge(&wrong), "{product}");
+            }
+            // That of another product is wrong.
+            assert!(!judge(&[&c[30..], &c[..30]].concat()));
+        });
+    }
+}
