@@ -5,7 +5,7 @@ mod table;
 use crate::output::Output;
 use crate::stage::{ROUNDS, Ran};
 use gemm_dsl::stages::Stage;
-use gemm_examples::bench::{Bench, Times};
+use gemm_examples::bench::{Bench, Fusion, Times};
 use gemm_examples::cli::{Failure, Outcome, device_label};
 use gemm_examples::gpu::Product;
 use gemm_examples::ladder::options::{SgemmInput, SgemmJob};
@@ -48,6 +48,8 @@ struct Multiplied {
     verdict: Verdict,
     counters: Option<Counters>,
     times: Option<Times>,
+    /// What an epilogue costs, if the stage has one and times are taken.
+    fusion: Option<Fusion>,
 }
 
 /// Two matrices on the host, or those of a batch.
@@ -200,7 +202,11 @@ fn multiply(
     };
     drop(launchable);
     operands.blas_c = blas_c;
-    Ok(Multiplied { verdict, counters: launched.counters().copied(), times })
+    let fusion = match (bench, times) {
+        (Some(bench), Some(_)) => bench.fusion(&stage.spec, operands, ROUNDS)?,
+        _ => None,
+    };
+    Ok(Multiplied { verdict, counters: launched.counters().copied(), times, fusion })
 }
 
 fn gflops(time_ms: f64, products: Products) -> f64 {
@@ -216,6 +222,7 @@ fn row(
     let done = ran.done();
     let verdict = done.map(|done| done.verdict);
     let times = done.and_then(|done| done.times);
+    let fusion = done.and_then(|done| done.fusion);
     let max_err = verdict.map(|verdict| verdict.error);
     Row {
         ladder: "sgemm",
@@ -237,6 +244,9 @@ fn row(
             batch: products.batch,
             gflops: times.map(|times| gflops(times.kernel, products)),
             vs_cublas: times.and_then(|times| times.vs_blas()),
+            plain_ms: fusion.map(|fusion| fusion.plain),
+            over_plain_percent: fusion.map(|fusion| 100.0 * fusion.over_plain()),
+            separate_ms: fusion.and_then(|fusion| fusion.separate),
             max_err,
         }),
     }

@@ -1,10 +1,10 @@
 //! What the times of products are taken with and compared with.
 
 use crate::cli::Failure;
-use crate::gpu::{Blas, Gpu, Product, Timer, failed, fma_rate};
+use crate::gpu::{Blas, Gpu, Product, Separate, Timer, Work, failed, fma_rate};
 use crate::operands::{Launchable, Operands};
 use gemm_reference::product::Verdict;
-use gemm_runtime::{ByName, Device, Error, Sgemm};
+use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.
 pub struct Bench<'d> {
@@ -28,6 +28,24 @@ impl Times {
     /// The time of cuBLAS over that of the kernel.
     pub fn vs_blas(&self) -> Option<f64> {
         Some(self.blas? / self.kernel)
+    }
+}
+
+/// What an epilogue costs in a kernel, and what it would cost apart from it, interleaved; in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fusion {
+    /// The kernel.
+    pub fused: f64,
+    /// The kernel of the same line without its epilogue.
+    pub plain: f64,
+    /// cuBLAS, and then a kernel for the epilogue; where cuBLAS is installed, and can do so.
+    pub separate: Option<f64>,
+}
+
+impl Fusion {
+    /// What the epilogue adds to the time of the product, as a share of that.
+    pub fn over_plain(&self) -> f64 {
+        self.fused / self.plain - 1.0
     }
 }
 
@@ -66,6 +84,45 @@ impl<'d> Bench<'d> {
         let times = self.timer.medians(rounds, &mut [&mut beside, &mut launch])?;
         let time = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
         Ok(Times { kernel: time(1), blas: Some(time(0)) })
+    }
+
+    /// Times a kernel with an epilogue beside the same without it, and beside cuBLAS with a kernel of its
+    /// own for the epilogue. None for a kernel without.
+    ///
+    /// # Errors
+    /// Those of all three.
+    pub fn fusion(
+        &self,
+        spec: &SgemmSpec,
+        operands: &Operands<'_>,
+        rounds: usize,
+    ) -> Result<Option<Fusion>, Error> {
+        if spec.epilogue.is_none() {
+            return Ok(None);
+        }
+        let mut without = spec.clone();
+        without.epilogue = None;
+        let device = self.gpu.device;
+        let (fused, plain) = (Sgemm::new(spec.clone())?, Sgemm::new(without.clone())?);
+        let mut on_fused = operands.launchable(device, spec)?;
+        let mut on_plain = operands.launchable(device, &without)?;
+        let separate = Separate::new(self.gpu, operands, spec, on_fused.beside().on_host())?;
+        let mut separate = self.blas.as_ref().zip(separate);
+        let has_separate = separate.is_some();
+        let mut fused = || on_fused.launch(&fused, device).map(drop);
+        let mut plain = || on_plain.launch(&plain, device).map(drop);
+        let mut apart = || match &mut separate {
+            Some((blas, separate)) => separate.launch(blas),
+            None => Ok(()),
+        };
+        let mut work: Vec<&mut Work<'_>> = vec![&mut fused, &mut plain];
+        if has_separate {
+            work.push(&mut apart);
+        }
+        let times = self.timer.medians(rounds, &mut work)?;
+        let time = |i: usize| times.get(i).copied();
+        let of = |i| time(i).unwrap_or(f64::NAN);
+        Ok(Some(Fusion { fused: of(0), plain: of(1), separate: time(2) }))
     }
 
     /// What cuBLAS computed last, judged.

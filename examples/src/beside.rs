@@ -91,6 +91,11 @@ impl Beside {
         &self.spec
     }
 
+    /// The operands on the host, of all products.
+    pub fn on_host(&self) -> &OnHost {
+        &self.on_host
+    }
+
     /// C before a launch: a NaN where the kernel does not read it.
     pub fn c_before(&self) -> Vec<f32> {
         let Size { m, n, .. } = self.products.size;

@@ -1,14 +1,16 @@
 //! Measurements on a GPU, beside the runtime's own launches: times by events, the device's
-//! ceilings, cuBLAS, and products in `f64`.
+//! ceilings, cuBLAS, epilogues apart from their products, and products in `f64`.
 
 mod blas;
 mod ceiling;
 mod library;
+mod separate;
 mod timer;
 mod truth;
 
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
+pub use separate::Separate;
 pub use timer::{Timer, Work, median};
 pub use truth::Reference;
 

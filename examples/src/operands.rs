@@ -279,6 +279,11 @@ fn truth(
 }
 
 impl Launchable<'_> {
+    /// What lies beside A and B.
+    pub fn beside(&self) -> &Beside {
+        &self.beside
+    }
+
     /// Makes every element of the result a NaN, which what is not written stays, or what the kernel reads.
     fn fill(&mut self, device: &Device) -> Result<(), Error> {
         self.c.fill(device, &self.beside.c_before())

@@ -56,6 +56,12 @@ pub struct ProductRow {
     pub gflops: Option<f64>,
     /// The time of cuBLAS, interleaved in the same run, over the time of the stage.
     pub vs_cublas: Option<f64>,
+    /// Of a stage with an epilogue: the time of the same line without it, interleaved, in milliseconds.
+    pub plain_ms: Option<f64>,
+    /// What the epilogue adds to that time, in percent of it.
+    pub over_plain_percent: Option<f64>,
+    /// The time of cuBLAS and of a kernel for the epilogue behind it, interleaved, in milliseconds.
+    pub separate_ms: Option<f64>,
     /// The largest error of an element over that element of |A|·|B|.
     #[serde(serialize_with = "number")]
     pub max_err: Option<f64>,
@@ -173,6 +179,9 @@ mod tests {
             batch: Some(6),
             gflops: None,
             vs_cublas: Some(1.5),
+            plain_ms: Some(0.5),
+            over_plain_percent: Some(2.0),
+            separate_ms: None,
             max_err: Some(0.0),
         };
         let line = line(&Row { product: Some(product), ..row() });
@@ -180,5 +189,7 @@ mod tests {
         assert_eq!((value["m"].as_u64(), value["n"].as_u64()), (Some(4), Some(10)));
         assert_eq!(value["batch"].as_u64(), Some(6));
         assert_eq!(value["vs_cublas"].as_f64(), Some(1.5));
+        assert_eq!(value["over_plain_percent"].as_f64(), Some(2.0));
+        assert!(value["separate_ms"].is_null());
     }
 }

@@ -207,6 +207,11 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// What is more or less than a whole, in percent of it.
+pub fn signed_percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,6 +32,10 @@ struct Final {
     ratio_min: f64,
     ratio_max: f64,
     registers: u32,
+    /// Of a spec with an epilogue: what it adds to the time of the same line without it, in percent, and
+    /// the time of cuBLAS with a kernel for the epilogue behind it.
+    over_plain_percent: Option<f64>,
+    separate_ms: Option<f64>,
     max_err: f64,
 }
 
@@ -67,6 +71,7 @@ pub fn finals<T: Target>(
     let name = target.sizes().into_iter().nth(size).unwrap_or_default();
     let mut all: Vec<Final> = Vec::new();
     for ((found, error), times) in finalists.iter().zip(&times) {
+        let fusion = target.fusion(size, &found.spec, ROUNDS)?;
         let of = |value: fn(&Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
         let ratios = of(|timed| timed.ratio);
         all.push(Final {
@@ -81,6 +86,8 @@ pub fn finals<T: Target>(
             ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
             ratio_max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             registers: found.resources.registers,
+            over_plain_percent: fusion.map(|fusion| 100.0 * fusion.over_plain()),
+            separate_ms: fusion.and_then(|fusion| fusion.separate),
             max_err: *error,
         });
     }
@@ -100,25 +107,38 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
         all.iter().try_for_each(|row| write_line(&mut out, row))?;
         return Ok(());
     }
-    let mut table = Table::new([
+    let fused = all.iter().any(|row| row.over_plain_percent.is_some());
+    let mut columns = vec![
         number(""),
         number("time").optional(3),
         number(T::UNIT),
         number(&format!("of {}", T::BASELINE)),
         number("from … to").optional(2),
         number("registers").optional(1),
-        text("spec").wrapping(),
-    ]);
+    ];
+    if fused {
+        columns.push(number("epilogue\nadds"));
+        columns.push(number("cuBLAS, then\na kernel for it"));
+    }
+    columns.push(text("spec").wrapping());
+    let mut table = Table::new(columns);
     for row in all {
-        table.add([
+        let mut cells = vec![
             row.rank.to_string(),
             show::time(row.time_ms),
             format!("{:.0}", row.rate),
             ratio(row.ratio),
             format!("{} … {}", ratio(row.ratio_min), ratio(row.ratio_max)),
             row.registers.to_string(),
-            row.spec.clone(),
-        ]);
+        ];
+        if fused {
+            let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+            let added = row.over_plain_percent.map(|percent| show::signed_percent(percent / 100.0));
+            cells.push(or_none(added));
+            cells.push(or_none(row.separate_ms.map(show::time)));
+        }
+        cells.push(row.spec.clone());
+        table.add(cells);
     }
     writeln!(out, "\nThe best found at {size}\n\n{}", table.text())?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Matrix products, beside cuBLAS.
 
-use gemm_examples::bench::Bench;
+use gemm_examples::bench::{Bench, Fusion};
 use gemm_examples::beside::launch_once;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
@@ -109,6 +109,17 @@ impl Target for Sgemm<'_> {
         let mut launchable = operands.launchable(&self.device, spec)?;
         let (verdict, _) = operands.check(&mut launchable, &kernel, &self.device)?;
         Ok((verdict.error, verdict.ok))
+    }
+
+    fn fusion(
+        &mut self,
+        size: usize,
+        spec: &SgemmSpec,
+        rounds: usize,
+    ) -> Result<Option<Fusion>, Failure> {
+        let operands = &mut self.problems[size];
+        operands.bring(&self.device, spec)?;
+        Ok(self.bench.fusion(spec, operands, rounds)?)
     }
 
     fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {

@@ -3,6 +3,7 @@
 use super::{Multiplied, Rung, gflops};
 use crate::stage::{Ran, mark, speed_up};
 use gemm_dsl::stages::Stage;
+use gemm_examples::bench::Fusion;
 use gemm_examples::change::{self, Quantity, describe};
 use gemm_examples::cli::Failure;
 use gemm_examples::plot::{self, Bars, Lines, Series};
@@ -77,6 +78,16 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
             before = Some(times.kernel);
         }
         table.add(cells);
+        for (label, time) in ran.done().and_then(|done| done.fusion).iter().flat_map(compared) {
+            let rate = gflops(time, rung.products);
+            let share = blas_rate(rung).map_or_else(|| "–".to_owned(), |b| show::percent(rate / b));
+            table.add(["", "", &label, ""].map(str::to_owned).into_iter().chain([
+                show::time(time),
+                format!("{rate:.0}"),
+                share,
+                show::percent(rate / fma_rate),
+            ]));
+        }
     }
     if let Some(rate) = blas_rate(rung) {
         let time = rung.products.flops() / rate / 1e6;
@@ -88,6 +99,14 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
         ]));
     }
     table
+}
+
+/// What an epilogue is compared with, and the times of that.
+fn compared(fusion: &Fusion) -> Vec<(String, f64)> {
+    let over = show::signed_percent(fusion.over_plain());
+    let plain = (format!("  without epilogue (with: {over})"), fusion.plain);
+    let separate = fusion.separate.map(|time| ("  cuBLAS, then a kernel for it".to_owned(), time));
+    [Some(plain), separate].into_iter().flatten().collect()
 }
 
 fn first_columns() -> [Column; 4] {

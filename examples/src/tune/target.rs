@@ -1,5 +1,6 @@
 //! What a search is about: how specs of a family are compiled, checked and timed.
 
+use crate::bench::Fusion;
 use crate::cli::Failure;
 use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
@@ -44,6 +45,19 @@ pub trait Target {
     /// # Errors
     /// Those of the launch.
     fn check(&mut self, size: Option<usize>, spec: &Self::Spec) -> Result<(f64, bool), Error>;
+
+    /// What the epilogue of a spec costs at a size, of one that has one, over some rounds.
+    ///
+    /// # Errors
+    /// Those of the launches.
+    fn fusion(
+        &mut self,
+        _size: usize,
+        _spec: &Self::Spec,
+        _rounds: usize,
+    ) -> Result<Option<Fusion>, Failure> {
+        Ok(None)
+    }
 
     /// The time of a spec at a size, over some rounds.
     ///
