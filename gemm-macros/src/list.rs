@@ -83,8 +83,8 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
-                Along::N | Along::M => Some(quote!(#runtime::Vector<Element = f32>)),
-                Along::Mn => Some(quote!(#runtime::AsMatrix<Element = f32>)),
+                Along::N | Along::M => Some(quote!(#runtime::VectorOf<f32>)),
+                Along::Mn => Some(quote!(#runtime::MatrixOf<f32>)),
             };
             let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
             let ty = match &generic {

@@ -90,8 +90,8 @@ pub use kernel::operands::{
 pub use kernel::{Call, Kernel, ReduceKernel, Sgemm, SgemmKernel};
 pub use launched::{Launched, LaunchedStep};
 pub use matrix::Matrix;
-pub use operand::{Input, Output, Vector, VectorMut};
-pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+pub use operand::{Input, Output, Vector, VectorMut, VectorOf};
+pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {

@@ -36,6 +36,15 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 )]
 pub trait Vector: Input {}
 
+/// A [`Vector`] of elements of that type. One bound, so that what is none gets one message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no vector of `{T}` on a device",
+    label = "no vector of `{T}` on a device",
+    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`",
+    note = "elements of the host go to a device by `device.upload(&elements)?`"
+)]
+pub trait VectorOf<T: Element>: Vector<Element = T> {}
+
 /// An [`Output`] without a shape: as [`Vector`], exclusively borrowed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no vector of elements to be written",
@@ -248,6 +257,7 @@ macro_rules! vector {
     ($array:ty: |$this:ident| $elements:expr) => {
         input!($array: |$this| ($elements, None));
         impl<T: Element> Vector for $array {}
+        impl<T: Element> VectorOf<T> for $array {}
     };
 }
 

@@ -277,6 +277,18 @@ pub trait AsMatrix: Input {
     fn as_matrix(&self) -> MatrixRef<'_, Self::Element>;
 }
 
+/// An [`AsMatrix`] of elements of that type. One bound, so that what is none gets one message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no matrix of `{T}` on a device",
+    label = "no matrix of `{T}` on a device",
+    note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`",
+    note = "elements of the host go to a device by `device.upload_matrix(&elements, rows, cols)?`"
+)]
+pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
+
+impl<T: Element> MatrixOf<T> for Matrix<T> {}
+impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
+
 /// A matrix on a device with its shape, to be written: [`Matrix`] or [`MatrixMut`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix on a device to be written",

@@ -10,26 +10,26 @@ mod tuples;
 pub use named::{AnyOperand, ByName, Named};
 
 use crate::error::{Error, Result};
-use crate::operand::{Input, Shared, Vector};
+use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
-use crate::view::AsMatrix;
+use crate::view::MatrixOf;
 use gemm_dsl::ir::program::{Array, Program};
 use gemm_dsl::ir::{Expr, Extent};
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use std::fmt;
 
 /// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
-/// [`Vector`] of at least so many.
+/// [`Vector`](crate::Vector) of at least so many.
 #[derive(Clone, Copy, Debug)]
 pub enum N {}
 
 /// The kind of an operand with an element for each row of C, `scale[m]`: given as a reference to a
-/// [`Vector`] of at least so many.
+/// [`Vector`](crate::Vector) of at least so many.
 #[derive(Clone, Copy, Debug)]
 pub enum M {}
 
 /// The kind of an operand with an element for each element of C, `residual[m, n]`: given as a reference to a
-/// matrix of just that shape, [`AsMatrix`]. It lies row by row; one with padding needs a `pitched`
+/// matrix of just that shape, [`AsMatrix`](crate::AsMatrix). It lies row by row; one with padding needs a `pitched`
 /// kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
@@ -193,9 +193,9 @@ macro_rules! kinds {
 }
 kinds!(N: N, M: M, MN: Mn, f32: Nothing);
 
-impl<V: Vector<Element = f32> + ?Sized> OperandFor<N> for &V {}
-impl<V: Vector<Element = f32> + ?Sized> OperandFor<M> for &V {}
-impl<V: AsMatrix<Element = f32> + ?Sized> OperandFor<MN> for &V {}
+impl<V: VectorOf<f32> + ?Sized> OperandFor<N> for &V {}
+impl<V: VectorOf<f32> + ?Sized> OperandFor<M> for &V {}
+impl<V: MatrixOf<f32> + ?Sized> OperandFor<MN> for &V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {

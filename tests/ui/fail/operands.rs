@@ -28,6 +28,7 @@ fn not_what_it_takes(device: &Device, bias: Buffer, wide: &Buffer<f64>, matrix: 
     let _ = LAYER.call(device).operands((&bias, &bias, matrix, 1));
     let _ = LAYER.call(device).operands((&bias, &bias, matrix, 1.0_f64));
     let _ = LAYER.call(device).operands((&bias, &bias, matrix, &0.5));
+    let _ = LAYER.call(device).operands((&bias, &vec![0.5_f32][..], &vec![0.5_f32], 1.0));
     let _ = BIASED.call(device).operands((bias,));
 }
 
