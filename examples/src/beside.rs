@@ -111,8 +111,8 @@ impl Beside {
         &self,
         kernel: &Sgemm<ByName>,
         device: &Device,
-        (a, b): (&impl AsMatrix, &impl AsMatrix),
-        c: &mut impl AsMatrixMut,
+        (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
+        c: &mut impl AsMatrixMut<Element = f32>,
     ) -> Result<Launched, Error> {
         let given: Result<Vec<Given<'_>>, Error> = self.arrays.iter().map(Array::given).collect();
         let given = given?;

@@ -73,8 +73,8 @@ where
     while !limits.passed(SEARCH_SHARE) {
         let around = limits.passed(RANDOM_SHARE);
         let sizes = target.sizes().len();
-        let fitting = |spec| target.fitting(spec);
-        let specs = draws.next(space, fitting, &ranking, sizes, some, around);
+        let spec = |line: &str| target.spec(line);
+        let specs = draws.next(space, spec, &ranking, sizes, some, around);
         if specs.is_empty() {
             break;
         }
@@ -186,7 +186,7 @@ impl Draws {
     fn next<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
-        fitting: impl Fn(S) -> S,
+        spec: impl Fn(&str) -> Option<S>,
         ranking: &Ranking<S>,
         sizes: usize,
         most: usize,
@@ -199,7 +199,7 @@ impl Draws {
                 parents.flat_map(|parent| space.neighbours(&parent.point)).collect();
             for point in neighbours {
                 if found.len() < most {
-                    found.extend(self.take(space, &fitting, point));
+                    found.extend(self.take(space, &spec, point));
                 }
             }
         }
@@ -208,7 +208,7 @@ impl Draws {
                 break;
             }
             let point = space.random(&mut self.random);
-            found.extend(self.take(space, &fitting, point));
+            found.extend(self.take(space, &spec, point));
         }
         found
     }
@@ -217,13 +217,13 @@ impl Draws {
     fn take<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
-        fitting: impl Fn(S) -> S,
+        spec: impl Fn(&str) -> Option<S>,
         point: Point,
     ) -> Option<(Point, S)> {
         if !self.points.insert(point.clone()) {
             return None;
         }
-        let spec = fitting(space.line(&point).parse().ok()?);
+        let spec = spec(&space.line(&point))?;
         self.lines.insert(spec.to_string()).then_some((point, spec))
     }
 }

@@ -73,10 +73,15 @@ impl Target for Sgemm<'_> {
         self.problems.iter().map(|operands| operands.products().to_string()).collect()
     }
 
-    fn fitting(&self, spec: SgemmSpec) -> SgemmSpec {
-        match self.proof.products().batch {
-            Some(_) if spec.batch.is_none() => spec.batch(Batch::Strided),
-            _ => spec,
+    fn spec(&self, line: &str) -> Option<SgemmSpec> {
+        let spec: Option<SgemmSpec> = line.parse().ok();
+        if self.proof.products().batch.is_none() {
+            return spec;
+        }
+        // Without the key the line may have others that need it.
+        match spec.filter(|spec| spec.batch.is_some()) {
+            Some(spec) => (spec.batch == Some(Batch::Strided)).then_some(spec),
+            None => format!("{line}, batch: strided").parse().ok(),
         }
     }
 

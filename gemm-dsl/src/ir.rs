@@ -41,8 +41,9 @@
 //! change no other code. A vector access covers the consecutive elements of 16 aligned bytes along the
 //! dimension in which elements are adjacent. An index outside the logical extents is an error even
 //! where it hits allocated memory. A pointer is an alias of a global buffer from a moving element on:
-//! an access through it is bounded by the allocation alone. Shared memory starts uninitialised, and so do
-//! register arrays unless their declaration says otherwise.
+//! an access through it is bounded by the allocation alone, of a list by that of the array that it was set
+//! into. Arrays of a list ([`Layout::Listed`]) may share memory: an element of both is one. Shared memory
+//! starts uninitialised, and so do register arrays unless their declaration says otherwise.
 //!
 //! **Ordering.** Accesses of two agents are ordered only through synchronisation: program order
 //! within a thread, [`Stmt::Barrier`] among all threads of its scope, named barriers, an acquire after
@@ -244,3 +245,16 @@ resolved!(Var, VarDecl, vars, id);
 resolved!(Const, ConstDecl, consts, id);
 resolved!(Scalar, Param, params, param);
 resolved!(BufferId, Buffer, buffers, id);
+
+impl Kernel {
+    /// The buffer that a launch binds and that an access of this one goes to: what a pointer points into, the
+    /// list that an array was chosen of.
+    pub(crate) fn memory_of(&self, buffer: BufferId) -> BufferId {
+        match self.buffers.get(buffer.id).map(|b| &b.layout) {
+            Some(Layout::Pointer { into: of } | Layout::OfList { list: of, .. }) => {
+                self.memory_of(*of)
+            }
+            _ => buffer,
+        }
+    }
+}

@@ -23,7 +23,7 @@ pub mod value;
 pub use error::{SpecError, SpecErrors};
 
 use ir::VerifiedProgram;
-use spec::{ReduceSpec, SgemmSpec, Spec};
+use spec::{ReduceSpec, SgemmOperand, SgemmSpec, Spec};
 
 /// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
 /// every family has as data is a [`FamilyInfo`](spec::FamilyInfo).
@@ -33,6 +33,11 @@ pub trait Family: Spec {
     /// # Errors
     /// All of the spec's faults.
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
+
+    /// What the caller gives beside the arrays that all kernels of the family take.
+    fn operands(&self) -> Vec<SgemmOperand> {
+        Vec::new()
+    }
 }
 
 impl Family for ReduceSpec {
@@ -46,5 +51,9 @@ impl Family for SgemmSpec {
     fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         let plan = self.plan()?;
         Ok(lower::sgemm(&plan)?)
+    }
+
+    fn operands(&self) -> Vec<SgemmOperand> {
+        SgemmSpec::operands(self)
     }
 }

@@ -72,6 +72,7 @@ mod schedule;
 mod seen;
 mod shadow;
 mod spin;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -81,15 +82,15 @@ mod turns;
 mod varying;
 mod words;
 
-pub use buffer::{Buffer, Element};
+pub use buffer::{Buffer, Element, Given};
 pub use counters::Counters;
 pub use error::{Earlier, Fault, FaultKind, Position, SimError, Unfinished, Waiting, WaitsFor};
 pub use meter::Options;
 
 use crate::ir::VerifiedKernel;
 
-/// Runs a kernel: one buffer for each buffer parameter and one value for each scalar parameter,
-/// both in the order of the parameters. The value of an `F32` parameter is given by its bits.
+/// Runs a kernel: a buffer, or a list of them, for each buffer parameter and one value for each scalar
+/// parameter, both in the order of the parameters. The value of an `F32` parameter is given by its bits.
 ///
 /// A launch blocks until the kernel is done and uses the threads of the current rayon pool. A kernel whose
 /// blocks speak to one another ([`Kernel::communicates`](crate::ir::Kernel::communicates)) runs on one
@@ -107,7 +108,7 @@ use crate::ir::VerifiedKernel;
 /// written before an error stays written.
 pub fn launch(
     kernel: &VerifiedKernel,
-    buffers: &[Buffer],
+    buffers: &[impl Clone + Into<Given>],
     scalars: &[u64],
 ) -> Result<Counters, SimError> {
     launch_with(kernel, buffers, scalars, &Options::default())
@@ -119,11 +120,12 @@ pub fn launch(
 /// As those of [`launch`], and [`SimError::OutOfInstructions`].
 pub fn launch_with(
     kernel: &VerifiedKernel,
-    buffers: &[Buffer],
+    buffers: &[impl Clone + Into<Given>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
-    let launch = launch::Launch::new(kernel, buffers, scalars)?;
+    let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
+    let launch = launch::Launch::new(kernel, &given, scalars)?;
     let code = lower::lower(&launch);
     launch.distinct(&code.stored)?;
     match kernel.communicates() {

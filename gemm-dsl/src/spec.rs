@@ -23,7 +23,7 @@ mod sizes;
 mod table;
 
 pub(crate) use epilogue::Named;
-pub use epilogue::{Along, Epilogue, SgemmOperand};
+pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
 pub use reduce::{Op, ReduceSpec, Tree};
 pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};

@@ -153,12 +153,14 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
         Ok(epilogue) => epilogue,
         Err(faults) => unreachable!("the catalogue's own, held by a test: {faults}"),
     };
-    // Of the spreads from 8 to 11 these are the fastest here, at 4096 on an H200: 1.043 and 0.978 of what
-    // cuBLAS takes for the product alone.
+    // At 4096 on an H200 these are the fastest that `tune` has found: 1.043 and 1.000 of what cuBLAS takes
+    // for the product alone.
     let relu = epilogue("|acc, bias[n]| relu(acc + bias)");
     ladder.step(&fastest, 27, "epilogue_bias_relu", |s| s.epilogue(relu).spread(11));
     let gelu = epilogue("|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual");
-    ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| s.epilogue(gelu).spread(9));
+    ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
+        s.epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
+    });
     ladder.0
 }
 
@@ -247,7 +249,7 @@ mod tests {
             (256, 4 * 5 * 16 * (132 + 256)),
             (256, 4 * 5 * 16 * (132 + 256)),
             (256, 4 * 5 * 16 * (132 + 256)),
-            (256, 4 * 5 * 16 * (132 + 256) + 16 * kib),
+            (256, 4 * 3 * 16 * (132 + 256) + 16 * kib),
         ];
         assert_eq!(geometry, expected);
     }

@@ -9,6 +9,8 @@ use std::iter::Peekable;
 /// What stands before the spec: `/// Docs.` `pub struct Layer;`
 pub(crate) struct Head {
     attributes: TokenStream,
+    /// Those of the attributes that go for every item: whether there is one, and lints.
+    common: TokenStream,
     visibility: TokenStream,
     name: Ident,
 }
@@ -16,10 +18,14 @@ pub(crate) struct Head {
 /// Splits what the user wrote into the head, if there is one, and the spec.
 pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)> {
     let mut rest = call.clone().into_iter().peekable();
-    let mut attributes = TokenStream::new();
+    let (mut attributes, mut common) = (TokenStream::new(), TokenStream::new());
     while let Some(hash) = rest.next_if(|token| is_sign(token, '#')) {
+        let attribute = rest.next_if(|token| is_group(token, Delimiter::Bracket));
+        if let Some(TokenTree::Group(group)) = &attribute {
+            common.extend(of_every_item(group.stream()));
+        }
         attributes.extend([hash]);
-        attributes.extend(rest.next_if(|token| is_group(token, Delimiter::Bracket)));
+        attributes.extend(attribute);
     }
     let mut visibility = TokenStream::new();
     if let Some(word) = rest.next_if(|token| is_word(token, "pub")) {
@@ -43,7 +49,28 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
     if rest.next_if(|token| is_sign(token, ';')).is_none() {
         return Err(expected(&format!("`;` behind `struct {name}`, and then the spec"), &mut rest));
     }
-    Ok((Some(Head { attributes, visibility, name }), rest.collect()))
+    Ok((Some(Head { attributes, common, visibility, name }), rest.collect()))
+}
+
+/// What an attribute of the struct is for the items beside it.
+fn of_every_item(attribute: TokenStream) -> Option<TokenStream> {
+    let mut tokens = attribute.clone().into_iter();
+    match tokens.next()? {
+        // A macro of the user's passes it on as a group.
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            of_every_item(group.stream())
+        }
+        TokenTree::Ident(name) => match name.to_string().as_str() {
+            "cfg" | "allow" | "warn" | "deny" | "forbid" => Some(quote!(#[#attribute])),
+            // What is expected of one item need not be found in each.
+            "expect" => {
+                let lints: TokenStream = tokens.collect();
+                Some(quote!(#[allow #lints]))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn expected(what: &str, rest: &mut Peekable<impl Iterator<Item = TokenTree>>) -> syn::Error {
@@ -72,7 +99,7 @@ pub(crate) fn items(
     list: &List,
     line: syn::Result<String>,
 ) -> TokenStream {
-    let Head { attributes, visibility, name } = head;
+    let Head { attributes, common, visibility, name } = head;
     let operands = Operands::new(runtime, head, list);
     let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
     let (line, errors) = match both(line, both(list.check(), list.check_fields())) {
@@ -92,6 +119,7 @@ pub(crate) fn items(
         #attributes
         #visibility struct #name;
 
+        #common
         impl #name {
             #[doc = #about]
             #visibility const KERNEL: #kernel = #kernel::__from_macro(#line);
@@ -109,9 +137,9 @@ pub(crate) fn items(
                 #parameter
             ) -> #runtime::Result<#runtime::Launched>
             where
-                A: #runtime::AsMatrix,
-                B: #runtime::AsMatrix,
-                C: #runtime::AsMatrixMut,
+                A: #runtime::AsMatrix<Element = ::core::primitive::f32>,
+                B: #runtime::AsMatrix<Element = ::core::primitive::f32>,
+                C: #runtime::AsMatrixMut<Element = ::core::primitive::f32>,
                 #(#types: #bounds,)*
             {
                 #body
@@ -139,7 +167,7 @@ struct Operands {
 
 impl Operands {
     fn new(runtime: &TokenStream, head: &Head, list: &List) -> Self {
-        let Head { visibility, name: of, .. } = head;
+        let Head { common, visibility, name: of, .. } = head;
         let fields = list.fields(runtime);
         if fields.is_empty() {
             return Self::default();
@@ -157,18 +185,21 @@ impl Operands {
             |Field { name, ty, meaning, .. }| quote!(#[doc = #meaning] #visibility #name: #ty),
         );
         let declared = quote! {
+            #common
             #[doc = #about]
             #[derive(::core::fmt::Debug)]
             #visibility struct #name #bounded {
                 #(#members,)*
             }
 
+            #common
             impl #bounded ::core::clone::Clone for #name #plain {
                 fn clone(&self) -> Self {
                     *self
                 }
             }
 
+            #common
             impl #bounded ::core::marker::Copy for #name #plain {}
         };
         let parameter = quote!(operands: #name #plain,);

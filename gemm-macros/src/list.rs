@@ -59,7 +59,7 @@ impl List {
             }
             Some(Self(operands)) => {
                 let kinds = operands.iter().map(|(operand, _)| match operand.along {
-                    Along::Nothing => quote!(f32),
+                    Along::Nothing => quote!(::core::primitive::f32),
                     along => {
                         let kind = format_ident!("{}", along.kind());
                         quote!(#runtime::#kind)
@@ -83,12 +83,12 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
-                Along::N | Along::M => Some(quote!(#runtime::VectorOf<f32>)),
-                Along::Mn => Some(quote!(#runtime::MatrixOf<f32>)),
+                Along::N | Along::M => Some(quote!(#runtime::VectorOf<::core::primitive::f32>)),
+                Along::Mn => Some(quote!(#runtime::MatrixOf<::core::primitive::f32>)),
             };
             let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
             let ty = match &generic {
-                None => quote!(f32),
+                None => quote!(::core::primitive::f32),
                 Some((ty, _)) => quote!(&'a #ty),
             };
             let name = match &*operand.name {

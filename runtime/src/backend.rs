@@ -12,7 +12,9 @@ use crate::error::Result;
 use crate::program::Loadable;
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::contract::Stretch;
 use gemm_dsl::sim::{Counters, Element};
+use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.
 pub(crate) trait Backend: Sized {
@@ -21,6 +23,9 @@ pub(crate) trait Backend: Sized {
 
     /// Memory, given back when it is dropped.
     type Allocation;
+
+    /// What a kernel finds the arrays of a list by, given back when it is dropped.
+    type Pointers;
 
     /// The scratch memory, held while the launches of one program are made.
     type Workspace<'b>
@@ -32,6 +37,9 @@ pub(crate) trait Backend: Sized {
 
     /// The address of the first element of an allocation.
     fn address(allocation: &Self::Allocation) -> Self::Address;
+
+    /// Has these addresses where kernels find them.
+    fn pointers(&self, to: &[Self::Address]) -> Result<Self::Pointers>;
 
     /// Sets elements to zero.
     fn zero(&self, at: &Self::Address, len: u64) -> Result<()>;
@@ -60,7 +68,7 @@ pub(crate) trait Backend: Sized {
         &self,
         loadable: &Loadable,
         grid: [u32; 3],
-        arguments: Vec<Argument<Self::Address>>,
+        arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
     ) -> Result<Option<Box<Counters>>>;
 
     /// Waits for all work so far.
@@ -83,3 +91,46 @@ pub(crate) trait Backend: Sized {
 /// The address of a slice of `cudarc`'s, and what records its use when dropped after the launch, for
 /// `cudarc` to order work on other streams after it.
 pub(crate) type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
+
+/// The arrays of a list.
+pub(crate) struct Listed<B: Backend> {
+    pub(crate) elem: Elem,
+    pub(crate) arrays: Vec<B::Address>,
+    pub(crate) pointers: B::Pointers,
+    /// The same, as contracts ask for them.
+    pub(crate) stretches: Vec<Stretch>,
+    /// The memory of all of them, [`united`](crate::address::united).
+    pub(crate) memory: Vec<Range<u64>>,
+}
+
+/// Where an operand lies.
+pub(crate) enum Place<'a, B: Backend> {
+    /// It is one array.
+    One {
+        /// Its address.
+        address: B::Address,
+        /// Elements from there on that belong to it.
+        len: u64,
+    },
+    /// It is a list of arrays.
+    List(&'a Listed<B>),
+}
+
+impl<B: Backend> Clone for Place<'_, B> {
+    fn clone(&self) -> Self {
+        match self {
+            Place::One { address, len } => Place::One { address: address.clone(), len: *len },
+            Place::List(list) => Place::List(list),
+        }
+    }
+}
+
+impl<B: Backend> Place<'_, B> {
+    /// What the elements are.
+    pub(crate) fn elem(&self) -> Elem {
+        match self {
+            Place::One { address, .. } => address.elem(),
+            Place::List(list) => list.elem,
+        }
+    }
+}

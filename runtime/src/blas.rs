@@ -1,17 +1,20 @@
 //! Products in the terms of BLAS: views say how matrices lie, and the kernel follows from them.
 
+mod choice;
+
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel::{Sgemm, extents};
+use crate::kernel::{Called, Sgemm, extents};
 use crate::launched::Launched;
 use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
-use gemm_dsl::spec::Layout;
-use gemm_dsl::stages;
-use std::sync::OnceLock;
+use choice::{Choice, Size};
+use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::contract::Subject;
+use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 
 /// C = alpha·A·B + beta·C, of matrices of `f32` that lie on a device in rows or in columns, packed or
-/// not, one or a batch: the kernel is chosen by how they lie and how large they are.
+/// not, one, a batch or a list: the kernel is chosen by how they lie and how large they are.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -34,10 +37,11 @@ use std::sync::OnceLock;
 /// | argument of `cublasSgemm` | here |
 /// | --- | --- |
 /// | `handle` | the [`Device`] of [`SgemmCall::run`], whose stream it runs on |
-/// | `transa`, `A`, `lda`, `m`, `k` | `CUBLAS_OP_N`: `&x(a, m, k, lda)`; `CUBLAS_OP_T`: `&x(a, k, m, lda).t()` |
-/// | `transb`, `B`, `ldb`, `k`, `n` | `CUBLAS_OP_N`: `&x(b, k, n, ldb)`; `CUBLAS_OP_T`: `&x(b, n, k, ldb).t()` |
+/// | `transa`, `A`, `lda`, `m`, `k` | `CUBLAS_OP_N`: `&x(a, m, k, lda)`; `CUBLAS_OP_T`, or `CUBLAS_OP_C` of real numbers: `&x(a, k, m, lda).t()` |
+/// | `transb`, `B`, `ldb`, `k`, `n` | `CUBLAS_OP_N`: `&x(b, k, n, ldb)`; `CUBLAS_OP_T`, `CUBLAS_OP_C`: `&x(b, n, k, ldb).t()` |
 /// | `C`, `ldc`, `m`, `n` | `&mut MatrixMut::pitched(&mut c, n, m, ldc)?.t()` |
 /// | `alpha`, `beta` | [`SgemmCall::alpha`], [`SgemmCall::beta`]: numbers of the host |
+/// | `Aarray`, `Barray`, `Carray`, `batchCount` of `cublasSgemmBatched` | a [`MatrixList`](crate::MatrixList) of such views in place of each, a [`MatrixListMut`](crate::MatrixListMut) of C's |
 /// | `strideA`, `strideB`, `strideC`, `batchCount` of `cublasSgemmStridedBatched` | [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; a stride of 0: `pitched` |
 ///
 /// The rules are those of BLAS: where beta is 0 C is not read, and a NaN in it is gone; where alpha or k is
@@ -79,29 +83,40 @@ impl SgemmCall<'_> {
     /// Puts the product on the device's stream. On a GPU the call returns before the work is done.
     ///
     /// # Errors
-    /// [`Error::Extents`] where the views do not agree, [`Error::Scattered`] for a matrix that lies neither
+    /// [`Error::Extents`] where the views do not agree, [`Error::Unlisted`] where only some are lists, [`Error::Scattered`] for a matrix that lies neither
     /// in rows nor in columns, and those of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
-    pub fn run(mut self, device: &Device) -> Result<Launched> {
-        let line = self.line()?;
-        let (alpha, beta, is_scaled) = (self.alpha, self.beta, self.is_scaled());
-        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
-        let (a, b, mut c) = match self.is_turned() {
-            true => (self.b.t(), self.a.t(), self.c.t()),
-            false => (self.a.as_matrix(), self.b.as_matrix(), self.c.as_matrix_mut()),
-        };
-        if is_scaled {
-            let kernel = Sgemm::<(f32, f32)>::of_line(line);
-            return kernel.call(device).operands((alpha, beta)).launch(&a, &b, &mut c);
+    pub fn run(self, device: &Device) -> Result<Launched> {
+        let choice = self.choice()?;
+        let Self { a, b, mut c, alpha, beta } = self;
+        let factors = choice.scaled.then_some((alpha, beta));
+        if !c.shape().lies_in_columns() {
+            return launch(device, &choice, factors, (("a", &a), ("b", &b), &mut c));
         }
-        Sgemm::<()>::of_line(line).call(device).launch(&a, &b, &mut c)
+        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
+        let turned = launch(device, &choice, factors, (("b", &b.t()), ("a", &a.t()), &mut c.t()));
+        turned.map_err(|error| match error {
+            Error::Unmet(mut unmet) => {
+                unmet.subject = match unmet.subject {
+                    Subject::Extent(Extent::M) => Subject::Extent(Extent::N),
+                    Subject::Extent(Extent::N) => Subject::Extent(Extent::M),
+                    other => other,
+                };
+                Error::Unmet(unmet)
+            }
+            other => other,
+        })
     }
 
-    /// The line of the kernel that it takes.
+    /// The spec of the kernel that it takes.
     ///
     /// # Errors
     /// Those of [`SgemmCall::run`] about the views.
-    pub fn line(&self) -> Result<String> {
-        let (m, n, _) = extents(&self.a, &self.b, &self.c)?;
+    pub fn spec(&self) -> Result<SgemmSpec> {
+        Ok(self.choice()?.spec())
+    }
+
+    fn choice(&self) -> Result<Choice> {
+        let (m, n, _) = extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
             if !shape.lies_in_rows() && !shape.lies_in_columns() {
@@ -109,87 +124,44 @@ impl SgemmCall<'_> {
                 return Err(Error::Scattered { argument, row_stride, col_stride });
             }
         }
-        let [a, b, _] = shapes.map(|shape| shape.lies_in_columns());
-        let layout = match self.is_turned() {
-            true => layout(!b, !a),
-            false => layout(a, b),
-        };
+        let [a, b, c] = shapes.map(|shape| shape.lies_in_columns());
+        let (a, b) = if c { (!b, !a) } else { (a, b) };
         let counts = [self.a.count(), self.b.count(), self.c.count()];
-        let batch = counts.iter().any(Option::is_some);
-        let mut line = match batch {
-            true => small(layout, m.max(n)),
-            false => large(layout).to_owned(),
+        let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];
+        let first = |is_list| lists.into_iter().find(|(_, of)| *of == is_list);
+        let batch = match (first(true), first(false)) {
+            (Some((list, _)), Some((other, _))) => return Err(Error::Unlisted { list, other }),
+            (Some(_), None) => Some(Batch::Pointers),
+            (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
         };
-        let keys = [
-            (shapes.iter().any(Shape::is_padded), ", pitched"),
-            (batch, ", batch: strided"),
-            (self.is_scaled(), ", scaled"),
-        ];
-        keys.iter().filter(|(given, _)| *given).for_each(|(_, key)| line.push_str(key));
-        Ok(line)
-    }
-
-    fn is_scaled(&self) -> bool {
-        self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0
-    }
-
-    /// Whether C lies in columns.
-    fn is_turned(&self) -> bool {
-        self.c.shape().lies_in_columns()
+        Ok(Choice {
+            layout: match (a, b) {
+                (false, false) => Layout::Nn,
+                (false, true) => Layout::Nt,
+                (true, false) => Layout::Tn,
+                (true, true) => Layout::Tt,
+            },
+            size: Size::of(m, n, batch.and(counts.into_iter().flatten().max())),
+            pitched: shapes.iter().any(Shape::is_padded),
+            batch,
+            scaled: self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0,
+        })
     }
 }
 
-fn layout(a_in_columns: bool, b_in_columns: bool) -> Layout {
-    match (a_in_columns, b_in_columns) {
-        (false, false) => Layout::Nn,
-        (false, true) => Layout::Nt,
-        (true, false) => Layout::Tn,
-        (true, true) => Layout::Tt,
-    }
-}
-
-/// The kernels of large matrices, by layout: stages of the ladder, and one found by `tune`.
-fn large(layout: Layout) -> &'static str {
-    static LINES: OnceLock<[String; 4]> = OnceLock::new();
-    let lines = LINES.get_or_init(|| {
-        let stages = stages::sgemm();
-        let of = |name: &str| {
-            let stage = stages.iter().find(|stage| stage.name == name);
-            stage.map(|stage| stage.spec.to_string()).unwrap_or_default()
-        };
-        let tt = "layout: tt, tile: 256x128x16, thread: 8x16, fragment: split, float4, transpose, pad_b: 4, \
-                  stages: 3, spread: 10, warp: 32x128, raster: 8, order: column_serpentine";
-        [of("fastest"), of("layout_nt"), of("layout_tn"), tt.to_owned()]
-    });
-    let [nn, nt, tn, tt] = lines;
-    match layout {
-        Layout::Nn => nn,
-        Layout::Nt => nt,
-        Layout::Tn => tn,
-        Layout::Tt => tt,
-    }
-}
-
-/// The kernels of batches, by the larger extent of C: each block computes a product where it can.
-fn small(layout: Layout, extent: usize) -> String {
-    let shape = match extent {
-        0..=8 => "tile: 8x8x8, thread: 1x2",
-        9..=16 => "tile: 16x16x16, thread: 2x4, float4, pad_a: 4",
-        17..=32 => "tile: 32x32x32, thread: 4x4, float4, pad_a: 4, order: row_serpentine",
-        33..=64 => {
-            "tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, stages: 3, order: row_serpentine"
+/// Launches the kernel of a choice on matrices that the caller calls so, and on C.
+fn launch(
+    device: &Device,
+    choice: &Choice,
+    factors: Option<(f32, f32)>,
+    (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, &mut MatrixMut<'_>),
+) -> Result<Launched> {
+    let line = choice.line();
+    match factors {
+        None => Sgemm::<()>::of_line(line).call(device).launch_as(a, b, ("c", c)),
+        Some(factors) => {
+            let kernel = Sgemm::<(f32, f32)>::of_line(line);
+            kernel.call(device).operands(factors).launch_as(a, b, ("c", c))
         }
-        65..=128 => {
-            "tile: 64x128x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, stages: 3, \
-             warp: 32x64, spread: 4"
-        }
-        _ => return large(layout).to_owned(),
-    };
-    // Under `tn` nothing lies along K, and there is nothing to transpose.
-    let shape =
-        if layout == Layout::Tn { shape.replace(" transpose,", "") } else { shape.to_owned() };
-    match layout {
-        Layout::Nn => shape,
-        layout => format!("layout: {layout}, {shape}"),
     }
 }

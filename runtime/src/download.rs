@@ -1,31 +1,51 @@
 //! Copies to the host.
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Place};
 use crate::device::{Device, dispatch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{self, Input};
+use crate::shape::Shape;
 use gemm_dsl::sim::Element;
 
 impl Device {
     /// Copies elements to the host, after all work launched before. Those of a
-    /// [`Matrix`] or a view of one come row after row, those of a batch matrix after matrix, without what
+    /// [`Matrix`] or a view of one come row after row, those of a batch or a list matrix after matrix, without what
     /// lies between them; its padding is in [`Matrix::buffer`].
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and
-    /// [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory)
+    /// where the host has no room for all matrices of a batch that are one in memory; and [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
             let array = operand::read(on, array, "array")?;
-            let Some(shape) = array.shape else {
-                return on.backend.read(&array.address, array.len);
+            let shaped = |address, shape: Shape| -> Result<Vec<A::Element>> {
+                let elements: Vec<A::Element> = on.backend.read(address, shape.span() as u64)?;
+                if shape.is_packed() {
+                    return Ok(elements);
+                }
+                let mut ordered = Vec::new();
+                // A matrix that lies there once may be many of a batch.
+                let room = ordered.try_reserve_exact(shape.count());
+                room.map_err(|_| Error::OutOfMemory {
+                    bytes: (shape.count() as u64).saturating_mul(size_of::<A::Element>() as u64),
+                    device: "the host".to_owned(),
+                })?;
+                ordered.extend(shape.places().map(|at| elements[at]));
+                Ok(ordered)
             };
-            let elements: Vec<A::Element> = on.backend.read(&array.address, shape.span() as u64)?;
-            if shape.is_packed() {
-                return Ok(elements);
+            match (&array.place, array.shape) {
+                (Place::One { address, len }, None) => on.backend.read(address, *len),
+                (Place::One { address, .. }, Some(shape)) => shaped(address, shape),
+                (Place::List(list), shape) => {
+                    let shape = Shape { batch: None, ..shape.unwrap_or(Shape::packed(0, 0)) };
+                    let mut all = Vec::with_capacity(list.arrays.len() * shape.count());
+                    for address in &list.arrays {
+                        all.extend(shaped(address, shape)?);
+                    }
+                    Ok(all)
+                }
             }
-            Ok(shape.places().map(|at| elements[at]).collect())
         })
     }
 

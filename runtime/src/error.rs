@@ -62,14 +62,14 @@ pub enum Error {
         /// NVRTC's log, followed by the lines of the source it names.
         listing: String,
     },
-    /// Device memory is exhausted.
+    /// Device memory is exhausted, or what is copied from there has no room on the host.
     #[error(
         "out of memory on {device}: {bytes} bytes were asked for. Free buffers or use smaller ones"
     )]
     OutOfMemory {
         /// The bytes of the one allocation that failed.
         bytes: u64,
-        /// The device.
+        /// The device, or `the host`.
         device: String,
     },
     /// An argument has the wrong number of elements.
@@ -88,9 +88,9 @@ pub enum Error {
         /// The extent that both have.
         extent: Extent,
         /// One of the two, with its value.
-        first: (&'static str, usize),
+        first: (String, usize),
         /// The other one.
-        other: (&'static str, usize),
+        other: (String, usize),
     },
     /// What a launch writes shares memory with another of its operands.
     #[error(
@@ -102,6 +102,49 @@ pub enum Error {
         /// The other operand.
         other: String,
     },
+    /// A list of matrices where one array is meant.
+    #[error(
+        "`{argument}` is a list of matrices where one array is meant: pass one view, which may be a batch"
+    )]
+    List {
+        /// The argument.
+        argument: String,
+    },
+    /// One matrix beside a list, of which a call has as many products as matrices.
+    #[error(
+        "`{list}` is a list of matrices and `{other}` is none: make a list of it too, with the same view for \
+         each product where all share it"
+    )]
+    Unlisted {
+        /// The argument that is a list.
+        list: &'static str,
+        /// The one that is not.
+        other: &'static str,
+    },
+    /// The matrices of a list are not alike.
+    #[error(
+        "{what} of matrix {nth} of the list is {found}, but {expected} of matrix 0: list matrices of one shape \
+         that lie alike"
+    )]
+    Unlike {
+        /// Which matrix it is, from 0 on.
+        nth: usize,
+        /// What of it differs.
+        what: &'static str,
+        /// Its value.
+        found: usize,
+        /// The value of the first matrix.
+        expected: usize,
+    },
+    /// A matrix of a list is a batch or a list itself.
+    #[error("matrix {nth} of the list is a batch of matrices: list them one by one")]
+    BatchInList {
+        /// Which matrix it is, from 0 on.
+        nth: usize,
+    },
+    /// A part of a list.
+    #[error("the matrices of a list have no parts: make a list of the parts")]
+    PartOfList,
     /// A matrix is to be read as consecutive elements, but its rows or their elements lie apart.
     #[error(
         "`{argument}` is to be read as consecutive elements, but its rows of {cols} start every \
@@ -329,9 +372,13 @@ fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
 
 fn kernel_type(line: &str, operands: &[String], needed: &str, found: &str) -> String {
     let takes = listed(operands);
+    let kernel = match line {
+        "" => "the kernel without keys".to_owned(),
+        line => format!("a kernel of `{line}`"),
+    };
     format!(
-        "a kernel of `{line}` takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
-         `Sgemm<ByName>`, whatever the operands are"
+        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or `Sgemm<ByName>`, \
+         whatever the operands are"
     )
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod operands;
 mod reduce;
 mod sgemm;
 
-pub(crate) use sgemm::extents;
+pub(crate) use sgemm::{Called, extents};
 
 use crate::device::Device;
 use crate::error::Result;
@@ -80,8 +80,8 @@ impl<S, E> Kernel<S, E> {
     }
 
     /// The kernel of a line that is known to be sound.
-    pub(crate) fn of_line(line: String) -> Self {
-        Self { line: Cow::Owned(line), of: PhantomData }
+    pub(crate) fn of_line(line: &'static str) -> Self {
+        Self { line: Cow::Borrowed(line), of: PhantomData }
     }
 
     /// The spec as a line of the DSL, in canonical order and without defaults.

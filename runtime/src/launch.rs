@@ -4,60 +4,78 @@
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Argument};
-use crate::backend::Backend;
+use crate::address::{Address, Argument, meet};
+use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
 use crate::launched::{Launched, Ran};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::contract::{Array, Axis, Call, Given, Parameter};
+use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
 use gemm_dsl::sim::Counters;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The most dimensions of an operand.
 const MAX_RANK: usize = 3;
 
-/// An array of a program: where it lies and how its elements lie there.
-#[derive(Clone)]
-pub(crate) struct Bound<'n, A> {
+/// An array of a program, or a list of them: where it lies and how its elements lie there.
+pub(crate) struct Bound<'n, B: Backend> {
     /// What the caller calls it.
     name: &'n str,
-    address: A,
-    /// Elements from the address on that belong to it.
-    len: u64,
+    place: Place<'n, B>,
+    /// Its shape; of a list, that of each array.
     axes: [Axis; MAX_RANK],
     rank: usize,
 }
 
-impl<'n, A: Address> Bound<'n, A> {
+impl<'n, B: Backend> Bound<'n, B> {
     /// Consecutive elements.
-    pub(crate) fn vector(name: &'n str, address: A, len: u64, extent: u64) -> Self {
+    pub(crate) fn vector(name: &'n str, place: Place<'n, B>, extent: u64) -> Self {
         let axis = Axis { extent, stride: 1 };
-        Self { name, address, len, axes: [axis; MAX_RANK], rank: 1 }
+        Self { name, place, axes: [axis; MAX_RANK], rank: 1 }
     }
 
-    /// A matrix, or a batch of them.
-    pub(crate) fn matrix(name: &'n str, address: A, len: u64, shape: Shape) -> Self {
+    /// A matrix, or a batch or a list of them.
+    pub(crate) fn matrix(name: &'n str, place: Place<'n, B>, shape: Shape) -> Self {
         let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
         let Shape { rows, cols, row_stride, col_stride, batch, .. } = shape;
         let (rows, cols) = (axis(rows, row_stride), axis(cols, col_stride));
-        let (axes, rank) = match batch {
-            Some(Batch { count, distance }) => ([axis(count, distance), rows, cols], 3),
-            None => ([rows, cols, cols], 2),
+        let (axes, rank) = match (batch, &place) {
+            (Some(Batch { count, distance }), Place::One { .. }) => {
+                ([axis(count, distance), rows, cols], 3)
+            }
+            (None, _) | (_, Place::List(_)) => ([rows, cols, cols], 2),
         };
-        Self { name, address, len, axes, rank }
+        Self { name, place, axes, rank }
     }
 
-    /// For the products of a batch, if it is one: what is no batch itself is the same for all of them.
-    pub(crate) fn for_each_of(mut self, products: Option<u64>) -> Self {
-        if let Some(extent) = products.filter(|_| self.rank < MAX_RANK) {
-            self.axes.copy_within(..self.rank, 1);
-            self.axes[0] = Axis { extent, stride: 0 };
-            self.rank += 1;
+    /// For the products of a batch, if it is one, as many as C has matrices: what is neither a batch nor a
+    /// list itself is the same for all of them.
+    ///
+    /// # Errors
+    /// [`Error::Extents`] for a batch of another number of matrices. Of a list the contract says so, which
+    /// knows whether one is wanted.
+    pub(crate) fn for_each_of(mut self, products: Option<usize>) -> Result<Self> {
+        let Some(products) = products else { return Ok(self) };
+        let found = match &self.place {
+            Place::List(_) => return Ok(self),
+            // It was made of a shape, whose extents are of type usize.
+            Place::One { .. } if self.rank == MAX_RANK => self.axes[0].extent as usize,
+            Place::One { .. } => {
+                self.axes.copy_within(..self.rank, 1);
+                self.axes[0] = Axis { extent: products as u64, stride: 0 };
+                self.rank += 1;
+                return Ok(self);
+            }
+        };
+        if found == products {
+            return Ok(self);
         }
-        self
+        let (first, other) = ((self.name.to_owned(), found), ("c".to_owned(), products));
+        Err(Error::Extents { extent: Extent::BATCH, first, other })
     }
 
     /// Elements from the first of its shape to the last.
@@ -73,6 +91,21 @@ impl<'n, A: Address> Bound<'n, A> {
     fn axes(&self) -> &[Axis] {
         &self.axes[..self.rank]
     }
+
+    /// Whether they share memory, from the first of their shapes to the last.
+    fn meets(&self, other: &Self) -> bool {
+        self.with_memory(|own| other.with_memory(|others| meet(own, others)))
+    }
+
+    fn with_memory<R>(&self, then: impl FnOnce(&[Range<u64>]) -> R) -> R {
+        match &self.place {
+            Place::One { address, .. } => match address.range(self.span()) {
+                range if range.is_empty() => then(&[]),
+                range => then(&[range]),
+            },
+            Place::List(list) => then(&list.memory),
+        }
+    }
 }
 
 /// A temporary of a program: its shape, and where it lies once a launch has needed it.
@@ -87,13 +120,13 @@ struct Temporary<A> {
 pub(crate) fn launch<B: Backend>(
     on: On<'_, B>,
     program: &Arc<Prepared>,
-    inputs: &[Bound<'_, B::Address>],
-    outputs: &[Bound<'_, B::Address>],
+    inputs: &[Bound<'_, B>],
+    outputs: &[Bound<'_, B>],
     problem: &[u64],
 ) -> Result<Launched> {
     for (n, written) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[..n]) {
-            if written.address.overlaps(written.span(), &other.address, other.span()) {
+            if written.meets(other) {
                 let (written, other) = (written.name.to_owned(), other.name.to_owned());
                 return Err(Error::Overlap { written, other });
             }
@@ -121,8 +154,8 @@ pub(crate) fn launch<B: Backend>(
 struct Run<'a, B: Backend> {
     backend: &'a B,
     program: &'a Prepared,
-    inputs: &'a [Bound<'a, B::Address>],
-    outputs: &'a [Bound<'a, B::Address>],
+    inputs: &'a [Bound<'a, B>],
+    outputs: &'a [Bound<'a, B>],
     /// Extents, then the bits of numbers.
     problem: &'a [u64],
     /// As many as launches so far have named.
@@ -186,20 +219,30 @@ impl<'a, B: Backend> Run<'a, B> {
         Ok(match slot {
             Slot::Input(_) | Slot::Output(_) => {
                 let bound = self.bound(slot)?;
-                let Bound { name, address, len, .. } = bound;
-                let (elem, address) = (address.elem(), address.bytes());
-                Array { name, elem, address, len: *len, axes: Some(bound.axes()) }
+                let place = match &bound.place {
+                    Place::One { address, len } => {
+                        contract::Place::One(Stretch { address: address.bytes(), len: *len })
+                    }
+                    Place::List(list) => contract::Place::List(&list.stretches),
+                };
+                Array {
+                    name: bound.name,
+                    elem: bound.place.elem(),
+                    place,
+                    axes: Some(bound.axes()),
+                }
             }
             // The device aligns what it allocates to 256 bytes.
             Slot::Temp(n) => {
                 let Temporary { len, axes, .. } = &self.temps[n];
                 let Temp { name, elem, .. } = self.program.program.temps[n];
-                Array { name, elem, address: 0, len: *len, axes: Some(axes) }
+                let place = contract::Place::One(Stretch { address: 0, len: *len });
+                Array { name, elem, place, axes: Some(axes) }
             }
         })
     }
 
-    fn bound(&self, slot: Slot) -> Result<&Bound<'a, B::Address>> {
+    fn bound(&self, slot: Slot) -> Result<&'a Bound<'a, B>> {
         let bound = match slot {
             Slot::Input(n) => self.inputs.get(n),
             Slot::Output(n) => self.outputs.get(n),
@@ -208,14 +251,19 @@ impl<'a, B: Backend> Run<'a, B> {
         bound.ok_or_else(|| Error::Internal(format!("the call has no {slot:?}")))
     }
 
-    /// Where an array lies; a temporary is allocated where it is asked for first.
-    fn address(&mut self, slot: Slot) -> Result<B::Address> {
+    /// What a kernel is given for an array; a temporary is allocated where it is asked for first.
+    fn argument(&mut self, slot: Slot) -> Result<Argument<'a, B::Address, B::Pointers>> {
         let Slot::Temp(n) = slot else {
-            return Ok(self.bound(slot)?.address.clone());
+            return Ok(match &self.bound(slot)?.place {
+                Place::One { address, .. } => Argument::Array(address.clone()),
+                Place::List(list) => {
+                    Argument::List { arrays: &list.arrays, pointers: &list.pointers }
+                }
+            });
         };
         let temp = &mut self.temps[n];
         if let Some(address) = &temp.address {
-            return Ok(address.clone());
+            return Ok(Argument::Array(address.clone()));
         }
         let backend = self.backend;
         let workspace = self.held.get_or_insert_with(|| backend.workspace());
@@ -225,7 +273,7 @@ impl<'a, B: Backend> Run<'a, B> {
             backend.zero(&address, temp.len)?;
         }
         temp.address = Some(address.clone());
-        Ok(address)
+        Ok(Argument::Array(address))
     }
 
     fn launch(
@@ -245,7 +293,7 @@ impl<'a, B: Backend> Run<'a, B> {
                     let Some((_, slot)) = bound else {
                         unreachable!("VerifiedProgram::new: every operand is bound")
                     };
-                    Argument::Array(self.address(*slot)?)
+                    self.argument(*slot)?
                 }
             });
         }

@@ -65,6 +65,7 @@ mod error;
 mod kernel;
 mod launch;
 mod launched;
+mod list;
 mod matrix;
 mod memory;
 mod operand;
@@ -78,7 +79,7 @@ pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Owner, Result};
 pub use gemm_dsl::error::Excerpt;
-pub use gemm_dsl::ir::contract::{Need, Subject, Unmet};
+pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::sim::{Counters, Element, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
@@ -89,6 +90,7 @@ pub use kernel::operands::{
 };
 pub use kernel::{Call, Kernel, ReduceKernel, Sgemm, SgemmKernel};
 pub use launched::{Launched, LaunchedStep};
+pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use operand::{Input, Output, Vector, VectorMut, VectorOf};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
@@ -137,7 +139,8 @@ macro_rules! reduce_kernel {
 /// [`Sgemm`] whose type lists them, `Sgemm<(f32, f32, N)>`, and a call is given them in that order.
 ///
 /// Behind `struct Name;` the line makes a type instead, with the kernel and its launch, and one of its
-/// operands, by their names. Attributes and visibility are the user's, and the visibility is that of all items.
+/// operands, by their names. Attributes and visibility are the user's; the visibility is that of all items, as
+/// are `cfg` and the levels of lints.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm_kernel};

@@ -1,8 +1,8 @@
-//! The memory of a buffer.
+//! The memory of a buffer, and where the arrays of a list lie.
 
-use crate::backend::Backend;
 use crate::backend::gpu::Gpu;
 use crate::backend::simulator::Simulator;
+use crate::backend::{Backend, Listed};
 
 /// An allocation of either back end.
 pub(crate) enum Memory {
@@ -10,12 +10,23 @@ pub(crate) enum Memory {
     Simulated(<Simulator as Backend>::Allocation),
 }
 
-/// A back end whose allocations buffers keep.
+/// The arrays of a list on either back end.
+pub(crate) enum Lists {
+    Gpu(Listed<Gpu>),
+    Simulated(Listed<Simulator>),
+}
+
+/// A back end whose allocations buffers keep, and whose lists those of matrices.
 pub(crate) trait Keeps: Backend {
     fn keep(allocation: Self::Allocation) -> Memory;
 
     /// The allocation, if it is one of this kind of back end.
     fn kept(memory: &Memory) -> Option<&Self::Allocation>;
+
+    fn keep_list(list: Listed<Self>) -> Lists;
+
+    /// The list, if it is one of this kind of back end.
+    fn kept_list(lists: &Lists) -> Option<&Listed<Self>>;
 }
 
 impl Keeps for Gpu {
@@ -29,6 +40,17 @@ impl Keeps for Gpu {
             Memory::Simulated(_) => None,
         }
     }
+
+    fn keep_list(list: Listed<Self>) -> Lists {
+        Lists::Gpu(list)
+    }
+
+    fn kept_list(lists: &Lists) -> Option<&Listed<Self>> {
+        match lists {
+            Lists::Gpu(list) => Some(list),
+            Lists::Simulated(_) => None,
+        }
+    }
 }
 
 impl Keeps for Simulator {
@@ -40,6 +62,17 @@ impl Keeps for Simulator {
         match memory {
             Memory::Simulated(allocation) => Some(allocation),
             Memory::Gpu(_) => None,
+        }
+    }
+
+    fn keep_list(list: Listed<Self>) -> Lists {
+        Lists::Simulated(list)
+    }
+
+    fn kept_list(lists: &Lists) -> Option<&Listed<Self>> {
+        match lists {
+            Lists::Simulated(list) => Some(list),
+            Lists::Gpu(_) => None,
         }
     }
 }

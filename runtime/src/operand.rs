@@ -1,10 +1,11 @@
 //! What a launch accepts as an input or an output.
 
 use crate::address::Address;
+use crate::backend::{Backend, Listed, Place};
 use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
-use crate::device::On;
+use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
-use crate::memory::Keeps;
+use crate::memory::{Keeps, Lists};
 use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::sim::Element;
@@ -100,12 +101,27 @@ macro_rules! output {
 }
 pub(crate) use output;
 
+/// The arrays of a list of matrices, on the device whose memory they are.
+pub struct Arrays {
+    // Dropped before the device it is memory of.
+    lists: Lists,
+    device: Device,
+}
+
+impl Arrays {
+    pub(crate) fn new<B: Keeps>(on: On<'_, B>, list: Listed<B>) -> Self {
+        Self { lists: B::keep_list(list), device: on.device.clone() }
+    }
+}
+
 /// Elements to read, before they are known to belong to the device of a call.
 pub enum Shared<'a, T: Element> {
     /// Elements of a buffer.
     Buffer(BufferView<'a, T>),
     /// Elements of `cudarc`'s.
     Cuda(CudaView<'a, T>),
+    /// Those of a list of arrays, of which these are `cudarc`'s.
+    List(&'a Arrays, Vec<CudaView<'a, T>>),
 }
 
 /// Elements to write, before they are known to belong to the device of a call.
@@ -114,36 +130,56 @@ pub enum Exclusive<'a, T: Element> {
     Buffer(BufferView<'a, T>),
     /// Elements of `cudarc`'s.
     Cuda(CudaViewMut<'a, T>),
+    /// Those of a list of arrays, of which these are `cudarc`'s.
+    List(&'a Arrays, Vec<CudaViewMut<'a, T>>),
 }
 
 impl<T: Element> Shared<'_, T> {
+    /// The number of elements of an array; none of a list.
     pub(crate) fn len(&self) -> usize {
         match self {
             Shared::Buffer(view) => view.len(),
             Shared::Cuda(view) => view.len(),
+            Shared::List(..) => 0,
         }
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Shared::List(..))
     }
 
     pub(crate) fn copy(&self) -> Self {
         match self {
             Shared::Buffer(view) => Shared::Buffer(*view),
             Shared::Cuda(view) => Shared::Cuda(view.slice(..)),
+            Shared::List(arrays, views) => {
+                Shared::List(arrays, views.iter().map(|view| view.slice(..)).collect())
+            }
         }
     }
 }
 
 impl<T: Element> Exclusive<'_, T> {
+    /// The number of elements of an array; none of a list.
     pub(crate) fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
             Exclusive::Cuda(view) => view.len(),
+            Exclusive::List(..) => 0,
         }
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Exclusive::List(..))
     }
 
     pub(crate) fn shared(&self) -> Shared<'_, T> {
         match self {
             Exclusive::Buffer(view) => Shared::Buffer(*view),
             Exclusive::Cuda(view) => Shared::Cuda(view.as_view()),
+            Exclusive::List(arrays, views) => {
+                Shared::List(arrays, views.iter().map(CudaViewMut::as_view).collect())
+            }
         }
     }
 
@@ -151,20 +187,39 @@ impl<T: Element> Exclusive<'_, T> {
         match self {
             Exclusive::Buffer(view) => Exclusive::Buffer(BufferView::clone(view)),
             Exclusive::Cuda(view) => Exclusive::Cuda(view.slice_mut(..)),
+            Exclusive::List(arrays, views) => {
+                Exclusive::List(arrays, views.iter_mut().map(|view| view.slice_mut(..)).collect())
+            }
         }
     }
 }
 
 /// An operand that belongs to the device of the call.
-pub(crate) struct Resolved<'a, A> {
-    pub(crate) address: A,
-    /// Elements from the address on.
-    pub(crate) len: u64,
-    /// The shape of a matrix; the address is that of its first element.
+pub(crate) struct Resolved<'a, B: Backend> {
+    pub(crate) place: Place<'a, B>,
+    /// The shape of a matrix, or of each one of a list; the address is that of its first element.
     pub(crate) shape: Option<Shape>,
-    /// Records, when dropped after the launch, that the slice was used on the device's stream, for
+    /// Record, when dropped after the launch, that slices were used on the device's stream, for
     /// `cudarc` to order work on other streams after it.
-    _used: Option<SyncOnDrop<'a>>,
+    _used: Vec<SyncOnDrop<'a>>,
+}
+
+impl<B: Backend> Resolved<'_, B> {
+    /// Whether it is a list without arrays.
+    pub(crate) fn is_empty_list(&self) -> bool {
+        matches!(self.place, Place::List(list) if list.arrays.is_empty())
+    }
+
+    /// The address of one array, and the elements from there on.
+    ///
+    /// # Errors
+    /// [`Error::List`] for a list.
+    pub(crate) fn array(&self, argument: &str) -> Result<(&B::Address, u64)> {
+        match &self.place {
+            Place::One { address, len } => Ok((address, *len)),
+            Place::List(_) => Err(Error::List { argument: argument.to_owned() }),
+        }
+    }
 }
 
 /// Checks that an input lives on the device, and has the device's stream wait for work on it that
@@ -173,7 +228,7 @@ pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
     argument: &str,
-) -> Result<Resolved<'a, B::Address>> {
+) -> Result<Resolved<'a, B>> {
     resolve(on, input.input(), argument)
 }
 
@@ -182,12 +237,18 @@ pub(crate) fn resolve<'a, T: Element, B: Keeps>(
     on: On<'a, B>,
     (elements, shape): (Shared<'a, T>, Option<Shape>),
     argument: &str,
-) -> Result<Resolved<'a, B::Address>> {
+) -> Result<Resolved<'a, B>> {
     let len = elements.len();
+    let slice =
+        |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
     let found = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
-        Shared::Cuda(view) => {
-            on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))?
+        Shared::Cuda(view) => slice(view)?,
+        Shared::List(arrays, views) => {
+            let place = Place::List(listed(on, arrays, argument)?);
+            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
+            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
+            return Ok(Resolved { place, shape, _used: used.into_iter().flatten().collect() });
         }
     };
     resolved(found, len, shape, argument)
@@ -198,16 +259,34 @@ pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
     argument: &str,
-) -> Result<Resolved<'a, B::Address>> {
+) -> Result<Resolved<'a, B>> {
     let (elements, shape) = output.output();
     let len = elements.len();
+    let slice = |view| {
+        on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))
+    };
     let found = match elements {
         Exclusive::Buffer(view) => (view_of(on, &view, argument)?, None),
-        Exclusive::Cuda(view) => {
-            on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))?
+        Exclusive::Cuda(view) => slice(view)?,
+        Exclusive::List(arrays, views) => {
+            let place = Place::List(listed(on, arrays, argument)?);
+            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
+            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
+            return Ok(Resolved { place, shape, _used: used.into_iter().flatten().collect() });
         }
     };
     resolved(found, len, shape, argument)
+}
+
+/// The arrays of a list of the device.
+fn listed<'a, B: Keeps>(
+    on: On<'_, B>,
+    arrays: &'a Arrays,
+    argument: &str,
+) -> Result<&'a Listed<B>> {
+    let owner = &arrays.device;
+    let ours = if owner.is_same(on.device) { B::kept_list(&arrays.lists) } else { None };
+    ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))
 }
 
 /// The address of a view of a buffer of the device.
@@ -219,10 +298,7 @@ fn view_of<T: Element, B: Keeps>(
     let (buffer, start, len) = view.parts();
     let owner = buffer.device();
     let ours = if owner.is_same(on.device) { buffer.address::<B>() } else { None };
-    let whole = ours.ok_or_else(|| {
-        let (name, is_simulator) = (owner.name().to_owned(), owner.is_simulator());
-        wrong_device(on, argument, Owner::Device { name, is_simulator })
-    })?;
+    let whole = ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))?;
     let part = whole.part(start as u64, len as u64);
     part.ok_or_else(|| {
         let (end, len) = (start.saturating_add(len), buffer.len());
@@ -230,17 +306,21 @@ fn view_of<T: Element, B: Keeps>(
     })
 }
 
+fn owner_of(device: &Device) -> Owner {
+    Owner::Device { name: device.name().to_owned(), is_simulator: device.is_simulator() }
+}
+
 fn wrong_device<B>(on: On<'_, B>, argument: &str, belongs: Owner) -> Error {
     let (argument, device) = (argument.to_owned(), on.device.name().to_owned());
     Error::WrongDevice { argument, device, belongs }
 }
 
-fn resolved<'a, A: Address>(
-    (address, used): (A, Option<SyncOnDrop<'a>>),
+fn resolved<'a, B: Backend>(
+    (address, used): (B::Address, Option<SyncOnDrop<'a>>),
     len: usize,
     shape: Option<Shape>,
     argument: &str,
-) -> Result<Resolved<'a, A>> {
+) -> Result<Resolved<'a, B>> {
     let start = shape.map_or(0, |shape| shape.start);
     let left = len.checked_sub(start).map(|left| left as u64);
     let part = left.and_then(|left| Some((address.part(start as u64, left)?, left)));
@@ -249,7 +329,7 @@ fn resolved<'a, A: Address>(
         has: len as u64,
         need: format!("the matrix starts at element {start}"),
     })?;
-    Ok(Resolved { address, len, shape, _used: used })
+    Ok(Resolved { place: Place::One { address, len }, shape, _used: used.into_iter().collect() })
 }
 
 /// Makes a type of elements `T` an input without a shape: its elements.

@@ -7,6 +7,7 @@ use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::spec::SgemmOperand;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -17,15 +18,29 @@ pub(crate) struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<Prep
 impl Programs {
     /// The program of a spec, by its canonical line.
     pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<Prepared>> {
-        self.get_or(S::MACRO, line, || Ok(line.parse::<S>()?.program()?))
+        self.kept(S::MACRO, line, || {
+            let spec = line.parse::<S>()?;
+            Ok(Prepared::new(spec.program()?, spec.operands()))
+        })
     }
 
-    /// The program kept under a family and a name, made where there is none.
+    /// A program that follows from no spec.
+    #[cfg(test)]
     pub(crate) fn get_or(
         &self,
         family: &'static str,
         name: &str,
         make: impl FnOnce() -> Result<VerifiedProgram>,
+    ) -> Result<Arc<Prepared>> {
+        self.kept(family, name, || Ok(Prepared::new(make()?, Vec::new())))
+    }
+
+    /// The program kept under a family and a name, made where there is none.
+    fn kept(
+        &self,
+        family: &'static str,
+        name: &str,
+        make: impl FnOnce() -> Result<Prepared>,
     ) -> Result<Arc<Prepared>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(family).and_then(|programs| programs.get(name)) {
@@ -33,7 +48,7 @@ impl Programs {
         }
         drop(known);
         // Two threads may both make it; the first to come back here is kept.
-        let made = Arc::new(Prepared::new(make()?));
+        let made = Arc::new(make()?);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
         Ok(Arc::clone(kept))
@@ -43,14 +58,16 @@ impl Programs {
 /// A program ready to be launched on one device.
 pub(crate) struct Prepared {
     pub(crate) program: VerifiedProgram,
+    /// What its spec says that the caller gives beside the matrices.
+    pub(crate) operands: Vec<SgemmOperand>,
     /// Its kernels, in its order.
     kernels: Vec<Loadable>,
 }
 
 impl Prepared {
-    pub(crate) fn new(program: VerifiedProgram) -> Self {
+    fn new(program: VerifiedProgram, operands: Vec<SgemmOperand>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, kernels }
+        Self { program, operands, kernels }
     }
 
     /// The kernel of a number that a launch of the program names.
@@ -61,12 +78,13 @@ impl Prepared {
     /// Whether a matrix lies column by column for the kernels.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.program.preferred().contract().arrays();
-        arrays.any(|array| array.operand == operand && array.contiguous_dim() == 0)
+        // The last two dimensions are its rows and its columns; before them are the matrices of a batch.
+        arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }
 
-    /// Whether every kernel takes arrays whose rows are padded.
-    pub(crate) fn takes_strides(&self) -> bool {
-        self.kernels.iter().all(|k| k.kernel.contract().takes_strides())
+    /// Whether every kernel takes matrices whose rows, or columns, are padded.
+    pub(crate) fn takes_pitches(&self) -> bool {
+        self.kernels.iter().all(|k| k.kernel.contract().takes_pitches())
     }
 }
 

@@ -71,6 +71,28 @@ impl Shape {
         rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
     }
 
+    /// Whether two matrices of this shape share an element, of which one lies so far behind the other. A
+    /// shape whose own elements are apart.
+    pub(crate) fn meets_itself(&self, distance: u64) -> bool {
+        let along = |extent: usize, stride: usize| (stride as u64, extent as u64 - 1);
+        if self.rows == 0 || self.cols == 0 {
+            return false;
+        }
+        let mut axes = [along(self.rows, self.row_stride), along(self.cols, self.col_stride)];
+        axes.iter_mut().for_each(|axis| *axis = if axis.1 == 0 { (u64::MAX, 0) } else { *axis });
+        let [(small, few), (large, many)] = match axes[0].0 < axes[1].0 {
+            true => axes,
+            false => [axes[1], axes[0]],
+        };
+        // Along the large stride they are as many steps apart as fit into the distance, or one more, as the
+        // small one does not reach that far.
+        let steps = distance / large;
+        [steps, steps + 1].into_iter().any(|steps| {
+            let left = distance.abs_diff(steps.saturating_mul(large));
+            steps <= many && left.is_multiple_of(small) && left / small <= few
+        })
+    }
+
     /// Whether what is next to one another in a row is so in memory.
     pub(crate) fn lies_in_rows(&self) -> bool {
         self.col_stride == 1 || self.cols <= 1
@@ -101,12 +123,15 @@ impl Shape {
         let Batch { count, distance } = batch;
         // No matrix needs no elements.
         let of_one = if count == 0 { 0 } else { rows };
-        let one = Self { rows, ..Self::pitched((argument, len), of_one, cols, pitch)? };
-        let shape = Self { batch: Some(batch), ..one };
-        let before = count.saturating_sub(1).checked_mul(distance);
+        let one = Self::pitched((argument, len), of_one, cols, pitch)?;
+        let shape = Self { rows, batch: Some(batch), ..one };
+        if shape.count() == 0 {
+            return Ok(shape);
+        }
+        let before = (count - 1).checked_mul(distance);
         let needed = before.and_then(|before| before.checked_add(one.span()));
         let needed = needed.ok_or_else(|| too_large(count, distance))?;
-        if shape.count() > 0 && len < needed {
+        if len < needed {
             return Err(Error::WrongExtent {
                 argument: argument.to_owned(),
                 has: len as u64,
@@ -154,12 +179,13 @@ impl Shape {
         };
         let height = inside(&rows, self.rows, "the rows of the matrix")?;
         let width = inside(&cols, self.cols, "the columns of the matrix")?;
+        let part = Self { rows: height, cols: width, ..*self };
         // What is empty starts nowhere; anything else lies inside the array.
-        let before = match (height, width) {
-            (0, _) | (_, 0) => 0,
+        let before = match part.count() {
+            0 => 0,
             _ => rows.start * self.row_stride + cols.start * self.col_stride,
         };
-        Ok(Self { start: self.start + before, rows: height, cols: width, ..*self })
+        Ok(Self { start: self.start + before, ..part })
     }
 
     pub(crate) fn transposed(&self) -> Self {
@@ -197,4 +223,45 @@ pub(crate) fn too_large(rows: usize, pitch: usize) -> Error {
 
 fn count(rows: usize) -> String {
     if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shape;
+
+    /// Against the places of both.
+    #[test]
+    fn a_shape_meets_itself_where_places_are_the_same() {
+        let mut met = 0;
+        for (rows, cols, pitch) in [
+            (0, 3, 3),
+            (1, 1, 1),
+            (1, 5, 5),
+            (5, 1, 1),
+            (5, 1, 4),
+            (3, 4, 4),
+            (3, 4, 7),
+            (4, 2, 9),
+            (2, 3, 11),
+        ] {
+            let packed = Shape::packed(rows, cols);
+            // With neighbours in a row next to one another, and two apart.
+            let apart = Shape { col_stride: 2, row_stride: 2 * pitch, ..packed };
+            for shape in [Shape { row_stride: pitch, ..packed }, apart] {
+                for shape in [shape, shape.transposed()] {
+                    for distance in 0..60 {
+                        let shared =
+                            shape.places().any(|at| shape.places().any(|of| of + distance == at));
+                        assert_eq!(
+                            shape.meets_itself(distance as u64),
+                            shared,
+                            "{shape:?} {distance}"
+                        );
+                        met += usize::from(shared);
+                    }
+                }
+            }
+        }
+        assert!(met > 100, "{met}");
+    }
 }

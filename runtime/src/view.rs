@@ -1,6 +1,6 @@
 //! Views of matrices: parts of what lies in device memory, without a copy.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::{Batch, Shape, extent};
@@ -41,8 +41,8 @@ use std::ops::Range;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 pub struct MatrixRef<'a, T: Element = f32> {
-    elements: Shared<'a, T>,
-    shape: Shape,
+    pub(crate) elements: Shared<'a, T>,
+    pub(crate) shape: Shape,
 }
 
 /// A matrix in device memory to be written: as [`MatrixRef`], exclusively borrowed.
@@ -55,8 +55,8 @@ pub struct MatrixRef<'a, T: Element = f32> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 pub struct MatrixMut<'a, T: Element = f32> {
-    elements: Exclusive<'a, T>,
-    shape: Shape,
+    pub(crate) elements: Exclusive<'a, T>,
+    pub(crate) shape: Shape,
 }
 
 impl<'a, T: Element> MatrixRef<'a, T> {
@@ -123,9 +123,11 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     /// A rectangle of the matrix, of a batch the same one of each.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange).
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange), and [`Error::PartOfList`](crate::Error::PartOfList)
+    /// for a list.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
-        Ok(Self { elements: self.elements.copy(), shape: self.shape.part(rows, cols)? })
+        let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
+        Ok(Self { elements: self.elements.copy(), shape })
     }
 
     /// The transpose.
@@ -198,9 +200,9 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// A rectangle of the matrix, of a batch the same one of each.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange).
+    /// As [`MatrixRef::part`].
     pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_, T>> {
-        let shape = self.shape.part(rows, cols)?;
+        let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
@@ -210,6 +212,14 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     }
 }
 
+/// The shape of a rectangle. What a list points to are the first elements of its matrices.
+fn part(shape: &Shape, is_list: bool, rows: Range<usize>, cols: Range<usize>) -> Result<Shape> {
+    if is_list {
+        return Err(Error::PartOfList);
+    }
+    shape.part(rows, cols)
+}
+
 macro_rules! extents {
     ($view:ident) => {
         impl<T: Element> $view<'_, T> {
@@ -217,7 +227,11 @@ macro_rules! extents {
                 self.shape
             }
 
-            /// The number of matrices of a batch.
+            pub(crate) fn is_list(&self) -> bool {
+                self.elements.is_list()
+            }
+
+            /// The number of matrices of a batch or a list.
             pub fn count(&self) -> Option<usize> {
                 self.shape.batch.map(|batch| batch.count)
             }
@@ -267,7 +281,8 @@ impl<T: Element> Matrix<T> {
     }
 }
 
-/// A matrix on a device with its shape, to be read: [`Matrix`] or [`MatrixRef`].
+/// A matrix on a device with its shape, to be read: [`Matrix`], [`MatrixRef`] or, of many, a
+/// [`MatrixList`](crate::MatrixList).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix on a device",
     note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`"
@@ -289,7 +304,8 @@ pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
 impl<T: Element> MatrixOf<T> for Matrix<T> {}
 impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 
-/// A matrix on a device with its shape, to be written: [`Matrix`] or [`MatrixMut`].
+/// A matrix on a device with its shape, to be written: [`Matrix`], [`MatrixMut`] or, of many, a
+/// [`MatrixListMut`](crate::MatrixListMut).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix on a device to be written",
     note = "an array there gets its shape by `MatrixMut::new(&mut array, rows, cols)?`"

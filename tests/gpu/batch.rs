@@ -1,12 +1,14 @@
 //! Batches on the GPU: each product has the bits of its own.
 
-use crate::trial;
-use gemm_dsl::spec::Bounds;
+use crate::{same_bits, trial};
+use gemm_dsl::spec::{Batch, Bounds, SgemmSpec};
 use gemm_reference::product::Size;
+use gemm_runtime::{Buffer, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::batch::{Lies, run};
+use gemm_tests::product::Problem;
 use gemm_tests::product::accepted;
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 pub fn trials() -> Vec<Trial> {
     let specs = arbitrary::sample(arbitrary::sgemm(512), 40).into_iter();
@@ -23,10 +25,86 @@ pub fn trials() -> Vec<Trial> {
                 (Size::new(64, 32, 8), 9),
             ] {
                 let what = |error| format!("`{spec}` at {size}, {count} times: {error}");
-                run(gpu, &spec, accepted(&spec, size), count, lies, 29).map_err(what)?;
+                for batch in [Batch::Strided, Batch::Pointers] {
+                    let size = accepted(&spec, size);
+                    run(gpu, (&spec, batch), size, count, lies, 29).map_err(what)?;
+                }
             }
             Ok(())
         })
     });
-    trials.collect()
+    let lists = [
+        trial("batch::lists::dropped".to_owned(), a_list_is_dropped_behind_its_launch),
+        trial("batch::lists::cudarc".to_owned(), slices_of_cudarc_are_listed),
+    ];
+    trials.chain(lists).collect()
+}
+
+/// A kernel of lists.
+fn of_lists() -> Result<Sgemm, Failed> {
+    let spec: SgemmSpec = "tile: 32x32x16, thread: 4x4, float4, batch: pointers".parse()?;
+    Ok(Sgemm::new(spec)?)
+}
+
+fn problems(count: u64) -> Vec<Problem> {
+    (0..count).map(|seed| Problem::new(Size::new(40, 36, 600), seed)).collect()
+}
+
+/// C of each problem.
+fn expected(problems: &[Problem]) -> Vec<f32> {
+    problems.iter().flat_map(|problem| problem.ascending(&SgemmSpec::default())).collect()
+}
+
+/// The pointers of a launch under way are not overwritten by what is allocated next.
+fn a_list_is_dropped_behind_its_launch(gpu: &Device) -> Result<(), Failed> {
+    let (kernel, problems) = (of_lists()?, problems(64));
+    let upload = |of: fn(&Problem) -> &[f32]| -> Result<Vec<Buffer>, Failed> {
+        problems.iter().map(|problem| Ok(gpu.upload(of(problem))?)).collect()
+    };
+    let (a, b) = (upload(|problem| &problem.a)?, upload(|problem| &problem.b)?);
+    let a = a.iter().map(|a| MatrixRef::new(a, 40, 600)).collect::<Result<Vec<_>, _>>()?;
+    let b = b.iter().map(|b| MatrixRef::new(b, 600, 36)).collect::<Result<Vec<_>, _>>()?;
+    let expected = expected(&problems);
+    for round in 0..20 {
+        let mut c = gpu.alloc(64 * 40 * 36)?;
+        let mut whole = MatrixMut::new(&mut c, 64 * 40, 36)?;
+        let firsts = (0..64).map(|n| (n * 40, 0));
+        {
+            let mut c = MatrixListMut::parts(gpu, &mut whole, (40, 36), firsts)?;
+            let (a, b) = (MatrixList::new(gpu, &a)?, MatrixList::new(gpu, &b)?);
+            kernel.call(gpu).launch(&a, &b, &mut c)?;
+        }
+        // As large as the pointers of a list were.
+        let others = (0..8).map(|_| gpu.upload_of(&[round as u64; 64]));
+        let _others = others.collect::<Result<Vec<_>, _>>()?;
+        same_bits(&format!("round {round}"), &gpu.download(&c)?, &expected)?;
+    }
+    Ok(())
+}
+
+/// Slices of a `cudarc` context, those of C parts of one.
+fn slices_of_cudarc_are_listed(gpu: &Device) -> Result<(), Failed> {
+    let (context, _) = gpu.cudarc().ok_or("a GPU has a context")?;
+    let (kernel, problems) = (of_lists()?, problems(2));
+    // Written on another stream, which the launch waits for.
+    let stream = context.new_stream()?;
+    let upload = |of: fn(&Problem) -> &[f32]| -> Result<Vec<_>, Failed> {
+        problems.iter().map(|problem| Ok(stream.clone_htod(of(problem))?)).collect()
+    };
+    let (a, b) = (upload(|problem| &problem.a)?, upload(|problem| &problem.b)?);
+    let a = a.iter().map(|a| MatrixRef::new(a, 40, 600)).collect::<Result<Vec<_>, _>>()?;
+    let b = b.iter().map(|b| MatrixRef::new(b, 600, 36)).collect::<Result<Vec<_>, _>>()?;
+    let mut c = stream.alloc_zeros::<f32>(2 * 40 * 36)?;
+    {
+        let (mut first, mut second) = c.split_at_mut(40 * 36);
+        let mut views = [MatrixMut::new(&mut second, 40, 36)?, MatrixMut::new(&mut first, 40, 36)?];
+        let mut c = MatrixListMut::new(gpu, &mut views)?;
+        let (a, b) = (MatrixList::new(gpu, &a)?, MatrixList::new(gpu, &b)?);
+        kernel.call(gpu).launch(&a, &b, &mut c)?;
+    }
+    // On the other stream, which waits for the launch.
+    let found = stream.clone_dtoh(&c)?;
+    let mut expected = expected(&problems);
+    expected.rotate_left(40 * 36);
+    same_bits("slices", &found, &expected)
 }

@@ -1,6 +1,6 @@
 //! Operands of a kernel: its type lists them, and a named kernel has them as fields.
 
-use gemm_runtime::spec::{Along, SgemmOperand};
+use gemm_runtime::spec::{Along, SgemmOperand, Slot};
 use gemm_runtime::{
     ByName, Device, Error, M, MN, Matrix, MatrixMut, MatrixRef, N, Sgemm, SgemmKernel, SgemmSpec,
     sgemm_kernel,
@@ -31,7 +31,8 @@ fn the_type_of_a_macro_s_kernel_is_that_of_its_line() -> Result<(), Error> {
         Ok(spec)
     }
     assert_eq!(same(&NONE)?.operands(), []);
-    assert_eq!(same(&ONE)?.operands(), [SgemmOperand { name: "scale".into(), along: Along::M }]);
+    let scale = SgemmOperand { name: "scale".into(), along: Along::M, slot: Slot::Array(2) };
+    assert_eq!(same(&ONE)?.operands(), [scale]);
     let names: Vec<String> = same(&ALL)?.operands().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["alpha", "beta", "bias[n]", "residual[m, n]", "slope", "scale[m]"]);
     assert_eq!(same(&MOST)?.operands().len(), SgemmOperand::MOST_LISTED);
@@ -162,6 +163,43 @@ fn a_named_kernel_without_operands_is_launched_without() -> Result<(), Error> {
     Added::launch(&device, &a, &b, &mut c)?;
     let expected: Vec<f32> = sums().iter().zip(&before).map(|(sum, c)| sum + c).collect();
     assert_eq!(device.download(&c)?, expected);
+    Ok(())
+}
+
+/// What the user's attributes say of all items is on each: without its features nothing is left of a kernel.
+#[test]
+fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
+    sgemm_kernel! {
+        #[cfg(any())]
+        struct Layer;
+        epilogue: |acc, other[n], names| acc + other * names
+    }
+    // Else there were two of each name.
+    sgemm_kernel! {
+        #[cfg(all())]
+        #[expect(non_camel_case_types, reason = "a test")]
+        #[derive(Debug)]
+        struct layer;
+        epilogue: |acc, bias[n]| acc + bias
+    }
+    macro_rules! absent {
+        ($(#[$attribute:meta])*) => {
+            sgemm_kernel! { $(#[$attribute])* struct Layer; epilogue: |acc, x| acc * x }
+        };
+    }
+    absent!(#[cfg(any())] #[doc = "None."]);
+    /// One that the macros above have not made.
+    struct Layer;
+    impl Layer {
+        const KERNEL: f32 = 1.5;
+    }
+
+    let device = Device::simulator();
+    let (one, mut room) = (device.upload(&[Layer::KERNEL])?, device.alloc(1)?);
+    let a = MatrixRef::new(&one, 1, 1)?;
+    let to = &mut MatrixMut::new(&mut room, 1, 1)?;
+    layer::launch(&device, &a, &a, to, layerOperands { bias: &one })?;
+    assert_eq!(device.download(&room)?, [1.5 * 1.5 + 1.5]);
     Ok(())
 }
 

@@ -13,6 +13,16 @@ use std::process::ExitCode;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
 
+/// Products of lists of matrices, which random specs do not draw.
+const LISTS: [&str; 4] = [
+    "batch: pointers",
+    "tile: 32x32x16, thread: 4x4, float4, transpose, prefetch, batch: pointers, scaled, \
+     epilogue: |acc, bias[n], residual[m, n], c[m, n]| relu(acc + bias) + residual * c",
+    "layout: tn, tile: 64x64x16, thread: 8x8, float4, double_buffer, pitched, batch: pointers",
+    "layout: nt, tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, pad_b: 4, stages: 3, \
+     raster: 4, batch: pointers",
+];
+
 /// Random specs of each macro; each is compiled for one architecture.
 const SAMPLES: usize = 60;
 
@@ -26,6 +36,10 @@ fn main() -> ExitCode {
     }
     trials.extend(samples("reduce", arbitrary::sample(arbitrary::reduce(), SAMPLES)));
     trials.extend(samples("sgemm", arbitrary::sample(arbitrary::sgemm(1024), SAMPLES)));
+    for (i, line) in LISTS.iter().enumerate() {
+        let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
+    }
     for (i, case) in elements::cases().into_iter().enumerate() {
         let arch = ARCHITECTURES[i % ARCHITECTURES.len()];
         let name = format!("elements::{}", case.name);

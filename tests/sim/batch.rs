@@ -1,9 +1,9 @@
 //! The key `batch`.
 
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Batch, SgemmSpec};
 use gemm_reference::beside::plain;
 use gemm_reference::product::Size;
-use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Need, Sgemm, Subject};
+use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Need, Sgemm, Subject};
 use gemm_tests::batch::{Lies, run};
 use gemm_tests::product::{Placement, Problem, accepted};
 use gemm_tests::{arbitrary, bits};
@@ -22,7 +22,7 @@ fn lies(pitched: bool) -> impl Strategy<Value = [Lies; 4]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 250, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
 
     #[test]
     fn each_product_has_the_bits_of_its_own(
@@ -32,12 +32,13 @@ proptest! {
                 let lies = lies(spec.pitched);
                 (Just(spec), Just(size), Just(count), lies)
             }),
-        seed: u64,
+        (seed, listed) in any::<(u64, bool)>(),
     ) {
-        if let Err(error) = run(&Device::simulator(), &spec, size, count, lies, seed) {
+        let batch = if listed { Batch::Pointers } else { Batch::Strided };
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
             // A kernel without guards has no variant for operands that are not aligned.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
-            prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}` at {size}: {error}");
+            prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}`, {batch}, at {size}: {error}");
         }
     }
 }
@@ -60,7 +61,10 @@ fn a_batch_that_does_not_fit_is_an_error() {
     assert!(launch(of(&a, 3).part(0..4, 0..4).expect("all"), of(&b, 3), (3, 16)).is_ok());
     match launch(of(&a, 2), of(&b, 3), (3, 16)) {
         Err(Error::Extents { extent, first, other }) => {
-            assert_eq!((extent.0, first, other), ("batch", ("a", 2), ("c", 3)));
+            assert_eq!(
+                (extent.0, first, other),
+                ("batch", ("a".to_owned(), 2), ("c".to_owned(), 3))
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -86,6 +90,100 @@ fn a_batch_that_does_not_fit_is_an_error() {
     let refused = one.call(&device).launch(&of(&a, 3), &of(&b, 3), &mut view);
     assert!(
         matches!(&refused, Err(Error::Unmet(unmet)) if unmet.need == Need::Rank(2)),
+        "{refused:?}"
+    );
+}
+
+/// The number of matrices of each operand, whoever is given it and in whatever way it is launched.
+#[test]
+fn a_batch_of_another_number_is_an_error() {
+    let device = Device::simulator();
+    let memory = device.upload(&[1.0; 256]).expect("room");
+    let of = |count| MatrixRef::batch(&memory, count, 4, 4).expect("as many");
+    let one = MatrixRef::new(&memory, 4, 4).expect("as many");
+    let mut room = device.alloc(256).expect("room");
+    let mut c = MatrixMut::batch(&mut room, 5, 4, 4).expect("as many");
+    let told = |refused: Result<_, Error>, name: &str, count| {
+        assert!(
+            matches!(&refused, Err(Error::Extents { extent, first, other })
+                if (extent.0, first.0.as_str(), first.1) == ("batch", name, count)
+                    && (other.0.as_str(), other.1) == ("c", 5)),
+            "{refused:?}"
+        );
+    };
+    let plain: SgemmSpec = "batch: strided".parse().expect("a sound spec");
+    let plain = Sgemm::<()>::new(plain).expect("a sound spec");
+    let residual: SgemmSpec =
+        "batch: strided, epilogue: |acc, residual[m, n]| acc + residual".parse().expect("sound");
+    let typed = Sgemm::<(MN,)>::new(residual.clone()).expect("a sound spec");
+    let named = Sgemm::<ByName>::new(residual).expect("a sound spec");
+    for count in [1, 2, 4, 6, 7] {
+        let other = of(count);
+        told(plain.call(&device).launch(&other, &one, &mut c), "a", count);
+        told(plain.call(&device).launch(&one, &other, &mut c), "b", count);
+        told(plain.launch(&device, &other, &one, &mut c, (4, 4, 4)), "a", count);
+        let call = typed.call(&device).operands((&other,));
+        told(call.launch(&of(5), &one, &mut c), "residual", count);
+        let call = named.call(&device).operand("residual", &other);
+        told(call.launch(&of(5), &one, &mut c), "residual", count);
+    }
+    // A C that is no batch is one of one.
+    let mut alone = device.alloc(16).expect("room");
+    let refused = plain.call(&device).launch(
+        &of(5),
+        &of(5),
+        &mut MatrixMut::new(&mut alone, 4, 4).expect("room"),
+    );
+    assert!(
+        matches!(&refused, Err(Error::Extents { first, other, .. }) if (first.1, other.1) == (5, 1)),
+        "{refused:?}"
+    );
+    for right in [of(5), one] {
+        let call = typed.call(&device).operands((&right,));
+        call.launch(&right, &of(5), &mut c).expect("they fit");
+        plain.launch(&device, &right, &of(5), &mut c, (4, 4, 4)).expect("they fit");
+    }
+}
+
+/// `run` knows the rows of a matrix from those of a batch, and their distances.
+#[test]
+fn a_batch_of_one_runs_on_matrices_of_the_host() {
+    let device = Device::simulator();
+    let (a, b): (Vec<f32>, Vec<f32>) =
+        ((0..6).map(|i| i as f32).collect(), (0..15).map(|i| (i * i) as f32).collect());
+    for keys in ["", ", pitched", ", layout: tn", ", layout: tt, pitched", ", layout: nt"] {
+        let kernel = |batch: &str| {
+            let spec: SgemmSpec = format!("block: 4x4{batch}{keys}").parse().expect("sound");
+            Sgemm::<()>::new(spec).expect("a sound spec")
+        };
+        let expected = kernel("").run(&device, &a, &b, (2, 5, 3)).expect("they fit");
+        let found = kernel(", batch: strided").run(&device, &a, &b, (2, 5, 3)).expect("they fit");
+        assert_eq!(bits(&found), bits(&expected), "{keys}");
+    }
+}
+
+/// No view makes anything overflow, and one of no elements lies anywhere.
+#[test]
+fn views_of_nothing_and_of_much() {
+    let device = Device::simulator();
+    let (empty, four) = (device.alloc(0).expect("room"), device.upload(&[7.0; 4]).expect("room"));
+    let huge = MatrixRef::batch_apart(&four, (0, 1), usize::MAX, 8, 8).expect("of nothing");
+    assert_eq!(device.download(&huge).expect("nothing"), [0.0; 0]);
+    for rows in [0..3, 5..6, 9..10] {
+        let none = MatrixRef::batch(&empty, 0, 10, 8).expect("of nothing");
+        let part = none.part(rows, 1..8).expect("inside");
+        assert_eq!(device.download(&part).expect("nothing"), [0.0; 0]);
+    }
+    let far = huge.part(usize::MAX - 1..usize::MAX, 0..8).expect("inside");
+    assert_eq!(device.download(&far).expect("nothing"), [0.0; 0]);
+    // What lies between matrices is none of them.
+    let six = device.upload(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).expect("room");
+    let apart = MatrixRef::batch_apart(&six, (2, 4), 1, 2, 2).expect("inside");
+    assert_eq!(device.download(&apart).expect("ours"), [0.0, 1.0, 4.0, 5.0]);
+    let many = MatrixRef::batch_apart(&four, (1 << 50, 0), 2, 2, 2).expect("one of them");
+    let refused = device.download(&many);
+    assert!(
+        matches!(&refused, Err(Error::OutOfMemory { device, .. }) if device == "the host"),
         "{refused:?}"
     );
 }

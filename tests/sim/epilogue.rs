@@ -4,7 +4,7 @@ use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_reference::product::Size;
-use gemm_runtime::Device;
+use gemm_runtime::{ByName, Device, MN, MatrixMut, MatrixRef, N, Sgemm};
 use gemm_tests::product::{Placement, Problem};
 
 const TEXT: &str = "|acc| { let t = 0.5 * acc; if col > row && n > 1 { max(t, 0.25) } else { t * \
@@ -32,6 +32,133 @@ const SPECS: &[&str] = &[
     "tile: 32x32x8, thread: 4x4, float4, stages: 2, blocks_per_sm: 2, pitched",
     "tile: 16x16x8, thread: 4x4, float4, bounds: aligned",
 ];
+
+/// Whatever operands are called: what the text makes of their names are names, each another one.
+#[test]
+fn operands_may_begin_with_underscores() {
+    let device = Device::simulator();
+    let elements = |from: u8| -> Vec<f32> { (from..from + 16).map(f32::from).collect() };
+    let upload = |values: Vec<f32>| device.upload(&values).expect("room");
+    let (a, b) = (upload(vec![0.0; 16]), upload(vec![0.0; 16]));
+    let each = [1, 20, 40, 60, 80].map(|from| upload(elements(from)));
+    for keys in ["", ", pitched, batch: strided", ", tile: 16x16x8, thread: 4x4, float4, pitched"] {
+        let line = format!(
+            "bounds: guarded{keys}, epilogue: |_acc, _r[m, n], r[m, n], r_[m, n], _n[n], _m_[m]| \
+             _r + 2.0 * r + 4.0 * r_ + 8.0 * _n + 16.0 * _m_"
+        );
+        let spec: SgemmSpec = line.parse().expect("a sound spec");
+        let kernel = Sgemm::<ByName>::new(spec).expect("a kernel");
+        let view = |buffer| MatrixRef::new(buffer, 4, 4).expect("as many");
+        let views = [view(&each[0]), view(&each[1]), view(&each[2])];
+        let mut c = device.alloc(16).expect("room");
+        let call = kernel.call(&device).operand("_r", &views[0]).operand("r", &views[1]);
+        let call = call.operand("r_", &views[2]).operand("_n", &each[3]).operand("_m_", &each[4]);
+        let mut out = MatrixMut::new(&mut c, 4, 4).expect("as many");
+        call.launch(&view(&a), &view(&b), &mut out).expect("a launch");
+        for (i, found) in device.download(&c).expect("ours").into_iter().enumerate() {
+            let at = |from: f32, i: usize| from + i as f32;
+            let matrices = at(1.0, i) + 2.0 * at(20.0, i) + 4.0 * at(40.0, i);
+            let expected = matrices + 8.0 * at(60.0, i % 4) + 16.0 * at(80.0, i / 4);
+            assert_eq!(found, expected, "`{line}` at {i}");
+        }
+    }
+}
+
+/// Nor do those of the matrices, of the extents and of other parameters take an operand's name away.
+#[test]
+fn operands_may_be_called_as_parameters_are() {
+    let device = Device::simulator();
+    let line = "epilogue: |acc, A[n], B[m], C, M, N, K, BATCH, lda| \
+                acc + A + 2.0 * B + 4.0 * C + 8.0 * M + 16.0 * N + 32.0 * K + 64.0 * BATCH + 128.0 * lda";
+    for keys in ["", ", tile: 16x16x8, thread: 4x4, stages: 3, pitched, batch: strided"] {
+        let spec: SgemmSpec = format!("{line}{keys}").parse().expect("a sound spec");
+        let kernel = Sgemm::<ByName>::new(spec).expect("a kernel");
+        let ones = device.upload(&[1.0; 4]).expect("room");
+        let mut c = device.alloc(4).expect("room");
+        let one = MatrixRef::new(&ones, 2, 2).expect("as many");
+        let mut out = MatrixMut::new(&mut c, 2, 2).expect("as many");
+        let call = kernel.call(&device).operand("A", &ones).operand("B", &ones);
+        let numbers = ["C", "M", "N", "K", "BATCH", "lda"].into_iter();
+        let call = numbers.fold(call, |call, name| call.operand(name, 1.0));
+        call.launch(&one, &one, &mut out).expect("a launch");
+        assert_eq!(device.download(&c).expect("ours"), [257.0; 4], "{keys}");
+    }
+}
+
+/// Vectors of four are taken of an operand only where its rows and its matrices start on 16 bytes.
+#[test]
+fn an_operand_lies_anywhere() {
+    let device = Device::simulator();
+    let line = "tile: 32x32x8, thread: 4x4, float4, pitched, batch: strided, \
+                epilogue: |_acc, r[m, n], bias[n]| r + bias";
+    let kernel = Sgemm::<(MN, N)>::new(line.parse().expect("sound")).expect("a kernel");
+    let (m, n, count) = (5, 12, 3);
+    let zeros = device.alloc(4096).expect("room");
+    let values: Vec<f32> = (0..1024_u16).map(f32::from).collect();
+    let memory = device.upload(&values).expect("room");
+    for start in [0, 1, 4, 7] {
+        for pitch in [12, 13, 14, 16] {
+            for distance in [80, 81, 82, 84] {
+                for bias in [0, 3, 8] {
+                    let part = memory.slice(start..).expect("inside");
+                    let r = MatrixRef::batch_apart(&part, (count, distance), m, n, pitch);
+                    let bias_part = memory.slice(bias..bias + n).expect("inside");
+                    let one = |rows, cols| MatrixRef::new(&zeros, rows, cols).expect("as many");
+                    let mut c = device.alloc(count * m * n).expect("room");
+                    let mut c = MatrixMut::batch(&mut c, count, m, n).expect("as many");
+                    let r = r.expect("inside");
+                    let call = kernel.call(&device).operands((&r, &bias_part));
+                    call.launch(&one(m, 4), &one(4, n), &mut c).expect("it lies anywhere");
+                    for (i, found) in device.download(&c).expect("ours").into_iter().enumerate() {
+                        let (product, row, col) = (i / (m * n), i / n % m, i % n);
+                        let at = start + product * distance + row * pitch + col;
+                        assert_eq!(found, (at + bias + col) as f32, "{start} {pitch} {distance}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// By the rules of BLAS neither factor's zero, of either sign, lets through what it leaves out; an epilogue
+/// that names C reads it all the same.
+#[test]
+fn a_factor_of_zero_leaves_out_its_own_part_only() {
+    let device = Device::simulator();
+    let (m, n, k) = (32, 48, 16);
+    let upload = |len: usize, value: f32| device.upload(&vec![value; len]).expect("room");
+    let before: Vec<f32> = (0..m * n).map(|i| i as f32).collect();
+    for line in SPECS {
+        let spec = |epilogue: &str| -> SgemmSpec {
+            format!("{line}, scaled{epilogue}").parse().expect("a sound spec")
+        };
+        let specs = [
+            (spec(", epilogue: |acc, c[m, n]| acc + 2.0 * c"), 2.0),
+            (spec(", epilogue: |acc| 1.0 * acc"), 0.0),
+            (spec(""), 0.0),
+        ];
+        for ((spec, own), alpha, beta) in specs.iter().flat_map(|spec| {
+            let factors = [0.0, -0.0, 1.5].into_iter();
+            factors.flat_map(move |alpha| [0.0, -0.0, 0.5].map(|beta| (spec.clone(), alpha, beta)))
+        }) {
+            let kernel = Sgemm::<(f32, f32)>::new(spec.clone()).expect("of these operands");
+            let read = own != 0.0 || beta != 0.0;
+            let a = upload(m * k, if alpha == 0.0 { f32::NAN } else { 1.0 });
+            let b = upload(k * n, if alpha == 0.0 { f32::INFINITY } else { 2.0 });
+            let mut c = device.upload(&if read { before.clone() } else { vec![f32::NAN; m * n] });
+            let c = c.as_mut().expect("room");
+            let (a, b) = (MatrixRef::new(&a, m, k), MatrixRef::new(&b, k, n));
+            let mut view = MatrixMut::new(c, m, n).expect("as many");
+            let call = kernel.call(&device).operands((alpha, beta));
+            call.launch(&a.expect("as many"), &b.expect("as many"), &mut view).expect("a launch");
+            let found = device.download(&view).expect("ours");
+            for (i, found) in found.iter().enumerate() {
+                let expected = alpha * 32.0 + (beta + own) * i as f32;
+                assert_eq!(*found, expected, "`{spec}`, {alpha}, {beta}: element {i}");
+            }
+        }
+    }
+}
 
 #[test]
 fn every_kernel_stores_the_expression_of_its_sum() {

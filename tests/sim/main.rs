@@ -5,6 +5,7 @@ mod blas;
 mod counters;
 mod elements;
 mod epilogue;
+mod lists;
 mod parts;
 mod plant;
 mod races;

@@ -3,7 +3,8 @@
 use crate::{Stage, compare};
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, Sgemm,
+    Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
+    ReduceKernel, Sgemm,
 };
 use libtest_mimic::Trial;
 
@@ -58,7 +59,12 @@ fn multiply(line: &str) -> Result<Launched, Error> {
         };
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
-    call.launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)
+    let mut c = MatrixMut::new(&mut c, m, n)?;
+    if kernel.spec_line().contains("batch: pointers") {
+        let (a, b) = (MatrixList::new(&device, [&a])?, MatrixList::new(&device, [&b])?);
+        return call.launch(&a, &b, &mut MatrixListMut::new(&device, [&mut c])?);
+    }
+    call.launch(&a, &b, &mut c)
 }
 
 /// What is counted does not depend on the elements.

@@ -2,7 +2,7 @@
 //! ladders and the module documentation of plans and expressions give. `cargo bless` writes them
 //! anew.
 
-use gemm_dsl::spec::{FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, Spec};
+use gemm_dsl::spec::{Along, FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, SgemmOperand, Spec};
 use gemm_dsl::stages::{self, Stage};
 use gemm_dsl::value::{Bound, Environment, Function};
 use libtest_mimic::{Failed, Trial};
@@ -119,15 +119,46 @@ fn expressions(env: &Environment) -> Result<String, Failed> {
     });
     let bounds: String = bounds.collect();
     Ok(format!(
-        "For example `{}`. The closure names {}; beside it stand the integers {}.\n\n{}\n## Functions\n\n\
+        "For example `{}`. The closure names {}; beside it stand the integers {}.\n\n{}{}\n## Functions\n\n\
          | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
          | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
         env.example,
         env.meaning,
         quoted(env.integers),
+        operands(env)?,
         documentation("value.rs")?,
         documentation("value/library.rs")?,
     ))
+}
+
+/// What the closure may name behind the values at hand.
+fn operands(env: &Environment) -> Result<String, Failed> {
+    if env.operands.is_empty() {
+        return Ok(String::new());
+    }
+    let mut rows = String::new();
+    for index in env.operands {
+        let along = Along::indexed_by(index).ok_or(format!("no kind of operand has {index:?}"))?;
+        let (name, meaning, kind) = (along.example(), along.meaning(), along.kind());
+        rows += &format!("| `{name}{along}` | {meaning} | `{kind}` |\n");
+    }
+    let most = SgemmOperand::MOST_LISTED;
+    let mut text = format!(
+        "Behind {} it may name operands, in any number and order: arrays and numbers of `f32` that the caller \
+         gives at the launch. In the body each is called by its name alone, without the index, and is the \
+         element that belongs to the sum. The type of a kernel lists their kinds, at most {most}; a \
+         `Sgemm<ByName>` takes as many as there are.\n\n\
+         | operand | what the caller gives | kind |\n| --- | --- | --- |\n{rows}\n",
+        env.meaning,
+    );
+    if let Some((name, index)) = env.output {
+        text += &format!(
+            "`{name}[{}]` is no operand: it is the element as it was before, which is read where the new one is \
+             written.\n\n",
+            index.join(", ")
+        );
+    }
+    Ok(text)
 }
 
 /// The ladder's lines; the defaults are the line without a key.

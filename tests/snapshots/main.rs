@@ -1,4 +1,4 @@
-//! Snapshots of every stage of both ladders and of products with an epilogue, in the top-level folder
+//! Snapshots of every stage of both ladders, of products with an epilogue and of batches, in the top-level folder
 //! `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
 //! compiler; and the pages that teach the DSL.
 //!
@@ -19,10 +19,10 @@ use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A stage of either ladder, or a product with an epilogue.
+/// A stage of either ladder, or another product.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The folder of its ladder, or `epilogue`.
+    /// The folder of its ladder, or `epilogue` or `batch`.
     ladder: &'static str,
     /// `04_unroll_last_warp`: what its files start with.
     stem: String,
@@ -60,23 +60,31 @@ fn catalogue() -> Vec<Stage> {
         })
     }
     let ladders = all("reduce", stages::reduce()).chain(all("sgemm", stages::sgemm()));
-    ladders.chain(epilogues()).collect()
+    ladders.chain(others()).collect()
 }
 
-/// A small product whose expression has a bit of everything, and the fastest stage with a function
-/// that is arithmetic of its own.
-fn epilogues() -> impl Iterator<Item = Stage> {
+/// A small product whose expression has a bit of everything, the fastest stage with a function that is
+/// arithmetic of its own, a batch of which a block computes several products, and one of lists.
+fn others() -> impl Iterator<Item = Stage> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
     let mut stages = stages::sgemm().into_iter();
     let fastest = stages.find(|stage| stage.name == "fastest").expect("a stage of this name").spec;
     let fastest = format!("{fastest}, epilogue: |acc| gelu(acc)");
-    [("small", small), ("fastest_gelu", &fastest)]
-        .map(|(stem, line)| {
-            let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{error}"));
-            Stage::new("epilogue", stem.to_owned(), &spec)
-        })
-        .into_iter()
+    let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, batch: strided, products: 4";
+    let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
+                    epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
+    let others = [
+        ("epilogue", "small", small),
+        ("epilogue", "fastest_gelu", &fastest),
+        ("batch", "several_a_block", several),
+        ("batch", "pointers", pointers),
+    ];
+    let others = others.map(|(folder, stem, line)| {
+        let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{error}"));
+        Stage::new(folder, stem.to_owned(), &spec)
+    });
+    others.into_iter()
 }
 
 /// The top-level folder of the snapshots.

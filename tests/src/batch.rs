@@ -6,10 +6,12 @@ use crate::{
     bits,
     random::{self, Random},
 };
-use gemm_dsl::spec::{Along, Batch, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside;
 use gemm_reference::product::Size;
-use gemm_runtime::{Buffer, ByName, Device, MatrixMut, MatrixRef, Sgemm};
+use gemm_runtime::{
+    Buffer, BufferView, ByName, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm,
+};
 
 /// The bits of a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;
@@ -20,7 +22,7 @@ const POISON: u32 = 0x7fc0_dead;
 pub struct Lies {
     /// Whether all products have the same matrix; never of C.
     pub shared: bool,
-    /// Elements between one and the next.
+    /// Elements between one and the next; in a list of C, before each in an allocation of its own.
     pub between: usize,
     /// Elements after each line; `pitched` kernels only.
     pub padding: usize,
@@ -78,6 +80,37 @@ impl Many {
         if self.by_column { view.t() } else { view }
     }
 
+    /// The elements from the first of the matrix of a product to the end of its last line, those of the last
+    /// product first.
+    fn slices(&self, count: usize) -> Vec<BufferView<'_>> {
+        let Self { lies, lines, line, .. } = *self;
+        let len = lines * (line + lies.padding);
+        let last = self.values.len().saturating_sub(1);
+        let slices = (0..count).map(|product| {
+            let nth = if lies.shared { 0 } else { last - product };
+            let start = nth * Self::distance(lies, lines, line);
+            self.buffer.slice(start..start + len).expect("it holds them")
+        });
+        slices.collect()
+    }
+
+    /// The matrix of each product.
+    fn each<'b>(&self, slices: &'b [BufferView<'_>]) -> Vec<MatrixRef<'b>> {
+        let Self { lies, lines, line, .. } = *self;
+        let view = |slice| {
+            let view = MatrixRef::pitched(slice, lines, line, line + lies.padding);
+            let view = view.expect("it holds it");
+            if self.by_column { view.t() } else { view }
+        };
+        slices.iter().map(view).collect()
+    }
+
+    /// The same matrices with those of the last product first.
+    fn reversed(mut self) -> Self {
+        self.values.reverse();
+        self
+    }
+
     /// The lines of the matrix of a product, one after the other.
     fn of(&self, product: usize) -> &[f32] {
         &self.values[if self.lies.shared { 0 } else { product }]
@@ -90,20 +123,68 @@ impl Many {
     }
 }
 
+/// The spec of a batch, with as many products in a block as it has room for and the draw says: 1 to 5.
+fn batched(spec: &SgemmSpec, batch: Batch, count: usize, draw: u64) -> SgemmSpec {
+    let batched = spec.clone().batch(batch);
+    let several =
+        (1..=1 + (draw % 5) as u32).rev().map(|products| batched.clone().products(products));
+    let takes = |spec: &SgemmSpec| {
+        let whole = count.is_multiple_of(spec.products as usize);
+        spec.plan().is_ok() && (spec.bounds == Bounds::Guarded || whole)
+    };
+    several.into_iter().find(takes).unwrap_or(batched)
+}
+
+/// C of each product in an allocation of its own, among poison.
+struct Apart {
+    buffers: Vec<Buffer>,
+    before: usize,
+    size: (usize, usize),
+    pitch: usize,
+}
+
+impl Apart {
+    fn new(device: &Device, values: &[Vec<f32>], lies: Lies, (m, n): (usize, usize)) -> Self {
+        let (before, pitch) = (lies.between, n + lies.padding);
+        let buffers = values.iter().map(|values| {
+            let mut all = vec![f32::from_bits(POISON); before + m * pitch + 4];
+            for row in 0..m {
+                all[before + row * pitch..][..n].copy_from_slice(&values[row * n..][..n]);
+            }
+            device.upload(&all).expect("room")
+        });
+        Self { buffers: buffers.collect(), before, size: (m, n), pitch }
+    }
+
+    fn download(&self, device: &Device) -> Vec<Vec<f32>> {
+        let all = self.buffers.iter().map(|buffer| device.download(buffer).expect("ours"));
+        all.collect()
+    }
+
+    /// From the first element to the last.
+    fn span(&self) -> usize {
+        let (m, n) = self.size;
+        if m * n == 0 { 0 } else { (m - 1) * self.pitch + n }
+    }
+}
+
+/// What a launch wrote to: allocation after allocation, and where in which C of a product starts.
+type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
+
 /// Launches a spec on a batch, and without `batch` each product by itself.
 ///
 /// # Errors
 /// The first element of C that differs, or what a launch failed with.
 pub fn run(
     device: &Device,
-    spec: &SgemmSpec,
+    (spec, batch): (&SgemmSpec, Batch),
     size: Size,
     count: usize,
     lies: [Lies; 4],
     seed: u64,
 ) -> Result<(), String> {
     let Size { m, n, k } = size;
-    let batched = spec.clone().batch(Batch::Strided);
+    let batched = batched(spec, batch, count, seed);
     let mut seeds = Random::new(seed);
     let mut many = |lies: Lies, lines, line, by_column| {
         let values = 0..if lies.shared { 1 } else { count };
@@ -131,20 +212,47 @@ pub fn run(
 
     let kernel = Sgemm::<ByName>::new(batched).map_err(|error| error.to_string())?;
     let views: Vec<_> = residuals.iter().map(|many| many.as_ref().map(Many::view)).collect();
-    let before = device.download(&c_before.buffer).expect("ours");
-    let mut c = device.upload(&before).expect("room");
-    let (distance, pitch) = (Many::distance(lies_c, m, n), n + lies_c.padding);
-    let outcome = {
-        let view = MatrixMut::batch_apart(&mut c, (count, distance), m, n, pitch);
-        let (both, mut view) = ((&a.view(), &b.view()), view.expect("it holds them"));
-        launch((&kernel, device), &beside, (&vectors[..], &views[..]), both, &mut view)
+    let pitch = n + lies_c.padding;
+    let beside_these = (&vectors[..], &views[..]);
+    let (before, (after, starts), a, b): (_, Written, _, _) = match batch {
+        Batch::Strided => {
+            let before = device.download(&c_before.buffer).expect("ours");
+            let mut c = device.upload(&before).expect("room");
+            let distance = Many::distance(lies_c, m, n);
+            let view = MatrixMut::batch_apart(&mut c, (count, distance), m, n, pitch);
+            let (both, mut view) = ((&a.view(), &b.view()), view.expect("it holds them"));
+            let outcome = launch((&kernel, device), &beside, beside_these, both, &mut view);
+            outcome.map_err(|error| error.to_string())?;
+            let starts = (0..count).map(|product| (0, product * distance)).collect();
+            (vec![before], (vec![device.download(&c).expect("ours")], starts), a, b)
+        }
+        Batch::Pointers => {
+            let mut c = Apart::new(device, &c_before.values, lies_c, (m, n));
+            let (before, span, first) = (c.download(device), c.span(), c.before);
+            let mut slices: Vec<_> = (c.buffers.iter_mut())
+                .map(|buffer| buffer.slice_mut(first..first + span).expect("inside"))
+                .collect();
+            let views = slices.iter_mut().map(|slice| MatrixMut::pitched(slice, m, n, pitch));
+            let mut views: Vec<_> = views.map(|view| view.expect("it holds it")).collect();
+            let outcome = {
+                let (in_a, in_b) = (a.slices(count), b.slices(count));
+                let (each_a, each_b) = (a.each(&in_a), b.each(&in_b));
+                let lists = (MatrixList::new(device, &each_a), MatrixList::new(device, &each_b));
+                let (list_a, list_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
+                let mut list = MatrixListMut::new(device, &mut views).expect("apart");
+                let both = (&list_a, &list_b);
+                launch((&kernel, device), &beside, beside_these, both, &mut list)
+                // The lists are dropped, with the work perhaps under way.
+            };
+            outcome.map_err(|error| error.to_string())?;
+            let starts = (0..count).map(|product| (product, first)).collect();
+            (before, (c.download(device), starts), a.reversed(), b.reversed())
+        }
     };
-    outcome.map_err(|error| error.to_string())?;
-    let after = device.download(&c).expect("ours");
 
     let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(|error| error.to_string())?;
     let mut expected = before;
-    for product in 0..count {
+    for (product, (of, start)) in starts.into_iter().enumerate() {
         let upload = |values: &[f32]| device.upload(values).expect("room");
         let (one_a, one_b) = (upload(a.of(product)), upload(b.of(product)));
         let mut one_c = upload(&c_before.values[product]);
@@ -160,12 +268,15 @@ pub fn run(
             launch((&kernel, device), &beside, (&vectors[..], &views[..]), both, &mut view);
         launched.map_err(|error| format!("the single product: {error}"))?;
         for (row, values) in device.download(&one_c).expect("ours").chunks(n.max(1)).enumerate() {
-            expected[product * distance + row * pitch..][..n].copy_from_slice(values);
+            expected[of][start + row * pitch..][..n].copy_from_slice(values);
         }
     }
-    match bits(&after).iter().zip(bits(&expected)).position(|(found, expected)| *found != expected)
-    {
-        None => Ok(()),
-        Some(at) => Err(format!("element {at} is {}, not {}", after[at], expected[at])),
+    for (of, (after, expected)) in after.iter().zip(&expected).enumerate() {
+        let pairs = bits(after).into_iter().zip(bits(expected));
+        if let Some(at) = { pairs }.position(|(found, expected)| found != expected) {
+            let (found, expected) = (after[at], expected[at]);
+            return Err(format!("element {at} of allocation {of} is {found}, not {expected}"));
+        }
     }
+    Ok(())
 }

@@ -15,8 +15,8 @@ pub fn launch<V: Input<Element = f32>>(
     (kernel, device): (&Sgemm<ByName>, &Device),
     beside: &Beside,
     (vectors, matrices): (&[V], &[Option<MatrixRef<'_>>]),
-    (a, b): (&impl AsMatrix, &impl AsMatrix),
-    c: &mut impl AsMatrixMut,
+    (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
+    c: &mut impl AsMatrixMut<Element = f32>,
 ) -> Result<Launched, Error> {
     let mut call = kernel.call(device);
     for ((operand, values), (vector, matrix)) in

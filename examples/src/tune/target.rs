@@ -30,9 +30,10 @@ pub trait Target {
     /// The sizes, in words.
     fn sizes(&self) -> Vec<String>;
 
-    /// A spec as it is launched at these sizes: what is searched has what they need.
-    fn fitting(&self, spec: Self::Spec) -> Self::Spec {
-        spec
+    /// The spec of a line as it is launched at these sizes, with what they need and it lacks; `None` where
+    /// it is not sound.
+    fn spec(&self, line: &str) -> Option<Self::Spec> {
+        line.parse().ok()
     }
 
     /// Something that compiles, loads and launches a spec on a few elements, and says what its

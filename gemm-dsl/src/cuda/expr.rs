@@ -128,9 +128,13 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
             subscripts(&buffer.name, &index)
         }
         Layout::Pointer { .. } => subscripts(&buffer.name, &access.index),
-        Layout::Strided { strides } => {
+        Layout::Strided { strides }
+        | Layout::Listed { strides }
+        | Layout::OfList { strides, .. } => {
+            // Of a list the pointer comes first.
+            let (list, index) = access.index.split_at(access.index.len() - strides.len());
             // Widened before the product: an array may hold more than 2^31 elements.
-            let terms = access.index.iter().zip(strides);
+            let terms = index.iter().zip(strides);
             let (along, across): (Vec<_>, Vec<_>) =
                 terms.partition(|(_, stride)| **stride == Expr::I32(1));
             let across =
@@ -138,7 +142,7 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
             let along = along.into_iter().map(|(index, _)| index.clone());
             let offset = across.chain(along).reduce(|sum, term| sum + term);
             let offset = offset.unwrap_or(Expr::I32(0));
-            format!("{}[{}]", buffer.name, text(k, &offset))
+            format!("{}[{}]", subscripts(&buffer.name, list), text(k, &offset))
         }
     }
 }

@@ -5,9 +5,7 @@ use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
-use crate::ir::{
-    Expr, Kernel, Layout, Operand, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel,
-};
+use crate::ir::{Expr, Kernel, Layout, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel};
 
 /// The name of dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -116,11 +114,15 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         .params
         .iter()
         .map(|p| match &p.kind {
-            ParamKind::Buffer { operand, buffer } => {
+            ParamKind::Buffer { buffer, .. } => {
                 let of = element_type(buffer.elem);
-                let constant = if matches!(operand, Operand::Input(_)) { "const " } else { "" };
-                let alone = if is_alone(out.kernel, &p.name) { " __restrict__" } else { "" };
-                (true, format!("{constant}{of}*{alone} {}", p.name))
+                let constant = stmt::constant(k, *buffer);
+                // The pointers of a list are read and never written, whatever becomes of what they point to.
+                let listed = matches!(k[*buffer].layout, Layout::Listed { .. });
+                let list = if listed { " const*" } else { "" };
+                let alone = listed || is_alone(out.kernel, &p.name);
+                let alone = if alone { " __restrict__" } else { "" };
+                (true, format!("{constant}{of}*{list}{alone} {}", p.name))
             }
             ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })

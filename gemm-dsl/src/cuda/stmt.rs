@@ -3,7 +3,8 @@
 use super::expr::{self, element, element_type, operand, text};
 use super::{Printer, WIDTH, helper, sync};
 use crate::ir::{
-    Access, Buffer, Change, Expr, Kernel, Layout, Loop, PointerRef, Space, Stmt, Unroll, Var,
+    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, Loop, Operand, Param, ParamKind,
+    PointerRef, Space, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -29,6 +30,12 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let buffer = &k[*buffer];
             let init = if *zeroed { " = {}" } else { "" };
             out.line_with(&format!("{}{init};", declaration(k, buffer)), &buffer.meaning);
+        }
+        Stmt::Choose { buffer, nth } => {
+            let (list, decl) = (k.memory_of(*buffer), &k[*buffer]);
+            let (of, constant) = (element_type(decl.elem), constant(k, list));
+            let (name, list) = (&decl.name, &k[list].name);
+            out.line(format!("{constant}{of}* const {name} = {list}[{}];", text(k, nth)));
         }
         Stmt::Let { .. }
         | Stmt::Mut { .. }
@@ -101,10 +108,20 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             format!("{}<{pending}>();", helper::WAIT)
         }
         Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
-        Stmt::Comment(_) | Stmt::If { .. } | Stmt::For(_) | Stmt::Registers { .. } => {
-            unreachable!("printed over several lines")
+        Stmt::Comment(_)
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Registers { .. }
+        | Stmt::Choose { .. } => {
+            unreachable!("printed by itself")
         }
     }
+}
+
+/// Whether the elements of a global buffer are only read: `const `.
+pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
+    let input = |p: &Param| matches!(p.kind, ParamKind::Buffer { buffer: of, operand: Operand::Input(_) } if of == buffer);
+    if k.params.iter().any(input) { "const " } else { "" }
 }
 
 fn pointer(k: &Kernel, p: &PointerRef) -> String {

@@ -1,9 +1,10 @@
-//! The spelling of what synchronises. That a compiler takes it is for `tests/nvrtc` to say, that
+//! The spelling of what synchronises, and of lists of arrays. That a compiler takes it is for `tests/nvrtc` to say, that
 //! operands are printed as they are meant for `tests/printing`.
 
 use super::source;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order,
+    PointerRef, Scope, Stmt,
 };
 
 /// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
@@ -207,4 +208,41 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
         k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
     });
     assert_eq!(spoken, of("", ""));
+}
+
+/// The pointers of a list are read only, so that they are `__restrict__` where its elements are not.
+#[test]
+fn a_list_is_an_array_of_pointers() {
+    let mut k = KernelBuilder::new("k");
+    let a = k.global("A", Elem::F32, Operand::Input(0));
+    let c = k.global("C", Elem::F32, Operand::Output(0));
+    for list in [a, c] {
+        k.list(list, 3.into(), [8.into(), 8.into()], [12.into(), 1.into()]);
+    }
+    let row = k.let_("row", 5);
+    let at = |list| Access::new(list, [1.into(), row.into(), 4.into()]);
+    let pointer = k.pointers("src", a, [], "");
+    k.push(Stmt::Point { pointer: PointerRef { buffer: pointer, index: Vec::new() }, at: at(a) });
+    k.store(at(c).vector(), at(a).vector().load());
+    k.store(at(c), at(c).load() + Access::new(pointer, [2.into()]).load());
+    let nth = k.let_("nth", 2);
+    let (one, other) = (k.choose("one", a, nth), k.choose("other", c, 0));
+    let in_one = |of| Access::new(of, [row.into(), 0.into()]);
+    k.store(in_one(other), in_one(one).load());
+    let old = Access::new(c, [0.into(), 0.into(), 0.into()]);
+    k.atomic_only(AtomicOp::Exchange, old, Expr::F32(1.0), Order::Relaxed, Scope::Device);
+    let text = source(&k.finish().expect("a sound kernel"));
+    says(
+        &text,
+        &[
+            "k(const float* const* __restrict__ A, float* const* __restrict__ C)",
+            "src = &A[1][(size_t)row * 12 + 4];",
+            "store4(&C[1][(size_t)row * 12 + 4], load4(&A[1][(size_t)row * 12 + 4]));",
+            "C[1][(size_t)row * 12 + 4] += src[2];",
+            "const float* const one = A[nth];",
+            "    float* const other = C[0];",
+            "other[(size_t)row * 12] = one[(size_t)row * 12];",
+            "atomicExch(&C[0][",
+        ],
+    );
 }

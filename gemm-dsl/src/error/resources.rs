@@ -17,14 +17,26 @@ pub(crate) fn block_threads(block: Block) -> SpecError {
     )
 }
 
-pub(crate) fn tile_threads(tile: Tile, thread: Rect) -> SpecError {
+pub(crate) fn tile_threads(tile: Tile, thread: Rect, products: u32) -> SpecError {
     let (m, n) = (tile.m / thread.m, tile.n / thread.n);
-    let threads = u64::from(m) * u64::from(n);
+    let of_product = u64::from(m) * u64::from(n);
+    let times = match products {
+        1 => format!("{m} · {n} = {of_product}"),
+        _ => {
+            let threads = u128::from(of_product) * u128::from(products);
+            format!("{m} · {n} · {products} products = {threads}")
+        }
+    };
+    let most = u64::from(BLOCK_THREADS) / of_product;
+    let (guilty, remedy) = match most {
+        0 => ("thread", "use a larger thread tile or a smaller tile".to_owned()),
+        _ => ("products", format!("use `products: {most}` or less, or a larger thread tile")),
+    };
     SpecError::at_value(
-        &["thread", "tile"],
+        &[guilty, "thread", "tile"],
         format!(
-            "`tile: {tile}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {m} · {n} = {threads} \
-             threads, and a block has at most {BLOCK_THREADS}; use a larger thread tile or a smaller tile",
+            "`tile: {tile}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {times} threads, and a block \
+             has at most {BLOCK_THREADS}; {remedy}",
             tile.m, thread.m, tile.n, thread.n,
         ),
     )
@@ -111,10 +123,11 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
 pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str) -> SpecError {
     let (a, b) = sum.parts();
     let most = LARGEST.shared_per_block;
-    let buffers = match sum.buffers {
+    let times = |number: u32, of: &str| match number {
         1 => String::new(),
-        n => format!("{n} buffers · "),
+        n => format!("{n} {of} · "),
     };
+    let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
     SpecError::at_value(
         keys,
         format!(

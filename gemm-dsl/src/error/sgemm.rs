@@ -65,6 +65,15 @@ pub(crate) fn spread_without_stages() -> SpecError {
     )
 }
 
+pub(crate) fn products_of_one() -> SpecError {
+    SpecError::at_key(
+        &["products", "batch"],
+        "`products` has nothing to act on: a block computes several products of a batch; add \
+         `batch: strided`, or leave it out"
+            .into(),
+    )
+}
+
 pub(crate) fn two_pipelines(key: &'static str, other: &'static str) -> SpecError {
     SpecError::at_key(
         &[key, other],

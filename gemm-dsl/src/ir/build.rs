@@ -142,6 +142,20 @@ impl KernelBuilder {
         self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
+    /// Makes of a global buffer a list of so many arrays: its parameter is an array of pointers to them. Each
+    /// has these extents and strides, of which exactly one is 1.
+    pub fn list(
+        &mut self,
+        buffer: BufferId,
+        count: Expr,
+        dims: impl IntoIterator<Item = Expr>,
+        strides: impl IntoIterator<Item = Expr>,
+    ) {
+        let dims = [count].into_iter().chain(dims).collect();
+        let layout = Layout::Listed { strides: strides.into_iter().collect() };
+        self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
+    }
+
     /// Changes a buffer of this kernel; one of another is a mistake.
     fn of(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
         match self.kernel.buffers.get_mut(buffer.id) {
@@ -210,6 +224,30 @@ impl KernelBuilder {
         let buffer =
             self.buffer(Buffer { name, elem, space, dims, layout, meaning, unordered: false });
         self.push(Stmt::Registers { buffer, zeroed: false });
+        buffer
+    }
+
+    /// Chooses array `nth` of a list, here and to the end of the open block: a buffer of its own, without the
+    /// list's first dimension.
+    pub fn choose(&mut self, name: &str, list: BufferId, nth: impl Into<Expr>) -> BufferId {
+        let of = self.kernel.buffers.get(list.id);
+        let (dims, strides) = match of.map(|of| (&of.dims[..], &of.layout)) {
+            Some(([_, dims @ ..], Layout::Listed { strides })) => (dims.to_vec(), strides.clone()),
+            _ => {
+                self.fault.get_or_insert_with(|| format!("{name} is an array of no list"));
+                (Vec::new(), Vec::new())
+            }
+        };
+        let buffer = self.buffer(Buffer {
+            name: name.into(),
+            elem: list.elem,
+            space: Space::Global,
+            dims,
+            layout: Layout::OfList { list, strides },
+            meaning: String::new(),
+            unordered: false,
+        });
+        self.push(Stmt::Choose { buffer, nth: nth.into() });
         buffer
     }
 

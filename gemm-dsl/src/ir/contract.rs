@@ -1,27 +1,32 @@
 //! The contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
 //! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. Arguments meet it
-//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Five rules hold for
+//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Six rules hold for
 //! every kernel, beside the requirements that its generator states:
 //!
 //! * **Elements.** An array holds what the kernel reads and writes there.
+//! * **Lists.** A list of arrays is bound to a parameter that is an array of pointers, and to no other: as
+//!   many as the kernel goes through. What follows holds of each of them.
 //! * **Spans.** Of a buffer with extents `d` and strides `s`, element `sum of (d - 1) * s` is the last
 //!   one that a kernel may touch: it must belong to the array that is bound. Where an extent is 0
 //!   nothing is touched.
 //! * **Strides.** An array whose shape is known lies as the kernel's strides say, along every
 //!   dimension in which it has more than one element, unless the kernel touches none of it.
 //! * **Writes.** No two elements of an array that a kernel writes are one: sorted by stride, every
-//!   dimension passes all that lies along those before it.
+//!   dimension passes all that lies along those before it. Whether two arrays share memory, of a list too, is
+//!   for whoever knows where they were allocated.
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;
 mod rule;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod unmet;
 
-pub use bind::{Array, Axis, Call, Given};
+pub use bind::{Array, Axis, Call, Given, Place, Stretch};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
-pub use unmet::{Need, Subject, Unmet};
+pub use unmet::{Between, Need, Subject, Unmet};
 
 use super::{Atomic, Elem, Expr, Kernel, Layout, ParamKind, Stmt, Ty};
 use rule::{Rule, is_bound};
@@ -71,7 +76,9 @@ pub struct ArrayParameter {
     pub is_written: bool,
     /// Whether the kernel has an atomic on it, which reads what lies there before it writes.
     pub is_atomic: bool,
-    /// Its logical extents.
+    /// How many arrays there are, of a list: the parameter is an array of pointers to them.
+    count: Option<Rule>,
+    /// Its logical extents; of a list, those of each array.
     dims: Vec<Rule>,
     /// The distance between neighbours along each of them.
     strides: Vec<Rule>,
@@ -90,9 +97,14 @@ impl ArrayParameter {
         dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
     }
 
-    /// The number of its dimensions.
+    /// The number of its dimensions; of a list, of those of each array.
     pub fn rank(&self) -> usize {
         self.dims.len()
+    }
+
+    /// Whether it is a list of arrays, each wherever its pointer says.
+    pub fn is_list(&self) -> bool {
+        self.count.is_some()
     }
 }
 
@@ -111,10 +123,14 @@ impl Contract {
                 ParamKind::Buffer { buffer, operand } => {
                     let buffer_id = buffer.id;
                     let buffer = k.buffers.get(buffer_id).ok_or("a parameter has no buffer")?;
-                    let Layout::Strided { strides } = &buffer.layout else {
-                        return Err(format!("parameter {name} is not strided"));
+                    let (listed, strides) = match &buffer.layout {
+                        Layout::Strided { strides } => (0, strides),
+                        Layout::Listed { strides } => (1, strides),
+                        _ => return Err(format!("parameter {name} is not strided")),
                     };
-                    let dims = buffer.dims.iter().map(|d| rule(d, &name));
+                    let (count, dims) = buffer.dims.split_at(listed);
+                    let count = count.first().map(|count| rule(count, &name));
+                    let dims = dims.iter().map(|d| rule(d, &name));
                     let strides = strides.iter().map(|s| rule(s, &name));
                     Parameter::Array(ArrayParameter {
                         operand: *operand,
@@ -122,6 +138,7 @@ impl Contract {
                         is_read: read[buffer_id],
                         is_written: written[buffer_id],
                         is_atomic: atomic[buffer_id],
+                        count: count.transpose()?,
                         dims: dims.collect::<Result<_, _>>()?,
                         strides: strides.collect::<Result<_, _>>()?,
                         name,
@@ -204,11 +221,17 @@ impl Contract {
         self.min_arch
     }
 
-    /// Whether the caller's arrays need not be packed: the kernel takes their strides.
-    pub fn takes_strides(&self) -> bool {
-        let is_stride =
-            |p: &Parameter| matches!(p, Parameter::Scalar { source: Source::Stride { .. }, .. });
-        self.params.iter().any(is_stride)
+    /// Whether the rows of the caller's matrices, or their columns, may lie apart: the kernel takes the
+    /// distance. That between the matrices of a batch is none of these.
+    pub fn takes_pitches(&self) -> bool {
+        let is_inside =
+            |array: &ArrayParameter, of, dim| array.operand == of && dim + 2 >= array.rank();
+        self.params.iter().any(|param| match *param {
+            Parameter::Scalar { source: Source::Stride { operand, dim }, .. } => {
+                self.arrays().any(|array| is_inside(array, operand, dim))
+            }
+            _ => false,
+        })
     }
 }
 
@@ -218,10 +241,7 @@ fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
     for buffers in [&mut read, &mut written, &mut atomic] {
         buffers.resize(k.buffers.len(), false);
     }
-    let whole = |id: super::BufferId| match k.buffers.get(id.id).map(|b| &b.layout) {
-        Some(Layout::Pointer { into }) => into.id,
-        _ => id.id,
-    };
+    let whole = |id: super::BufferId| k.memory_of(id).id;
     k.visit(&mut |stmt| {
         stmt.visit_exprs(&mut |e| {
             if let Expr::Load(access) = e {

@@ -1,5 +1,5 @@
 //! Evaluation on the host: constants, extents, grid rules and the expressions of a program. This is the
-//! one place that says which expressions have a value there: [`on_host`]. [`check`] asks before there
+//! one place that says which expressions have a value there. [`check`] asks by [`on_host`] before there
 //! are arguments, [`eval`] gives the value.
 //!
 //! Values are exact: what does not fit the type of the expression is an error, also where the type wraps
@@ -55,7 +55,7 @@ fn on_host(expr: &Expr) -> bool {
         | Expr::Unary(..)
         | Expr::Binary(..)
         | Expr::Select(..)
-        | Expr::Cast(..) => matches!(expr.ty(), Ty::Bool) || expr.ty().is_integer(),
+        | Expr::Cast(..) => is_exact(expr.ty()),
         // The bits of a number that the caller passes.
         Expr::Bitcast(Elem::U32, of) => {
             matches!(**of, Expr::Param(p) if p.ty == Ty::F32)
@@ -98,80 +98,116 @@ pub(crate) fn eval(
     consts: &[ConstDecl],
     scalars: &Scalars,
 ) -> Result<i128, HostError> {
-    if !on_host(expr) {
-        return Err(HostError::NotUniform);
+    Host { consts, scalars }.value(expr).map(|(value, _)| value)
+}
+
+/// What an expression is evaluated with.
+#[derive(Clone, Copy)]
+struct Host<'a> {
+    consts: &'a [ConstDecl],
+    scalars: &'a Scalars,
+}
+
+impl Host<'_> {
+    /// The value and its type, which comes from the operands: every launch evaluates some, and to ask each
+    /// expression for its type would go through it again.
+    fn value(self, expr: &Expr) -> Result<(i128, Ty), HostError> {
+        let param = |p: &Scalar| -> Result<i128, HostError> {
+            let bits = self.scalars.get(p.param).copied().flatten();
+            bits.map(i128::from).ok_or(HostError::Unbound(p.param))
+        };
+        let (value, ty) = match expr {
+            Expr::I32(v) => (Some((*v).into()), Ty::I32),
+            Expr::U64(v) => (Some((*v).into()), Ty::U64),
+            Expr::U32(v) => (Some((*v).into()), Ty::U32),
+            Expr::I64(v) => (Some((*v).into()), Ty::I64),
+            Expr::Const(c) => match self.consts.get(c.id) {
+                Some(decl) if is_exact(c.ty) => (Some(self.value(&decl.value)?.0), c.ty),
+                _ => return Err(HostError::NotUniform),
+            },
+            Expr::Param(p) if is_exact(p.ty) => (Some(param(p)?), p.ty),
+            Expr::Bitcast(Elem::U32, of) => match &**of {
+                Expr::Param(p) if p.ty == Ty::F32 => (Some(param(p)?), Ty::U32),
+                _ => return Err(HostError::NotUniform),
+            },
+            Expr::Unary(UnaryOp::Not, e) => (Some(i128::from(self.value(e)?.0 == 0)), Ty::Bool),
+            Expr::Unary(UnaryOp::Neg, e) => {
+                let (value, ty) = self.value(e)?;
+                (Some(-value), ty)
+            }
+            Expr::Cast(to, e) if is_exact(Ty::Scalar(*to)) => {
+                (Some(self.value(e)?.0), Ty::Scalar(*to))
+            }
+            Expr::Select(c, a, b) => {
+                let (value, ty) = self.value(if self.value(c)?.0 != 0 { a } else { b })?;
+                (Some(value), ty)
+            }
+            Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
+            _ => return Err(HostError::NotUniform),
+        };
+        let value = value.ok_or(HostError::Overflow)?;
+        match ty {
+            ty if fits(value, ty) => Ok((value, ty)),
+            Ty::U32 | Ty::U64 if value < 0 => {
+                Err(i64::try_from(value).map_or(HostError::Overflow, HostError::Negative))
+            }
+            _ => Err(HostError::Overflow),
+        }
     }
-    let go = |e: &Expr| eval(e, consts, scalars);
-    let value = match expr {
-        Expr::I32(v) => Some((*v).into()),
-        Expr::U64(v) => Some((*v).into()),
-        Expr::U32(v) => Some((*v).into()),
-        Expr::I64(v) => Some((*v).into()),
-        Expr::Const(c) => match consts.get(c.id) {
-            Some(decl) => Some(go(&decl.value)?),
-            None => return Err(HostError::NotUniform),
-        },
-        Expr::Param(p) => {
-            let value = scalars.get(p.param).copied().flatten();
-            Some(value.ok_or(HostError::Unbound(p.param))?.into())
-        }
-        Expr::Bitcast(_, of) => match **of {
-            Expr::Param(p) => {
-                let bits = scalars.get(p.param).copied().flatten();
-                Some(bits.ok_or(HostError::Unbound(p.param))?.into())
+
+    fn binary(self, op: BinaryOp, a: &Expr, b: &Expr) -> Result<(Option<i128>, Ty), HostError> {
+        let (x, ty) = self.value(a)?;
+        let y = || self.value(b).map(|(y, _)| y);
+        Ok(match op {
+            BinaryOp::Logic(op) => {
+                let value = match (op, x != 0) {
+                    (Logic::And, false) => 0,
+                    (Logic::Or, true) => 1,
+                    _ => i128::from(y()? != 0),
+                };
+                (Some(value), Ty::Bool)
             }
-            _ => unreachable!("on_host: it is a parameter"),
-        },
-        Expr::Unary(UnaryOp::Not, e) => Some(i128::from(go(e)? == 0)),
-        Expr::Unary(UnaryOp::Neg, e) => Some(-go(e)?),
-        Expr::Cast(_, e) => Some(go(e)?),
-        Expr::Select(c, a, b) => Some(if go(c)? != 0 { go(a)? } else { go(b)? }),
-        Expr::Binary(BinaryOp::Logic(op), a, b) => Some(match (op, go(a)? != 0) {
-            (Logic::And, false) => 0,
-            (Logic::Or, true) => 1,
-            _ => i128::from(go(b)? != 0),
-        }),
-        Expr::Binary(BinaryOp::Cmp(op), a, b) => {
-            let (x, y) = (go(a)?, go(b)?);
-            Some(i128::from(match op {
-                Cmp::Lt => x < y,
-                Cmp::Le => x <= y,
-                Cmp::Gt => x > y,
-                Cmp::Ge => x >= y,
-                Cmp::Eq => x == y,
-                Cmp::Ne => x != y,
-            }))
-        }
-        Expr::Binary(BinaryOp::Arith(op), a, b) => {
-            let (x, y) = (go(a)?, go(b)?);
-            match op {
-                Arith::Add => x.checked_add(y),
-                Arith::Sub => x.checked_sub(y),
-                Arith::Mul => x.checked_mul(y),
-                Arith::Div => x.checked_div(y),
+            BinaryOp::Cmp(op) => {
+                let y = y()?;
+                let value = match op {
+                    Cmp::Lt => x < y,
+                    Cmp::Le => x <= y,
+                    Cmp::Gt => x > y,
+                    Cmp::Ge => x >= y,
+                    Cmp::Eq => x == y,
+                    Cmp::Ne => x != y,
+                };
+                (Some(value.into()), Ty::Bool)
             }
-        }
-        Expr::Binary(BinaryOp::Integer(op), a, b) => {
-            let (x, y) = (go(a)?, go(b)?);
-            match op {
-                Integer::Rem => x.checked_rem(y),
-                Integer::Xor => Some(x ^ y),
-                Integer::And => Some(x & y),
-                Integer::Or => Some(x | y),
-                Integer::Shl => shift(x, y, i128::checked_mul),
-                Integer::Shr => shift(x, y, i128::checked_div),
+            BinaryOp::Arith(op) => {
+                let y = y()?;
+                let value = match op {
+                    Arith::Add => x.checked_add(y),
+                    Arith::Sub => x.checked_sub(y),
+                    Arith::Mul => x.checked_mul(y),
+                    Arith::Div => x.checked_div(y),
+                };
+                (value, ty)
             }
-        }
-        _ => unreachable!("on_host: {expr:?} has no value"),
-    };
-    let value = value.ok_or(HostError::Overflow)?;
-    match expr.ty() {
-        ty if fits(value, ty) => Ok(value),
-        Ty::U32 | Ty::U64 if value < 0 => {
-            Err(i64::try_from(value).map_or(HostError::Overflow, HostError::Negative))
-        }
-        _ => Err(HostError::Overflow),
+            BinaryOp::Integer(op) => {
+                let y = y()?;
+                let value = match op {
+                    Integer::Rem => x.checked_rem(y),
+                    Integer::Xor => Some(x ^ y),
+                    Integer::And => Some(x & y),
+                    Integer::Or => Some(x | y),
+                    Integer::Shl => shift(x, y, i128::checked_mul),
+                    Integer::Shr => shift(x, y, i128::checked_div),
+                };
+                (value, ty)
+            }
+        })
     }
+}
+
+/// Whether values of the type are integers or truth values.
+fn is_exact(ty: Ty) -> bool {
+    matches!(ty, Ty::Bool) || ty.is_integer()
 }
 
 /// The rules of types, on the host.

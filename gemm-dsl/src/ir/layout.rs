@@ -22,7 +22,8 @@ pub struct Buffer {
     pub elem: Elem,
     /// Where it lives.
     pub space: Space,
-    /// The logical extents, in elements: constants, and for a global buffer scalar parameters.
+    /// The logical extents, in elements: constants, and for a global buffer scalar parameters. Of a list
+    /// the first is the number of its arrays.
     pub dims: Vec<Expr>,
     /// Where an element lies.
     pub layout: Layout,
@@ -59,6 +60,20 @@ pub enum Layout {
         /// Expressions over constants and scalar parameters.
         strides: Vec<Expr>,
     },
+    /// A list of arrays in global memory, each wherever its pointer says: the first dimension selects one,
+    /// the others have strides as [`Layout::Strided`] says, the same in each.
+    Listed {
+        /// Expressions over constants and scalar parameters, one for each dimension but the first.
+        strides: Vec<Expr>,
+    },
+    /// One array of a list, which a [`Stmt::Choose`](super::Stmt::Choose) in the body chooses: its extents and
+    /// strides are those of the list behind the first.
+    OfList {
+        /// The list.
+        list: super::BufferId,
+        /// As those of the list.
+        strides: Vec<Expr>,
+    },
 }
 
 /// An exchange of the elements of a physical row by exclusive or: in row `r` of the array, with the
@@ -92,6 +107,14 @@ impl Layout {
     pub fn linear() -> Layout {
         Layout::Strided { strides: vec![Expr::I32(1)] }
     }
+
+    /// Whether it is that of memory which a launch binds.
+    pub fn is_bound(&self) -> bool {
+        match self {
+            Layout::Strided { .. } | Layout::Listed { .. } => true,
+            Layout::Array { .. } | Layout::Pointer { .. } | Layout::OfList { .. } => false,
+        }
+    }
 }
 
 impl Buffer {
@@ -111,8 +134,11 @@ impl Buffer {
     pub fn contiguous_dim(&self) -> usize {
         match &self.layout {
             Layout::Array { order, .. } => order.last().copied().unwrap_or(0),
-            Layout::Strided { strides } => {
+            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
                 strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
+            }
+            Layout::Listed { strides } => {
+                1 + strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
             }
             Layout::Pointer { .. } => self.dims.len(),
         }

@@ -46,8 +46,11 @@ impl Names {
         let taken = |name: &str| {
             !is_free(name) || name.ends_with("_f32") || is_macro(name) || self.0.contains(name)
         };
-        let plain = if is_macro(plain) { &plain.to_lowercase() } else { plain };
-        let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{plain}_{n}") };
+        let lower = plain.to_lowercase();
+        let plain = if is_macro(plain) { &lower } else { plain };
+        // A capital that stands alone looks like a macro with a number behind it.
+        let stem = if plain.len() == 1 { &lower } else { plain };
+        let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{stem}_{n}") };
         let fresh = (1..).map(numbered).find(|name| !taken(name));
         let Some(fresh) = fresh else { unreachable!("there is always another number") };
         self.0.insert(fresh.clone());
@@ -157,7 +160,23 @@ fn is_keyword(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_free;
+    use super::{Names, is_free};
+
+    /// Whatever the name, even one that every kernel has, or one that could only be a macro's.
+    #[test]
+    fn there_is_always_another_name() {
+        let mut names = Names::default();
+        let mut given = std::collections::BTreeSet::new();
+        for name in
+            ["A", "B", "M", "X", "_", "1", "_1", "A1", "AB", "x", "while", "Q_", "v1", "A_2"]
+        {
+            for _ in 0..4 {
+                let fresh = names.fresh(name);
+                assert!(is_free(&fresh), "{fresh}");
+                assert!(given.insert(fresh.clone()), "{fresh}");
+            }
+        }
+    }
 
     #[test]
     fn what_is_taken_is_free_with_a_number_behind_it() {

@@ -52,7 +52,9 @@ pub struct Array {
     pub name: Cow<'static, str>,
     /// What its elements are.
     pub elem: Elem,
-    /// Its extents, of type `U64`.
+    /// How many there are, of type `U64`, of a list of arrays.
+    pub count: Option<Expr>,
+    /// Its extents, of type `U64`; of a list, those of each array.
     pub dims: Vec<Expr>,
     /// Whether it holds something when the program begins: an input does, an output that is read does.
     pub is_given: bool,
@@ -65,7 +67,7 @@ impl Array {
         dims: impl IntoIterator<Item = Expr>,
         is_given: bool,
     ) -> Self {
-        Self { name: name.into(), elem, dims: dims.into_iter().collect(), is_given }
+        Self { name: name.into(), elem, count: None, dims: dims.into_iter().collect(), is_given }
     }
 }
 
@@ -178,6 +180,18 @@ impl Program {
     ) -> Slot {
         self.outputs.push(Array::new(name, elem, dims, true));
         Slot::Output(self.outputs.len() - 1)
+    }
+
+    /// Makes of an array of the caller's a list of so many of them.
+    pub fn list(&mut self, slot: Slot, count: &Expr) {
+        let array = match slot {
+            Slot::Input(n) => self.inputs.get_mut(n),
+            Slot::Output(n) => self.outputs.get_mut(n),
+            Slot::Temp(_) => None,
+        };
+        if let Some(array) = array {
+            array.count = Some(count.clone());
+        }
     }
 
     /// Adds a temporary that is written before it is read.

@@ -35,6 +35,14 @@ pub enum Stmt {
         /// Whether its elements start as +0; else they start uninitialised.
         zeroed: bool,
     },
+    /// Chooses an array of a list: from here to the end of the enclosing block the buffer, one with
+    /// [`Layout::OfList`], is that array, which must exist. It reads a pointer and counts as nothing.
+    Choose {
+        /// The buffer.
+        buffer: BufferId,
+        /// Which array: a literal, a constant or an immutable variable.
+        nth: Expr,
+    },
     /// Writes one element, or the consecutive ones of 16 bytes.
     Store {
         /// The place.

@@ -65,9 +65,10 @@ impl Stmt {
             a.index.iter().for_each(|e| e.visit(&mut |e| f(e)));
         };
         match self {
-            Stmt::Let { value, .. } | Stmt::Mut { value, .. } | Stmt::Assign { value, .. } => {
-                value.visit(f);
-            }
+            Stmt::Let { value, .. }
+            | Stmt::Mut { value, .. }
+            | Stmt::Assign { value, .. }
+            | Stmt::Choose { nth: value, .. } => value.visit(f),
             Stmt::Store { target, value } => {
                 index(target, f);
                 value.visit(f);

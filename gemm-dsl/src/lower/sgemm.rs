@@ -21,10 +21,13 @@ mod finish;
 mod fragment;
 mod load;
 mod naive;
+mod operands;
 mod pipeline;
 mod ring;
 mod schedule;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 use crate::ir::Elem::F32;
@@ -34,7 +37,7 @@ use crate::ir::{
     Requirement, Scalar, Source, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
-use crate::spec::{Along, Layout};
+use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Slot};
 use finish::Finish;
 use tile::Tiled;
 
@@ -49,32 +52,44 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
     let dims =
         |of: &[&Expr]| -> Vec<Expr> { batch.iter().chain(of.iter().copied()).cloned().collect() };
-    let a = program.input("a", F32, dims(&[&m, &k]));
-    let b = program.input("b", F32, dims(&[&k, &n]));
-    let c = match plan.spec().reads_c() {
-        true => program.in_out("c", F32, dims(&[&m, &n])),
-        false => program.output("c", F32, dims(&[&m, &n])),
+    let listed = batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
+    let matrix = |rows: &Expr, cols: &Expr| match listed {
+        Some(_) => vec![rows.clone(), cols.clone()],
+        None => dims(&[rows, cols]),
     };
+    let a = program.input("a", F32, matrix(&m, &k));
+    let b = program.input("b", F32, matrix(&k, &n));
+    let c = match plan.spec().reads_c() {
+        true => program.in_out("c", F32, matrix(&m, &n)),
+        false => program.output("c", F32, matrix(&m, &n)),
+    };
+    if let Some(count) = listed {
+        [a, b, c].into_iter().for_each(|slot| program.list(slot, count));
+    }
     let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
     let mut bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
-    let mut numbers = Vec::new();
-    for operand in plan.spec().operands() {
-        let dims = match operand.along {
-            Along::Nothing => {
-                numbers.push(program.argument(operand.name, Ty::F32));
-                continue;
-            }
-            Along::N => dims(&[&n]),
-            Along::M => dims(&[&m]),
+    let mut alpha = None;
+    for SgemmOperand { name, along, slot } in plan.spec().operands() {
+        let dims = match along {
+            // The products of a batch share them.
+            Along::N => vec![n.clone()],
+            Along::M => vec![m.clone()],
             Along::Mn => dims(&[&m, &n]),
+            Along::Nothing => Vec::new(),
         };
-        let slot = program.input(operand.name, F32, dims);
-        bind.push((Operand::Input(bind.len() - 1), slot));
+        match slot {
+            Slot::Array(nth) => bind.push((Operand::Input(nth), program.input(name, F32, dims))),
+            Slot::Number(_) => {
+                let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
+                let number = program.argument(name, Ty::F32);
+                alpha = alpha.or(is_alpha.then_some(number));
+            }
+        }
     }
     // By the rules of BLAS no term counts where alpha is a zero of either sign.
-    let terms = match numbers.first().filter(|_| plan.spec().scaled) {
+    let terms = match alpha {
         Some(alpha) => {
-            let bits = alpha.clone().bitcast(Elem::U32);
+            let bits = alpha.bitcast(Elem::U32);
             let magnitude =
                 Expr::binary(BinaryOp::Integer(Integer::And), bits, Expr::U32(0x7fff_ffff));
             magnitude.equals(Expr::U32(0)).select(0u64, k.clone())
@@ -120,6 +135,22 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             k.title(lies);
         }
     }
+    match plan.batch() {
+        None => {}
+        Some(Batch::Strided) => {
+            k.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
+            k.title("C + p * stride_c.");
+        }
+        Some(Batch::Pointers) => {
+            k.title("A, B and C are arrays of pointers, each to the matrix of a product.");
+        }
+    }
+    if plan.spec().scaled {
+        k.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
+    }
+    if plan.spec().names_depth() {
+        k.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
+    }
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     k.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
@@ -152,7 +183,7 @@ fn lies(layout: Layout) -> Option<&'static str> {
 }
 
 /// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
-/// column, at `row + column * stride`; of a batch behind the first of its matrix.
+/// column, at `row + column * stride`; of a batch behind the first of the product's matrix.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     buffer: BufferId,
@@ -180,17 +211,31 @@ struct Problem {
     k: Scalar,
     /// The number of products, of a batch.
     batch: Option<Scalar>,
+    /// Whether A, B and C are lists of matrices.
+    listed: bool,
+    /// Which product of a batch it is, once that is known.
+    product: Option<Var>,
 }
 
 impl Problem {
     /// The problem of one product of a batch.
-    fn of(self, batch: Option<Var>) -> Self {
-        let [a, b, c] = [self.a, self.b, self.c].map(|matrix| Matrix { batch, ..matrix });
-        Self { a, b, c, ..self }
+    fn of(self, k: &mut KernelBuilder, product: Option<Var>) -> Self {
+        let matrices = [("a", self.a), ("b", self.b), ("c", self.c)];
+        let [a, b, c] = match product.filter(|_| self.listed) {
+            Some(nth) => {
+                k.comment("The matrices of this product.");
+                matrices.map(|(name, matrix)| Matrix {
+                    buffer: k.choose(name, matrix.buffer, nth),
+                    ..matrix
+                })
+            }
+            None => matrices.map(|(_, matrix)| Matrix { batch: product, ..matrix }),
+        };
+        Self { a, b, c, product, ..self }
     }
 
-    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH, stride_a,
-    /// stride_b, stride_c]`.
+    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
+    /// stride_b, stride_c]]`.
     fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
         let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
         let (a, b, c) =
@@ -200,7 +245,7 @@ impl Problem {
         let depth = k.extent("K", Ty::I32, Extent::K);
         let [a_by_col, b_by_col] = [plan.layout().transposes_a(), plan.layout().transposes_b()];
         let (lda, ldb, ldc) = if plan.pitched() {
-            let outer = usize::from(plan.batch().is_some());
+            let outer = usize::from(plan.batch() == Some(Batch::Strided));
             let mut stride = |name, operand, by_col| {
                 let dim = outer + usize::from(by_col);
                 k.scalar(name, Ty::I32, Source::Stride { operand, dim })
@@ -225,23 +270,28 @@ impl Problem {
         };
         let batch = plan.batch().map(|_| k.extent("BATCH", Ty::I32, Extent::BATCH));
         let apart = [("stride_a", a_op), ("stride_b", b_op), ("stride_c", c_op)];
+        let strided = batch.filter(|_| plan.batch() == Some(Batch::Strided));
         let apart = apart.map(|(name, operand)| {
-            batch.map(|_| k.scalar(name, Ty::U64, Source::Stride { operand, dim: 0 }))
+            strided.map(|_| k.scalar(name, Ty::U64, Source::Stride { operand, dim: 0 }))
         });
-        let outer = |nth: usize| batch.zip(apart[nth]);
+        let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
         let mut shape = |buffer, nth, [rows, cols]: [Scalar; 2], stride: Scalar, by_col, vector| {
             let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col {
                 false => ([rows.into(), readable(cols, vector)], [stride.into(), 1.into()]),
                 true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
             };
-            batched(k, buffer, outer(nth), dims, strides);
+            match listed {
+                Some(count) => k.list(buffer, count.into(), dims, strides),
+                None => batched(k, buffer, batch.zip(apart[nth]), dims, strides),
+            }
         };
         shape(a, 0, [m, depth], lda, a_by_col, a_vector);
         shape(b, 1, [depth, n], ldb, b_by_col, b_vector);
         shape(c, 2, [m, n], ldc, false, false);
         let matrix = |buffer, stride| Matrix { buffer, stride, batch: None };
-        let problem =
-            Self { a: matrix(a, lda), b: matrix(b, ldb), c: matrix(c, ldc), m, n, k: depth, batch };
+        let [a, b, c] = [matrix(a, lda), matrix(b, ldb), matrix(c, ldc)];
+        let (listed, product) = (listed.is_some(), None);
+        let problem = Self { a, b, c, m, n, k: depth, batch, listed, product };
         problem.requirements(k, plan, apart);
         problem
     }
@@ -264,9 +314,17 @@ impl Problem {
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             k.require(Requirement::Range { scalar, min: 0, max });
         }
-        // Whether a shape is accepted does not depend on which variant its K asks for.
+        if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
+            // The last block counts to the end of its products.
+            k.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
+        }
+        // Whether M and N are accepted does not depend on which variant the number of terms asks for. K
+        // itself may be any where none counts: the one with guards is then given 0.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
-            for (scalar, of) in [(self.m, bm), (self.n, bn), (self.k, bk)] {
+            let products = self.batch.map(|batch| (batch, plan.products()));
+            for (scalar, of) in
+                [(self.m, bm), (self.n, bn), (self.k, bk)].into_iter().chain(products)
+            {
                 if of > 1 {
                     k.require(Requirement::Multiple { scalar, of: of.into() });
                 }

@@ -3,7 +3,7 @@
 use super::token::Span;
 use super::{Fault, Outcome, checked, stream};
 use crate::plan::Checked;
-use crate::spec::{Named, ReduceSpec, SgemmOperand, SgemmSpec};
+use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 
 /// The spec that the tokens of a macro call describe, checked as by [`ReduceSpec::plan`].
@@ -40,16 +40,18 @@ fn operands(
         return None;
     }
     let value = outcome.given.get("epilogue").map_or(0, |entry| entry.value_span().start);
-    let named = outcome.spec.epilogue.iter().flat_map(|epilogue| epilogue.named());
-    let named = named.filter(|(_, named)| *named != Named::Output);
-    let named: Vec<_> =
-        named.map(|(param, _)| places.get(value + param.at.first).copied()).collect();
-    let operands = outcome.spec.operands();
-    // Factors come first, and have no place of their own.
-    let factors = vec![None; operands.len().saturating_sub(named.len())];
-    let places = factors.into_iter().chain(named);
-    let places = places.map(|place| place.unwrap_or_else(Place::call_site));
-    Some(operands.into_iter().zip(places).collect())
+    // Factors have no place of their own.
+    let place = |operand: &SgemmOperand| {
+        let mut named = outcome.spec.epilogue.iter().flat_map(|epilogue| epilogue.named());
+        let (param, _) = named.find(|(param, _)| param.name == operand.name)?;
+        places.get(value + param.at.first).copied()
+    };
+    let operands = outcome.spec.operands().into_iter();
+    let placed = operands.map(|operand| {
+        let place = place(&operand).unwrap_or_else(Place::call_site);
+        (operand, place)
+    });
+    Some(placed.collect())
 }
 
 /// The spec, and what else there is to tell of what was read, if there are tokens at all.

@@ -3,14 +3,16 @@
 //! A matrix product is sound when
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
+//!   1024), `products`, `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
 //!   given, is an identifier of CUDA C++ with a letter or a digit.
 //! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
-//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp` and `order`; with
-//!   it no `block`, `lanes` and `coarsen`. `transpose` needs a matrix that lies along K, so it does
-//!   not go with `layout: tn`. `fragment` needs a thread with more than one element,
-//!   `order` one with more than one row and column, `spread` needs `stages`, and `float4` some
-//!   access that it can widen.
+//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `order` and
+//!   `products`; with it no `block`, `lanes` and `coarsen`. `products` needs `batch`. `transpose`
+//!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
+//!   with more than one element, `order` one with more than one row and column, `spread` needs
+//!   `stages`, and `float4` some access that it can widen.
+//! * **Names.** No operand of an `epilogue` is called `a` or `b`, which are matrices, nor beside `scaled`
+//!   `alpha` or `beta`.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
 //!   unrolls the k steps of a tile itself, so beside it `unroll` has nothing to act on.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
@@ -20,15 +22,18 @@
 //!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
 //!   Elsewhere an access that the layout does not allow
 //!   to be 16 bytes wide is 4 bytes wide.
-//! * **Resources.** A block has at most 1024 threads and 227 KiB of shared memory. A
-//!   multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
+//! * **Resources.** A block, with all its `products`, has at most 1024 threads and 227 KiB of shared
+//!   memory. A multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
-//!   255: its sums, its fragments (twice under `stages`) and its share of a prefetched tile fit.
+//!   255: its sums fit beside its fragments (twice under `stages`) and its share of a prefetched tile,
+//!   and beside what its epilogue reads, which are a register for each of its columns and `[n]` operand
+//!   (where its sums wait in shared memory, for each of a store), one for an `[m]` operand, and one for
+//!   each element of a store and `[m, n]` operand, or C.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows, are at most 2^30.
 //!   How wide C may be under a large `raster` is checked at the launch: `raster` times the tiles
 //!   along N is less than 2^31.
 //!
-//! Nothing else is refused. A copy with fewer accesses than threads, or a number of them that does
+//! Nothing else is refused of a spec whose values could be read. A copy with fewer accesses than threads, or a number of them that does
 //! not divide among the threads, is predicated; a block need not be a multiple of a warp.
 
 mod budget;
@@ -193,6 +198,11 @@ impl SgemmPlan {
     /// Where the matrices of a batch lie; `None` for one product.
     pub fn batch(&self) -> Option<Batch> {
         self.spec.batch
+    }
+
+    /// Products of a batch that a block computes; at least 1.
+    pub fn products(&self) -> u32 {
+        self.spec.products
     }
 
     /// Whether the kernel takes the row strides of its operands.

@@ -1,13 +1,14 @@
 //! What the texts of the DSL cannot say, and what holds for every plan.
 
 mod plausible;
+mod registers;
 
 use super::Shape;
 use crate::Family;
 use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
-use crate::ir::contract::{Array, Axis, Contract, Need, Unmet};
+use crate::ir::contract::{Array, Axis, Contract, Need, Place, Stretch, Unmet};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
 use plausible::plausible;
 use proptest::prelude::*;
@@ -60,15 +61,17 @@ proptest! {
         };
         prop_assert!(tiled.threads() <= BLOCK_THREADS);
         prop_assert!(tiled.shared_bytes() <= LARGEST.shared_per_block);
-        prop_assert_eq!(tiled.threads() * tiled.tm() * tiled.tn(), tiled.bm() * tiled.bn());
+        let threads = tiled.threads_of_product();
+        prop_assert_eq!(tiled.threads(), threads * tiled.products());
+        prop_assert_eq!(threads * tiled.tm() * tiled.tn(), tiled.bm() * tiled.bn());
         if let Some(warp) = tiled.warp() {
             prop_assert_eq!(warp.lanes_m() * warp.lanes_n(), 32);
-            prop_assert_eq!(warp.warps_m() * warp.warps_n() * 32, tiled.threads());
+            prop_assert_eq!(warp.warps_m() * warp.warps_n() * 32, threads);
         }
         for operand in [tiled.a(), tiled.b()] {
             let elements = operand.extent() * operand.depth();
-            prop_assert!(operand.staged() * tiled.threads() >= elements);
-            prop_assert!((operand.accesses() - 1) * operand.width() * tiled.threads() < elements);
+            prop_assert!(operand.staged() * threads >= elements);
+            prop_assert!((operand.accesses() - 1) * operand.width() * threads < elements);
             // A vector never straddles a row.
             prop_assert!(operand.line().is_multiple_of(operand.width()));
             let (_, row) = operand.shared_tile();
@@ -150,27 +153,6 @@ fn product(line: &str) -> Result<super::SgemmPlan, crate::SpecErrors> {
 }
 
 #[test]
-fn registers_are_shared_by_whole_warps() {
-    // 897 threads are 29 warps: 64 registers each, where 897 alone would leave 72.
-    let text = message(product("tile: 312x161x1, thread: 8x7"));
-    let needed = "8 · 7 = 56 registers for its sums + 15 for fragments = 71";
-    let limit = "65536 shared by 897 threads · 1 blocks are 64 a thread";
-    assert!(text.contains(needed) && text.contains(limit), "{text}");
-    assert!(product("tile: 312x161x1, thread: 8x7").is_err());
-    // As many warps, with registers that suffice.
-    assert!(product("tile: 312x115x1, thread: 8x5").is_ok());
-}
-
-#[test]
-fn fragments_take_registers_twice_under_stages() {
-    // 24 warps leave a thread 80 registers: 64 sums and 16 for one pair of fragments.
-    assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
-    let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
-    let needed = "8 · 8 = 64 registers for its sums + 32 for fragments = 96";
-    assert!(text.contains(needed) && text.contains("are 80 a thread"), "{text}");
-}
-
-#[test]
 fn no_remedy_is_a_single_stage() {
     // One buffer fits, two do not; three fit and four do not.
     let text = message(product("tile: 128x128x128, thread: 8x8, stages: 2"));
@@ -242,7 +224,8 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
 /// Whether a packed product takes these extents, of operands that are long enough.
 fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), Unmet> {
     let elem = F32;
-    let array = |name| Array { name, elem, address: 0, len: u64::MAX, axes: None };
+    let place = Place::One(Stretch { address: 0, len: u64::MAX });
+    let array = |name| Array { name, elem, place, axes: None };
     contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
 }
 
@@ -252,7 +235,8 @@ fn what_a_kernel_does_not_touch_may_lie_anyhow() {
     let program = SgemmSpec::default().program().expect("a sound spec");
     let bound = |k: u64| {
         let axes = [Axis { extent: 2, stride: 7 }, Axis { extent: 7, stride: 1 }];
-        let array = |name, axes| Array { name, elem: F32, address: 0, len: 14, axes };
+        let place = Place::One(Stretch { address: 0, len: 14 });
+        let array = |name, axes| Array { name, elem: F32, place, axes };
         let arrays = [array("A", Some(&axes[..])), array("B", None), array("C", None)];
         program.preferred().contract().bind_in_order(&arrays, &[2, 2, k]).map(drop)
     };

@@ -8,6 +8,7 @@
 use super::code::Code;
 use super::error::SimError;
 use super::launch::Launch;
+use super::stretches::Stretches;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -49,9 +50,11 @@ impl Alone {
         all.1 += 1;
         let by = thread::current().id();
         let used: Vec<(usize, Held)> = (launch.regions.iter().enumerate())
-            .filter_map(|(i, region)| {
-                let memory = region.memory.as_ref()?.addresses();
-                Some((i, Held { launch: number, by, memory, writes: code.stored[i] }))
+            .flat_map(|(i, region)| {
+                let memory = region.memory.iter().flat_map(Stretches::addresses);
+                let held =
+                    move |memory| Held { launch: number, by, memory, writes: code.stored[i] };
+                memory.map(move |memory| (i, held(memory)))
             })
             .collect();
         loop {

@@ -3,15 +3,15 @@
 //! Only what the launch itself has written is looked at and put back: what a concurrent one writes
 //! elsewhere in the same buffers stays.
 
-use super::Buffer;
 use super::code::Code;
 use super::launch::Launch;
+use super::stretches::Stretches;
 
 /// A buffer that the kernel writes, and a copy.
 struct Kept<'l> {
     region: usize,
-    memory: &'l Buffer,
-    copy: Buffer,
+    memory: &'l Stretches,
+    copy: Stretches,
 }
 
 /// What the buffers held at one time.

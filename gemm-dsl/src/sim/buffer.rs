@@ -68,6 +68,53 @@ pub struct Buffer {
     len: usize,
 }
 
+/// What a launch gives a kernel for a buffer parameter.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// One array.
+    One(Buffer),
+    /// A list of arrays of one type, for a parameter that is an array of pointers. The same may be in it
+    /// twice where it is only read.
+    List(Vec<Buffer>),
+}
+
+impl Given {
+    /// The array, or those of the list.
+    pub(super) fn buffers(&self) -> &[Buffer] {
+        match self {
+            Given::One(buffer) => std::slice::from_ref(buffer),
+            Given::List(buffers) => buffers,
+        }
+    }
+
+    /// Whether an element belongs to both.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let union = |given: &Self| {
+            let buffers = given.buffers().iter().filter(|buffer| !buffer.is_empty());
+            let mut ranges: Vec<Range<usize>> = buffers.map(Buffer::addresses).collect();
+            ranges.sort_by_key(|range| range.start);
+            ranges.dedup_by(|next, last| {
+                let touches = next.start <= last.end;
+                last.end = if touches { last.end.max(next.end) } else { last.end };
+                touches
+            });
+            ranges
+        };
+        let (own, others) = (union(self), union(other));
+        let mut others = others.iter().peekable();
+        own.iter().any(|own| {
+            while others.next_if(|other| other.end <= own.start).is_some() {}
+            others.peek().is_some_and(|other| other.start < own.end)
+        })
+    }
+}
+
+impl From<Buffer> for Given {
+    fn from(buffer: Buffer) -> Self {
+        Given::One(buffer)
+    }
+}
+
 /// Elements by their size.
 #[derive(Clone)]
 pub(super) enum Cells {
@@ -202,16 +249,21 @@ impl Buffer {
         u64::from(self.elem.size()) * self.start as u64
     }
 
-    /// Whether an element belongs to both.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        let same = match (&self.cells, &other.cells) {
+    /// Whether both are of one allocation.
+    pub(super) fn is_of_same_allocation(&self, other: &Self) -> bool {
+        match (&self.cells, &other.cells) {
             (Cells::One(a), Cells::One(b)) => Arc::ptr_eq(a, b),
             (Cells::Two(a), Cells::Two(b)) => Arc::ptr_eq(a, b),
             (Cells::Four(a), Cells::Four(b)) => Arc::ptr_eq(a, b),
             (Cells::Eight(a), Cells::Eight(b)) => Arc::ptr_eq(a, b),
             _ => false,
-        };
-        same && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
+        }
+    }
+
+    /// Whether an element belongs to both.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.is_of_same_allocation(other)
+            && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
     }
 
     /// A new allocation that holds what its elements hold now.
@@ -231,8 +283,18 @@ impl Buffer {
         Self { elem: self.elem, cells, start: 0, len: self.len }
     }
 
-    /// Where its elements lie in the memory of the host.
-    pub(super) fn addresses(&self) -> Range<usize> {
+    /// Which elements of its allocation it is.
+    pub(super) fn elements(&self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+
+    /// These elements of its allocation, which has them.
+    pub(super) fn of_allocation(&self, Range { start, end }: Range<usize>) -> Self {
+        Self { elem: self.elem, cells: self.cells.clone(), start, len: end - start }
+    }
+
+    /// Where its elements lie in the memory of the host: no two of different allocations at one address.
+    pub fn addresses(&self) -> Range<usize> {
         let range = self.start..self.start + self.len;
         with_cells!(&self.cells, cells => {
             let cells = cells[range].as_ptr_range();

@@ -335,6 +335,8 @@ pub(super) enum Op {
     Wait(u32),
     /// Faults where the condition does not hold.
     Assume(Pred),
+    /// Faults where a list, by the number of its buffer, has no such array.
+    Choose(Box<(u32, Index)>),
 }
 
 /// An instruction with what it is charged and where it comes from.

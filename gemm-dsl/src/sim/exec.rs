@@ -228,6 +228,10 @@ impl Warp {
                         self.mask = frame.after;
                     }
                 }
+                Op::Choose(chosen) => {
+                    let (list, nth) = &**chosen;
+                    machine.chosen(*list, nth, regs, mask)?;
+                }
                 Op::Assume(cond) => {
                     let broken = mask & !machine.pred(cond, regs, mask)?;
                     if broken != 0 {

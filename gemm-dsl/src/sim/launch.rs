@@ -1,10 +1,11 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
 use super::Buffer;
+use super::buffer::Given;
 use super::code::Code;
 use super::error::{Fault, FaultKind, SimError};
 use super::region::{self, Region};
-use crate::ir::contract::Array;
+use crate::ir::contract::{Array, Place, Stretch};
 use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
 
 /// A kernel's arguments, checked and resolved.
@@ -27,7 +28,7 @@ const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 impl<'k> Launch<'k> {
     pub(super) fn new(
         kernel: &'k VerifiedKernel,
-        buffers: &[Buffer],
+        buffers: &[Given],
         scalars: &[u64],
     ) -> Result<Self, SimError> {
         let of_kind = |buffer: bool| {
@@ -45,13 +46,26 @@ impl<'k> Launch<'k> {
             return Err(SimError::ScalarCount { kernel, expected, given });
         }
         let named = kernel.contract().arrays().zip(buffers);
-        let arrays: Vec<Array<'_>> = named
-            .map(|(array, buffer)| Array {
-                name: &array.name,
-                elem: buffer.elem(),
+        let stretches = |given: &Given| -> Vec<Stretch> {
+            let buffers = given.buffers().iter();
+            let stretch = |buffer: &Buffer| Stretch {
                 address: buffer.byte_offset(),
                 len: buffer.len() as u64,
-                axes: None,
+            };
+            buffers.map(stretch).collect()
+        };
+        let places: Vec<Vec<Stretch>> = buffers.iter().map(stretches).collect();
+        let arrays: Vec<Array<'_>> = named
+            .zip(&places)
+            .map(|((array, given), stretches)| {
+                // Those of a list are asked one by one; where there is none, any type will do.
+                let other = |buffer: &&Buffer| !array.takes(buffer.elem());
+                let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
+                let place = match (given, &stretches[..]) {
+                    (Given::One(_), [stretch]) => Place::One(*stretch),
+                    (_, stretches) => Place::List(stretches),
+                };
+                Array { name: &array.name, elem, place, axes: None }
             })
             .collect();
         let call = kernel.contract().bind_in_order(&arrays, scalars)?;
@@ -86,7 +100,7 @@ impl<'k> Launch<'k> {
         };
         for (i, written) in globals().filter(|(i, _)| stored.get(*i) == Some(&true)) {
             for (_, other) in globals().filter(|(j, _)| *j != i) {
-                if let (Some(a), Some(b)) = (&written.memory, &other.memory)
+                if let (Some(a), Some(b)) = (&written.given, &other.given)
                     && a.overlaps(b)
                 {
                     return Err(SimError::Overlap {

@@ -49,6 +49,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let mut lowering = Lowering {
         launch,
         pointers,
+        chosen: vec![None; kernel.buffers.len()],
         varying,
         places,
         statics: vec![None; kernel.vars.len()],
@@ -82,6 +83,8 @@ struct Lowering<'l, 'k> {
     launch: &'l Launch<'k>,
     /// For each buffer that stands for pointers, their first slot, their number and their buffer.
     pointers: Vec<Option<(u32, u32, BufferId)>>,
+    /// Which array of its list each buffer is that stands for one.
+    chosen: Vec<Option<Expr>>,
     varying: Vec<bool>,
     /// The slot of each variable.
     places: Vec<u32>,
@@ -207,6 +210,12 @@ impl<'k> Lowering<'_, 'k> {
                     });
                 }
             }
+            Stmt::Choose { buffer, nth } => {
+                self.chosen[buffer.id] = Some(nth.clone());
+                let list = self.launch.kernel.memory_of(*buffer).id as u32;
+                let nth = self.index(nth);
+                self.emit(Op::Choose(Box::new((list, nth))));
+            }
             Stmt::Point { pointer, at } => {
                 let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
                 let place = self.memory(at);
@@ -224,7 +233,7 @@ impl<'k> Lowering<'_, 'k> {
                 if place.space != Space::Register {
                     let shared = place.space == Space::Shared;
                     self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
-                    self.code.stored[target.buffer.id] = true;
+                    self.code.stored[place.region as usize] = true;
                     self.emit(Op::Store(Box::new((place, value))));
                     return;
                 }

@@ -11,6 +11,7 @@ use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
 use super::observe::{AccessKind, Observer, Request, Stopped, stop};
 use super::region::Region;
+use super::stretches::Stretches;
 use std::sync::atomic::Ordering;
 
 use parts::{extended, part_bits};
@@ -46,6 +47,12 @@ impl<'l> Machine<'l> {
             let reach = if d == region.contiguous { width - 1 } else { 0 };
             let limit = region.dims[d].saturating_sub(reach.into());
             let stride = region.strides[d] as u32;
+            if let (0, Some(list)) = (d, &region.list) {
+                let nth = self.distances(index, regs, mask)?;
+                wrong |= mask_where(|l| nth[l] >= limit) & mask;
+                offsets = nth.map(|nth| Region::first_of(list, nth));
+                continue;
+            }
             match index {
                 Index::Uniform { value, .. } => {
                     let index = self.uniform(value, regs, mask)?;
@@ -169,14 +176,14 @@ impl<'l> Machine<'l> {
         out: &mut Lanes,
     ) -> Result<(), Stopped> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
-        match (&region.memory, region.elem.size()) {
+        let words = region.memory.as_ref().map(Stretches::words);
+        match (words, region.elem.size()) {
             (None, 4) => {
                 for l in lanes_of(mask) {
                     out.0[l] = self.shared[(region.base + offsets[l]) as usize];
                 }
             }
-            (Some(buffer), 4) => {
-                let memory = buffer.words().unwrap_or_default();
+            (Some(Some(memory)), 4) => {
                 for l in lanes_of(mask) {
                     out.0[l] = memory[offsets[l] as usize].load(Ordering::Relaxed);
                 }
@@ -325,7 +332,8 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let elem = region.elem;
-        match (&region.memory, elem.size(), memory.vector) {
+        let words = region.memory.as_ref().and_then(Stretches::words);
+        match (&region.memory, words, memory.vector) {
             (None, _, true) => {
                 for l in lanes_of(mask) {
                     let at = (region.base + offsets[l] * elem.size() / 4) as usize;
@@ -334,8 +342,7 @@ impl<'l> Machine<'l> {
                     }
                 }
             }
-            (Some(buffer), 4, vector) => {
-                let memory = buffer.words().unwrap_or_default();
+            (Some(_), Some(memory), vector) => {
                 let width = if vector { 4 } else { 1 };
                 for l in lanes_of(mask) {
                     let words = memory[offsets[l] as usize..].iter();

@@ -6,7 +6,6 @@
 //! of a block take other turns. A block that waits for one that is not there waits for ever: that another
 //! block runs at the same time nothing guarantees.
 
-use super::Buffer;
 use super::alone::Alone;
 use super::before::Contents;
 use super::code::Code;
@@ -16,6 +15,7 @@ use super::launch::Launch;
 use super::meter::{Meter, Options};
 use super::race::Between;
 use super::schedule::{Block, Round};
+use super::stretches::Stretches;
 use super::turns::{SHUFFLES, Shuffle, Turns, more};
 use super::words::Words;
 use std::cell::RefCell;
@@ -95,7 +95,7 @@ pub(super) fn run(
     let regions = launch.regions.iter().zip(&code.stored);
     let written = regions.map(|(r, &stored)| {
         let memory = r.memory.as_ref().filter(|_| stored);
-        vec![false; memory.map_or(0, Buffer::len)]
+        vec![false; memory.map_or(0, Stretches::len)]
     });
     let written = written.collect();
     let mut execution = Execution { launch, code, meter: &meter, options, written, done: 0, all };

@@ -1,15 +1,19 @@
 //! Pointers of a running warp: a slot for each holds, lane by lane, a word of the buffer it points
-//! into.
+//! into; of a list also which of its arrays that was.
 
 use super::code::{Index, Memory, NOWHERE, Pointer};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, lanes_of};
 use super::machine::{Machine, Registers};
 use super::observe::{Stopped, stop};
+use super::stretches::Listed;
+
+/// The bits below the number of the array, in the word of a pointer into a list.
+const LIST: u32 = 40;
 
 impl Machine<'_> {
     /// An index in all lanes, a negative one as its two's complement.
-    fn distances(
+    pub(super) fn distances(
         &mut self,
         index: &Index,
         regs: &Registers,
@@ -59,10 +63,16 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<(), Stopped> {
         let slots = self.slots(pointer, regs, mask)?;
-        let strides = &self.launch.regions[at.region as usize].strides;
+        let region = &self.launch.regions[at.region as usize];
         let mut words = [0u64; WARP];
-        for (index, &stride) in at.index.iter().zip(strides) {
-            let index = self.distances(index, regs, mask)?;
+        for (d, (index, &stride)) in at.index.iter().zip(&region.strides).enumerate() {
+            let mut index = self.distances(index, regs, mask)?;
+            let mut stride = stride;
+            if let (0, Some(list)) = (d, &region.list) {
+                // One that is none of the list stays none.
+                index = index.map(|nth| nth.min(list.len() as u64));
+                stride = 1 << LIST;
+            }
             for (word, index) in words.iter_mut().zip(index) {
                 *word = word.wrapping_add(index.wrapping_mul(stride));
             }
@@ -71,6 +81,27 @@ impl Machine<'_> {
             regs.wides[slots[lane] as usize][lane] = words[lane];
         }
         Ok(())
+    }
+
+    /// Checks that a list has such an array in each lane.
+    pub(super) fn chosen(
+        &mut self,
+        list: u32,
+        nth: &Index,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<(), Stopped> {
+        let region = &self.launch.regions[list as usize];
+        let extents = region.dims[..1].to_vec();
+        let nth = self.distances(nth, regs, mask)?;
+        match lanes_of(mask).find(|&lane| nth[lane] >= extents[0]) {
+            None => Ok(()),
+            Some(lane) => {
+                let place = region.place(vec![(nth[lane] as i64).into()]);
+                let kind = FaultKind::OutOfBounds { place, extents, width: 1 };
+                Err(stop(lane as u32, kind))
+            }
+        }
     }
 
     /// Moves a pointer forward.
@@ -116,14 +147,27 @@ impl Machine<'_> {
                 return Err(stop(lane as u32, FaultKind::UnsetPointer { into: name }));
             }
             let word = from.wrapping_add(distances[lane]);
-            if word.checked_add(reach).is_none_or(|last| last >= region.len) {
+            let (nth, word, array) = match &region.list {
+                None => (None, word, Listed { first: 0, len: region.len }),
+                // What lies before an array has borrowed from the number of the array.
+                Some(list) => {
+                    let word = word.wrapping_add(1 << (LIST - 1));
+                    let nth = (word >> LIST) as usize;
+                    let none = Listed { first: 0, len: 0 };
+                    let word = (word % (1 << LIST)).wrapping_sub(1 << (LIST - 1));
+                    (Some(nth as i128), word, list.get(nth).copied().unwrap_or(none))
+                }
+            };
+            if word.checked_add(reach).is_none_or(|last| last >= array.len) {
+                let index = nth.into_iter().chain([(word as i64).into()]).collect();
                 let kind = FaultKind::BeyondAllocation {
-                    place: region.place(vec![(word as i64).into()]),
+                    place: region.place(index),
                     offset: word.wrapping_add(reach),
-                    len: region.len,
+                    len: array.len,
                 };
                 return Err(stop(lane as u32, kind));
             }
+            let word = array.first + word;
             if memory.vector && !(word + u64::from(region.skew)).is_multiple_of(width.into()) {
                 let place = region.element(word as u32);
                 return Err(stop(lane as u32, FaultKind::Misaligned { place }));

@@ -1,8 +1,9 @@
 //! The buffers of a kernel, resolved for one launch: where each element of a logical index lies.
 
-use super::Buffer;
+use super::buffer::Given;
 use super::code::THREAD_Y;
 use super::error::{FaultKind, Position, SimError};
+use super::stretches::{Listed, Stretches};
 use crate::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
@@ -13,8 +14,11 @@ pub(super) struct Region {
     pub(super) space: Space,
     /// Logical extents.
     pub(super) dims: Vec<u64>,
-    /// The distance between neighbours along each logical dimension, in elements.
+    /// The distance between neighbours along each logical dimension, in elements. Of a list the first
+    /// dimension has none: 0.
     pub(super) strides: Vec<u64>,
+    /// The arrays of a list, by the first dimension.
+    pub(super) list: Option<Vec<Listed>>,
     /// The exchange of elements in a row, with the elements of a row.
     pub(super) swizzle: Option<(Swizzle, u32)>,
     /// The logical dimension along which a vector access lies.
@@ -28,7 +32,9 @@ pub(super) struct Region {
     /// The element at which a global buffer starts, counted from a 32-byte boundary.
     pub(super) skew: u32,
     /// The memory of a global buffer.
-    pub(super) memory: Option<Buffer>,
+    pub(super) memory: Option<Stretches>,
+    /// What was given for it.
+    pub(super) given: Option<Given>,
 }
 
 /// The size of shared memory.
@@ -40,6 +46,8 @@ pub(super) struct Shared {
     pub(super) elements: u32,
 }
 
+/// The most arrays of a list: pointers hold which it is beside where they stand.
+const MAX_LISTED: u64 = 1 << 22;
 /// The largest number of elements of one buffer: their addresses are 32 bits wide.
 const MAX_ELEMENTS: u64 = u32::MAX as u64 - 32;
 /// The largest number of lane slots of all register arrays together.
@@ -54,7 +62,7 @@ const FIRST_SLOT: u32 = THREAD_Y + 1;
 pub(super) fn resolve(
     kernel: &Kernel,
     scalars: &Scalars,
-    memory: &[Buffer],
+    memory: &[Given],
 ) -> Result<(Vec<Region>, Shared, u32), SimError> {
     let mut bound = vec![None; kernel.buffers.len()];
     let params = kernel.params.iter().filter_map(|p| match p.kind {
@@ -81,9 +89,13 @@ pub(super) fn resolve(
         let dims = buffer.dims.iter();
         let dims: Vec<u64> = dims.map(|d| number("an extent", d)).collect::<Result<_, _>>()?;
         let (strides, size) = match &buffer.layout {
-            Layout::Strided { strides } => {
+            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
                 (strides.collect::<Result<_, _>>()?, 0)
+            }
+            Layout::Listed { strides } => {
+                let strides = strides.iter().map(|s| number("a stride", s));
+                ([Ok(0)].into_iter().chain(strides).collect::<Result<_, _>>()?, 0)
             }
             Layout::Pointer { .. } => (vec![0; dims.len()], 0),
             Layout::Array { order, pad, .. } => {
@@ -98,11 +110,25 @@ pub(super) fn resolve(
                 (strides, size)
             }
         };
-        let len = match (&bound, buffer.space) {
+        let skew = match &bound {
+            Some(Given::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
+            Some(Given::List(_)) | None => 0,
+        };
+        let (memory, list) = bound.as_ref().map(Stretches::of).unzip();
+        let len = match (&memory, buffer.space) {
             (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,
             (None, _) => size,
         };
+        if let Some(list) = list.as_ref().and_then(Option::as_ref)
+            && list.len() as u64 > MAX_LISTED
+        {
+            return Err(SimError::ExtentRange {
+                what: format!("the number of arrays of `{}`", buffer.name),
+                value: list.len() as i128,
+                limit: MAX_LISTED,
+            });
+        }
         if len > MAX_ELEMENTS {
             return Err(SimError::ExtentRange {
                 what: format!("the size of `{}`", buffer.name),
@@ -138,7 +164,6 @@ pub(super) fn resolve(
             }
             _ => None,
         };
-        let size = u64::from(buffer.elem.size());
         regions.push(Region {
             name: buffer.name.clone(),
             elem: buffer.elem,
@@ -146,12 +171,14 @@ pub(super) fn resolve(
             contiguous: buffer.contiguous_dim(),
             dims,
             strides,
+            list: list.flatten(),
             swizzle,
             len,
             base,
             shadow,
-            skew: bound.as_ref().map_or(0, |m| (m.byte_offset() % 32 / size) as u32),
-            memory: bound,
+            skew: skew as u32,
+            memory,
+            given: bound,
         });
     }
     Ok((regions, Shared { words: shared as u32, elements: elements as u32 }, slots as u32))
@@ -168,9 +195,23 @@ impl Region {
         Position { buffer: self.name.clone(), space: self.space, index }
     }
 
-    /// The element that lies at an offset in this buffer.
+    /// The element that lies at an offset in this buffer; of a list, the first of its arrays that has it.
     pub(super) fn element(&self, offset: u32) -> Position {
-        let mut by_stride: Vec<usize> = (0..self.dims.len()).collect();
+        let Some(list) = &self.list else { return self.place(self.index(offset, 0)) };
+        let of = |(nth, array): (usize, &Listed)| {
+            let rest = u64::from(offset).checked_sub(array.first)?;
+            let mut index = self.index(rest as u32, 1);
+            let inside = index.iter().zip(&self.dims).all(|(i, dim)| *i < i128::from(*dim));
+            index[0] = nth as i128;
+            inside.then_some(index)
+        };
+        let index = list.iter().enumerate().find_map(of);
+        self.place(index.unwrap_or_else(|| vec![0, offset.into()]))
+    }
+
+    /// The index of what lies at an offset, along the dimensions from `from` on; 0 along the others.
+    fn index(&self, offset: u32, from: usize) -> Vec<i128> {
+        let mut by_stride: Vec<usize> = (from..self.dims.len()).collect();
         by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
         // A swizzle is its own inverse.
         let mut rest = u64::from(self.exchanged(offset));
@@ -181,10 +222,17 @@ impl Region {
                 rest %= self.strides[d];
             }
         }
-        self.place(index)
+        index
     }
 
-    /// Where an element inside the extents lies, in elements.
+    /// The number of the first element of an array of a list; 0 where there is no such array.
+    #[inline]
+    pub(super) fn first_of(list: &[Listed], nth: u64) -> u32 {
+        let array = usize::try_from(nth).ok().and_then(|nth| list.get(nth));
+        array.map_or(0, |array| array.first as u32)
+    }
+
+    /// Where an element inside the extents of an array lies, in elements. Not of a list.
     pub(super) fn offset(&self, index: &[i128]) -> u32 {
         let steps = index.iter().zip(&self.strides);
         let linear = steps.fold(0, |offset, (&i, &stride)| offset + i as u32 * stride as u32);

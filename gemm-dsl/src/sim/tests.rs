@@ -13,6 +13,7 @@ mod grid;
 mod hidden;
 mod launches;
 mod limits;
+mod lists;
 mod livelocks;
 mod model;
 mod orders;
@@ -34,7 +35,8 @@ mod wavefronts;
 mod words;
 
 use super::{
-    Buffer, Counters, Element, Fault, FaultKind, Options, SimError, Unfinished, launch, launch_with,
+    Buffer, Counters, Element, Fault, FaultKind, Given, Options, SimError, Unfinished, launch,
+    launch_with,
 };
 use crate::ir::contract::{Need, Subject, Unmet};
 use crate::ir::{

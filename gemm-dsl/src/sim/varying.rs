@@ -113,6 +113,7 @@ impl Pass {
                 | Stmt::CopyAsync { .. }
                 | Stmt::Point { .. }
                 | Stmt::Advance { .. }
+                | Stmt::Choose { .. }
                 | Stmt::CopyCommit
                 | Stmt::CopyWait { .. }
                 | Stmt::Assume(_)

@@ -29,15 +29,11 @@ impl Epilogue {
     /// What it names behind the sum, in its order.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&Param, Named)> {
         self.0.params().iter().skip(1).map(|param| {
-            let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-            let named = match index.as_slice() {
-                _ if self.0.env().output.is_some_and(|(output, _)| output == param.name) => {
-                    Named::Output
-                }
-                [] => Named::Operand(Along::Nothing),
-                ["n"] => Named::Operand(Along::N),
-                ["m"] => Named::Operand(Along::M),
-                _ => Named::Operand(Along::Mn),
+            let named = match self.0.env().output {
+                Some((output, _)) if output == param.name => Named::Output,
+                _ => Named::Operand(Along::indexed_by(&param.index).unwrap_or_else(|| {
+                    unreachable!("parse: `epilogue` has no operand such as `{}`", param.name)
+                })),
             };
             (param, named)
         })
@@ -67,6 +63,36 @@ pub enum Along {
 }
 
 impl Along {
+    /// All of them, in the order in which they are explained.
+    pub const ALL: [Along; 4] = [Along::Nothing, Along::N, Along::M, Along::Mn];
+
+    /// What an operand of this kind is indexed by.
+    pub fn index(self) -> &'static [&'static str] {
+        match self {
+            Along::Nothing => &[],
+            Along::N => &["n"],
+            Along::M => &["m"],
+            Along::Mn => &["m", "n"],
+        }
+    }
+
+    /// The kind of an operand with this index, if there is one.
+    pub fn indexed_by(index: &[impl AsRef<str>]) -> Option<Along> {
+        let same =
+            |along: &Along| along.index().iter().copied().eq(index.iter().map(AsRef::as_ref));
+        Along::ALL.into_iter().find(same)
+    }
+
+    /// A name for an operand of this kind, for messages and pages.
+    pub fn example(self) -> &'static str {
+        match self {
+            Along::Nothing => "factor",
+            Along::N => "bias",
+            Along::M => "scale",
+            Along::Mn => "residual",
+        }
+    }
+
     /// What operands of this kind are called where the type of a kernel lists them.
     pub fn kind(self) -> &'static str {
         match self {
@@ -91,12 +117,10 @@ impl Along {
 /// How it is written behind the operand's name.
 impl Display for Along {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
-        f.write_str(match self {
-            Along::Nothing => "",
-            Along::N => "[n]",
-            Along::M => "[m]",
-            Along::Mn => "[m, n]",
-        })
+        match self.index() {
+            [] => Ok(()),
+            index => write!(f, "[{}]", index.join(", ")),
+        }
     }
 }
 
@@ -107,6 +131,17 @@ pub struct SgemmOperand {
     pub name: Cow<'static, str>,
     /// Along which axes it has elements.
     pub along: Along,
+    /// Where a launch finds it.
+    pub slot: Slot,
+}
+
+/// Which of the arrays or numbers of a launch an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// The n-th array that is only read: A and B are the first two.
+    Array(usize),
+    /// The n-th number.
+    Number(usize),
 }
 
 impl SgemmOperand {
@@ -122,20 +157,35 @@ impl Display for SgemmOperand {
 }
 
 impl SgemmSpec {
-    /// The factors of a `scaled` product.
-    pub(crate) const FACTORS: [&'static str; 2] = ["alpha", "beta"];
+    /// The factor of A·B in a `scaled` product.
+    pub(crate) const ALPHA: &'static str = "alpha";
+    /// The factor of C.
+    pub(crate) const BETA: &'static str = "beta";
+    /// Both, as they are given.
+    pub(crate) const FACTORS: [&'static str; 2] = [Self::ALPHA, Self::BETA];
+
+    /// A and B.
+    const MATRICES: usize = 2;
 
     /// What the caller gives beside A, B and C, in this order: `alpha` and `beta` of a `scaled` product,
     /// then what the epilogue names, but for C itself.
     pub fn operands(&self) -> Vec<SgemmOperand> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
-        let factors = factors.map(|name| SgemmOperand { name: name.into(), along: Along::Nothing });
+        let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
         let named = self.epilogue.iter().flat_map(Epilogue::named);
         let named = named.filter_map(|(param, named)| match named {
             Named::Output => None,
-            Named::Operand(along) => Some(SgemmOperand { name: param.name.clone().into(), along }),
+            Named::Operand(along) => Some((param.name.clone().into(), along)),
         });
-        factors.chain(named).collect()
+        let (mut arrays, mut numbers) = (Self::MATRICES.., 0..);
+        let placed = factors.chain(named).map(|(name, along)| {
+            let slot = match along {
+                Along::Nothing => numbers.next().map(Slot::Number),
+                Along::N | Along::M | Along::Mn => arrays.next().map(Slot::Array),
+            };
+            slot.map(|slot| SgemmOperand { name, along, slot })
+        });
+        placed.flatten().collect()
     }
 
     /// Whether the kernel's extent of K may differ from that of the problem, which the epilogue names.
@@ -145,8 +195,13 @@ impl SgemmSpec {
 
     /// Whether C is read where it is written.
     pub fn reads_c(&self) -> bool {
+        self.scaled || self.names_c()
+    }
+
+    /// Whether the epilogue names C.
+    pub(crate) fn names_c(&self) -> bool {
         let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == Named::Output);
-        self.scaled || self.epilogue.as_ref().is_some_and(named)
+        self.epilogue.as_ref().is_some_and(named)
     }
 }
 
@@ -182,5 +237,40 @@ impl Value for Epilogue {
             Datum::Closure(closure) if *closure.env() == EPILOGUE => Some(Self(closure.clone())),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every index that the key lets a closure have says along what its operand lies, and no other does.
+    #[test]
+    fn operands_of_the_key_have_a_kind_each() {
+        let kinds: Vec<_> =
+            EPILOGUE.operands.iter().map(|index| Along::indexed_by(index)).collect();
+        assert_eq!(kinds, Along::ALL.map(Some));
+        assert_eq!(Along::indexed_by(&["n", "m"]), None);
+        let all = Along::ALL.map(|along| format!("x{along}"));
+        assert_eq!(all, ["x", "x[n]", "x[m]", "x[m, n]"]);
+    }
+
+    /// Both lowerings and the launch find an operand by its slot: no two share one, and none is left out.
+    #[test]
+    fn each_operand_has_a_slot_of_its_own() {
+        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + w + v + c";
+        let spec: SgemmSpec = line.parse().expect("a sound line");
+        let operands = spec.operands().into_iter();
+        let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();
+        let expected = [
+            ("alpha", Slot::Number(0)),
+            ("beta", Slot::Number(1)),
+            ("x[n]", Slot::Array(2)),
+            ("y", Slot::Number(2)),
+            ("z[m]", Slot::Array(3)),
+            ("w[m, n]", Slot::Array(4)),
+            ("v", Slot::Number(3)),
+        ];
+        assert_eq!(slots, expected.map(|(name, slot)| (name.to_owned(), slot)));
     }
 }

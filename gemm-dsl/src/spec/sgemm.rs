@@ -82,6 +82,8 @@ words! {
     Batch {
         /// Each of A, B and C a fixed distance behind the one before it, which for A and B may be 0.
         Strided = "strided",
+        /// Each wherever its pointer says: A, B and C are lists of as many matrices as there are products.
+        Pointers = "pointers",
     }
 }
 
@@ -171,6 +173,11 @@ spec! {
         pitched(bool): bool = false, "pitched";
         /// Whether a launch computes many products of one size, and where their matrices lie.
         batch(Batch): Option<Batch> = None, "batch_{}";
+        /// Products of a batch that a block computes, each by threads of its own: one that is small is no
+        /// work for a whole block.
+        products(u32): u32 = 1, "products{}",
+            least 1 "a block computes at least one product",
+            on TILE;
         /// Whether the product is that of BLAS, alpha·A·B + beta·C: it takes alpha and beta.
         scaled(bool): bool = false, "scaled";
         /// What is stored where the product has a sum, as an expression of it and of operands.

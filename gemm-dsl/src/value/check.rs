@@ -23,7 +23,7 @@ pub(super) fn check(env: &'static Environment, params: &[Param], body: &Block) -
         .known
         .iter()
         .filter(unused)
-        .map(|known| error::unused(env.key, known.at, &known.name, known.operand))
+        .map(|known| error::unused(env, known.at, &known.name, known.operand))
         .collect();
     // A name may be unused because it was misspelt where it was used.
     if check.faults.is_empty() {

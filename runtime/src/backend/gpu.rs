@@ -138,6 +138,7 @@ impl Gpu {
 impl Backend for Gpu {
     type Address = GpuAddress;
     type Allocation = Allocation;
+    type Pointers = Allocation;
     type Workspace<'b> = Workspace<'b>;
 
     fn alloc(&self, elem: Elem, len: u64) -> Result<Allocation> {
@@ -146,6 +147,14 @@ impl Backend for Gpu {
 
     fn address(allocation: &Allocation) -> GpuAddress {
         allocation.address()
+    }
+
+    /// An array of them in the memory of the GPU.
+    fn pointers(&self, to: &[GpuAddress]) -> Result<Allocation> {
+        let addresses: Vec<u64> = to.iter().map(|address| address.at).collect();
+        let pointers = self.allocate(Elem::U64, addresses.len() as u64)?;
+        self.copy_in(&pointers.address(), &addresses)?;
+        Ok(pointers)
     }
 
     fn zero(&self, at: &GpuAddress, len: u64) -> Result<()> {
@@ -178,7 +187,7 @@ impl Backend for Gpu {
         &self,
         loadable: &Loadable,
         grid: [u32; 3],
-        arguments: Vec<Argument<GpuAddress>>,
+        arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
     ) -> Result<Option<Box<Counters>>> {
         self.enqueue(loadable, grid, &arguments).map(|()| None)
     }

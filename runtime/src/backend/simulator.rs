@@ -5,7 +5,8 @@ use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
 use crate::program::Loadable;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::{self, Buffer, Counters, Element, Options};
+use gemm_dsl::sim::{self, Buffer, Counters, Element, Given, Options};
+use std::ops::Range;
 
 pub(crate) struct Simulator {
     /// The most instructions of a launch.
@@ -25,15 +26,17 @@ impl Address for Buffer {
         self.view(usize::try_from(start).ok()?, usize::try_from(len).ok()?)
     }
 
-    fn overlaps(&self, len: u64, other: &Self, other_len: u64) -> bool {
-        let parts = self.part(0, len).zip(other.part(0, other_len));
-        parts.is_some_and(|(a, b)| Buffer::overlaps(&a, &b))
+    fn range(&self, len: u64) -> Range<u64> {
+        let start = self.addresses().start as u64;
+        let len = len.min(self.len() as u64);
+        start..start + len * u64::from(self.elem().size())
     }
 }
 
 impl Backend for Simulator {
     type Address = Buffer;
     type Allocation = Buffer;
+    type Pointers = ();
     type Workspace<'b> = ();
 
     fn alloc(&self, elem: Elem, len: u64) -> Result<Buffer> {
@@ -52,6 +55,11 @@ impl Backend for Simulator {
 
     fn address(allocation: &Buffer) -> Buffer {
         allocation.clone()
+    }
+
+    /// The simulator is given the arrays.
+    fn pointers(&self, _: &[Buffer]) -> Result<()> {
+        Ok(())
     }
 
     fn zero(&self, at: &Buffer, len: u64) -> Result<()> {
@@ -83,14 +91,15 @@ impl Backend for Simulator {
         &self,
         loadable: &Loadable,
         _: [u32; 3],
-        arguments: Vec<Argument<Buffer>>,
+        arguments: Vec<Argument<'_, Buffer, ()>>,
     ) -> Result<Option<Box<Counters>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for argument in arguments {
             match argument {
                 Argument::Word(bits) => scalars.push(bits.into()),
                 Argument::Double(bits) => scalars.push(bits),
-                Argument::Array(buffer) => buffers.push(buffer),
+                Argument::Array(buffer) => buffers.push(Given::One(buffer)),
+                Argument::List { arrays, .. } => buffers.push(Given::List(arrays.to_vec())),
             }
         }
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.

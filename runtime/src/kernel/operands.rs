@@ -13,10 +13,7 @@ use crate::error::{Error, Result};
 use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
 use crate::view::MatrixOf;
-use gemm_dsl::ir::program::{Array, Program};
-use gemm_dsl::ir::{Expr, Extent};
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
-use std::fmt;
+use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec, Slot};
 
 /// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
 /// [`Vector`](crate::Vector) of at least so many.
@@ -74,7 +71,7 @@ pub trait OperandFor<K>: sealed::Give {}
 pub trait OperandsFor<E>: sealed::GiveAll {}
 
 pub(crate) mod sealed {
-    use super::{Along, Beside, Given, Program, Result};
+    use super::{Along, Beside, Given, Result, SgemmOperand};
 
     pub trait Kind {
         /// What its operands lie along.
@@ -91,8 +88,8 @@ pub(crate) mod sealed {
     }
 
     pub trait GiveAll {
-        /// What is given for the operands of a program.
-        fn give_all(&self, program: &Program) -> Result<Beside<'_>>;
+        /// What is given for the operands of a kernel.
+        fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>>;
     }
 }
 
@@ -104,7 +101,7 @@ pub enum Given<'a> {
     Array(Shared<'a, f32>, Option<Shape>),
 }
 
-/// What is given beside the matrices, in the order of the program's inputs and numbers.
+/// What is given beside the matrices, arrays and numbers each in the order of the kernel's operands.
 #[derive(Default)]
 pub struct Beside<'a> {
     pub(super) arrays: Vec<(Shared<'a, f32>, Option<Shape>)>,
@@ -120,39 +117,9 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// An operand that a program takes.
-#[derive(Clone, Copy)]
-pub(super) struct Taken<'p> {
-    pub(super) name: &'p str,
-    pub(super) along: Along,
-}
-
-/// As the epilogue names it.
-impl fmt::Display for Taken<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.name, self.along)
-    }
-}
-
-/// The arrays that a product takes beside its matrices, in the order of its inputs.
-pub(super) fn arrays(program: &Program) -> impl Iterator<Item = Taken<'_>> {
-    const MATRICES: usize = 2;
-    let is = |dim: &Expr, extent| matches!(dim, Expr::Param(of) if program.extents.get(of.param) == Some(&extent));
-    let along = move |array: &Array| {
-        let has = |extent| array.dims.iter().any(|dim| is(dim, extent));
-        match (has(Extent::M), has(Extent::N)) {
-            (true, true) => Along::Mn,
-            (true, false) => Along::M,
-            (false, _) => Along::N,
-        }
-    };
-    let arrays = program.inputs.iter().skip(MATRICES);
-    arrays.map(move |array| Taken { name: &array.name, along: along(array) })
-}
-
-/// The numbers that a product takes.
-fn numbers(program: &Program) -> impl Iterator<Item = Taken<'_>> {
-    program.arguments.iter().map(|number| Taken { name: &number.name, along: Along::Nothing })
+/// Those of the operands that are arrays, in the order of the program's inputs.
+pub(super) fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
+    operands.iter().filter(|operand| matches!(operand.slot, Slot::Array(_)))
 }
 
 /// Checks that the type of a kernel lists the operands of its spec.

@@ -34,7 +34,7 @@ impl ReduceKernel {
     ///
     /// # Errors
     /// [`Error::WrongDevice`]; [`Error::WrongExtent`] where `output` is empty; [`Error::Padded`] for a
-    /// matrix with padding; [`Error::Overlap`]; [`Error::Unmet`] beyond 2^31 − 1 blocks; what compiling
+    /// matrix with padding; [`Error::List`] for a list of matrices; [`Error::Overlap`]; [`Error::Unmet`] beyond 2^31 − 1 blocks; what compiling
     /// and loading the kernel and allocating scratch memory fail with, in the first launch; and in
     /// the simulator [`Error::Simulator`].
     pub fn launch<I, O>(&self, device: &Device, input: &I, output: &mut O) -> Result<Launched>
@@ -47,7 +47,8 @@ impl ReduceKernel {
             let input = operand::read(on, input, "input")?;
             let output = operand::write(on, output, "output")?;
             // Of an empty part nothing may be written, though the array that it is part of goes on.
-            let has = output.shape.map_or(output.len, |shape| shape.count() as u64);
+            let (_, room) = output.array("output")?;
+            let has = output.shape.map_or(room, |shape| shape.count() as u64);
             if has < 1 {
                 return Err(Error::WrongExtent {
                     argument: "output".to_owned(),
@@ -55,8 +56,9 @@ impl ReduceKernel {
                     need: "the value needs 1".to_owned(),
                 });
             }
+            let (_, given) = input.array("input")?;
             let length = match input.shape {
-                None => input.len,
+                None => given,
                 Some(shape) if shape.is_packed() => shape.count() as u64,
                 Some(shape) => {
                     let [cols, row_stride, col_stride] =
@@ -65,8 +67,8 @@ impl ReduceKernel {
                     return Err(Error::Padded { argument, cols, row_stride, col_stride });
                 }
             };
-            let input = Bound::vector("input", input.address.clone(), input.len, length);
-            let output = Bound::vector("output", output.address.clone(), output.len, 1);
+            let input = Bound::vector("input", input.place.clone(), length);
+            let output = Bound::vector("output", output.place.clone(), 1);
             launch(on, &program, &[input], &[output], &[length])
         })
     }

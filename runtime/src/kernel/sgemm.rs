@@ -1,19 +1,19 @@
 //! Matrix products.
 
-use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor, Taken};
+mod bind;
+
+use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
 use super::{Call, Sgemm};
-use crate::address::Address;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
+use crate::launch::launch;
 use crate::launched::Launched;
 use crate::matrix::Matrix;
-use crate::operand::{Input, Output, Resolved, read, resolve, write};
-use crate::shape::Shape;
+use crate::operand::{Input, Output, read, resolve, write};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+use bind::{bind, bind_beside, check_exact, elements};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::sim::Element;
-use gemm_dsl::spec::{Along, SgemmSpec};
+use gemm_dsl::spec::SgemmSpec;
 
 impl<E> Sgemm<E> {
     /// The kernel of a spec: the same as the macro makes of the same line.
@@ -61,8 +61,8 @@ impl<E> Sgemm<E> {
         check_exact("a", a.len(), ("m", wide(m)), ("k", wide(k)))?;
         check_exact("b", b.len(), ("k", wide(k)), ("n", wide(n)))?;
         elements("c", ("m", wide(m)), ("n", wide(n)))?;
-        if self.is_pitched(device)? {
-            let program = self.prepare(device)?;
+        let program = self.prepare(device)?;
+        if program.takes_pitches() {
             let upload = |elements: &[f32], rows, cols, operand| {
                 let by_column = program.by_column(Operand::Input(operand));
                 let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
@@ -99,17 +99,12 @@ impl<E> Sgemm<E> {
         size: (usize, usize, usize),
     ) -> Result<Launched>
     where
-        A: Input + ?Sized,
-        B: Input + ?Sized,
-        C: Output + ?Sized,
+        A: Input<Element = f32> + ?Sized,
+        B: Input<Element = f32> + ?Sized,
+        C: Output<Element = f32> + ?Sized,
         (): OperandsFor<E>,
     {
-        multiply(self, device, (a, b, c), size, &())
-    }
-
-    fn is_pitched(&self, device: &Device) -> Result<bool> {
-        let program = self.prepare(device)?;
-        Ok(program.takes_strides())
+        multiply(self, device, (("a", a), ("b", b), ("c", c)), size, &())
     }
 }
 
@@ -141,37 +136,59 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// [`Error::WrongOperand`].
     pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
     where
-        A: AsMatrix + ?Sized,
-        B: AsMatrix + ?Sized,
-        C: AsMatrixMut + ?Sized,
+        A: AsMatrix<Element = f32> + ?Sized,
+        B: AsMatrix<Element = f32> + ?Sized,
+        C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
-        let size = extents(&a, &b, &c)?;
-        multiply(self.kernel, self.device, (&a, &b, &mut c), size, &self.given)
+        self.launch_as(("a", &a.as_matrix()), ("b", &b.as_matrix()), ("c", &mut c.as_matrix_mut()))
+    }
+
+    /// As [`launch`](Self::launch), of matrices that the caller calls so.
+    pub(crate) fn launch_as(
+        &self,
+        a: Called<&MatrixRef<'_>>,
+        b: Called<&MatrixRef<'_>>,
+        c: Called<&mut MatrixMut<'_>>,
+    ) -> Result<Launched>
+    where
+        O: OperandsFor<E>,
+    {
+        let size = extents(a, b, (c.0, &*c.1))?;
+        multiply(self.kernel, self.device, (a, b, c), size, &self.given)
     }
 }
 
+/// A matrix, and what the caller calls it.
+pub(crate) type Called<M> = (&'static str, M);
+
 /// The extents (m, n, k) of views that fit each other.
-pub(crate) fn extents<A: Element, B: Element, C: Element>(
-    a: &MatrixRef<'_, A>,
-    b: &MatrixRef<'_, B>,
-    c: &MatrixMut<'_, C>,
+pub(crate) fn extents(
+    (a_name, a): Called<&MatrixRef<'_>>,
+    (b_name, b): Called<&MatrixRef<'_>>,
+    (c_name, c): Called<&MatrixMut<'_>>,
 ) -> Result<(usize, usize, usize)> {
-    let same = |extent, first: (&'static str, usize), other: (&'static str, usize)| {
+    let same = |extent, first: Called<usize>, other: Called<usize>| {
         if first.1 == other.1 {
             return Ok(first.1);
         }
+        let [first, other] = [first, other].map(|(name, extent)| (name.to_owned(), extent));
         Err(Error::Extents { extent, first, other })
     };
-    let m = same(Extent::M, ("a", a.rows()), ("c", c.rows()))?;
-    let n = same(Extent::N, ("b", b.cols()), ("c", c.cols()))?;
-    let k = same(Extent::K, ("a", a.cols()), ("b", b.rows()))?;
-    for (name, count) in [("a", a.count()), ("b", b.count())] {
-        if let Some(count) = count {
-            same(Extent::BATCH, (name, count), ("c", c.count().unwrap_or(1)))?;
+    for (name, of) in [(a_name, a), (b_name, b)] {
+        if let (Some(count), Some(products), true, true) =
+            (of.count(), c.count(), of.is_list(), c.is_list())
+        {
+            same(Extent::BATCH, (name, count), (c_name, products))?;
         }
     }
+    // An empty list has no other extents, and where one is, all are.
+    if c.is_list() && c.count() == Some(0) {
+        return Ok((0, 0, 0));
+    }
+    let m = same(Extent::M, (a_name, a.rows()), (c_name, c.rows()))?;
+    let n = same(Extent::N, (b_name, b.cols()), (c_name, c.cols()))?;
+    let k = same(Extent::K, (a_name, a.cols()), (b_name, b.rows()))?;
     Ok((m, n, k))
 }
 
@@ -179,7 +196,7 @@ pub(crate) fn extents<A: Element, B: Element, C: Element>(
 fn multiply<E, A, B, C>(
     kernel: &Sgemm<E>,
     device: &Device,
-    (a, b, c): (&A, &B, &mut C),
+    ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched>
@@ -189,125 +206,36 @@ where
     C: Output + ?Sized,
 {
     let program = kernel.prepare(device)?;
-    let beside = operands.give_all(&program.program)?;
+    let beside = operands.give_all(&program.operands)?;
     let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
     let is_batch = program.program.extents.contains(&Extent::BATCH);
     dispatch!(device, on => {
-        let (a, b, c) = (read(on, a, "a")?, read(on, b, "b")?, write(on, c, "c")?);
-        let products = c.shape.map_or(1, |shape| shape.batch().count as u64);
+        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
+        let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = is_batch.then_some(products);
+        // Nor does what lies beside no product need a shape that fits.
+        let fits = !c.is_empty_list();
         let lies = |operand| program.by_column(operand);
-        let a = bind("a", &a, (("m", m), ("k", k)), lies(Operand::Input(0)))?;
-        let b = bind("b", &b, (("k", k), ("n", n)), lies(Operand::Input(1)))?;
-        let output = bind("c", &c, (("m", m), ("n", n)), lies(Operand::Output(0)))?;
-        let mut inputs = vec![a.for_each_of(products), b.for_each_of(products)];
+        let in_a = bind(a_name, &a, (("m", m), ("k", k)), lies(Operand::Input(0)), fits)?;
+        let in_b = bind(b_name, &b, (("k", k), ("n", n)), lies(Operand::Input(1)), fits)?;
+        let output = bind(c_name, &c, (("m", m), ("n", n)), lies(Operand::Output(0)), fits)?;
+        let mut inputs = vec![in_a.for_each_of(products)?, in_b.for_each_of(products)?];
         // They record when they are dropped that they were used: not before the launch.
         let mut used = Vec::with_capacity(beside.arrays.len());
-        for (operand, given) in operands::arrays(&program.program).zip(beside.arrays) {
-            let array = resolve(on, given, operand.name)?;
-            inputs.push(bind_beside(operand, &array, (m, n))?.for_each_of(products));
-            used.push(array);
+        for (operand, given) in operands::arrays(&program.operands).zip(beside.arrays) {
+            used.push(resolve(on, given, &operand.name)?);
+        }
+        for (operand, array) in operands::arrays(&program.operands).zip(&used) {
+            inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
         }
         let mut problem = vec![m, n, k];
-        problem.extend(products);
+        problem.extend(products.map(|products| products as u64));
         problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
-        launch(on, &program, &inputs, &[output.for_each_of(products)], &problem)
+        launch(on, &program, &inputs, &[output.for_each_of(products)?], &problem)
     })
 }
 
 /// A matrix by its lines, or their transpose.
 fn viewed((lines, by_column): &(Matrix, bool)) -> MatrixRef<'_> {
     if *by_column { lines.view().t() } else { lines.view() }
-}
-
-/// An extent with its name.
-type NamedExtent = (&'static str, u64);
-
-/// The number of elements of a matrix.
-fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
-    let ((row_name, rows), (col_name, cols)) = (rows, cols);
-    rows.checked_mul(cols).filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| Error::TooLarge {
-        what: format!("`{argument}` would have {row_name}·{col_name} = {rows}·{cols} elements"),
-        limit: usize::MAX as u64,
-        remedy: "Check the order of the extents: (m, n, k)",
-    })
-}
-
-fn check_exact(argument: &str, has: usize, rows: NamedExtent, cols: NamedExtent) -> Result<()> {
-    let needed = elements(argument, rows, cols)?;
-    if has as u64 == needed {
-        return Ok(());
-    }
-    Err(wrong_extent(argument, has as u64, rows, cols, needed))
-}
-
-fn wrong_extent(
-    argument: &str,
-    has: u64,
-    (row_name, rows): NamedExtent,
-    (col_name, cols): NamedExtent,
-    needed: u64,
-) -> Error {
-    let need = format!("{row_name}·{col_name} = {rows}·{cols} = {needed} are needed");
-    Error::WrongExtent { argument: argument.to_owned(), has, need }
-}
-
-/// Checks that an operand holds the matrix, of which consecutive elements lie as the program reads them.
-fn bind<'n, A: Address>(
-    argument: &'n str,
-    operand: &Resolved<'_, A>,
-    (rows, cols): (NamedExtent, NamedExtent),
-    by_column: bool,
-) -> Result<Bound<'n, A>> {
-    let needed = elements(argument, rows, cols)?;
-    let address = operand.address.clone();
-    let shape = match operand.shape {
-        Some(shape) if (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
-            return Err(Error::WrongExtent {
-                argument: argument.to_owned(),
-                has: (shape.rows as u64).saturating_mul(shape.cols as u64),
-                need: format!(
-                    "its shape {}x{} is not {}x{} = {}x{}",
-                    shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
-                ),
-            });
-        }
-        Some(shape) => shape,
-        None if operand.len < needed => {
-            return Err(wrong_extent(argument, operand.len, rows, cols, needed));
-        }
-        None => {
-            // They are extents of the caller's, of type usize.
-            let (rows, cols) = (rows.1 as usize, cols.1 as usize);
-            if by_column {
-                Shape::packed(cols, rows).transposed()
-            } else {
-                Shape::packed(rows, cols)
-            }
-        }
-    };
-    Ok(Bound::matrix(argument, address, operand.len, shape))
-}
-
-/// Checks that an operand beside A and B has the elements that the kernel reads of it.
-fn bind_beside<'n, A: Address>(
-    operand: Taken<'n>,
-    array: &Resolved<'_, A>,
-    (m, n): (u64, u64),
-) -> Result<Bound<'n, A>> {
-    let ((extent, needed), lines) = match operand.along {
-        Along::Mn | Along::Nothing => {
-            return bind(operand.name, array, (("m", m), ("n", n)), false);
-        }
-        Along::N => (("n", n), "column"),
-        Along::M => (("m", m), "row"),
-    };
-    if array.len < needed {
-        return Err(Error::WrongExtent {
-            argument: operand.name.to_owned(),
-            has: array.len,
-            need: format!("{extent} = {needed} are needed, one for each {lines} of C"),
-        });
-    }
-    Ok(Bound::vector(operand.name, array.address.clone(), array.len, needed))
 }

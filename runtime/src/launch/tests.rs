@@ -3,7 +3,8 @@
 mod programs;
 
 use super::launch;
-use crate::address::Address;
+use crate::address::{Address, meet};
+use crate::backend::Place;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::simulator::Simulator;
 use crate::device::{Either, On};
@@ -18,7 +19,11 @@ use gemm_dsl::sim;
 use gemm_dsl::spec::SgemmSpec;
 use programs::{extents_only, fold, high_word, rows_of_three};
 
-type Bound = super::Bound<'static, sim::Buffer>;
+type Bound = super::Bound<'static, Simulator>;
+
+fn one(address: sim::Buffer, len: u64) -> Place<'static, Simulator> {
+    Place::One { address, len }
+}
 
 fn on(device: &Device) -> On<'_, Simulator> {
     match device.backend() {
@@ -40,7 +45,7 @@ fn run(
     let output = device.alloc(1)?;
     let name = format!("{program:?}");
     let program = device.programs().get_or("test", &name, || Ok(program))?;
-    let bound = Bound::vector("output", address(&output, 0, 1).expect("inside"), 1, 1);
+    let bound = Bound::vector("output", one(address(&output, 0, 1).expect("inside"), 1), 1);
     let launched = launch(on(device), &program, &[input], &[bound], &[extent])?;
     Ok((launched, output))
 }
@@ -56,7 +61,7 @@ fn unmet(outcome: Result<(Launched, Buffer)>) -> (Subject, Need, i128) {
 fn vector(buffer: &Buffer, start: usize) -> Bound {
     let len = buffer.len() - start;
     let place = address(buffer, start, len).expect("inside");
-    Bound::vector("input", place, len as u64, len as u64)
+    Bound::vector("input", one(place, len as u64), len as u64)
 }
 
 #[test]
@@ -164,8 +169,10 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0]).expect("room");
     // The elements do not matter: what is too large is found before they are looked at.
-    let long =
-        || Bound::vector("input", address(&input, 0, 1).expect("inside"), u64::MAX, u64::MAX);
+    let long = || {
+        let place = one(address(&input, 0, 1).expect("inside"), u64::MAX);
+        Bound::vector("input", place, u64::MAX)
+    };
     let narrow = extents_only(Ty::I32, |_, _| ());
     let limit = Need::AtMost(i32::MAX as u64);
     let found = unmet(run(&device, narrow, long(), 1 << 31));
@@ -184,7 +191,7 @@ fn an_extent_of_64_bits_reaches_the_kernel_whole() {
     // Rows without elements: as many as one likes.
     for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
         let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1, batch: None };
-        let none = Bound::matrix("a", address(&input, 0, 0).expect("inside"), 0, shape);
+        let none = Bound::matrix("a", one(address(&input, 0, 0).expect("inside"), 0), shape);
         let (_, output) = run(&device, high_word(), none, m as u64).expect("sound");
         assert_eq!(device.download(&output).expect("one value"), [high]);
     }
@@ -205,8 +212,7 @@ fn matrix(place: sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
     let (rows, row_stride) = (rows as usize, stride as usize);
     Bound::matrix(
         "a",
-        place,
-        len,
+        one(place, len),
         Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1, batch: None },
     )
 }
@@ -273,7 +279,7 @@ fn too_little_memory_between_passes_is_noticed() {
 fn an_array_shorter_than_the_extents_is_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 4]).expect("room");
-    let short = || Bound::vector("input", address(&input, 0, 2).expect("inside"), 2, 4);
+    let short = || Bound::vector("input", one(address(&input, 0, 2).expect("inside"), 2), 4);
     let (_, need, found) = unmet(run(&device, fold(&[Variant::Only]), short(), 4));
     assert_eq!((need, found), (Need::Elements(4), 2));
 }
@@ -286,7 +292,8 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     let program = fold(&[Variant::Only]);
     let program = device.programs().get_or("test", "overlap", || Ok(program)).expect("sound");
     let part = |name, start, len: usize, extent| {
-        Bound::vector(name, address(&memory, start, len).expect("inside"), len as u64, extent)
+        let place = one(address(&memory, start, len).expect("inside"), len as u64);
+        Bound::vector(name, place, extent)
     };
     let outcome = |input, output| launch(on(&device), &program, &[input], &[output], &[4]);
     assert!(outcome(part("x", 0, 4, 4), part("y", 4, 1, 1)).is_ok());
@@ -307,7 +314,8 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     let matrix = |name, memory, at, (rows, cols)| {
         let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
         let len = rows * cols;
-        Bound::matrix(name, address(memory, at, len).expect("inside"), len as u64, shape)
+        let place = one(address(memory, at, len).expect("inside"), len as u64);
+        Bound::matrix(name, place, shape)
     };
     let product = |a_at, c_at| {
         let inputs = [matrix("a", &memory, a_at, (2, 1)), matrix("b", &other, 0, (1, 2))];
@@ -345,9 +353,11 @@ fn what_is_written_shares_nothing_with_what_is_read() {
         assert!(matches!(&error, Error::Overlap { other, .. } if other == "b"), "{error}");
     }
     let gpu = |at: u64| GpuAddress { at: 0x1000 + 4 * at, elem: Elem::F32 };
-    assert!(gpu(0).overlaps(4, &gpu(3), 1) && gpu(3).overlaps(1, &gpu(0), 4));
-    assert!(!gpu(0).overlaps(4, &gpu(4), 1) && !gpu(4).overlaps(1, &gpu(0), 4));
-    assert!(!gpu(0).overlaps(0, &gpu(0), 4));
+    let overlap =
+        |(at, len), (other, other_len)| meet(&[gpu(at).range(len)], &[gpu(other).range(other_len)]);
+    assert!(overlap((0, 4), (3, 1)) && overlap((3, 1), (0, 4)));
+    assert!(!overlap((0, 4), (4, 1)) && !overlap((4, 1), (0, 4)));
+    assert!(!overlap((0, 0), (0, 4)));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn operands_by_name_are_checked() {
     );
     assert_eq!(
         told(call().operand("bais", &p.bias)),
-        "`bais` is no operand of the kernel, which takes `bias[n]`, `scale[m]`, `residual[m, n]`, `alpha`"
+        "`bais` is no operand of the kernel, which takes `bias[n]`, `alpha`, `scale[m]`, `residual[m, n]`"
     );
     assert_eq!(
         told(call().operand("scale", &p.scale)),

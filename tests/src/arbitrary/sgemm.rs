@@ -5,8 +5,8 @@ use gemm_dsl::spec::{Block, Rect, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The keys of the geometry: these must fit each other, so they are drawn together; and the batch, which
-/// takes operands of another kind (`tests/sim/batch.rs`).
+/// The keys of the geometry: these must fit each other, so they are drawn together; and the batch with
+/// its products, which takes operands of another kind (`tests/sim/batch.rs`).
 const GEOMETRY: &[&str] = &[
     "tile",
     "thread",
@@ -20,6 +20,7 @@ const GEOMETRY: &[&str] = &[
     "spread",
     "blocks_per_sm",
     "batch",
+    "products",
 ];
 
 /// Any sound product whose block has at most `threads` threads; every key varies but the name.

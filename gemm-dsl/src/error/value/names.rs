@@ -61,13 +61,16 @@ pub(crate) fn duplicate(key: &'static str, at: Tokens, name: &str) -> SpecError 
     fault(key, at, format!("`{}` is defined already; use another name", clip(name)))
 }
 
-pub(crate) fn unused(key: &'static str, at: Tokens, name: &str, parameter: bool) -> SpecError {
+pub(crate) fn unused(env: &Environment, at: Tokens, name: &str, parameter: bool) -> SpecError {
+    let is_output = env.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
+        // By another name it would be another operand.
+        true if is_output => format!("`{name}` is never read; read it, or leave it out"),
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
     };
-    fault(key, at, message)
+    fault(env.key, at, message)
 }
 
 pub(crate) fn unknown_name(

@@ -1,6 +1,8 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
-use super::{ArrayParameter, Contract, Need, Parameter, Requirement, Source, Subject, Unmet};
+use super::{
+    ArrayParameter, Between, Contract, Need, Parameter, Requirement, Source, Subject, Unmet,
+};
 use super::{Extent, Operand, Rule};
 use crate::ir::{Elem, HostError, Scalar, Ty};
 
@@ -14,12 +16,39 @@ pub struct Array<'a> {
     pub name: &'a str,
     /// What its elements are.
     pub elem: Elem,
-    /// Its address, or its distance in bytes from a place of the greatest alignment.
-    pub address: u64,
-    /// Its elements, from the address on: nothing else may be touched.
-    pub len: u64,
-    /// Its shape, outermost dimension first. Without one it lies as the kernel says.
+    /// Where it lies, or each array of a list.
+    pub place: Place<'a>,
+    /// Its shape, outermost dimension first; of a list, that of each array. Without one it lies as the
+    /// kernel says.
     pub axes: Option<&'a [Axis]>,
+}
+
+/// Consecutive elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Their address, or its distance in bytes from a place of the greatest alignment.
+    pub address: u64,
+    /// Their number, from the address on: nothing else may be touched.
+    pub len: u64,
+}
+
+/// Where what is bound to a parameter lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// One array.
+    One(Stretch),
+    /// The arrays of a list.
+    List(&'a [Stretch]),
+}
+
+impl Place<'_> {
+    /// Where each array lies.
+    fn stretches(&self) -> &[Stretch] {
+        match self {
+            Place::One(stretch) => std::slice::from_ref(stretch),
+            Place::List(stretches) => stretches,
+        }
+    }
 }
 
 /// One dimension of an array.
@@ -130,6 +159,12 @@ impl Contract {
                 }
             });
         }
+        // The number of matrices may come from what ought to be a list and is none.
+        for (position, array) in self.arrays().enumerate() {
+            if let Some(bound) = find(array, position) {
+                self.listed(array, &bound)?;
+            }
+        }
         for (position, array) in self.arrays().enumerate() {
             let bound = find(array, position).ok_or_else(|| {
                 self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
@@ -139,6 +174,7 @@ impl Contract {
                 let need = Need::Element { expected: array.elem, found: bound.elem };
                 return Err(self.unmet(subject, need, 0));
             }
+            self.count(array, &bound, &values)?;
             self.strides(array, &bound, &values)?;
         }
         for (position, array) in self.arrays().enumerate().filter(|(_, array)| array.is_written) {
@@ -151,10 +187,12 @@ impl Contract {
         for (position, array) in self.arrays().enumerate() {
             let Some(bound) = find(array, position) else { continue };
             let span = self.span(array, &values)?;
-            if span > bound.len.into() {
-                let subject = self.array(array.operand, bound.name);
-                let needed = u64::try_from(span).unwrap_or(u64::MAX);
-                return Err(self.unmet(subject, Need::Elements(needed), bound.len.into()));
+            for (nth, stretch) in bound.place.stretches().iter().enumerate() {
+                if span > stretch.len.into() {
+                    let subject = self.nth(array, bound.name, nth);
+                    let needed = u64::try_from(span).unwrap_or(u64::MAX);
+                    return Err(self.unmet(subject, Need::Elements(needed), stretch.len.into()));
+                }
             }
         }
         let mut grid = [0; 3];
@@ -167,6 +205,32 @@ impl Contract {
             grid[axis] = value as u32;
         }
         Ok(Call { scalars, grid })
+    }
+
+    /// The rule of lists: what is one and what is not.
+    fn listed(&self, array: &ArrayParameter, bound: &Array<'_>) -> Result<(), Unmet> {
+        let subject = || self.array(array.operand, bound.name);
+        match (&array.count, bound.place) {
+            (None, Place::One(_)) | (Some(_), Place::List(_)) => Ok(()),
+            (None, Place::List(list)) => Err(self.unmet(subject(), Need::One, list.len() as i128)),
+            (Some(_), Place::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
+        }
+    }
+
+    /// The rule of lists: how many arrays a list has.
+    fn count(
+        &self,
+        array: &ArrayParameter,
+        bound: &Array<'_>,
+        values: &[Option<u64>],
+    ) -> Result<(), Unmet> {
+        let (Some(count), Place::List(list)) = (&array.count, bound.place) else { return Ok(()) };
+        let subject = || self.array(array.operand, bound.name);
+        let count = self.value(count, values, subject)?;
+        if list.len() as u64 == count {
+            return Ok(());
+        }
+        Err(self.unmet(subject(), Need::Count(count), list.len() as i128))
     }
 
     /// The rule of strides.
@@ -185,8 +249,11 @@ impl Contract {
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        // The innermost dimension first: of a transposed matrix no other word would help.
-        for (dim, (axis, rule)) in axes.iter().zip(&array.strides).enumerate().rev() {
+        // Where neighbours lie next to one another first: of a transposed matrix no other word would help.
+        let contiguous = array.contiguous_dim();
+        let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
+        for dim in std::iter::once(contiguous).chain(others) {
+            let (axis, rule) = (&axes[dim], &array.strides[dim]);
             if axis.extent <= 1 {
                 continue;
             }
@@ -194,7 +261,7 @@ impl Contract {
                 operand: array.operand,
                 name: bound.name.to_owned(),
                 dim,
-                rank: axes.len(),
+                between: Between::new(dim, axes.len(), dim == contiguous),
             };
             let stride = self.value(rule, values, subject)?;
             // Nor does it matter how lies what the kernel does not touch.
@@ -229,8 +296,9 @@ impl Contract {
         if short(&dims).is_none() {
             return Ok(());
         }
-        let (operand, name, rank) = (array.operand, name.to_owned(), array.rank());
-        let subject = Subject::Stride { operand, name, dim, rank };
+        let between = Between::new(dim, array.rank(), dim == array.contiguous_dim());
+        let subject =
+            Subject::Stride { operand: array.operand, name: name.to_owned(), dim, between };
         let least = u64::try_from(least).unwrap_or(u64::MAX);
         Err(self.unmet(subject, Need::Distinct(least), stride.into()))
     }
@@ -254,11 +322,13 @@ impl Contract {
                 let of_operand = |(_, array): &(usize, &ArrayParameter)| array.operand == operand;
                 for (position, array) in self.arrays().enumerate().filter(of_operand) {
                     let Some(bound) = find(array, position) else { continue };
-                    let beyond = bound.address % u64::from(bytes);
-                    if beyond != 0 {
-                        let subject = self.array(operand, bound.name);
-                        let need = Need::Aligned { bytes, elem: array.elem };
-                        return Err(self.unmet(subject, need, beyond.into()));
+                    for (nth, stretch) in bound.place.stretches().iter().enumerate() {
+                        let beyond = stretch.address % u64::from(bytes);
+                        if beyond != 0 {
+                            let subject = self.nth(array, bound.name, nth);
+                            let need = Need::Aligned { bytes, elem: array.elem };
+                            return Err(self.unmet(subject, need, beyond.into()));
+                        }
                     }
                 }
                 Ok(())
@@ -328,17 +398,27 @@ impl Contract {
             Source::Argument(n) => Subject::Argument(n),
             Source::Stride { operand, dim } => {
                 let array = self.arrays().enumerate().find(|(_, a)| a.operand == operand);
-                let (name, rank) = array.map_or(("", dim + 1), |(position, array)| {
-                    let bound = find(array, position);
-                    (bound.map_or(&*array.name, |bound| bound.name), array.rank())
+                let (name, between) = array.map_or(("", Between::Others), |(position, array)| {
+                    let name = find(array, position).map_or(&*array.name, |bound| bound.name);
+                    let contiguous = array.contiguous_dim() == dim;
+                    (name, Between::new(dim, array.rank(), contiguous))
                 });
-                Subject::Stride { operand, name: name.to_owned(), dim, rank }
+                Subject::Stride { operand, name: name.to_owned(), dim, between }
             }
         }
     }
 
     fn array(&self, operand: Operand, name: &str) -> Subject {
         Subject::Array { operand, name: name.to_owned() }
+    }
+
+    /// The array, or the n-th one of a list.
+    fn nth(&self, array: &ArrayParameter, name: &str, nth: usize) -> Subject {
+        let (operand, name) = (array.operand, name.to_owned());
+        match array.is_list() {
+            true => Subject::OfList { operand, name, nth },
+            false => Subject::Array { operand, name },
+        }
     }
 
     fn unmet(&self, subject: Subject, need: Need, value: i128) -> Unmet {

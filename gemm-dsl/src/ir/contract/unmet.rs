@@ -28,7 +28,16 @@ pub enum Subject {
         /// What the caller calls it.
         name: String,
     },
-    /// The distance between neighbours of an array along one dimension.
+    /// One array of a list.
+    OfList {
+        /// The operand of the kernel that the list is bound to.
+        operand: Operand,
+        /// What the caller calls the list.
+        name: String,
+        /// Which it is, from 0 on.
+        nth: usize,
+    },
+    /// The distance between neighbours of an array, or of each array of a list, along one dimension.
     Stride {
         /// The operand of the kernel that the array is bound to.
         operand: Operand,
@@ -36,8 +45,8 @@ pub enum Subject {
         name: String,
         /// The dimension, outermost first.
         dim: usize,
-        /// The number of dimensions.
-        rank: usize,
+        /// What it lies between.
+        between: Between,
     },
     /// An extent of the problem.
     Extent(Extent),
@@ -48,6 +57,41 @@ pub enum Subject {
         /// 0 for x, 1 for y and 2 for z.
         axis: usize,
     },
+}
+
+/// What the distance along a dimension lies between, as the kernel has its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Between {
+    /// Elements of an array of one dimension.
+    Elements,
+    /// Neighbours in a row: the kernel has them next to one another.
+    InRow,
+    /// Neighbours in a column, which the kernel has next to one another.
+    InColumn,
+    /// Rows, each of which is contiguous.
+    Rows,
+    /// Columns, each of which is contiguous.
+    Columns,
+    /// Matrices of a batch.
+    Matrices,
+    /// What has no name.
+    Others,
+}
+
+impl Between {
+    /// Along a dimension of so many; where the kernel's neighbours lie next to one another is `contiguous`.
+    pub(super) fn new(dim: usize, rank: usize, contiguous: bool) -> Self {
+        match (rank, rank.saturating_sub(dim), contiguous) {
+            (1, ..) => Between::Elements,
+            (2 | 3, 1, true) => Between::InRow,
+            (2 | 3, 1, false) => Between::Columns,
+            (2 | 3, 2, true) => Between::InColumn,
+            (2 | 3, 2, false) => Between::Rows,
+            (3, 3, false) => Between::Matrices,
+            _ => Between::Others,
+        }
+    }
 }
 
 /// What a kernel demands.
@@ -70,6 +114,12 @@ pub enum Need {
         /// What the array holds.
         found: Elem,
     },
+    /// A list of arrays; there is one array.
+    List,
+    /// One array; there is a list of so many.
+    One,
+    /// A list of so many arrays.
+    Count(u64),
     /// At least so many elements.
     Elements(u64),
     /// So many dimensions.
@@ -113,36 +163,49 @@ impl fmt::Display for Unmet {
                 "elements of type {expected} in {subject}, but they are of type {found}. Convert \
                  them to {expected}"
             ),
+            (_, Need::List) => write!(
+                f,
+                "a list of matrices as {subject}, but it is one view. Make a list of views, or use a kernel \
+                 with `batch: strided`"
+            ),
+            (Subject::Array { operand: Operand::Input(2..), .. }, Need::One) => write!(
+                f,
+                "one view as {subject}, but it is a list of {value}. Pass a view: what an operand has for each \
+                 product lies a fixed distance apart"
+            ),
+            (_, Need::One) => write!(
+                f,
+                "one view as {subject}, but it is a list of {value}. Pass a view, or use a kernel with \
+                 `batch: pointers`"
+            ),
+            (_, Need::Count(count)) => {
+                let matrices = if *count == 1 { "matrix" } else { "matrices" };
+                write!(
+                    f,
+                    "{count} {matrices} in the list {subject}, but it has {value}. Make lists of one length"
+                )
+            }
             (_, Need::Elements(needed)) => {
                 write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer one")
             }
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
-            (
-                Subject::Stride { name, dim: 0, rank: 2, .. }
-                | Subject::Stride { name, dim: 1, rank: 3, .. },
-                Need::Exactly(stride),
-            ) => write!(
-                f,
-                "packed rows of `{name}`, {stride} elements apart, but they are {value} elements \
-                 apart. Add `pitched` to the kernel, or use a matrix without padding"
-            ),
-            (_, Need::Exactly(stride)) => {
-                write!(
-                    f,
-                    "{subject} to be {stride}, but it is {value}. Copy the elements so that they \
-                     lie as the kernel reads them"
-                )
-            }
+            (_, Need::Exactly(stride)) => exactly(f, subject, (*stride, *value)),
             (_, Need::Multiple { of }) => {
-                let (divisor, remedy) = (
-                    i128::from(*of),
-                    match subject {
-                        Subject::Stride { .. } => "Pad the rows, or start from a packed matrix",
-                        _ => "Pad the operands, or use a kernel with `bounds: guarded`",
-                    },
-                );
+                let divisor = i128::from(*of);
+                let remedy = match subject {
+                    Subject::Stride { between: Between::Rows, .. } => {
+                        "Pad the rows, or start from a packed matrix".to_owned()
+                    }
+                    Subject::Stride { between: Between::Columns, .. } => {
+                        "Pad the columns, or start from a packed matrix".to_owned()
+                    }
+                    Subject::Stride { .. } => {
+                        format!("Place them a multiple of {of} elements apart")
+                    }
+                    _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
+                };
                 write!(
                     f,
                     "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
@@ -175,26 +238,81 @@ impl fmt::Display for Unmet {
     }
 }
 
+/// A distance that is another one.
+fn exactly(
+    f: &mut fmt::Formatter<'_>,
+    subject: &Subject,
+    (stride, value): (u64, i128),
+) -> fmt::Result {
+    let Subject::Stride { operand, name, between, .. } = subject else {
+        return write!(f, "{subject} to be {stride}, but it is {value}");
+    };
+    let turned = |f: &mut fmt::Formatter<'_>, line, layouts| {
+        let remedy = other_layout(line, layouts);
+        write!(
+            f,
+            "the neighbours in a {line} of `{name}` next to one another, but they are {value} elements apart. \
+             {remedy}"
+        )
+    };
+    let padded = |f: &mut fmt::Formatter<'_>, lines| {
+        write!(
+            f,
+            "packed {lines} of `{name}`, {stride} elements apart, but they are {value} elements apart. Add \
+             `pitched` to the kernel, or use a matrix without padding"
+        )
+    };
+    match (between, operand) {
+        (Between::InRow, Operand::Input(0)) => turned(f, "row", Some(("column", ["tn", "tt"]))),
+        (Between::InRow, Operand::Input(1)) => turned(f, "row", Some(("column", ["nt", "tt"]))),
+        (Between::InColumn, Operand::Input(0)) => turned(f, "column", Some(("row", ["nn", "nt"]))),
+        (Between::InColumn, Operand::Input(1)) => turned(f, "column", Some(("row", ["nn", "tn"]))),
+        // What else a product takes lies row by row in all of them.
+        (Between::InRow, _) => turned(f, "row", None),
+        (Between::InColumn, _) => turned(f, "column", None),
+        (Between::Rows, _) => padded(f, "rows"),
+        (Between::Columns, _) => padded(f, "columns"),
+        (Between::Elements | Between::Matrices | Between::Others, _) => write!(
+            f,
+            "{subject} to be {stride}, but it is {value}. Copy the elements so that they lie as the kernel \
+             reads them"
+        ),
+    }
+}
+
+/// What helps where a matrix does not lie line by line, but perhaps by other lines, which kernels with these
+/// layouts read.
+fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
+    match layouts {
+        None => format!("Copy the elements so that it lies {line} by {line}"),
+        Some((other, [one, two])) => format!(
+            "If it lies {other} by {other}, use a kernel with `layout: {one}` or `layout: {two}`; else copy the \
+             elements"
+        ),
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Array { name, .. } => write!(f, "`{name}`"),
-            Subject::Stride { name, dim: 0, rank: 3, .. } => {
-                write!(f, "the distance between matrices of `{name}`")
-            }
-            Subject::Stride { name, dim: 0, rank: 2, .. }
-            | Subject::Stride { name, dim: 1, rank: 3, .. } => {
-                write!(f, "the distance between rows of `{name}`")
-            }
-            Subject::Stride { name, dim: 1, rank: 2, .. }
-            | Subject::Stride { name, dim: 2, rank: 3, .. } => {
-                write!(f, "the distance between neighbours in a row of `{name}`")
-            }
-            Subject::Stride { name, rank: 1, .. } => {
-                write!(f, "the distance between elements of `{name}`")
-            }
-            Subject::Stride { name, dim, .. } => {
-                write!(f, "the distance between neighbours of `{name}` along dimension {dim}")
+            Subject::OfList { name, nth, .. } => write!(f, "matrix {nth} of `{name}`"),
+            Subject::Stride { name, dim, between, .. } => {
+                let what = match between {
+                    Between::Elements => "elements",
+                    Between::InRow => "neighbours in a row",
+                    Between::InColumn => "neighbours in a column",
+                    Between::Rows => "rows",
+                    Between::Columns => "columns",
+                    Between::Matrices => "matrices",
+                    Between::Others => {
+                        return write!(
+                            f,
+                            "the distance between neighbours of `{name}` along dimension {dim}"
+                        );
+                    }
+                };
+                write!(f, "the distance between {what} of `{name}`")
             }
             Subject::Extent(extent) => extent.fmt(f),
             Subject::Argument(n) => write!(f, "number {n}"),

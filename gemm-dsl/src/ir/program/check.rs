@@ -78,6 +78,11 @@ impl Check<'_> {
         let arrays = p.inputs.iter().chain(&p.outputs);
         let names = arrays.clone().map(|a| &a.name).chain(p.arguments.iter().map(|a| &a.name));
         require(distinct(names), || "two of what the caller gives have one name".to_owned())?;
+        for array in arrays.clone() {
+            let typed =
+                |count| self.typed(count, Ty::U64, &format!("the length of `{}`", array.name));
+            array.count.iter().try_for_each(typed)?;
+        }
         let declared = arrays.map(|a| (&*a.name, &a.dims));
         for (name, dims) in declared.chain(p.temps.iter().map(|t| (t.name, &t.dims))) {
             require(!dims.is_empty(), || format!("`{name}` has no dimensions"))?;
@@ -179,6 +184,11 @@ impl Check<'_> {
             require(rank == expected, || {
                 format!("{} of `{name}` has {expected} dimensions, {slot:?} {rank}", array.name)
             })?;
+            let (takes, is) = (array.is_list(), self.is_list(slot));
+            require(takes == is, || {
+                let of = |list| if list { "a list" } else { "one array" };
+                format!("{} of `{name}` is {}, {slot:?} {}", array.name, of(takes), of(is))
+            })?;
             require(array.takes(elem), || {
                 format!("{} of `{name}` is of {}, {slot:?} of {elem}", array.name, array.elem)
             })?;
@@ -240,6 +250,16 @@ impl Check<'_> {
             require(contract.params().iter().any(takes), || format!("`{name}` takes no {extent}"))?;
         }
         Ok(writes)
+    }
+
+    /// Whether the caller gives a list of arrays.
+    fn is_list(&self, slot: Slot) -> bool {
+        let array = match slot {
+            Slot::Input(n) => self.p.inputs.get(n),
+            Slot::Output(n) => self.p.outputs.get(n),
+            Slot::Temp(_) => None,
+        };
+        array.is_some_and(|array| array.count.is_some())
     }
 
     /// The number of dimensions of an array, and what its elements are.

@@ -25,8 +25,7 @@ impl Check<'_> {
                 constant(self.k, dim, name)?;
             }
         }
-        let outlives = matches!(buffer.layout, Layout::Strided { .. });
-        require(outlives || !buffer.unordered, || format!("{name} is no result"))?;
+        require(buffer.layout.is_bound() || !buffer.unordered, || format!("{name} is no result"))?;
         match &buffer.layout {
             Layout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;
@@ -39,15 +38,29 @@ impl Check<'_> {
                 swizzle.map_or(Ok(()), |swizzle| self.swizzle(buffer, swizzle))
             }
             Layout::Pointer { into } => {
-                let global = |b: &Buffer| matches!(b.layout, Layout::Strided { .. });
+                let global =
+                    |b: &Buffer| b.layout.is_bound() || matches!(b.layout, Layout::OfList { .. });
                 require(self.k.buffers.get(into.id).is_some_and(global), || {
                     format!("{name} points into no global buffer")
                 })?;
                 buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
             }
-            Layout::Strided { strides } => {
+            Layout::OfList { list, strides } => {
+                let of = self.k.buffers.get(list.id);
+                let same = of.is_some_and(|of| {
+                    let listed =
+                        matches!(&of.layout, Layout::Listed { strides: s } if s == strides);
+                    listed && of.elem == buffer.elem && of.dims.get(1..) == Some(&buffer.dims[..])
+                });
+                require(same && buffer.space == Space::Global, || {
+                    format!("{name} is not as the arrays of a list")
+                })
+            }
+            Layout::Strided { strides } | Layout::Listed { strides } => {
                 require(buffer.space == Space::Global, || format!("{name} is strided"))?;
-                require(strides.len() == buffer.dims.len(), || format!("strides of {name}"))?;
+                let listed = usize::from(matches!(buffer.layout, Layout::Listed { .. }));
+                let rank = strides.len() + listed;
+                require(rank == buffer.dims.len(), || format!("strides of {name}"))?;
                 for stride in strides {
                     require(self.ty(stride)?.is_index(), || format!("a stride of {name}"))?;
                 }
@@ -62,7 +75,7 @@ impl Check<'_> {
         let names =
             |p: &&Param| matches!(p.kind, ParamKind::Buffer { buffer, .. } if buffer.id == id);
         let params = self.k.params.iter().filter(names).count();
-        let expected = usize::from(matches!(buffer.layout, Layout::Strided { .. }));
+        let expected = usize::from(buffer.layout.is_bound());
         require(params == expected, || format!("{} is {params} parameters", buffer.name))
     }
 

@@ -63,6 +63,21 @@ impl Check<'_> {
                 self.registers.push(*buffer);
                 Ok(())
             }
+            Stmt::Choose { buffer, nth } => {
+                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
+                let chosen = matches!(decl.layout, Layout::OfList { .. });
+                require(chosen, || format!("{} is chosen of no list", decl.name))?;
+                require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
+                let fixed = match nth {
+                    Expr::Var(var) => !self.mutable.contains(&var.id),
+                    Expr::I32(_) | Expr::U64(_) | Expr::Const(_) => true,
+                    _ => false,
+                };
+                require(fixed, || format!("which array {} is may change", decl.name))?;
+                self.unclaimed(&decl.name)?;
+                self.registers.push(*buffer);
+                Ok(())
+            }
             Stmt::Store { target, value } => {
                 let ty = self.access(target)?;
                 self.writable(target)?;

@@ -22,9 +22,10 @@ impl Check<'_> {
     }
 
     pub(super) fn writable(&self, access: &Access) -> Checked {
+        let memory = self.k.memory_of(access.buffer);
         let input = self.k.params.iter().any(|p| {
             matches!(p.kind, ParamKind::Buffer { buffer, operand: Operand::Input(_) }
-                if buffer == access.buffer)
+                if buffer == memory)
         });
         let pointer = self.k.buffers.get(access.buffer.id);
         let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
@@ -37,7 +38,8 @@ impl Check<'_> {
         let buffer = self.k.buffers.get(access.buffer.id).ok_or("an unknown buffer")?;
         let name = &buffer.name;
         let pointer = matches!(buffer.layout, Layout::Pointer { .. });
-        if buffer.space == Space::Register || pointer {
+        let chosen = matches!(buffer.layout, Layout::OfList { .. });
+        if buffer.space == Space::Register || pointer || chosen {
             require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
         }
         let rank = buffer.dims.len() + usize::from(pointer);

@@ -53,15 +53,19 @@ pub(super) fn bring_in(
 
 /// Says what the copies do at the edge of C.
 pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
-    let last = |factor: &Factor, line: &str| match factor.plan.edge() {
+    let vectors = |factor: &Factor| match factor.plan.edge() {
         Edge::Exact => None,
-        Edge::Last => Some(line.to_owned()),
-        Edge::LastVector | Edge::LastStart => Some(format!("vector of {line}s")),
+        Edge::Last => Some(false),
+        Edge::LastVector | Edge::LastStart => Some(true),
     };
-    let (Some(row), Some(col)) = (last(&tiled.a, "row"), last(&tiled.b, "column")) else { return };
-    k.comment(format!(
-        "Past the edge of C its last {row} or {col} is read: nothing of it is stored."
-    ));
+    let (Some(rows), Some(cols)) = (vectors(&tiled.a), vectors(&tiled.b)) else { return };
+    let lines = match (rows, cols) {
+        (false, false) => "row or column",
+        (false, true) => "row or vector of columns",
+        (true, false) => "column or vector of rows",
+        (true, true) => "vector of rows or of columns",
+    };
+    k.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
 }
 
 /// Which row of A or column of B is read for element `at` of the tile.

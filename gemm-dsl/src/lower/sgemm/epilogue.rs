@@ -1,8 +1,10 @@
 //! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a tiled
 //! kernel it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
-use super::finish::{Finish, Held, Line};
+use super::finish::Finish;
 use super::fragment::{Accumulators, over};
+use super::operands::{Line, Operands};
+use super::schedule::Part;
 use super::tile::Tiled;
 use crate::ir::{Access, BufferId, Elem, Expr, For, KernelBuilder, Layout, Unroll};
 use crate::plan::Guards;
@@ -14,6 +16,16 @@ pub(super) fn store(
     acc: &Accumulators,
     finish: &Finish<'_>,
 ) {
+    match tiled.origin.nth.zip(tiled.problem.batch) {
+        None => tile(k, tiled, acc, finish),
+        Some((nth, batch)) => {
+            k.if_(Expr::from(nth).lt(batch), |k| tile(k, tiled, acc, finish));
+        }
+    }
+}
+
+/// Writes those of a product that there is.
+fn tile(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: &Finish<'_>) {
     let plan = tiled.t.epilogue();
     if plan.waiting() > 0 {
         return looped(k, tiled, acc, finish);
@@ -40,21 +52,17 @@ pub(super) fn store(
     }
 }
 
-/// What a thread stores, and what it has read for that.
+/// What a thread stores.
 struct Outputs<'a> {
     tiled: &'a Tiled<'a>,
     finish: &'a Finish<'a>,
     guards: bool,
-    /// Of each operand along the columns of C what belongs to the thread's; none where each is read for
-    /// itself.
-    columns: Vec<Option<BufferId>>,
-    is_read: bool,
 }
 
-/// A row of C, and what was read for it.
+/// A row of C, and the operands as far as they have been read for it.
 struct Row {
     row: Expr,
-    held: Held,
+    operands: Operands,
 }
 
 /// Sums of adjacent outputs: the number of the first among the columns of the thread, its column of C,
@@ -75,13 +83,15 @@ fn outputs(
     guards: bool,
 ) {
     let p = &tiled.problem;
-    let columns = finish.columns(k, tiled.tn.into(), |k, arrays| columns(k, tiled, arrays, guards));
-    let outputs = Outputs { tiled, finish, guards, columns, is_read: true };
+    let operands = &finish.operands;
+    let operands =
+        operands.columns(k, tiled.tn.into(), |k, arrays| columns(k, tiled, arrays, guards));
+    let outputs = Outputs { tiled, finish, guards };
     over(k, "m", tiled.tm.into(), tiled.t.tm(), |k, m| {
         let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.clone()));
         guarded(k, guards, Expr::from(row).lt(p.m), |k| {
-            let held = finish.row(k, &row.into());
-            let row = Row { row: row.into(), held };
+            let operands = operands.row(k, &row.into());
+            let row = Row { row: row.into(), operands };
             if tiled.t.epilogue().width() == 4 {
                 over(k, "v", tiled.tn / 4, tiled.t.tn() / 4, |k, v| {
                     let col = k.let_("col", tiled.origin.col + tiled.cols.vector(v.clone()));
@@ -115,19 +125,26 @@ fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: 
         4 => (tiled.tn / 4, tiled.t.tn() / 4),
         _ => (tiled.tn.into(), tiled.t.tn()),
     };
-    let all = k.constant("SUMS", rows * per_row.clone(), "stores of a thread that they are for");
-    let dims = [all.into(), tiled.threads * width as i32];
+    let stored = if width == 4 { "vectors" } else { "sums" };
+    let meaning = format!("{stored} of a thread that wait at once");
+    let all = k.constant("SUMS", rows * per_row.clone(), meaning);
+    let (threads, thread) = match tiled.part {
+        None => (tiled.threads.into(), tiled.tid.into()),
+        Some(Part { product, products }) => {
+            (products * tiled.threads, product * tiled.threads + tiled.tid)
+        }
+    };
+    let dims = [all.into(), threads * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
     let sums = k.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
-    let own = Expr::from(tiled.tid) * width as i32;
+    let own: Expr = thread * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
         if width == 4 { at.vector() } else { at }
     };
     k.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
     k.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
-    let columns = vec![None; finish.operands()];
-    let outputs = Outputs { tiled, finish, guards, columns, is_read: false };
+    let outputs = Outputs { tiled, finish, guards };
     let parts = For::below(0, tiled.tm / rows).unroll(Unroll::By(1));
     k.loop_("part", parts, |k, part| {
         // Registers have no index: which rows these are is written out.
@@ -158,8 +175,8 @@ fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: 
             // A vector asks for its columns itself.
             let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(k, guards, inside, |k| {
-                let held = finish.row(k, &row.into());
-                let row = Row { row: row.into(), held };
+                let operands = finish.operands.row(k, &row.into());
+                let row = Row { row: row.into(), operands };
                 let sum = Expr::from(k.let_("sum", at(i.into()).load()));
                 let each = match width {
                     4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
@@ -201,40 +218,23 @@ fn columns(k: &mut KernelBuilder, tiled: &Tiled<'_>, arrays: &[(Line, BufferId)]
 }
 
 impl Outputs<'_> {
-    /// What is stored for sum `j`; `elements` gives what was read for it alone.
-    fn value(
-        &self,
-        row: &Row,
-        (sums, j): (&Sums, usize),
-        elements: impl Fn(usize) -> Option<Expr>,
-    ) -> Expr {
-        let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        self.finish.value(sums.each[j].clone(), (&row.row, &col), |operand| {
-            let column = self.columns[operand];
-            let column = column.map(|kept| Access::new(kept, [n.clone()]).load());
-            column.or_else(|| row.held[operand].clone()).or_else(|| elements(operand))
-        })
-    }
-
     /// One output.
     fn one(&self, k: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
-        let col = sums.col.clone() + j as i32;
-        let elements = self.finish.elements(k, (&row.row, &col), false, !self.is_read);
-        let value = self.value(row, (sums, j), |operand| elements[operand].clone());
+        let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
+        let held = row.operands.rest(k, (&row.row, &col), n, false);
+        let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
         k.store(self.tiled.problem.c.at(row.row.clone(), col), value);
     }
 
     /// Four adjacent outputs of a row.
     fn four(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
-        let elements = self.finish.elements(k, (&row.row, &sums.col), true, !self.is_read);
+        let held = row.operands.rest(k, (&row.row, &sums.col), sums.n.clone(), true);
         let values = match &sums.whole {
             Some(whole) if self.finish.is_identity() => whole.clone(),
             _ => {
                 let value = |j: usize| {
-                    let of_lane = |operand: usize| {
-                        elements[operand].clone().map(|vector| vector.lane(j as u8))
-                    };
-                    self.value(row, (sums, j), of_lane)
+                    let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
+                    self.finish.value(sum, (&row.row, &col), (&held, j))
                 };
                 Expr::Pack((0..4).map(value).collect())
             }

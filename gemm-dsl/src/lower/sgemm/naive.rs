@@ -27,8 +27,8 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
         Some(coarsen) => cols * coarsen,
         None => cols.into(),
     };
-    let origin = schedule::origin(k, plan, &problem, (rows.into(), width));
-    let problem = &problem.of(origin.batch);
+    let origin = schedule::origin(k, plan, &problem, (rows.into(), width), None);
+    let problem = &problem.of(k, origin.batch);
     let finish = &Finish::declare(k, plan, problem);
 
     match shape.lanes() {
@@ -65,8 +65,8 @@ fn output(
     let write = |k: &mut KernelBuilder| {
         let sum = dot_product(k, plan, problem, row, col);
         let at = (&row.into(), &col.into());
-        let elements = finish.elements(k, at, false, false);
-        let value = finish.value(sum, at, |operand| elements[operand].clone());
+        let held = finish.operands.rest(k, at, 0.into(), false);
+        let value = finish.value(sum, at, (&held, 0));
         k.store(problem.c.at(row, col), value);
     };
     if plan.guarded() {

@@ -2,7 +2,7 @@
 //! constants, the position of a thread, and of both operands all places where their elements lie.
 
 use super::copy::{Extents, TileCopy};
-use super::schedule::{self, Origin};
+use super::schedule::{self, Origin, Part};
 use super::{Matrix, Problem};
 use crate::arch::WARP;
 use crate::ir::{
@@ -24,6 +24,8 @@ pub(super) struct Tiled<'p> {
     pub tn: Const,
     pub tid: Var,
     pub threads: Const,
+    /// The thread's own product, where the block computes several.
+    pub part: Option<Part>,
     pub origin: Origin,
     /// This thread's elements of the tile, along the rows and along the columns of C.
     pub rows: Elements,
@@ -101,8 +103,10 @@ pub(super) struct SharedTile {
     buffer: BufferId,
     /// Whether its rows lie along K.
     rows_along_k: bool,
-    /// Whether there are several buffers: the first dimension then selects one.
+    /// Whether there are several buffers: a dimension then selects one.
     several: bool,
+    /// The thread's own product, where the block computes several: the first dimension then selects one.
+    product: Option<Var>,
 }
 
 impl SharedTile {
@@ -111,7 +115,8 @@ impl SharedTile {
     pub fn at(&self, slot: &Expr, (free, k): (Expr, Expr)) -> Access {
         let slot = self.several.then(|| slot.clone());
         let at = if self.rows_along_k { [free, k] } else { [k, free] };
-        Access::new(self.buffer, slot.into_iter().chain(at))
+        let product = self.product.map(Expr::from);
+        Access::new(self.buffer, product.into_iter().chain(slot).chain(at))
     }
 }
 
@@ -129,20 +134,29 @@ impl<'p> Tiled<'p> {
         let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
         let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
         let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
-        let threads = k.constant("THREADS", bm / tm * (bn / tn), "threads of a block");
-        k.launch_bounds(threads);
-        let (a, b) = shared_tiles(k, t, (bm, bn, bk));
+        let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
+        let threads = k.constant("THREADS", bm / tm * (bn / tn), of);
+        let products = (t.products() > 1)
+            .then(|| k.constant("PRODUCTS", int(t.products()), "products of a block"));
+        match products {
+            None => k.launch_bounds(threads),
+            Some(products) => k.launch_bounds(threads * products),
+        }
 
         let grid = schedule::grid(plan, &problem);
         let blocks_per_sm = plan.blocks_per_sm();
-        k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
+        let block = (t.threads_of_product(), t.products());
+        k.geometry(Geometry { block, grid, blocks_per_sm });
         let tid = k.let_("tid", Special::ThreadX);
+        let part = products
+            .map(|products| Part { product: k.let_("product", Special::ThreadY), products });
+        let (a, b) = shared_tiles(k, t, (bm, bn, bk), part);
         if t.assume() {
             k.comment("Never negative, which an int does not say: divisions need no sign.");
             k.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
-        let origin = schedule::origin(k, plan, &problem, (bm.into(), bn.into()));
-        let problem = problem.of(origin.batch);
+        let origin = schedule::origin(k, plan, &problem, (bm.into(), bn.into()), part);
+        let problem = problem.of(k, origin.batch);
         let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
         let a_copy =
             TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
@@ -166,7 +180,7 @@ impl<'p> Tiled<'p> {
             copy: b_copy,
             own: cols,
         };
-        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, origin, rows, cols, a, b }
+        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, part, origin, rows, cols, a, b }
     }
 }
 
@@ -179,6 +193,7 @@ fn shared_tiles(
     k: &mut KernelBuilder,
     t: &TiledPlan,
     (bm, bn, bk): (Const, Const, Const),
+    part: Option<Part>,
 ) -> (SharedTile, SharedTile) {
     let slots = match t.buffers() {
         1 => None,
@@ -199,8 +214,10 @@ fn shared_tiles(
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
         let rows_along_k = col_axis == Axis::K;
-        // Dimensions from the outermost in memory to the innermost: buffers, then shared rows.
-        let first = usize::from(several);
+        // Dimensions from the outermost in memory to the innermost: products, buffers, then shared rows.
+        let outer: Vec<Expr> =
+            part.map(|part| part.products).into_iter().chain(slots).map(Expr::from).collect();
+        let first = outer.len();
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
         // Said where the tile does not lie as its operand does.
@@ -208,12 +225,12 @@ fn shared_tiles(
             true => "",
             false => ", K-major",
         };
-        let dims = slots.map(Expr::from).into_iter().chain([rows.into(), cols.into()]);
+        let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
         let layout = Layout::Array { order, pad, swizzle: None };
         let buffer = k.shared(&name, Elem::F32, dims, layout, meaning);
-        SharedTile { buffer, rows_along_k, several }
+        SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
     };
     let [pad_a, pad_b] = pads;
     (tile(t.a(), bm, pad_a), tile(t.b(), bn, pad_b))

@@ -1,6 +1,7 @@
 //! What a block takes: one sum of its shared memory, and one of a thread's registers. The plan, the
 //! checks and the messages read these.
 
+use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, OperandPlan};
 use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
@@ -9,6 +10,8 @@ use crate::spec::{Along, Rect, SgemmSpec, Tile};
 /// The shared memory of a block, in elements of 4 bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSum {
+    /// Products of a block, each with buffers of its own.
+    pub products: u32,
     pub buffers: u32,
     /// Rows and row length of A, then of B, padding included.
     pub a: (u128, u128),
@@ -22,6 +25,7 @@ impl SharedSum {
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = shared(spec);
         Self {
+            products: spec.products,
             buffers: Pipeline::of(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
             b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
@@ -29,14 +33,15 @@ impl SharedSum {
     }
 
     /// Of a plan.
-    pub fn of_plan(buffers: u32, a: OperandPlan, b: OperandPlan) -> Self {
+    pub fn of_plan(products: u32, buffers: u32, a: OperandPlan, b: OperandPlan) -> Self {
         let wide = |(rows, row): (u32, u32)| (rows.into(), row.into());
-        Self { buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()) }
+        Self { products, buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()) }
     }
 
     /// Bytes of the whole of A and of B; each array starts on 16 bytes.
     pub fn parts(&self) -> (u128, u128) {
-        let bytes = |(rows, row): (u128, u128)| 4 * u128::from(self.buffers) * rows * row;
+        let tiles = u128::from(self.products) * u128::from(self.buffers);
+        let bytes = |(rows, row): (u128, u128)| 4 * tiles * rows * row;
         (bytes(self.a).next_multiple_of(16), bytes(self.b))
     }
 
@@ -79,9 +84,15 @@ impl Registers {
         self.sums() + (self.fragments + self.staged).max(self.operands)
     }
 
-    /// What a product's epilogue reads, in a thread with so many columns of C and stores of so many
-    /// elements.
-    pub fn of_operands(spec: &SgemmSpec, cols: u32, width: u32) -> u128 {
+    /// What a product's epilogue reads and keeps; without a plan for it one element at a time is stored.
+    pub fn of_operands(spec: &SgemmSpec, epilogue: Option<&EpiloguePlan>) -> u128 {
+        let width = epilogue.map_or(1, EpiloguePlan::width);
+        let cols = match epilogue {
+            // What belongs to the columns of a thread is read before it goes through its rows.
+            Some(epilogue) if epilogue.waiting() == 0 => spec.thread.n,
+            // It is read for each store.
+            _ => width,
+        };
         let of = |along| match along {
             Along::Nothing => 0,
             Along::N => cols.into(),

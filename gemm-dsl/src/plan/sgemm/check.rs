@@ -3,7 +3,7 @@
 mod resources;
 
 use super::tiled::Draft;
-use crate::arch::WARP;
+use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Tile};
@@ -21,6 +21,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     unroll_is_short(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
+    products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
     if let Some(tile) = spec.tile {
@@ -62,6 +63,18 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
         faults.require(unroll <= MAX_UNROLL, || {
             error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
         });
+    }
+}
+
+fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
+    if !faults.sound(&["products"]) {
+        return;
+    }
+    if spec.products > BLOCK_THREADS {
+        let because = "each takes a thread of the block at least";
+        faults.0.push(error::above("products", spec.products, BLOCK_THREADS, because));
+    } else if spec.products > 1 {
+        faults.require(spec.batch.is_some(), error::products_of_one);
     }
 }
 

@@ -48,6 +48,7 @@ impl SgemmPlan {
             match self.batch() {
                 None => "one",
                 Some(Batch::Strided) => "a batch, its matrices a fixed distance apart",
+                Some(Batch::Pointers) => "a batch, each matrix where its pointer says",
             },
         );
         list.say("rows", if self.pitched() { "of any pitch" } else { "packed" });
@@ -74,6 +75,10 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
     let (threads_m, threads_n) = (plan.threads_m(), plan.threads_n());
     let thread = format!("{} x {}, {threads_m} threads x {threads_n}", plan.tm(), plan.tn());
     list.say("thread tile", thread);
+    if plan.products() > 1 {
+        let products = format!("{}, each by threads and tiles of its own", plan.products());
+        list.say("products of a block", products);
+    }
     list.say("outputs of a thread", plan.fragment().to_string());
     if let Some(warp) = plan.warp() {
         let tile = format!("{} x {}", warp.m(), warp.n());

@@ -116,6 +116,8 @@ facts! {
         tm: u32,
         /// Columns of C of a thread; divides `bn`, and a warp tile's columns.
         tn: u32,
+        /// Products of a batch in a block, each with threads and tiles of its own.
+        products: u32,
         /// Threads along the rows of the block tile.
         threads_m: u32,
         /// Threads along the columns of the block tile.
@@ -158,9 +160,9 @@ impl Draft {
         [self.0.a, self.0.b]
     }
 
-    /// Elements of one store to C.
-    pub(super) fn store_width(&self) -> u32 {
-        self.0.epilogue.width()
+    /// How the sums get into C.
+    pub(super) fn epilogue(&self) -> &EpiloguePlan {
+        &self.0.epilogue
     }
 
     /// As [`TiledPlan::has_global_vectors`].
@@ -208,8 +210,9 @@ impl TiledPlan {
             }
         };
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
-        let tiles = SharedSum::of_plan(pipeline.buffers(), a, b).total();
-        let block = (threads_m * threads_n, tiles.next_multiple_of(16));
+        let products = spec.products;
+        let tiles = SharedSum::of_plan(products, pipeline.buffers(), a, b).total();
+        let block = (threads_m * threads_n * products, tiles.next_multiple_of(16));
         let epilogue =
             EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n), block);
         Self {
@@ -218,6 +221,7 @@ impl TiledPlan {
             bk: tile.k,
             tm: thread.m,
             tn: thread.n,
+            products,
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
@@ -243,9 +247,14 @@ impl TiledPlan {
         }
     }
 
-    /// Threads of a block, at most 1024; a multiple of 32 if there is a warp tile.
-    pub fn threads(&self) -> u32 {
+    /// Threads that compute a product's block tile; a multiple of 32 if there is a warp tile.
+    pub fn threads_of_product(&self) -> u32 {
         self.threads_m * self.threads_n
+    }
+
+    /// Threads of a block, at most 1024.
+    pub fn threads(&self) -> u32 {
+        self.threads_of_product() * self.products
     }
 
     /// Shared buffers of each operand.
@@ -255,7 +264,7 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let tiles = SharedSum::of_plan(self.buffers(), self.a, self.b).total();
+        let tiles = SharedSum::of_plan(self.products, self.buffers(), self.a, self.b).total();
         let sum = match waiting::bytes(self.epilogue.waiting(), self.threads(), self.tn) {
             0 => tiles,
             sums => tiles.next_multiple_of(16) + sums,

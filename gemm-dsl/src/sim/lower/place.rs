@@ -49,17 +49,18 @@ impl Lowering<'_, '_> {
                 access: self.next_access(),
                 index: vec![self.index(last)],
                 pointer: Some(Box::new(pointer)),
-                region: into.id as u32,
+                region: self.launch.kernel.memory_of(into).id as u32,
                 space: Space::Global,
                 vector: access.is_vector(),
             };
         }
-        let index = access.index.iter().map(|e| self.index(e)).collect();
+        let chosen = self.chosen[access.buffer.id].clone();
+        let index = chosen.iter().chain(&access.index).map(|e| self.index(e)).collect();
         Memory {
             access: self.next_access(),
             index,
             pointer: None,
-            region: access.buffer.id as u32,
+            region: self.launch.kernel.memory_of(access.buffer).id as u32,
             space: self.launch.regions[access.buffer.id].space,
             vector: access.is_vector(),
         }

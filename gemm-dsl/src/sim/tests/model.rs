@@ -98,7 +98,7 @@ fn the_detector_reports_what_is_a_race_by_definition() {
     let mut tally = Tally::default();
     check(|program, all| {
         let kernel = kernel::kernel(program);
-        let launch = Launch::new(&kernel, &kernel::buffers(), &[]).expect("the arguments fit");
+        let launch = Launch::new(&kernel, &kernel::given(), &[]).expect("the arguments fit");
         let code = lower::lower(&launch);
         let words = Rc::new(RefCell::new(Words::default()));
         let mut speaking = program

@@ -120,7 +120,7 @@ fn a_range_is_required() {
     k.require(Requirement::Range { scalar: n, min: 2, max: 5 });
     let kernel = k.finish().expect("valid");
     for value in 0..8 {
-        let run = launch(&kernel, &[], &[value]);
+        let run = launch(&kernel, &[] as &[Buffer], &[value]);
         match value {
             2..=5 => assert!(run.is_ok()),
             0..2 => assert_eq!(unmet(run).need, Need::AtLeast(2)),

@@ -50,6 +50,7 @@ fn of_the_head() {
     fault("|acc, acc| acc", "acc", "`acc` is defined already");
     fault("|acc, max| max(acc, 0.0)", "max", "`max` is a function; use another name");
     fault("|acc, bias[n]| acc", "bias[n]", "`bias` is never read; read it, or write `_bias`");
+    fault("|acc, c[m, n]| acc", "c[m, n]", "`c` is never read; read it, or leave it out");
     assert_eq!(faults(&EPILOGUE, "|acc, b[n], s[m], r[m, n], x, c[m, n]| acc+b+s+r+x+c"), []);
     fault("|acc: f32| acc", ":", "leave `: …` out, as in `|acc| max(acc, 0.0)`");
     fault("|row| row + 1.0", "row", "`row` has a meaning of its own; use another name");

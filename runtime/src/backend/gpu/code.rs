@@ -1,6 +1,6 @@
 //! Machine code: compiled, loaded and launched.
 
-use super::{Gpu, GpuAddress};
+use super::{Allocation, Gpu, GpuAddress};
 use crate::address::Argument;
 use crate::backend::driver::failed;
 use crate::compile;
@@ -56,7 +56,7 @@ impl Gpu {
         &self,
         loadable: &Loadable,
         grid: [u32; 3],
-        arguments: &[Argument<GpuAddress>],
+        arguments: &[Argument<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
         let function = loadable.function(|| self.load(loadable))?;
         let mut launch = self.stream.launch_builder(function);
@@ -65,6 +65,7 @@ impl Gpu {
                 Argument::Word(bits) => launch.arg(bits),
                 Argument::Double(bits) => launch.arg(bits),
                 Argument::Array(address) => launch.arg(&address.at),
+                Argument::List { pointers, .. } => launch.arg(pointers.at()),
             };
         }
         let contract = loadable.kernel.contract();
@@ -77,9 +78,11 @@ impl Gpu {
         };
         // SAFETY: the arguments are the kernel's parameters, in number, order and size, as its own
         // contract bound them. The addresses are those of operands that belong to this context, and
-        // the contract's rule of spans has held against their lengths: no access leaves them. What
-        // is written is exclusively borrowed. Memory is given back in the order of the stream, or of
-        // the slice's events, so that it outlives the launch.
+        // the contract's rule of spans has held against their lengths: no access leaves them. Those of
+        // a list stand in an array of as many pointers as its rule of lists asks for, which was written
+        // before the list was there and is never changed. What is written is exclusively borrowed. Memory
+        // is given back in the order of the stream, or of the slice's events, so that it outlives the
+        // launch.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed(format!("launching kernel `{}`", contract.kernel())))
     }

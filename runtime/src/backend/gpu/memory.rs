@@ -11,6 +11,7 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::Element;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 /// An address in GPU memory.
@@ -35,10 +36,8 @@ impl Address for GpuAddress {
         Some(Self { at, ..*self })
     }
 
-    fn overlaps(&self, len: u64, other: &Self, other_len: u64) -> bool {
-        let end = |of: &Self, len| of.at.saturating_add(bytes(of.elem, len));
-        let empty = len == 0 || other_len == 0;
-        !empty && self.at < end(other, other_len) && other.at < end(self, len)
+    fn range(&self, len: u64) -> Range<u64> {
+        self.at..self.at.saturating_add(bytes(self.elem, len))
     }
 }
 
@@ -57,6 +56,11 @@ impl Allocation {
     /// The address of its first element, a multiple of 256.
     pub(super) fn address(&self) -> GpuAddress {
         self.address.clone()
+    }
+
+    /// The same, as an argument of a kernel.
+    pub(super) fn at(&self) -> &u64 {
+        &self.address.at
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{Along, Beside, Given, Operands, OperandsFor, Program, Taken, arrays, numbers, sealed};
+use super::{Along, Beside, Given, Operands, OperandsFor, SgemmOperand, sealed};
 use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
@@ -68,11 +68,10 @@ impl AnyOperand for f32 {}
 impl OperandsFor<ByName> for Named<'_> {}
 
 impl GiveAll for Named<'_> {
-    fn give_all(&self, program: &Program) -> Result<Beside<'_>> {
-        let taken: Vec<Taken<'_>> = arrays(program).chain(numbers(program)).collect();
+    fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>> {
         for (n, (name, _)) in self.0.iter().enumerate() {
-            if taken.iter().all(|operand| operand.name != name) {
-                let takes = taken.iter().map(ToString::to_string).collect();
+            if operands.iter().all(|operand| operand.name != *name) {
+                let takes = operands.iter().map(ToString::to_string).collect();
                 return Err(Error::UnknownOperand { operand: name.clone(), takes });
             }
             if self.0[..n].iter().any(|(earlier, _)| earlier == name) {
@@ -80,8 +79,8 @@ impl GiveAll for Named<'_> {
             }
         }
         let mut beside = Beside::default();
-        for operand in taken {
-            let of_name = self.0.iter().find(|(name, _)| name == operand.name);
+        for operand in operands {
+            let of_name = self.0.iter().find(|(name, _)| *name == operand.name);
             let Some((_, given)) = of_name else {
                 let (operand, needed) = (operand.to_string(), operand.along.meaning());
                 return Err(Error::MissingOperand { operand, needed });
@@ -95,7 +94,7 @@ impl GiveAll for Named<'_> {
 }
 
 /// Checks that an operand is a number, a vector or a matrix, as the kernel takes it.
-fn fits(operand: Taken<'_>, given: &Given<'_>) -> Result<()> {
+fn fits(operand: &SgemmOperand, given: &Given<'_>) -> Result<()> {
     let (found, remedy) = match (operand.along, given) {
         (Along::Nothing, Given::Number(_))
         | (Along::N | Along::M, Given::Array(_, None))

@@ -10,18 +10,25 @@ use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
 
 /// The keys that the sum of shared memory rests on.
-const SHARED_KEYS: [&str; 7] =
-    ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages", "layout"];
+const SHARED_KEYS: [&str; 8] =
+    ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages", "layout", "products"];
 
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
+    if !faults.sound(&SHARED_KEYS) {
+        return None;
+    }
     let sum = SharedSum::of_spec(spec, tile);
-    if sum.fits() || !faults.sound(&SHARED_KEYS) {
+    if sum.fits() {
         return None;
     }
     let bare = spec.clone().pad_a(0).pad_b(0);
     let single = SharedSum { buffers: 1, ..sum };
-    let (guilty, remedy) = if SharedSum::of_spec(&bare, tile).fits() {
+    let of_product = SharedSum { products: 1, ..sum };
+    let (guilty, remedy) = if of_product.fits() {
+        let most = u128::from(LARGEST.shared_per_block) / of_product.total();
+        ("products", format!("use `products: {most}` or less, or a smaller tile"))
+    } else if SharedSum::of_spec(&bare, tile).fits() {
         let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
         (guilty, "use less padding".to_owned())
     } else if spec.stages.is_some() {
@@ -67,7 +74,10 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut 
 
 fn block_threads(spec: &SgemmSpec) -> u64 {
     match spec.tile {
-        Some(tile) => u64::from(tile.m / spec.thread.m) * u64::from(tile.n / spec.thread.n),
+        Some(tile) => {
+            let of_product = u64::from(tile.m / spec.thread.m) * u64::from(tile.n / spec.thread.n);
+            of_product.saturating_mul(spec.products.into())
+        }
         None => {
             let block = spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK);
             u64::from(block.rows) * u64::from(block.cols)
@@ -85,7 +95,7 @@ pub(super) fn threads(
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
-        Some(_) => &["tile", "thread"],
+        Some(_) => &["tile", "thread", "products"],
         None => &["block"],
     };
     if !faults.sound(rests_on) {
@@ -94,7 +104,7 @@ pub(super) fn threads(
     let threads = block_threads(spec);
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
-            Some(tile) => error::tile_threads(tile, spec.thread),
+            Some(tile) => error::tile_threads(tile, spec.thread, spec.products),
             None => error::block_threads(spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)),
         });
         return;
@@ -131,9 +141,7 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
         }
         _ => 0,
     };
-    let width = draft.map_or(1, Draft::store_width);
-    let operands =
-        Registers::of_operands(spec, if spec.tile.is_some() { thread.n } else { 1 }, width);
+    let operands = Registers::of_operands(spec, draft.map(Draft::epilogue));
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,

@@ -70,6 +70,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "pitched",
         "scaled",
         "batch: strided",
+        "batch: pointers",
         "epilogue: |acc, b[n]| relu(acc + b)",
         "epilogue: |acc, r[m, n], c[m, n]| relu(acc) + r + c",
         "epilogue: |acc| relu(acc)",

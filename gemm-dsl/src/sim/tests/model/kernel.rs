@@ -5,8 +5,8 @@ use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
     Special, Stmt, Var, VerifiedKernel,
 };
-use crate::sim::Buffer;
 use crate::sim::lanes::{WARP, lanes_of};
+use crate::sim::{Buffer, Given};
 
 /// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
 pub(super) fn kernel(program: &Program) -> VerifiedKernel {
@@ -45,6 +45,11 @@ pub(super) fn buffers() -> Vec<Buffer> {
     let global = (0..ARRAYS.len()).filter(|&i| is_global(i));
     let zeros = global.map(|_| Buffer::zeros_of(Elem::I32, LEN as usize));
     zeros.chain([Buffer::from_slice(&[1; LEN as usize])]).collect()
+}
+
+/// The same, as a launch takes them.
+pub(super) fn given() -> Vec<Given> {
+    buffers().into_iter().map(Given::One).collect()
 }
 
 fn global(k: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {

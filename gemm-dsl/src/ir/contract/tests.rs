@@ -1,0 +1,158 @@
+//! What a launch is told that does not meet a contract: the remedy leads to where it is met.
+
+use super::{Array, Axis, Extent, Given, Operand, Place, Stretch, Unmet};
+use crate::Family;
+use crate::ir::Elem;
+use crate::spec::SgemmSpec;
+
+const A: Operand = Operand::Input(0);
+const B: Operand = Operand::Input(1);
+const C: Operand = Operand::Output(0);
+
+/// A matrix's rows and columns: extents and distances.
+type Lies = [(u64, u64); 2];
+
+/// What the kernel of a line says to a product of 4x8x12, one of whose matrices lies as told, of a batch
+/// 3 times with such a distance.
+fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Result<(), String> {
+    let spec: SgemmSpec = line.parse().expect("a sound line");
+    let program = spec.program().expect("a sound spec");
+    let (m, n, k) = (4, 8, 12);
+    let packed = |rows, cols, by_column| match by_column {
+        true => [(rows, 1), (cols, rows)],
+        false => [(rows, cols), (cols, 1)],
+    };
+    let layout = spec.layout;
+    let matrices = [
+        (A, "a", packed(m, k, layout.transposes_a())),
+        (B, "b", packed(k, n, layout.transposes_b())),
+        (C, "c", packed(m, n, false)),
+    ];
+    let shapes = matrices.map(|(of, name, packed)| {
+        let lines = if of == operand { lies } else { packed };
+        let apart = if of == operand { batch } else { batch.map(|_| 96) };
+        let outer = apart.map(|stride| Axis { extent: 3, stride });
+        let axes = lines.map(|(extent, stride)| Axis { extent, stride });
+        (of, name, outer.into_iter().chain(axes).collect::<Vec<_>>())
+    });
+    let arrays: Vec<_> = shapes
+        .iter()
+        .map(|(of, name, axes)| {
+            let place = Place::One(Stretch { address: 0, len: 1 << 20 });
+            let array = Array { name, elem: Elem::F32, place, axes: Some(&axes[..]) };
+            (*of, array)
+        })
+        .collect();
+    let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
+    extents.extend(batch.map(|_| (Extent::BATCH, 3)));
+    let given = Given { extents: &extents, arguments: &[], arrays: &arrays };
+    let told = |unmet: Unmet| {
+        let text = unmet.to_string();
+        let (_, needs) = text.split_once(" needs ").expect("it says what is needed");
+        needs.to_owned()
+    };
+    program.preferred().contract().bind(&given).map(drop).map_err(told)
+}
+
+const TILE: &str = "tile: 16x16x8, thread: 4x4";
+
+#[test]
+fn a_matrix_that_lies_the_other_way_needs_another_layout() {
+    let neighbours = |line, name, apart, remedy| {
+        Err(format!(
+            "the neighbours in a {line} of `{name}` next to one another, but they are {apart} elements apart. \
+             {remedy}"
+        ))
+    };
+    let layouts = |other, one, two| {
+        format!(
+            "If it lies {other} by {other}, use a kernel with `layout: {one}` or `layout: {two}`; else copy the \
+             elements"
+        )
+    };
+    // Whether it has padding too does not matter: first it is turned.
+    for pad in [0, 4] {
+        let (a_rows, a_cols) = ([(4, 12 + pad), (12, 1)], [(4, 1), (12, 4 + pad)]);
+        let (b_rows, b_cols) = ([(12, 8 + pad), (8, 1)], [(12, 1), (8, 12 + pad)]);
+        for pitched in ["", ", pitched"] {
+            for layout in ["nn", "nt", "tn", "tt"] {
+                let line = format!("{TILE}{pitched}, layout: {layout}");
+                let told = |operand, lies| told(&line, (operand, lies), None);
+                match &layout[..1] {
+                    "n" => {
+                        let remedy = layouts("column", "tn", "tt");
+                        assert_eq!(told(A, a_cols), neighbours("row", "a", 4 + pad, remedy));
+                    }
+                    _ => {
+                        let remedy = layouts("row", "nn", "nt");
+                        assert_eq!(told(A, a_rows), neighbours("column", "a", 12 + pad, remedy));
+                    }
+                }
+                match &layout[1..] {
+                    "n" => {
+                        let remedy = layouts("column", "nt", "tt");
+                        assert_eq!(told(B, b_cols), neighbours("row", "b", 12 + pad, remedy));
+                    }
+                    _ => {
+                        let remedy = layouts("row", "nn", "tn");
+                        assert_eq!(told(B, b_rows), neighbours("column", "b", 8 + pad, remedy));
+                    }
+                }
+                let copy = "Copy the elements so that it lies row by row".to_owned();
+                let c = [(4, 1), (8, 4 + pad)];
+                assert_eq!(told(C, c), neighbours("row", "c", 4 + pad, copy));
+            }
+        }
+    }
+}
+
+#[test]
+fn padded_lines_need_a_pitched_kernel() {
+    let packed = |lines, name, packed, apart| {
+        Err(format!(
+            "packed {lines} of `{name}`, {packed} elements apart, but they are {apart} elements apart. Add \
+             `pitched` to the kernel, or use a matrix without padding"
+        ))
+    };
+    for (layout, operand, lies, expected) in [
+        ("nn", A, [(4, 16), (12, 1)], packed("rows", "a", 12, 16)),
+        ("tn", A, [(4, 1), (12, 8)], packed("columns", "a", 4, 8)),
+        ("nn", B, [(12, 12), (8, 1)], packed("rows", "b", 8, 12)),
+        ("nt", B, [(12, 1), (8, 16)], packed("columns", "b", 12, 16)),
+        ("tt", C, [(4, 12), (8, 1)], packed("rows", "c", 8, 12)),
+    ] {
+        for (batch, of) in [("", None), (", batch: strided", Some(192))] {
+            let line = format!("{TILE}, layout: {layout}{batch}");
+            assert_eq!(told(&line, (operand, lies), of), expected, "{line}");
+            assert_eq!(told(&format!("{line}, pitched"), (operand, lies), of), Ok(()), "{line}");
+        }
+    }
+}
+
+/// A kernel without guards has no variant for them.
+#[test]
+fn distances_that_are_no_multiple_are_told_apart() {
+    let multiple = |what, apart: u64, remedy| {
+        let (fours, rest) = (apart / 4, apart % 4);
+        Err(format!(
+            "the distance between {what} to be a multiple of 4, but it is {apart} = {fours}·4 + {rest}. {remedy}"
+        ))
+    };
+    let place = "Place them a multiple of 4 elements apart";
+    let line = "tile: 4x8x4, thread: 1x4, float4, bounds: aligned, pitched";
+    for (keys, operand, lies, batch, expected) in [
+        ("layout: nn", A, [(4, 14), (12, 1)], None, ("rows of `a`", 14, "Pad the rows")),
+        ("layout: tn", A, [(4, 1), (12, 5)], None, ("columns of `a`", 5, "Pad the columns")),
+        ("layout: nt", B, [(12, 1), (8, 15)], None, ("columns of `b`", 15, "Pad the columns")),
+        ("batch: strided", A, [(4, 12), (12, 1)], Some(50), ("matrices of `a`", 50, place)),
+        ("batch: strided", C, [(4, 8), (8, 1)], Some(33), ("matrices of `c`", 33, place)),
+    ] {
+        let (what, apart, remedy) = expected;
+        let remedy = match batch {
+            None => format!("{remedy}, or start from a packed matrix"),
+            Some(_) => remedy.to_owned(),
+        };
+        let line = format!("{line}, {keys}");
+        assert_eq!(told(&line, (operand, lies), batch), multiple(what, apart, remedy), "{line}");
+    }
+}

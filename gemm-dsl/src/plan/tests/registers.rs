@@ -1,0 +1,50 @@
+//! What a thread's registers hold.
+
+use super::{message, product};
+
+#[test]
+fn registers_are_shared_by_whole_warps() {
+    // 897 threads are 29 warps: 64 registers each, where 897 alone would leave 72.
+    let text = message(product("tile: 312x161x1, thread: 8x7"));
+    let needed = "8 · 7 = 56 registers for its sums + 15 for fragments = 71";
+    let limit = "65536 shared by 897 threads · 1 blocks are 64 a thread";
+    assert!(text.contains(needed) && text.contains(limit), "{text}");
+    assert!(product("tile: 312x161x1, thread: 8x7").is_err());
+    // As many warps, with registers that suffice.
+    assert!(product("tile: 312x115x1, thread: 8x5").is_ok());
+}
+
+#[test]
+fn fragments_take_registers_twice_under_stages() {
+    // 24 warps leave a thread 80 registers: 64 sums and 16 for one pair of fragments.
+    assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
+    let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
+    let needed = "8 · 8 = 64 registers for its sums + 32 for fragments = 96";
+    assert!(text.contains(needed) && text.contains("are 80 a thread"), "{text}");
+}
+
+/// Stage 22's line, with an epilogue that reads so many vectors along the columns of C.
+fn with_vectors(function: &str, count: usize) -> String {
+    let names: Vec<String> = (0..count).map(|n| format!("v{n}")).collect();
+    let operands: String = names.iter().map(|name| format!(", {name}[n]")).collect();
+    format!(
+        "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, \
+         spread: 10, warp: 32x128, raster: 8, order: column_serpentine, \
+         epilogue: |acc{operands}| {function}(acc + {})",
+        names.join(" + ")
+    )
+}
+
+/// 128 sums leave 127 registers. What belongs to the columns of a thread is kept, 16 of each vector, where
+/// all is written out; where sums wait, a vector is read for each store.
+#[test]
+fn operands_take_the_registers_that_hold_them() {
+    for (function, most) in [("relu", 7), ("gelu", 31)] {
+        if let Err(errors) = product(&with_vectors(function, most)) {
+            panic!("{function} with {most}: {errors}");
+        }
+        let text = message(product(&with_vectors(function, most + 1)));
+        let needed = "128 registers for its sums + 128 for what the epilogue reads = 256";
+        assert!(text.contains(needed), "{text}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Whether what is given for the matrices and the operands of a product holds what the kernel reads.
+
+use crate::backend::{Backend, Place};
+use crate::error::{Error, Result};
+use crate::launch::Bound;
+use crate::operand::Resolved;
+use crate::shape::Shape;
+use gemm_dsl::spec::{Along, SgemmOperand};
+
+/// An extent with its name.
+pub(super) type NamedExtent = (&'static str, u64);
+
+/// The number of elements of a matrix.
+pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
+    let ((row_name, rows), (col_name, cols)) = (rows, cols);
+    rows.checked_mul(cols).filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| Error::TooLarge {
+        what: format!("`{argument}` would have {row_name}·{col_name} = {rows}·{cols} elements"),
+        limit: usize::MAX as u64,
+        remedy: "Check the order of the extents: (m, n, k)",
+    })
+}
+
+pub(super) fn check_exact(
+    argument: &str,
+    has: usize,
+    rows: NamedExtent,
+    cols: NamedExtent,
+) -> Result<()> {
+    let needed = elements(argument, rows, cols)?;
+    if has as u64 == needed {
+        return Ok(());
+    }
+    Err(wrong_extent(argument, has as u64, rows, cols, needed))
+}
+
+fn wrong_extent(
+    argument: &str,
+    has: u64,
+    (row_name, rows): NamedExtent,
+    (col_name, cols): NamedExtent,
+    needed: u64,
+) -> Error {
+    let need = format!("{row_name}·{col_name} = {rows}·{cols} = {needed} are needed");
+    Error::WrongExtent { argument: argument.to_owned(), has, need }
+}
+
+/// Checks that an operand holds the matrix, of which consecutive elements lie as the program reads them; where
+/// `fits`, that its shape is that of the matrix.
+pub(super) fn bind<'n, B: Backend>(
+    argument: &'n str,
+    operand: &'n Resolved<'_, B>,
+    (rows, cols): (NamedExtent, NamedExtent),
+    by_column: bool,
+    fits: bool,
+) -> Result<Bound<'n, B>> {
+    let needed = elements(argument, rows, cols)?;
+    let has = match &operand.place {
+        Place::One { len, .. } => *len,
+        Place::List(_) => 0,
+    };
+    let shape = match operand.shape {
+        Some(shape) if fits && (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
+            return Err(Error::WrongExtent {
+                argument: argument.to_owned(),
+                has: (shape.rows as u64).saturating_mul(shape.cols as u64),
+                need: format!(
+                    "its shape {}x{} is not {}x{} = {}x{}",
+                    shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
+                ),
+            });
+        }
+        Some(shape) => shape,
+        None if has < needed => {
+            return Err(wrong_extent(argument, has, rows, cols, needed));
+        }
+        None => {
+            // They are extents of the caller's, of type usize.
+            let (rows, cols) = (rows.1 as usize, cols.1 as usize);
+            if by_column {
+                Shape::packed(cols, rows).transposed()
+            } else {
+                Shape::packed(rows, cols)
+            }
+        }
+    };
+    Ok(Bound::matrix(argument, operand.place.clone(), shape))
+}
+
+/// Checks that an operand beside A and B has the elements that the kernel reads of it.
+pub(super) fn bind_beside<'n, B: Backend>(
+    operand: &'n SgemmOperand,
+    array: &'n Resolved<'_, B>,
+    (m, n): (u64, u64),
+    (products, fits): (Option<usize>, bool),
+) -> Result<Bound<'n, B>> {
+    let ((extent, needed), lines) = match operand.along {
+        Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
+        Along::Mn => {
+            let matrix = bind(&operand.name, array, (("m", m), ("n", n)), false, fits)?;
+            return matrix.for_each_of(products);
+        }
+        // The products of a batch share it.
+        Along::N => (("n", n), "column"),
+        Along::M => (("m", m), "row"),
+    };
+    let (_, has) = array.array(&operand.name)?;
+    if has < needed {
+        return Err(Error::WrongExtent {
+            argument: operand.name.to_string(),
+            has,
+            need: format!("{extent} = {needed} are needed, one for each {lines} of C"),
+        });
+    }
+    Ok(Bound::vector(&operand.name, array.place.clone(), needed))
+}

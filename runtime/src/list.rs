@@ -1,0 +1,314 @@
+//! Lists of matrices: each lies wherever it does, and a kernel finds it by its pointer.
+
+use crate::address::{Address, united};
+use crate::backend::{Backend, Listed, Place};
+use crate::device::{Device, On, dispatch};
+use crate::error::{Error, Result};
+use crate::memory::Keeps;
+use crate::operand::{self, Arrays, Exclusive, Input, Output, Resolved, Shared, input, output};
+use crate::shape::{Batch, Shape};
+use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+use cudarc::driver::{CudaView, CudaViewMut};
+use gemm_dsl::ir::contract::Stretch;
+use gemm_dsl::sim::Element;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Matrices in device memory to be read, of one shape, each wherever it lies: one for each product of a
+/// kernel with `batch: pointers`.
+///
+/// Made of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
+/// them; so it may serve many launches, and may be dropped as soon as the last of them was made. The same
+/// matrix may be in it twice. It stands for [`AsMatrix`], and its transpose lists the transposes.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixList, MatrixListMut, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(layout: nt, tile: 16x16x8, thread: 4x4, pitched, batch: pointers);
+/// let device = Device::simulator();
+/// let a = [1.0, 2.0, 3.0].map(|value| device.upload_matrix(&[value; 4], 2, 2));
+/// let a = a.into_iter().collect::<Result<Vec<_>, _>>()?;
+/// let b = device.upload_matrix(&[1.0, 0.0, 0.0, 1.0], 2, 2)?;
+/// let (mut first, mut second) = (device.alloc_matrix(2, 2)?, device.alloc_matrix(2, 2)?);
+///
+/// let (a, b) = (MatrixList::new(&device, [&a[2], &a[0]])?, MatrixList::new(&device, [&b, &b])?);
+/// let mut c = MatrixListMut::new(&device, [&mut first, &mut second])?;
+/// GEMM.call(&device).launch(&a, &b.t(), &mut c)?;
+/// assert_eq!(device.download(&c)?, [3.0, 3.0, 3.0, 3.0, 1.0, 1.0, 1.0, 1.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// While the device's stream is captured into a graph no list can be made.
+pub struct MatrixList<'a, T: Element = f32> {
+    arrays: Arrays,
+    cuda: Vec<CudaView<'a, T>>,
+    shape: Shape,
+    borrowed: PhantomData<&'a T>,
+}
+
+/// Matrices in device memory to be written: as [`MatrixList`], exclusively borrowed. No two share elements.
+pub struct MatrixListMut<'a, T: Element = f32> {
+    arrays: Arrays,
+    cuda: Vec<CudaViewMut<'a, T>>,
+    shape: Shape,
+    borrowed: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: Element> MatrixList<'a, T> {
+    /// A list of matrices of a device.
+    ///
+    /// # Errors
+    /// [`Error::Unlike`] where one has another shape than the first, or lies otherwise;
+    /// [`Error::BatchInList`]; [`Error::WrongDevice`]; what the device's memory is asked for with, as
+    /// [`Device::upload`].
+    pub fn new<M: AsMatrix<Element = T> + ?Sized + 'a>(
+        device: &Device,
+        matrices: impl IntoIterator<Item = &'a M>,
+    ) -> Result<Self> {
+        let views: Vec<MatrixRef<'a, T>> = matrices.into_iter().map(M::as_matrix).collect();
+        let shape = alike(views.iter().map(MatrixRef::shape))?;
+        let arrays = dispatch!(device, on => {
+            let mut places = Vec::with_capacity(views.len());
+            for (nth, view) in views.iter().enumerate() {
+                places.push(place(operand::read(on, view, &named(nth))?)?);
+            }
+            list::<T, _>(on, places, shape)
+        })?;
+        let cuda = |view: MatrixRef<'a, T>| match view.elements {
+            Shared::Cuda(view) => Some(view),
+            Shared::Buffer(_) | Shared::List(..) => None,
+        };
+        let cuda = views.into_iter().filter_map(cuda).collect();
+        Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
+    }
+
+    /// The list of the transposes.
+    pub fn t(&self) -> MatrixRef<'_, T> {
+        self.as_matrix().t()
+    }
+}
+
+impl<'a, T: Element> MatrixListMut<'a, T> {
+    /// A list of matrices of a device.
+    ///
+    /// # Errors
+    /// As [`MatrixList::new`], and [`Error::Overlap`] where two share elements.
+    pub fn new<M: AsMatrixMut<Element = T> + ?Sized + 'a>(
+        device: &Device,
+        matrices: impl IntoIterator<Item = &'a mut M>,
+    ) -> Result<Self> {
+        let matrices = matrices.into_iter();
+        let mut views: Vec<MatrixMut<'a, T>> = matrices.map(M::as_matrix_mut).collect();
+        let shape = alike(views.iter().map(MatrixMut::shape))?;
+        let arrays = dispatch!(device, on => {
+            let mut places = Vec::with_capacity(views.len());
+            for (nth, view) in views.iter_mut().enumerate() {
+                places.push(place(operand::write(on, view, &named(nth))?)?);
+            }
+            written::<T, _>(on, places, shape)
+        })?;
+        let cuda = |view: MatrixMut<'a, T>| match view.elements {
+            Exclusive::Cuda(view) => Some(view),
+            Exclusive::Buffer(_) | Exclusive::List(..) => None,
+        };
+        let cuda = views.into_iter().filter_map(cuda).collect();
+        Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
+    }
+
+    /// Rectangles of one matrix of a device, of so many rows and columns each, by the row and the column of
+    /// their first elements.
+    ///
+    /// # Errors
+    /// As [`MatrixListMut::new`], and [`Error::OutOfRange`].
+    pub fn parts<M: AsMatrixMut<Element = T> + ?Sized>(
+        device: &Device,
+        matrix: &'a mut M,
+        (rows, cols): (usize, usize),
+        firsts: impl IntoIterator<Item = (usize, usize)>,
+    ) -> Result<Self> {
+        let mut view = matrix.as_matrix_mut();
+        let (whole, nested) = (view.shape(), view.shape().batch.is_some());
+        if nested {
+            return Err(Error::BatchInList { nth: 0 });
+        }
+        let part = |(row, col): (usize, usize)| {
+            whole.part(row..row.saturating_add(rows), col..col.saturating_add(cols))
+        };
+        let parts = firsts.into_iter().map(part).collect::<Result<Vec<Shape>>>()?;
+        // Also of none, which have a shape too.
+        let shape = Shape { rows, cols, ..alike(parts.iter().copied())? };
+        let arrays = dispatch!(device, on => {
+            let (address, len) = place(operand::write(on, &mut view, "matrix")?)?;
+            let mut places = Vec::with_capacity(parts.len());
+            for part in &parts {
+                // What is empty starts at the first element of the array.
+                let start = part.start.saturating_sub(whole.start) as u64;
+                let left = len.saturating_sub(start);
+                let at = address.part(start, left);
+                places.push((at.unwrap_or_else(|| unreachable!("Shape::part: it is inside")), left));
+            }
+            written::<T, _>(on, places, shape)
+        })?;
+        let cuda = match view.elements {
+            Exclusive::Cuda(view) => vec![view],
+            Exclusive::Buffer(_) | Exclusive::List(..) => Vec::new(),
+        };
+        Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
+    }
+
+    /// The list of the transposes.
+    pub fn t(&mut self) -> MatrixMut<'_, T> {
+        let Self { arrays, cuda, shape, .. } = self;
+        let cuda = cuda.iter_mut().map(|view| view.slice_mut(..)).collect();
+        MatrixMut { elements: Exclusive::List(arrays, cuda), shape: shape.transposed() }
+    }
+}
+
+/// What messages call a matrix of a list.
+fn named(nth: usize) -> String {
+    format!("matrix {nth} of the list")
+}
+
+/// The shape of each matrix of a list, behind their number.
+fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
+    let count = shapes.len();
+    let mut first: Option<Shape> = None;
+    for (nth, shape) in shapes.enumerate() {
+        if shape.batch.is_some() {
+            return Err(Error::BatchInList { nth });
+        }
+        let Some(first) = first else {
+            first = Some(shape);
+            continue;
+        };
+        // Where there are no two neighbours it does not matter how far apart they lie.
+        let elements = shape.count() > 0;
+        for (what, found, expected, matters) in [
+            ("the number of rows", shape.rows, first.rows, true),
+            ("the number of columns", shape.cols, first.cols, true),
+            ("the distance between rows", shape.row_stride, first.row_stride, shape.rows > 1),
+            ("the distance between columns", shape.col_stride, first.col_stride, shape.cols > 1),
+        ] {
+            let counts = matters && (elements || what.contains("number"));
+            if counts && found != expected {
+                return Err(Error::Unlike { nth, what, found, expected });
+            }
+        }
+    }
+    let of_one = first.unwrap_or(Shape::packed(0, 0));
+    Ok(Shape { start: 0, batch: Some(Batch { count, distance: 0 }), ..of_one })
+}
+
+/// Where a matrix lies: its address, and the elements from there on.
+fn place<B: Backend>(resolved: Resolved<'_, B>) -> Result<(B::Address, u64)> {
+    match &resolved.place {
+        Place::One { address, len } => Ok((address.clone(), *len)),
+        Place::List(_) => unreachable!("alike: it is no batch"),
+    }
+}
+
+/// The list of what lies there.
+fn list<T: Element, B: Keeps>(
+    on: On<'_, B>,
+    places: Vec<(B::Address, u64)>,
+    shape: Shape,
+) -> Result<Arrays> {
+    let span = shape.span() as u64;
+    let memory = united(places.iter().map(|(address, _)| address.range(span)).collect());
+    let stretch =
+        |(address, len): &(B::Address, u64)| Stretch { address: address.bytes(), len: *len };
+    let stretches = places.iter().map(stretch).collect();
+    let arrays: Vec<B::Address> = places.into_iter().map(|(address, _)| address).collect();
+    let pointers = on.backend.pointers(&arrays)?;
+    Ok(Arrays::new(on, Listed { elem: T::ELEM, arrays, pointers, stretches, memory }))
+}
+
+/// As [`list`], of what will be written: matrices of which no two share elements.
+fn written<T: Element, B: Keeps>(
+    on: On<'_, B>,
+    places: Vec<(B::Address, u64)>,
+    shape: Shape,
+) -> Result<Arrays> {
+    let span = shape.span() as u64;
+    let size = u64::from(T::ELEM.size());
+    let mut starts: Vec<(u64, usize)> = Vec::with_capacity(places.len());
+    for (nth, (address, _)) in places.iter().enumerate() {
+        let range = address.range(span);
+        if !range.is_empty() {
+            starts.push((range.start, nth));
+        }
+    }
+    starts.sort_unstable();
+    for (i, &(start, nth)) in starts.iter().enumerate() {
+        // Those that begin before this one ends.
+        let inside = starts[i + 1..].iter().take_while(|(other, _)| *other - start < span * size);
+        for &(other, of) in inside {
+            if shape.meets_itself((other - start) / size) {
+                let (written, other) = (named(nth.max(of)), named(nth.min(of)));
+                return Err(Error::Overlap { written, other });
+            }
+        }
+    }
+    list::<T, B>(on, places, shape)
+}
+
+macro_rules! common {
+    ($list:ident) => {
+        impl<T: Element> $list<'_, T> {
+            /// The number of matrices.
+            pub fn len(&self) -> usize {
+                self.shape.batch().count
+            }
+
+            /// Whether there are no matrices.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The number of rows of each; 0 where there are no matrices.
+            pub fn rows(&self) -> usize {
+                self.shape.rows
+            }
+
+            /// The number of columns of each; 0 where there are no matrices.
+            pub fn cols(&self) -> usize {
+                self.shape.cols
+            }
+
+            fn shared(&self) -> Shared<'_, T> {
+                Shared::List(&self.arrays, self.cuda.iter().map(|view| view.slice(..)).collect())
+            }
+        }
+
+        impl<T: Element> fmt::Debug for $list<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($list))
+                    .field("shape", &self.shape)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+common!(MatrixList);
+common!(MatrixListMut);
+
+impl<T: Element> AsMatrix for MatrixList<'_, T> {
+    fn as_matrix(&self) -> MatrixRef<'_, T> {
+        MatrixRef { elements: self.shared(), shape: self.shape }
+    }
+}
+
+impl<T: Element> AsMatrixMut for MatrixListMut<'_, T> {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, T> {
+        let Self { arrays, cuda, shape, .. } = self;
+        let cuda = cuda.iter_mut().map(|view| view.slice_mut(..)).collect();
+        MatrixMut { elements: Exclusive::List(arrays, cuda), shape: *shape }
+    }
+}
+
+input!(MatrixList<'_, T>: |list| (list.shared(), Some(list.shape)));
+input!(MatrixListMut<'_, T>: |list| (list.shared(), Some(list.shape)));
+output!(MatrixListMut<'_, T>: |list| {
+    let view = list.as_matrix_mut();
+    (view.elements, Some(view.shape))
+});
