@@ -8,6 +8,16 @@ use crate::operand::{self, Input};
 use crate::shape::Shape;
 use gemm_dsl::sim::Element;
 
+/// Room on the host. A matrix that lies on the device once may be many of a batch or of a list.
+fn with_room<T>(len: usize) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
+        bytes: (len as u64).saturating_mul(size_of::<T>() as u64),
+        device: "the host".to_owned(),
+    })?;
+    Ok(elements)
+}
+
 impl Device {
     /// Copies elements to the host, after all work launched before. Those of a
     /// [`Matrix`] or a view of one come row after row, those of a batch or a list matrix after matrix, without what
@@ -15,7 +25,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory)
-    /// where the host has no room for all matrices of a batch that are one in memory; and [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
+    /// where the host has no room for all matrices of a batch or a list that are one in memory; and [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
             let array = operand::read(on, array, "array")?;
@@ -24,13 +34,7 @@ impl Device {
                 if shape.is_packed() {
                     return Ok(elements);
                 }
-                let mut ordered = Vec::new();
-                // A matrix that lies there once may be many of a batch.
-                let room = ordered.try_reserve_exact(shape.count());
-                room.map_err(|_| Error::OutOfMemory {
-                    bytes: (shape.count() as u64).saturating_mul(size_of::<A::Element>() as u64),
-                    device: "the host".to_owned(),
-                })?;
+                let mut ordered = with_room(shape.count())?;
                 ordered.extend(shape.places().map(|at| elements[at]));
                 Ok(ordered)
             };
@@ -39,7 +43,7 @@ impl Device {
                 (Place::One { address, .. }, Some(shape)) => shaped(address, shape),
                 (Place::List(list), shape) => {
                     let shape = Shape { batch: None, ..shape.unwrap_or(Shape::packed(0, 0)) };
-                    let mut all = Vec::with_capacity(list.arrays.len() * shape.count());
+                    let mut all = with_room(list.arrays.len().saturating_mul(shape.count()))?;
                     for address in &list.arrays {
                         all.extend(shaped(address, shape)?);
                     }

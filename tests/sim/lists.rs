@@ -75,6 +75,20 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let outcome = one.call(&device).launch(&list, &list, &mut listed);
     refused(outcome, "a", Need::One, "`batch: pointers`");
 
+    // A list of nothing needs no shape, whatever the extents are said to be.
+    let empty = MatrixList::<f32>::new(&device, [] as [&MatrixRef<'_>; 0]).expect("nothing");
+    let mut to_nothing =
+        MatrixListMut::<f32>::new(&device, [] as [&mut MatrixMut<'_>; 0]).expect("nothing");
+    for line in ["batch: pointers", "batch: pointers, pitched"] {
+        let spec: SgemmSpec = line.parse().expect("a sound spec");
+        let kernel = Sgemm::<()>::new(spec).expect("a sound spec");
+        let launched = kernel.launch(&device, &empty, &empty, &mut to_nothing, (3, 4, 5));
+        launched.unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    // Nor does it matter how far apart rows without elements lie.
+    let rows = [0, 7].map(|pitch| MatrixRef::pitched(&a[0], 3, 0, pitch).expect("of nothing"));
+    MatrixList::new(&device, &rows).expect("alike");
+
     // Without the extents of views the lengths are compared too.
     let fewer = MatrixList::new(&device, &in_a[..2]).expect("alike");
     let spec: SgemmSpec = "batch: pointers".parse().expect("a sound spec");

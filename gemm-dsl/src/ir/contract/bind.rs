@@ -280,6 +280,12 @@ impl Contract {
         values: &[Option<u64>],
     ) -> Result<(), Unmet> {
         let subject = || self.array(array.operand, name);
+        // Of a list without arrays nothing is written.
+        if let Some(count) = &array.count
+            && self.value(count, values, subject)? == 0
+        {
+            return Ok(());
+        }
         let mut dims = Vec::with_capacity(array.rank());
         for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate().rev() {
             let extent = self.value(extent, values, subject)?;
