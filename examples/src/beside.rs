@@ -1,7 +1,7 @@
 //! What a product reads beside A and B, on a device.
 
 use crate::data;
-use crate::products::{Matrices, Products};
+use crate::products::{Matrices, Products, turned};
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
@@ -188,7 +188,6 @@ pub fn launch_once(
     let (a, b) = (placed(a, lines(m, k, by_column[0]))?, placed(b, lines(k, n, by_column[1]))?);
     let beside = Beside::new(device, spec, Products::single(size))?;
     let mut c = placed(&beside.c_before(), (m, n))?;
-    let a = if by_column[0] { a.view()?.t() } else { a.view()? };
-    let b = if by_column[1] { b.view()?.t() } else { b.view()? };
+    let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
     beside.launch(&Sgemm::new(spec.clone())?, device, (&a, &b), &mut c.view_mut()?)
 }

@@ -2,7 +2,7 @@
 
 use crate::beside::Beside;
 use crate::gpu::{Gpu, Reference, failed};
-use crate::products::{Matrices, Products};
+use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::beside::plain;
@@ -120,11 +120,6 @@ impl<'h> Source<'h> {
         let view = self.brought(by_column)?.view(self.batch, lines, line)?;
         Ok(Placed::Packed(turned(view, by_column)))
     }
-}
-
-/// A matrix of which a view shows the rows, or the columns.
-fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
-    if by_column { lines.t() } else { lines }
 }
 
 /// A, B and C in the form that one kernel takes.

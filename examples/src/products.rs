@@ -158,6 +158,11 @@ impl Matrices {
     }
 }
 
+/// A matrix of which a view shows the rows, or the columns.
+pub(crate) fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
+    if by_column { lines.t() } else { lines }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

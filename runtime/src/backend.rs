@@ -99,7 +99,7 @@ pub(crate) struct Listed<B: Backend> {
     pub(crate) pointers: B::Pointers,
     /// The same, as contracts ask for them.
     pub(crate) stretches: Vec<Stretch>,
-    /// The memory of all of them, [`united`](crate::address::united).
+    /// The memory of all of them, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,
 }
 

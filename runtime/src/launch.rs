@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Argument, meet};
+use crate::address::{Address, Argument};
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::launched::{Launched, Ran};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
-use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch};
+use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch, meet};
 use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
 use gemm_dsl::sim::Counters;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Lists of matrices: each lies wherever it does, and a kernel finds it by its pointer.
 
-use crate::address::{Address, united};
+use crate::address::Address;
 use crate::backend::{Backend, Listed, Place};
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::operand::{self, Arrays, Exclusive, Input, Output, Resolved, Shared, i
 use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
-use gemm_dsl::ir::contract::Stretch;
+use gemm_dsl::ir::contract::{Stretch, united};
 use gemm_dsl::sim::Element;
 use std::fmt;
 use std::marker::PhantomData;
@@ -159,9 +159,8 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
 
     /// The list of the transposes.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
-        let Self { arrays, cuda, shape, .. } = self;
-        let cuda = cuda.iter_mut().map(|view| view.slice_mut(..)).collect();
-        MatrixMut { elements: Exclusive::List(arrays, cuda), shape: shape.transposed() }
+        let MatrixMut { elements, shape } = self.as_matrix_mut();
+        MatrixMut { elements, shape: shape.transposed() }
     }
 }
 

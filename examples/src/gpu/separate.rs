@@ -58,7 +58,7 @@ impl<'o> Separate<'o> {
         };
         let products = operands.products();
         let size = products.size;
-        let reads_c = spec.clone().scaled(false).reads_c();
+        let names_c = spec.names_c();
         let width = if size.n.is_multiple_of(4) { 4 } else { 1 };
         let elements = products.count() * size.m * size.n;
         // The kernel counts a stride beyond the last.
@@ -67,12 +67,12 @@ impl<'o> Separate<'o> {
         let (Some(vectors), [Some(m), Some(n), Some(k)]) = (vectors, extents) else {
             return Ok(None);
         };
-        if reads_c && spec.scaled {
+        if names_c && spec.scaled {
             return Ok(None);
         }
         // Those of `scaled` are cuBLAS's.
         let named: Vec<_> = spec.clone().scaled(false).operands();
-        let source = text::source("separate", epilogue.closure(), &named, reads_c, width);
+        let source = text::source("separate", epilogue.closure(), &named, names_c, width);
         let upload = |values: &[f32]| {
             gpu.stream.clone_htod(values).map_err(failed("copying an operand to the GPU"))
         };
@@ -96,7 +96,7 @@ impl<'o> Separate<'o> {
             factors: if spec.scaled { FACTORS } else { [1.0, 0.0] },
             products,
             sums: zeros()?,
-            c: if reads_c { Some(zeros()?) } else { None },
+            c: if names_c { Some(zeros()?) } else { None },
             operands: given.collect::<Result<_, _>>()?,
             vectors,
             extents: [m, n, k],

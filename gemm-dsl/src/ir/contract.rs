@@ -18,6 +18,7 @@
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;
+mod ranges;
 mod rule;
 mod terms;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tests;
 mod unmet;
 
 pub use bind::{Array, Axis, Call, Given, Place, Stretch};
+pub use ranges::{meet, united};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use unmet::{Between, Need, Subject, Unmet};
 

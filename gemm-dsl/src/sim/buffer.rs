@@ -1,6 +1,7 @@
 //! Simulated global memory.
 
 use crate::ir::Elem;
+use crate::ir::contract::{meet, united};
 use half::{bf16, f16};
 use std::fmt;
 use std::ops::Range;
@@ -89,23 +90,11 @@ impl Given {
 
     /// Whether an element belongs to both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        let union = |given: &Self| {
-            let buffers = given.buffers().iter().filter(|buffer| !buffer.is_empty());
-            let mut ranges: Vec<Range<usize>> = buffers.map(Buffer::addresses).collect();
-            ranges.sort_by_key(|range| range.start);
-            ranges.dedup_by(|next, last| {
-                let touches = next.start <= last.end;
-                last.end = if touches { last.end.max(next.end) } else { last.end };
-                touches
-            });
-            ranges
+        let memory = |given: &Self| {
+            let ranges = given.buffers().iter().map(Buffer::addresses);
+            united(ranges.map(|range| range.start as u64..range.end as u64).collect())
         };
-        let (own, others) = (union(self), union(other));
-        let mut others = others.iter().peekable();
-        own.iter().any(|own| {
-            while others.next_if(|other| other.end <= own.start).is_some() {}
-            others.peek().is_some_and(|other| other.start < own.end)
-        })
+        meet(&memory(self), &memory(other))
     }
 }
 
@@ -258,12 +247,6 @@ impl Buffer {
             (Cells::Eight(a), Cells::Eight(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
-    }
-
-    /// Whether an element belongs to both.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.is_of_same_allocation(other)
-            && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
     }
 
     /// A new allocation that holds what its elements hold now.

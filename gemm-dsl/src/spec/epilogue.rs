@@ -199,7 +199,7 @@ impl SgemmSpec {
     }
 
     /// Whether the epilogue names C.
-    pub(crate) fn names_c(&self) -> bool {
+    pub fn names_c(&self) -> bool {
         let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == Named::Output);
         self.epilogue.as_ref().is_some_and(named)
     }

@@ -3,7 +3,7 @@
 mod programs;
 
 use super::launch;
-use crate::address::{Address, meet};
+use crate::address::Address;
 use crate::backend::Place;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::simulator::Simulator;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::shape::Shape;
 use crate::{Buffer, Device, Launched, Result};
 use gemm_dsl::Family;
+use gemm_dsl::ir::contract::meet;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::Step;
 use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};

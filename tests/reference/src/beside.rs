@@ -40,8 +40,7 @@ impl Beside {
         }
         let mut beside = Self { operands, c: None };
         if spec.reads_c() {
-            let names_c = spec.clone().scaled(false).reads_c();
-            let skipped = !names_c && beside.factors().is_some_and(|(_, beta)| beta == 0.0);
+            let skipped = !spec.names_c() && beside.factors().is_some_and(|(_, beta)| beta == 0.0);
             beside.c = Some(if skipped { vec![f32::NAN; m * n] } else { values(m * n) });
         }
         beside

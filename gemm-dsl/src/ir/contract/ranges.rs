@@ -1,0 +1,45 @@
+//! Where the arrays of a launch lie, as ranges of addresses: whoever launches asks whether two share memory.
+
+use std::ops::Range;
+
+/// Ranges in ascending order with something between each two, and none of them empty: the same bytes as these.
+pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        last.end = if touches { last.end.max(next.end) } else { last.end };
+        touches
+    });
+    ranges
+}
+
+/// Whether some byte is in ranges of both, each in ascending order and [`united`].
+pub fn meet(some: &[Range<u64>], others: &[Range<u64>]) -> bool {
+    let mut others = others.iter().peekable();
+    some.iter().any(|range| {
+        while others.next_if(|other| other.end <= range.start).is_some() {}
+        others.peek().is_some_and(|other| !range.is_empty() && other.start < range.end)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{meet, united};
+
+    #[test]
+    fn ranges_meet_where_they_share_a_byte() {
+        let some = united(vec![8..12, 0..4, 4..6, 9..10, 20..20]);
+        assert_eq!(some, [0..6, 8..12]);
+        let (first, last) = ([(6, 8), (12, 40), (5, 5), (0, 0)], [(5, 6), (0, 100), (11, 30)]);
+        for ((start, end), expected) in
+            first.map(|range| (range, false)).into_iter().chain(last.map(|range| (range, true)))
+        {
+            // Behind another that meets none.
+            for others in [united(vec![start..end, 50..60]), united(vec![6..8, start..end])] {
+                assert_eq!(meet(&some, &others), expected, "{others:?}");
+                assert_eq!(meet(&others, &some), expected, "{others:?}");
+            }
+        }
+    }
+}
