@@ -65,7 +65,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     };
     let n = (block << blocks.min(BLOCKS.ilog2())) as usize;
     let device = Device::simulator();
-    let input = device.upload(&data::for_reduction(SEED, n, plan.op()))?;
+    let input = device.upload(&data::for_reduction(SEED, n, plan.spec().op))?;
     let mut output = device.alloc(1)?;
     let kernel = ReduceKernel::new(plan.spec().clone())?;
     let launched = kernel.launch(&device, &input, &mut output)?;

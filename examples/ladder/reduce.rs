@@ -13,16 +13,18 @@ use gemm_examples::plot;
 use gemm_examples::report::{CounterRow, Row};
 use gemm_examples::{data, npy, progress};
 use gemm_reference::reduction::{Truth, Verdict};
-use gemm_runtime::spec::ReduceSpec;
+use gemm_runtime::spec::{Over, ReduceSpec};
 use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
 
 /// Lengths that take well under a minute.
 const SIMULATOR_LENGTH: usize = 1 << 20;
 const GPU_LENGTH: usize = 1 << 28;
 
-/// The catalogue with the job's operator and block.
+/// The stages of the catalogue that fold a whole array, with the job's operator and block. Those over rows and columns
+/// are measured by the example `rows`.
 pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     let mut stages = stages::reduce();
+    stages.retain(|stage| stage.spec.over == Over::All);
     for stage in &mut stages {
         stage.spec.op = job.op;
         stage.spec.block = job.block.unwrap_or(stage.spec.block);

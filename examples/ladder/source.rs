@@ -13,7 +13,7 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let products = jobs.sgemm.as_ref().map(sgemm::stages).unwrap_or_default();
     let mut sources = Vec::new();
     for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
-        let kernel = ReduceKernel::new(stage.spec.clone())?;
+        let kernel = <ReduceKernel>::new(stage.spec.clone())?;
         sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source()));
     }
     for stage in products.iter().filter(|stage| is(stage, wanted)) {

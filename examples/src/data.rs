@@ -43,7 +43,7 @@ pub fn uniform(seed: u64, len: usize, low: f32, high: f32) -> Vec<f32> {
 pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     match op {
         Op::Prod => powers(seed, len),
-        Op::Sum | Op::Max | Op::Min => uniform(seed, len, -1.0, 1.0),
+        _ => uniform(seed, len, -1.0, 1.0),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod cuda;
 pub mod error;
 pub mod intrinsic;
 pub mod ir;
+pub mod kernel_table;
 pub mod lower;
 pub mod parse;
 pub mod plan;
@@ -18,6 +19,7 @@ pub mod plan;
 pub mod sim;
 pub mod spec;
 pub mod stages;
+pub mod tuned;
 pub mod value;
 
 pub use error::{SpecError, SpecErrors};

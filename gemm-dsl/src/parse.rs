@@ -12,6 +12,7 @@ mod calls;
 mod entries;
 mod parts;
 mod stream;
+mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -29,10 +30,11 @@ use std::ops::Range;
 use std::str::FromStr;
 use token::{Span, Tokens};
 
+pub(crate) use table::table_from_text;
 pub(crate) use token::{Token, TokenKind};
 pub(crate) use value::closest;
 
-pub use calls::{SgemmTokens, reduce, sgemm};
+pub use calls::{ReduceTableTokens, ReduceTokens, SgemmTokens, reduce, reduce_table, sgemm};
 pub use parts::{call, entries};
 
 /// The longest text that is read, in bytes: a hundred times what all keys need.
@@ -57,6 +59,12 @@ pub(crate) fn from_text<S: Checked>(text: &str) -> Result<S, SpecErrors> {
 /// The fault of a text that is none of tokens.
 fn fault_of_text(text: &str, (fault, place): (SpecError, Range<usize>)) -> SpecErrors {
     fault.with_excerpt(Some(Excerpt::of(text, place))).into()
+}
+
+/// The tokens of a text, and where each lies.
+#[cfg(test)]
+pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<Range<usize>>) {
+    text::tokens(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.0))
 }
 
 /// The expression that a text describes, checked in the environment of its key.
@@ -102,7 +110,12 @@ struct Outcome<'t, S> {
 }
 
 fn checked<S: Checked>(tokens: &[Token]) -> Outcome<'_, S> {
-    let mut reader = Reader::<S>::read(Tokens::all(tokens));
+    checked_part(Tokens::all(tokens))
+}
+
+/// As [`checked`], of a part of what was written.
+fn checked_part<S: Checked>(tokens: Tokens<'_>) -> Outcome<'_, S> {
+    let mut reader = Reader::<S>::read(tokens);
     if reader.more == 0
         && let Err(errors) = reader.spec.check()
     {

@@ -17,6 +17,7 @@
 //! the tests all follow from it.
 
 mod epilogue;
+mod expression;
 mod reduce;
 mod sgemm;
 mod sizes;
@@ -24,7 +25,8 @@ mod table;
 
 pub(crate) use epilogue::Named;
 pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
-pub use reduce::{Op, ReduceSpec, Tree};
+pub use expression::{Finish, Fold, Identity, Map};
+pub use reduce::{DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, Tree};
 pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};

@@ -7,15 +7,21 @@
 //! A closure names the values at hand, which its key has. The body is an expression, or a block of
 //! definitions that ends in one.
 //!
-//! **Types** are `f32`, integers of 64 bits and truth values. Nothing is converted but by `f32(…)`.
-//! `2` is an integer, `2.0` an `f32`. The extents and positions that a key has, such as `m` and `row`,
-//! are integers.
+//! **Types** are `f32`, `f64`, integers of 64 bits and truth values. A product computes in `f32` and has
+//! no `f64`; in a reduction the types of its elements decide. `2` is an integer, `2.0` a number of the
+//! type that is computed in. Nothing is converted but by `f32(…)` and `f64(…)`, and nothing to an integer:
+//! operands have one type. The extents and positions that a key has, such as `m` and `row`, are integers.
 //!
 //! **What is written is what is computed**, by a GPU and by the simulator, to the bit. Arithmetic is
-//! IEEE binary32, rounded to nearest even, subnormals kept; `a * b + c` rounds twice, `fma(a, b, c)`
-//! once. `min` and `max` are those of IEEE 754-2019: NaN wins, and −0 is below +0. A NaN that
-//! arithmetic produces is `0x7fffffff`. Comparisons with NaN fail, but for `!=`. Integers are exact: an
+//! IEEE binary32 or binary64, rounded to nearest even, subnormals kept; `a * b + c` rounds twice,
+//! `fma(a, b, c)` once. `min` and `max` are those of IEEE 754-2019: NaN wins, and −0 is below +0. A NaN
+//! that arithmetic of `f32` produces is `0x7fffffff`; which one is produced of an `f64`, or of one type
+//! from the other, is left open. Comparisons with NaN fail, but for `!=`. Integers are exact: an
 //! expression in which one could leave 64 bits or be divided by zero is refused.
+//!
+//! **Numbers** with a point or an exponent are read as the nearest `f64`. An `f32` is the one nearest to
+//! the shortest text of that: `0.1` is the `f32` nearest to 0.1. One that is too large for its type, or
+//! would be 0 and is not, is refused.
 //!
 //! **Size**: at most 64 levels deep, of which each operator of a chain such as `a + b + c` is one, and
 //! 1024 numbers, names, operators and calls; a name has at most 128 characters. Definitions make a
@@ -24,15 +30,17 @@
 //! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
 //! on integers only), `- !`.
 //!
-//! **Functions**: `min max abs clamp` of numbers; `sqrt fma floor round` (to even), which a machine
-//! has, and `rsqrt relu`, made of such in place; all others are arithmetic spelled out in the IR, with
-//! the bounds of their errors. `f32` converts an integer, rounding to nearest even.
+//! **Functions**: `min max abs clamp` of numbers; of floats `sqrt fma floor round` (to even), which a
+//! machine has, and `rsqrt relu`, made of such in place; all others are of an `f32` alone, arithmetic
+//! spelled out in the IR, with the bounds of their errors. `f32` and `f64` convert an integer or the other
+//! float, rounding to nearest even.
 //!
 //! An expression has one canonical text, and reading that gives the expression back.
 
 mod check;
 mod environment;
 mod function;
+mod host;
 pub mod library;
 mod literal;
 mod lower;
@@ -41,15 +49,18 @@ mod print;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 mod range;
+pub(crate) mod remedy;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod tree;
+mod typing;
 
-pub use environment::{EPILOGUE, Environment};
+pub use environment::{EPILOGUE, Environment, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE};
 pub use function::{Bound, Function, Row, Signature};
 pub use lower::Lowered;
 pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
+pub use typing::{Float, Typing, ValueType};
 
 use crate::error::{SpecError, SpecErrors};
 use crate::parse::Token;
@@ -64,7 +75,8 @@ pub struct Closure {
 }
 
 impl Closure {
-    /// Reads the tokens of a value and checks them in the environment of its key.
+    /// Reads the tokens of a value and checks them in the environment of its key; their types too, if it
+    /// has them.
     pub(crate) fn read(
         env: &'static Environment,
         tokens: &[Token],
@@ -72,22 +84,35 @@ impl Closure {
         let flat = tokens::of(tokens);
         let (params, body) =
             parse::Parser::new(env, &flat).closure().map_err(|fault| vec![fault])?;
-        match check::check(env, &params, &body) {
+        match check::check(env, env.typing.as_ref(), &params, &body) {
             faults if faults.is_empty() => Ok(Self { env, params, body }),
             faults => Err(faults),
         }
     }
 
     /// What is known of an expression whose body is faulty: one of the same parameters, which gives the
-    /// first of them. None where the parameters are no list of operands.
+    /// first of them. None where the parameters are no list of values and operands.
     pub(crate) fn head(env: &'static Environment, tokens: &[Token]) -> Option<Self> {
         let params = parse::Parser::new(env, &tokens::of(tokens)).params().ok()?;
-        let first = params.first().filter(|_| check::lists_operands(env, &params))?;
+        let lists = params.len() >= env.values.0 && check::lists_operands(env, &params);
+        let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
         Some(Self { env, body: Block { lets: Vec::new(), value }, params })
     }
 
-    /// The expression that a text describes.
+    /// What is wrong with the types of the expression, in the order of the text; each fault is at its
+    /// own tokens.
+    pub fn check(&self, typing: &Typing) -> Vec<SpecError> {
+        check::check(self.env, Some(typing), &self.params, &self.body)
+    }
+
+    /// The least and the greatest integer that the expression may give; none where it gives no integer,
+    /// or is not sound.
+    pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
+        check::range(self.env, typing, &self.params, &self.body)
+    }
+
+    /// The expression that a text describes, of sound types if its key has them.
     ///
     /// # Errors
     /// All faults, each at its own token.

@@ -3,9 +3,10 @@
 use crate::item;
 use crate::list::List;
 use gemm_dsl::Family;
-use gemm_dsl::parse::{self, SgemmTokens};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTokens};
 use proc_macro2::{Group, Span, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::parse::{ParseStream, Parser};
 
 /// The expression for a reduction.
@@ -14,8 +15,44 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let line = parse::reduce(spec).and_then(|spec| checked(&spec));
-    expression(&quote!(#runtime::ReduceKernel), line)
+    let ReduceTokens { spec, inputs, results } = parse::reduce(spec);
+    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let line = spec.and_then(|spec| checked(&spec));
+    expression(&quote!(#runtime::ReduceKernel::<#inputs, #results>), line)
+}
+
+/// The expression for a table of reductions.
+pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
+    let (runtime, rows) = match split.parse2(input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rows);
+    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let text = table.and_then(|table| {
+        let programs = table.rows().iter().map(|row| checked(&row.spec).map(drop));
+        programs.fold(Ok(table.to_string()), both)
+    });
+    expression(&quote!(#runtime::ReduceTable::<#inputs, #results>), text)
+}
+
+/// The types of arrays as a list; of unknown ones, one that fits where it stands.
+fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
+    let ty = |elem: &Elem| {
+        let name = format_ident!("{elem}");
+        match elem {
+            Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
+            _ => quote!(::core::primitive::#name),
+        }
+    };
+    match elems {
+        None => quote!(_),
+        Some([one]) => ty(one),
+        Some(several) => {
+            let several = several.iter().map(ty);
+            quote!((#(#several),*))
+        }
+    }
 }
 
 /// The expression for a product, or the items of the type that a user names.

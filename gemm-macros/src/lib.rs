@@ -20,6 +20,12 @@ pub fn reduce_kernel(input: TokenStream) -> TokenStream {
     expand::reduce(input.into()).into()
 }
 
+/// A `ReduceTable`.
+#[proc_macro]
+pub fn reduce_table(input: TokenStream) -> TokenStream {
+    expand::reduce_table(input.into()).into()
+}
+
 /// An `Sgemm`, or a type of the user's that has one.
 #[proc_macro]
 pub fn sgemm_kernel(input: TokenStream) -> TokenStream {

@@ -62,6 +62,19 @@ pub(crate) trait Backend: Sized {
         len: u64,
     ) -> Result<Self::Address>;
 
+    /// Temporary `number` of a program, of which every complete run leaves the zeros that it finds.
+    fn scratch_of_zeros<'b>(
+        &'b self,
+        workspace: &mut Self::Workspace<'b>,
+        number: usize,
+        elem: Elem,
+        len: u64,
+    ) -> Result<Self::Address>;
+
+    /// Says whether what the program was given by [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros: not from its first launch on,
+    /// and again behind its last one.
+    fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
+
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
     /// order and size, and its contract holds for them.
     fn launch(

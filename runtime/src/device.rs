@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// nor waits, so it can be captured from the device's stream (see [`Device::cudarc`]). A captured
 /// graph refers to the device's code and scratch memory and to the operands: keep them alive as long
 /// as it is replayed, and replay it on the device's stream, or while no launch on that stream is
-/// under way, since a reduction's intermediate values share the scratch memory. While a capture is
-/// under way, drop no buffer and no list of the device, and have operands that other streams wrote ready.
+/// under way, since a reduction's intermediate values and the tickets of its blocks share the scratch memory. While a
+/// capture is under way, drop no buffer and no list of the device, and have operands that other streams wrote ready.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 

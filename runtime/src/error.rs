@@ -4,6 +4,7 @@ use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::Unmet;
 use gemm_dsl::ir::{Extent, HostError, IrError};
 use gemm_dsl::sim::SimError;
+use gemm_dsl::spec::Over;
 use std::fmt;
 use thiserror::Error;
 
@@ -82,7 +83,7 @@ pub enum Error {
         /// What was needed, with the arithmetic.
         need: String,
     },
-    /// Two matrices of a call do not agree.
+    /// Two arrays of a call do not agree.
     #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not fit", first.1, first.0, other.1, other.0)]
     Extents {
         /// The extent that both have.
@@ -221,31 +222,36 @@ pub enum Error {
     #[error(transparent)]
     Unmet(Box<Unmet>),
     /// The type of a kernel does not list the operands of its spec.
-    #[error("{}", kernel_type(line, operands, needed, found))]
+    #[error("{}", kernel_type(line, operands, (needed, found), by_name))]
     KernelType {
         /// The spec.
         line: String,
-        /// Its operands, as an epilogue names them.
+        /// What the type lists: the operands of a product, as an epilogue names them, and the inputs and results of
+        /// a reduction, each with its type.
         operands: Vec<String>,
         /// The type of a kernel that takes them.
         needed: String,
         /// The type that was asked for.
         found: String,
+        /// The type of kernels that take theirs by name.
+        by_name: &'static str,
     },
     /// A call by name lacks an operand of the kernel.
-    #[error("the call gives no `{operand}`, {needed}: add it with `.operand(name, …)`")]
+    #[error("the call gives no `{operand}`, {needed}: add it with `.{method}(name, …)`")]
     MissingOperand {
-        /// The operand, as an epilogue names it.
+        /// The operand, as an epilogue or a `map` names it, or the result.
         operand: String,
         /// What the kernel takes for it.
         needed: &'static str,
+        /// The method of the call that takes it.
+        method: &'static str,
     },
     /// A call by name gives what is no operand of the kernel.
     #[error("`{operand}` is no operand of the kernel, which takes {}", listed(takes))]
     UnknownOperand {
         /// The name.
         operand: String,
-        /// The kernel's operands, as an epilogue names them.
+        /// The kernel's operands, as an epilogue or a `map` names them, or its results.
         takes: Vec<String>,
     },
     /// A call by name gives an operand twice.
@@ -254,11 +260,10 @@ pub enum Error {
         /// The name.
         operand: String,
     },
-    /// A call by name gives a number for an array, an array for a number, or one without the dimensions of
-    /// the operand.
+    /// A call gives a number for an array, an array for a number, or one without the dimensions of the operand.
     #[error("`{operand}` is {needed}, but the call gives {found}. {remedy}")]
     WrongOperand {
-        /// The operand, as an epilogue names it.
+        /// The operand, as an epilogue or a `map` names it.
         operand: String,
         /// What the kernel takes for it.
         needed: &'static str,
@@ -266,6 +271,43 @@ pub enum Error {
         found: String,
         /// What to do about it.
         remedy: &'static str,
+    },
+    /// A call that is none for what a reduction folds into one result.
+    #[error("the kernel folds `over: {over}`, but the call gives {found}. {remedy}")]
+    WrongOver {
+        /// What the kernel folds.
+        over: Over,
+        /// What the call gives.
+        found: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The rows of several matrices, which are to be folded alike, do not lie one distance apart.
+    #[error(
+        "the rows of `{argument}` are not one distance apart: those of a matrix start every {row_stride} elements, \
+         but the first one of a matrix {step} elements after the last one of the matrix before. Launch matrix by \
+         matrix, or copy them one behind the other"
+    )]
+    UnevenRows {
+        /// The argument.
+        argument: String,
+        /// The distance between two rows of a matrix, in elements.
+        row_stride: usize,
+        /// The distance from the last row of a matrix to the first row of the next, in elements.
+        step: i128,
+    },
+    /// An offset is smaller than the one before it, so that segments overlap or run backwards.
+    #[error(
+        "the segments run backwards: offset {index} is {offset}, but the one before it is {before}. Offsets ascend: \
+         segment i goes from offset i up to offset i + 1"
+    )]
+    Backwards {
+        /// Which offset it is, from 0 on.
+        index: usize,
+        /// Its value.
+        offset: u64,
+        /// The value of the one before it.
+        before: u64,
     },
     /// The kernel needs more shared memory than a block may have on this device.
     #[error(
@@ -370,15 +412,20 @@ fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
     format!("the range {start}..{end} does not lie in 0..{len}, {of}: use a part of that")
 }
 
-fn kernel_type(line: &str, operands: &[String], needed: &str, found: &str) -> String {
+fn kernel_type(
+    line: &str,
+    operands: &[String],
+    (needed, found): (&str, &str),
+    by_name: &str,
+) -> String {
     let takes = listed(operands);
     let kernel = match line {
         "" => "the kernel without keys".to_owned(),
         line => format!("a kernel of `{line}`"),
     };
     format!(
-        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or `Sgemm<ByName>`, \
-         whatever the operands are"
+        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or `{by_name}`, whatever \
+         the operands are"
     )
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod operands;
 mod reduce;
 mod sgemm;
 
+pub use reduce::{Arrays, Choice, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
 pub(crate) use sgemm::{Called, extents};
 
 use crate::device::Device;
@@ -19,20 +20,42 @@ use std::sync::Arc;
 
 /// A kernel: a spec that has been checked. What a device makes of it belongs to the device.
 ///
-/// `S` is the type of the spec, `E` the [`Operands`](crate::Operands) that a launch takes beside those which every
-/// kernel of such a spec has.
+/// `S` is the type of the spec, `E` says what a launch takes: of a product the [`Operands`](crate::Operands) beside
+/// its matrices, of a reduction what it [folds](Folds) into what, or that arrays go [by name](crate::ByName).
 pub struct Kernel<S, E = ()> {
     /// The canonical line of the spec.
     line: Cow<'static, str>,
     of: PhantomData<fn() -> (S, E)>,
 }
 
-/// A reduction of an array of `f32` to one value, made by
-/// [`reduce_kernel!`](crate::reduce_kernel) or from a [`ReduceSpec`].
+/// A reduction: it folds elements of arrays into results. Made by [`reduce_kernel!`](crate::reduce_kernel) or from a
+/// [`ReduceSpec`].
 ///
-/// The elements are combined in an order that the spec and the length fix, so that the result is
-/// the same bits on every run and device. An empty array gives the operator's identity.
-pub type ReduceKernel = Kernel<ReduceSpec>;
+/// `T` says what the elements are, and `R` what a result is: the type of one array, or a tuple of as many as there
+/// are, all of one type. So the largest index of an `f16` is found by a `ReduceKernel<f16, u32>`, two arrays of `f32` have
+/// a product of type `ReduceKernel<(f32, f32), f32>`, and mean and variance are a `ReduceKernel<f32, (f32, f32)>`.
+/// `f16` and `bf16` are those of [`half`].
+///
+/// ```
+/// use gemm_runtime::half::f16;
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+///
+/// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+/// const ARGMAX: ReduceKernel<f16, u64> = reduce_kernel!(op: argmax, type: f16, index: u64);
+///
+/// let device = Device::simulator();
+/// assert_eq!(SUM.run(&device, &[1.0, 2.0, 3.0])?, 6.0);
+/// let values = [1.0, 5.0, 2.0].map(f16::from_f32);
+/// assert_eq!(ARGMAX.run(&device, &values)?, 1);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// The elements are combined in an order that the spec and the extents fix, so that a result is
+/// the same bits on every run and device. Of no elements it is the operator's identity, that of the `fold`, or as `op`
+/// says.
+///
+/// [`Kernel<ReduceSpec, ByName>`](crate::ByName) is the type of those whose spec is known when the program runs.
+pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
 /// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
 /// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
@@ -64,8 +87,8 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// An [`Sgemm`] without operands.
 pub type SgemmKernel = Sgemm;
 
-/// A call of a kernel on a device, made by [`Sgemm::call`]: what is launched on views, whose shapes
-/// say what the extents are. `O` is what it has been given for the operands `E`.
+/// A call of a kernel on a device, made by [`Sgemm::call`] or, of a reduction by name, by [`Kernel::call`]: what is
+/// launched on views, whose shapes say what the extents are. `O` is what it has been given for the operands `E`.
 #[derive(Debug)]
 pub struct Call<'a, S, E = (), O = ()> {
     kernel: &'a Kernel<S, E>,

@@ -32,6 +32,14 @@ pub(crate) struct Bound<'n, B: Backend> {
 }
 
 impl<'n, B: Backend> Bound<'n, B> {
+    /// Elements along so many axes, three at most.
+    pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[Axis]) -> Self {
+        let mut axes = [Axis { extent: 1, stride: 1 }; MAX_RANK];
+        let rank = along.len().min(MAX_RANK);
+        axes[..rank].copy_from_slice(&along[..rank]);
+        Self { name, place, axes, rank }
+    }
+
     /// Consecutive elements.
     pub(crate) fn vector(name: &'n str, place: Place<'n, B>, extent: u64) -> Self {
         let axis = Axis { extent, stride: 1 };
@@ -146,6 +154,9 @@ pub(crate) fn launch<B: Backend>(
             let counters = run.launch(launch, kernel, &call)?;
             steps.push(Ran { kernel, grid: call.grid, counters });
         }
+    }
+    if let Some(workspace) = &mut run.held {
+        B::holds_zeros(workspace, true);
     }
     Ok(Launched { program: Arc::clone(program), first, steps })
 }
@@ -268,7 +279,10 @@ impl<'a, B: Backend> Run<'a, B> {
         let backend = self.backend;
         let workspace = self.held.get_or_insert_with(|| backend.workspace());
         let Temp { elem, fill, .. } = self.program.program.temps[n];
-        let address = backend.scratch(workspace, n, elem, temp.len)?;
+        let address = match fill {
+            Fill::Kept => backend.scratch_of_zeros(workspace, n, elem, temp.len)?,
+            Fill::Uninitialised | Fill::Zero => backend.scratch(workspace, n, elem, temp.len)?,
+        };
         if fill == Fill::Zero {
             backend.zero(&address, temp.len)?;
         }
@@ -297,6 +311,11 @@ impl<'a, B: Backend> Run<'a, B> {
                 }
             });
         }
-        self.backend.launch(loadable, call.grid, arguments)
+        let counters = self.backend.launch(loadable, call.grid, arguments)?;
+        // Should a later step of the program fail.
+        if let Some(workspace) = &mut self.held {
+            B::holds_zeros(workspace, false);
+        }
+        Ok(counters)
     }
 }

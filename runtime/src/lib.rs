@@ -27,6 +27,9 @@
 //! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
 //! never a panic.
 //!
+//! A reduction folds arrays of any of ten elements, whole, row by row, column by column or in [`Segments`], and
+//! [`ReduceKernel`] says of which into what: `ReduceKernel<f16, u64>`.
+//!
 //! A product takes more than its matrices where its epilogue says so, `epilogue: |acc, bias[n]| acc + bias`: its
 //! type then lists these operands, `Sgemm<(N,)>`, and a call without them does not compile. See
 //! [`Sgemm`], [`sgemm_kernel!`] for kernels that are named and take theirs by name, and [`ByName`] for
@@ -61,6 +64,7 @@ mod cache;
 pub mod compile;
 mod device;
 mod download;
+mod erased;
 mod error;
 mod kernel;
 mod launch;
@@ -70,6 +74,7 @@ mod matrix;
 mod memory;
 mod operand;
 mod program;
+mod segments;
 mod shape;
 mod view;
 
@@ -88,11 +93,15 @@ pub use half;
 pub use kernel::operands::{
     AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
 };
-pub use kernel::{Call, Kernel, ReduceKernel, Sgemm, SgemmKernel};
+pub use kernel::{
+    Arrays, Call, Choice, Elements, Folds, InputsFor, Kernel, ReduceKernel, ReduceTable,
+    ResultsFor, Sgemm, SgemmKernel,
+};
 pub use launched::{Launched, LaunchedStep};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
-pub use operand::{Input, Output, Vector, VectorMut, VectorOf};
+pub use operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
+pub use segments::{Offset, Segments};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
@@ -103,7 +112,7 @@ pub mod fault {
 
 #[doc(hidden)]
 pub mod __private {
-    pub use gemm_macros::{reduce_kernel, sgemm_kernel};
+    pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel};
 }
 
 /// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.
@@ -114,12 +123,39 @@ pub mod __private {
 /// const MAX: ReduceKernel = reduce_kernel!(op: max, block: 128, shuffle);
 /// let device = Device::simulator();
 /// assert_eq!(MAX.run(&device, &[1.0, 7.0, 3.0])?, 7.0);
+///
+/// // Its type says what is folded into what: two arrays of `f32`, row by row, into one of `f32`.
+/// const DISTANCES: ReduceKernel<(f32, f32), f32> =
+///     reduce_kernel!(over: rows, map: |x, y| (x - y) * (x - y), finish: |s| sqrt(s));
+/// let (x, y) = ([0.0, 0.0, 1.0, 1.0], [3.0, 4.0, 1.0, 2.0]);
+/// assert_eq!(DISTANCES.run_over(&device, (&x, &y), (2, 2, 1))?, [5.0, 1.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[doc = include_str!("../docs/reduce_kernel.md")]
 #[macro_export]
 macro_rules! reduce_kernel {
     ($($spec:tt)*) => { $crate::__private::reduce_kernel! { [$crate] $($spec)* } };
+}
+
+/// A [`ReduceTable`]: conditions and lines of the DSL, checked while the crate is compiled.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixRef, ReduceTable, reduce_table};
+///
+/// const SUMS: ReduceTable = reduce_table! {
+///     len <= 64 && outer >= 1024 => over: rows, group: 4;
+///     len % 4 == 0 => over: rows, float4, items: 4;
+///     else => over: rows, items: 4
+/// };
+/// assert_eq!(SUMS.choice((8, 4097, 1)).line, "over: rows, items: 4");
+/// ```
+///
+/// A condition is an expression of integers and truth values over `outer`, `len` and `inner`, with `+ - * / %`,
+/// comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`. The first row whose condition holds is
+/// chosen; the last one is `else`. All rows compute the same, and differ in how.
+#[macro_export]
+macro_rules! reduce_table {
+    ($($rows:tt)*) => { $crate::__private::reduce_table! { [$crate] $($rows)* } };
 }
 
 /// An [`SgemmKernel`] from a line of the DSL, checked while the crate is compiled.

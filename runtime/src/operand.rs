@@ -22,11 +22,27 @@ pub trait Input: sealed::Input<<Self as Input>::Element> {
     type Element: Element;
 }
 
+/// An [`Input`] of elements of that type. One bound, so that what is none gets one message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array of `{T}` on a device",
+    label = "no array of `{T}` on a device",
+    note = "elements of the host go to a device by `device.upload(&elements)?`, those other than `f32` by `upload_of`"
+)]
+pub trait InputOf<T>: Input<Element = T> {}
+
 /// An array in device memory that a kernel writes: as [`Input`], exclusively borrowed.
 pub trait Output: sealed::Output<<Self as Output>::Element> {
     /// What its elements are.
     type Element: Element;
 }
+
+/// An [`Output`] of elements of that type. One bound, so that what is none gets one message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array of `{T}` to be written on a device",
+    label = "no array of `{T}` to be written",
+    note = "`device.alloc(len)?` makes one, of elements other than `f32` `device.alloc_of(len)?`"
+)]
+pub trait OutputOf<T>: Output<Element = T> {}
 
 /// An [`Input`] without a shape: elements one after the other, of which a
 /// [`MatrixRef`](crate::MatrixRef) is made.
@@ -74,6 +90,8 @@ macro_rules! input {
             type Element = T;
         }
 
+        impl<T: Element> $crate::operand::InputOf<T> for $array {}
+
         impl<T: Element> $crate::operand::sealed::Input<T> for $array {
             fn input(&self) -> (Shared<'_, T>, Option<Shape>) {
                 let $this = self;
@@ -90,6 +108,8 @@ macro_rules! output {
         impl<T: Element> Output for $array {
             type Element = T;
         }
+
+        impl<T: Element> $crate::operand::OutputOf<T> for $array {}
 
         impl<T: Element> $crate::operand::sealed::Output<T> for $array {
             fn output(&mut self) -> (Exclusive<'_, T>, Option<Shape>) {

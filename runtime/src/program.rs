@@ -8,6 +8,7 @@ use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
 use gemm_dsl::spec::SgemmOperand;
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -20,7 +21,8 @@ impl Programs {
     pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<Prepared>> {
         self.kept(S::MACRO, line, || {
             let spec = line.parse::<S>()?;
-            Ok(Prepared::new(spec.program()?, spec.operands()))
+            let (program, operands) = (spec.program()?, spec.operands());
+            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, operands) })
         })
     }
 
@@ -58,6 +60,8 @@ impl Programs {
 /// A program ready to be launched on one device.
 pub(crate) struct Prepared {
     pub(crate) program: VerifiedProgram,
+    /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
+    spec: Option<Box<dyn Any + Send + Sync>>,
     /// What its spec says that the caller gives beside the matrices.
     pub(crate) operands: Vec<SgemmOperand>,
     /// Its kernels, in its order.
@@ -67,7 +71,15 @@ pub(crate) struct Prepared {
 impl Prepared {
     fn new(program: VerifiedProgram, operands: Vec<SgemmOperand>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, operands, kernels }
+        Self { program, spec: None, operands, kernels }
+    }
+
+    /// The spec that the program was made of.
+    pub(crate) fn spec<S: Family>(&self) -> &S {
+        let spec = self.spec.as_ref().and_then(|spec| spec.downcast_ref());
+        spec.unwrap_or_else(|| {
+            unreachable!("Kernel::prepare: it was made of a spec of this family")
+        })
     }
 
     /// The kernel of a number that a launch of the program names.

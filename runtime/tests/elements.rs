@@ -1,7 +1,10 @@
 //! Buffers of every element type.
 
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{Device, Element, Error, Need, ReduceKernel, fault::Elem, reduce_kernel};
+use gemm_runtime::{
+    ByName, Device, Element, Error, Kernel, Need, ReduceKernel, ReduceSpec, fault::Elem,
+    reduce_kernel,
+};
 use std::fmt::Debug;
 
 /// A type, with the bits of its values as bytes: `==` would call NaN unlike itself, and 0 like −0.
@@ -119,7 +122,7 @@ fn need<T: Debug>(outcome: Result<T, Error>) -> Need {
     }
 }
 
-/// A product's type says so, and does not compile with another.
+/// A kernel's type says so, and does not compile with another; by name the launch does.
 #[test]
 fn a_reduction_takes_its_own_type_only() {
     struct Others;
@@ -128,8 +131,12 @@ fn a_reduction_takes_its_own_type_only() {
             let other = sound(device.alloc_of::<T>(16));
             let mut others = sound(device.alloc_of::<T>(16));
             let (own, mut out) = (sound(device.alloc(16)), sound(device.alloc(16)));
-            let outcomes =
-                [SUM.launch(device, &other, &mut out), SUM.launch(device, &own, &mut others)];
+            let sum = Kernel::<ReduceSpec, ByName>::new(sound(SUM.spec_line().parse()));
+            let sum = sound(sum);
+            let outcomes = [
+                sum.call(device).input("input", &other).output("output", &mut out).launch(),
+                sum.call(device).input("input", &own).output("output", &mut others).launch(),
+            ];
             for outcome in outcomes {
                 if T::ELEM == Elem::F32 {
                     sound(outcome);
@@ -147,7 +154,10 @@ fn a_reduction_takes_its_own_type_only() {
 fn the_message_says_which_types() {
     let device = Device::simulator();
     let (input, mut output) = (sound(device.upload_of(&[1.0_f64])), sound(device.alloc(1)));
-    let error = SUM.launch(&device, &input, &mut output).expect_err("of another type");
+    let sum = Kernel::<ReduceSpec, ByName>::new(sound(SUM.spec_line().parse()));
+    let sum = sound(sum);
+    let call = sum.call(&device).input("input", &input).output("output", &mut output);
+    let error = call.launch().expect_err("of another type");
     let text = error.to_string();
     let words = "needs elements of type f32 in `input`, but they are of type f64. Convert them";
     assert!(text.contains(words), "{text}");

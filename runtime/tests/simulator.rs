@@ -1,6 +1,8 @@
 //! The public API on a machine without a GPU.
 
-use gemm_runtime::{Device, Error, Launched, Matrix, ReduceKernel, SimError, reduce_kernel};
+use gemm_runtime::{
+    Device, Error, Launched, Matrix, ReduceKernel, Segments, SimError, reduce_kernel,
+};
 
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
 
@@ -9,6 +11,7 @@ fn values_may_cross_threads() {
     all_handles_may_cross_threads::<Device>();
     all_handles_may_cross_threads::<gemm_runtime::Buffer>();
     all_handles_may_cross_threads::<Matrix>();
+    all_handles_may_cross_threads::<Segments>();
     all_handles_may_cross_threads::<Launched>();
     all_handles_may_cross_threads::<Error>();
 }

@@ -53,7 +53,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Captures work that is put on the stream of a device.
-fn captured(
+pub fn captured(
     stream: &Arc<CudaStream>,
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<CudaGraph, Failed> {

@@ -8,6 +8,9 @@ mod capture;
 mod elements;
 mod epilogue;
 mod reduce;
+mod reduce_any;
+mod reduce_large;
+mod reduce_tickets;
 mod sgemm;
 mod speaking;
 mod streams;
@@ -25,6 +28,9 @@ fn main() -> ExitCode {
         .chain(capture::trials())
         .chain(epilogue::trials())
         .chain(reduce::trials())
+        .chain(reduce_any::trials())
+        .chain(reduce_large::trials())
+        .chain(reduce_tickets::trials())
         .chain(sgemm::trials())
         .chain(speaking::trials())
         .chain(streams::trials())

@@ -1,10 +1,10 @@
 //! Reductions.
 
 use crate::{same_bits, trial};
-use gemm_dsl::spec::{Op, ReduceSpec};
-use gemm_dsl::stages;
+use gemm_dsl::spec::{Op, Over, ReduceSpec};
+use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::Device;
-use gemm_tests::reduction::{LENGTHS, check, elements, run};
+use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
 use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 
@@ -13,10 +13,15 @@ const SIMULATED: [usize; 3] = [12_345, 1 << 15, 1 << 16];
 /// Lengths that it does not.
 const LARGE: [usize; 3] = [1 << 20, (1 << 24) + 7, 1 << 28];
 
+/// The stages that fold a whole array.
+fn whole_arrays() -> impl Iterator<Item = Stage<ReduceSpec>> {
+    stages::reduce().into_iter().filter(|stage| stage.spec.over == Over::All)
+}
+
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for stage in stages::reduce() {
-        for &op in Op::ALL {
+    for stage in whole_arrays() {
+        for op in CLASSIC {
             let (name, spec) = (format!("{}::{op}", stem(&stage)), stage.spec.clone().op(op));
             let small = [spec.clone(), spec.clone().float4(true)];
             trials.push(trial(format!("reduce::small::{name}"), move |gpu| {
@@ -28,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
-    for (i, spec) in arbitrary::sample(arbitrary::reduce(), 60).into_iter().enumerate() {
+    for (i, spec) in arbitrary::sample(arbitrary::classic(), 60).into_iter().enumerate() {
         trials.push(trial(format!("reduce::random::{i:02}"), move |gpu| {
             [33, 1000, 5000].iter().try_for_each(|&len| like_the_simulator(gpu, &spec, len, i % 4))
         }));
@@ -93,8 +98,8 @@ fn special_values(gpu: &Device) -> Result<(), Failed> {
         &[tiny, tiny],
         &[f32::MAX, f32::MAX],
     ];
-    for stage in stages::reduce() {
-        for &op in Op::ALL {
+    for stage in whole_arrays() {
+        for op in CLASSIC {
             let spec = stage.spec.clone().op(op);
             for array in arrays {
                 let (result, _) = run(gpu, &spec, array, 0)?;

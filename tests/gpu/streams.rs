@@ -48,7 +48,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Devices of one context, each on one of its streams.
-fn of_a_context(
+pub fn of_a_context(
     streams: impl FnOnce(&Arc<CudaContext>) -> Result<[Arc<CudaStream>; 2], Failed>,
 ) -> Result<[Device; 2], Failed> {
     let _alone = alone();

@@ -2,6 +2,8 @@
 //! macros, under another crate name. What a macro makes is what the same line makes at run time.
 
 mod operands;
+mod reductions;
+mod tables;
 
 use gemm_dsl::{Family, cuda};
 use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};

@@ -1,7 +1,9 @@
 //! Faults planted into sound kernels, and bare launches of the result.
 
 use gemm_dsl::Family;
-use gemm_dsl::ir::{Expr, Kernel, Scope, Stmt, Var, VerifiedKernel};
+use gemm_dsl::ir::{
+    Atomic, AtomicOp, Expr, Kernel, Loop, Order, Scope, Stmt, Var, VerifiedKernel, VerifiedProgram,
+};
 use gemm_dsl::sim::{self, Buffer, Counters, FaultKind, SimError};
 use gemm_reference::product::Size;
 use gemm_tests::random;
@@ -83,6 +85,54 @@ pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKer
             }
         },
     )
+}
+
+/// With this order, and so much to add, in the atomic additions.
+pub fn with_ticket(kernel: &VerifiedKernel, ordered: Order, add: u32) -> Option<VerifiedKernel> {
+    let is_add = |stmt: &Stmt| matches!(stmt, Stmt::Atomic(Atomic { op: AtomicOp::Add, .. }));
+    changed(kernel, 0, is_add, |stmt, _| {
+        if let Stmt::Atomic(Atomic { order, value, .. }) = stmt {
+            (*order, *value) = (ordered, Expr::U32(add));
+        }
+    })
+}
+
+/// Without what the n-th store to a buffer of this name does.
+pub fn without_store(kernel: &VerifiedKernel, buffer: &str, n: usize) -> Option<VerifiedKernel> {
+    let is_there = |stmt: &Stmt| match stmt {
+        Stmt::Store { target, .. } => kernel[target.buffer].name == buffer,
+        _ => false,
+    };
+    changed(kernel, n, is_there, |stmt, _| *stmt = Stmt::Comment("A store was here.".into()))
+}
+
+/// With one round less, or one more, in the loops over a variable of this name.
+pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<VerifiedKernel> {
+    let is_it = |stmt: &Stmt| matches!(stmt, Stmt::For(l) if kernel[l.var].name == var);
+    changed(kernel, 0, is_it, |stmt, _| {
+        if let Stmt::For(Loop { var, test, .. }) = stmt {
+            let next = Expr::from(*var) + i32::from(by < 0);
+            if let Expr::Binary(_, left, right) = test {
+                let end = if by < 0 { (**right).clone() } else { (**right).clone() + by };
+                (**left, **right) = (next, end);
+            }
+        }
+    })
+}
+
+/// The program with another kernel in place of each that `plant` changes; none where it changes none.
+pub fn planted(
+    program: &VerifiedProgram,
+    plant: impl Fn(&VerifiedKernel) -> Option<VerifiedKernel>,
+) -> Option<VerifiedProgram> {
+    let mut changed = program.clone().into_inner();
+    let mut any = false;
+    for kernel in &mut changed.kernels {
+        if let Some(other) = plant(kernel) {
+            (*kernel, any) = (other, true);
+        }
+    }
+    any.then(|| VerifiedProgram::new(changed).expect("still a sound program"))
 }
 
 /// All kernels that `plant` makes.

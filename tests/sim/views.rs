@@ -283,7 +283,7 @@ proptest! {
 
     #[test]
     fn no_reduction_leaves_its_views(
-        spec in arbitrary::reduce(),
+        spec in arbitrary::classic(),
         len in prop_oneof![0..70usize, 0..3000usize],
         before in 0..8usize,
         at in 0..4usize,

@@ -1,7 +1,7 @@
 //! The counters of one launch of a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
-use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Sgemm,
@@ -11,6 +11,10 @@ use libtest_mimic::Trial;
 /// Elements of the reduction: whole blocks and one that is nearly empty.
 const LENGTH: usize = 4097;
 
+/// Rows and columns of the matrix whose rows are folded, or its columns: whole rounds and a ragged one, whole
+/// blocks and one with results too few, and rows that start on 16 bytes.
+const MATRIX: (usize, usize) = (1029, 188);
+
 /// (m, n, k) of the product: every stage has whole tiles and ragged ones along each axis, and rows
 /// that start on 16 bytes.
 const SIZE: (usize, usize, usize) = (148, 276, 76);
@@ -19,7 +23,7 @@ pub fn trial(stage: &Stage) -> Trial {
     let Stage { ladder, stem, line, .. } = stage.clone();
     Trial::test(format!("counters::{ladder}::{stem}"), move || {
         let (shape, launched) = match ladder {
-            "reduce" => (format!("n = {LENGTH}"), reduce(&line)?),
+            "reduce" => reduce(&line)?,
             _ => (format!("m = {}, n = {}, k = {}", SIZE.0, SIZE.1, SIZE.2), multiply(&line)?),
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
@@ -28,11 +32,20 @@ pub fn trial(stage: &Stage) -> Trial {
     })
 }
 
-fn reduce(line: &str) -> Result<Launched, Error> {
+fn reduce(line: &str) -> Result<(String, Launched), Error> {
     let device = Device::simulator();
-    let kernel = ReduceKernel::new(line.parse::<ReduceSpec>()?)?;
-    let input = ones(&device, LENGTH)?;
-    kernel.launch(&device, &input, &mut device.alloc(1)?)
+    let spec = line.parse::<ReduceSpec>()?;
+    let (over, kernel) = (spec.over, <ReduceKernel>::new(spec)?);
+    if over == Over::All {
+        let input = ones(&device, LENGTH)?;
+        let launched = kernel.launch(&device, &input, &mut device.alloc(1)?)?;
+        return Ok((format!("n = {LENGTH}"), launched));
+    }
+    let (rows, columns) = MATRIX;
+    let input = ones(&device, rows * columns)?;
+    let matrix = MatrixRef::new(&input, rows, columns)?;
+    let launched = kernel.launch(&device, &matrix, &mut device.alloc(rows.max(columns))?)?;
+    Ok((format!("{rows} rows, {columns} columns"), launched))
 }
 
 fn multiply(line: &str) -> Result<Launched, Error> {

@@ -31,10 +31,18 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     for key in keys.iter().filter(|key| !key.words.is_empty()) {
         text += &format!("\n`{}`:\n\n{}", key.name, words(key));
     }
-    for key in &keys {
-        if let Kind::Closure(env) = key.kind {
-            text += &format!("\n# The value of `{}`\n\n{}", key.name, expressions(env)?);
-        }
+    let closures = keys.iter().filter_map(|key| match key.kind {
+        Kind::Closure(env) => Some((key.name, env)),
+        _ => None,
+    });
+    let closures: Vec<(&str, &Environment)> = closures.collect();
+    for (name, env) in &closures {
+        text += &format!("\n# The value of `{name}`\n\n{}", about(env)?);
+    }
+    if let [(_, first), rest @ ..] = closures.as_slice() {
+        // Of several keys the language is told once, with all its functions.
+        let heading = if rest.is_empty() { "" } else { "\n# Expressions\n\n" };
+        text += &format!("{heading}{}", language(first)?);
     }
     let rules = documentation(&format!("plan/{plan}.rs"))?;
     let (_, rules) = rules.split_once("\n\n").ok_or("a title and no rules")?;
@@ -104,11 +112,24 @@ fn words(key: &KeyInfo) -> String {
     items.map(|(word, meaning)| format!("* `{word}`: {}\n", meaning.trim())).collect()
 }
 
-/// The language, what this key lends it, and its functions.
-fn expressions(env: &Environment) -> Result<String, Failed> {
-    let functions: String = Function::ALL
-        .iter()
-        .map(|function| function.row())
+/// What a key lends its expressions.
+fn about(env: &Environment) -> Result<String, Failed> {
+    let names = match env.values.1 {
+        0 => "It names nothing".to_owned(),
+        _ => format!("The closure names {}", env.meaning),
+    };
+    let integers = match env.integers {
+        [] => String::new(),
+        integers => format!("; beside it stand the integers {}", quoted(integers)),
+    };
+    Ok(format!("For example `{}`. {names}{integers}.\n\n{}", env.example, operands(env)?))
+}
+
+/// The language and its functions.
+fn language(env: &Environment) -> Result<String, Failed> {
+    let functions: String = env
+        .functions()
+        .map(Function::row)
         .map(|row| {
             format!("| `{}({})` | {} |\n", row.name, row.operands.join(", "), row.meaning.trim())
         })
@@ -119,13 +140,9 @@ fn expressions(env: &Environment) -> Result<String, Failed> {
     });
     let bounds: String = bounds.collect();
     Ok(format!(
-        "For example `{}`. The closure names {}; beside it stand the integers {}.\n\n{}{}\n## Functions\n\n\
+        "{}\n## Functions\n\n\
          | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
          | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
-        env.example,
-        env.meaning,
-        quoted(env.integers),
-        operands(env)?,
         documentation("value.rs")?,
         documentation("value/library.rs")?,
     ))

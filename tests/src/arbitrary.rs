@@ -3,7 +3,7 @@
 mod reduce;
 mod sgemm;
 
-pub use reduce::reduce;
+pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce};
 pub use sgemm::sgemm;
 
 use gemm_dsl::SpecErrors;
@@ -12,7 +12,7 @@ use gemm_dsl::value::random;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRng, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// A value for each key of the family but those in `own`, which have a say in the geometry: any
 /// flag, word and expression, and numbers up to 5. A key is left at its default half of the time, a number more
@@ -71,4 +71,12 @@ pub fn sample<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usi
     let mut runner = TestRunner::new_with_rng(config, rng);
     let value = |_| strategy.new_tree(&mut runner).ok().map(|tree| tree.current());
     (0..count).filter_map(value).collect()
+}
+
+/// A value that is the same for the same seed on every run and machine; none where none was found.
+pub fn one<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, seed: u64) -> Option<T> {
+    let seed = [seed, 0, 0, 0].map(u64::to_le_bytes).concat();
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    strategy.new_tree(&mut runner).ok().map(|tree| tree.current())
 }

@@ -7,6 +7,7 @@
 pub mod arbitrary;
 pub mod batch;
 pub mod elements;
+pub mod fold;
 pub mod needs;
 pub mod operands;
 pub mod product;

@@ -1,4 +1,4 @@
-//! Reductions, and what their results are compared with.
+//! The classic passes, and what their results are compared with.
 
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_reference::reduction::Truth;
@@ -7,11 +7,14 @@ use gemm_runtime::{Device, Error, Launched, ReduceKernel};
 /// Lengths at which warps, blocks and passes begin and end.
 pub const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4097];
 
+/// The operators of the classic passes: they fold one value of `f32`, in which their results are.
+pub const CLASSIC: [Op; 4] = [Op::Sum, Op::Prod, Op::Max, Op::Min];
+
 /// Elements that suit the operator: of a product, such as keep it in range.
 pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     match op {
         Op::Prod => crate::random::near_one(seed, len),
-        Op::Sum | Op::Max | Op::Min => crate::random::values(seed, len),
+        _ => crate::random::values(seed, len),
     }
 }
 

@@ -31,9 +31,9 @@ fn npy(dir: &Path, name: &str, write: impl FnOnce(&Path)) -> String {
 }
 
 #[test]
-fn the_reductions_are_six_objects_with_all_keys() {
+fn the_reductions_are_eight_objects_with_all_keys() {
     let rows = rows("reduce --n 1000 --seed 3");
-    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.len(), 8);
     let keys = [
         "ladder",
         "index",
@@ -62,7 +62,7 @@ fn the_reductions_are_six_objects_with_all_keys() {
 #[test]
 fn the_counters_of_the_reductions_are_those_of_the_catalogue() {
     let rows = rows("reduce --n 12800 --block 128");
-    assert_eq!(column(&rows, "block_barriers"), [8, 8, 8, 8, 2, 1]);
+    assert_eq!(column(&rows, "block_barriers"), [8, 8, 8, 8, 2, 1, 3, 3]);
     let conflicts = column(&rows, "shared_bank_conflicts");
     assert!(conflicts[1].as_u64() > Some(0));
     assert!(conflicts[2..].iter().all(|count| **count == 0), "{conflicts:?}");
@@ -71,7 +71,7 @@ fn the_counters_of_the_reductions_are_those_of_the_catalogue() {
 #[test]
 fn every_operator_and_an_empty_array_are_right() {
     for op in ["sum", "prod", "max", "min"] {
-        assert_eq!(rows(&format!("reduce --n 4097 --op {op}")).len(), 6);
+        assert_eq!(rows(&format!("reduce --n 4097 --op {op}")).len(), 8);
     }
     for row in rows("reduce --n 0") {
         assert_eq!((&row["result"], &row["ok"]), (&Value::from(0.0), &Value::from(true)));
@@ -204,7 +204,7 @@ fn a_sum_of_small_numbers_is_a_number() {
     let path = npy(dir.path(), "x.npy", |path| {
         write_npy(path, &array![1e-39_f32, 2e-39]).expect("written");
     });
-    assert_eq!(rows(&format!("reduce --input {path}")).len(), 6);
+    assert_eq!(rows(&format!("reduce --input {path}")).len(), 8);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn bad_usage_is_refused() {
 fn a_table_shows_every_stage_and_what_it_gained() {
     let output = ladder("reduce --n 10000 --block 128 --seed 1");
     let table = text(&output.stdout);
-    assert_eq!(table.matches('✓').count(), 6, "{table}");
+    assert_eq!(table.matches('✓').count(), 8, "{table}");
     assert!(table.contains("block barriers 8 → 2") && table.contains("seed 1"), "{table}");
 }
 

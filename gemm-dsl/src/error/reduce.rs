@@ -2,7 +2,9 @@
 
 use super::SpecError;
 use crate::arch::{BLOCK_THREADS, WARP};
+use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
+use crate::spec::Tree;
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(
@@ -82,5 +84,167 @@ pub(crate) fn last_warp_of_divergent_tree() -> SpecError {
          `tree: interleaved_divergent` spreads them over all warps; use `tree: interleaved` or \
          `tree: sequential`"
             .into(),
+    )
+}
+
+pub(crate) fn too_many_held(items: u32, vector: u32, most: u64) -> SpecError {
+    let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
+    let held = u64::from(items) * u64::from(vector);
+    SpecError::at_value(
+        &["items", "float4", "coarsen"],
+        format!(
+            "{items} items{width} = {held} elements are more than the {most} that a thread holds in its \
+             registers at once; use `items: {}` or less",
+            most / u64::from(vector)
+        ),
+    )
+}
+
+pub(crate) fn tree_without_block(tree: Tree) -> SpecError {
+    SpecError::at_value(
+        &["tree", "over"],
+        format!(
+            "`tree: {tree}` is how a block folds one result, and here none does: groups of up to a warp \
+             shuffle, and columns have a tree of their own; leave it out"
+        ),
+    )
+}
+
+pub(crate) fn group_of_row(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["group", "block"],
+        format!(
+            "`group: {group}`: the threads of a result are 1, 2, 4, 8, 16 or {WARP}, so that they shuffle, or \
+             the whole block of {block}"
+        ),
+    )
+}
+
+pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["group", "block"],
+        format!(
+            "`group: {group}`: the threads of a column are a power of two up to the {block} of the block"
+        ),
+    )
+}
+
+pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
+    SpecError::at_value(
+        &["blocks"],
+        format!("`blocks: {blocks}` is more than a grid has along y; use {most} or less"),
+    )
+}
+
+pub(crate) fn blocks_of_groups(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["blocks", "group"],
+        format!(
+            "`blocks` has several blocks fold a row, and here {group} threads fold one; use `group: {block}`, or \
+             leave `blocks` out"
+        ),
+    )
+}
+
+pub(crate) fn fold_without_identity() -> SpecError {
+    // One that could not be read is there.
+    SpecError::at_key(
+        &["fold", "identity"],
+        "`fold` needs the value that changes no other, which stands for missing elements; add it, such as \
+         `identity: 0.0`"
+            .into(),
+    )
+}
+
+pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
+    SpecError::at_value(
+        &["acc", "type"],
+        format!(
+            "`acc: {acc}` does not hold every `{element}`: a `map` says what is folded in its place, or use {}",
+            widths(element)
+        ),
+    )
+}
+
+pub(crate) fn acc_stored_only(acc: Elem) -> SpecError {
+    SpecError::at_value(
+        &["acc"],
+        format!("`{acc}` is only stored, nothing is computed in it; use {}", widths(acc)),
+    )
+}
+
+/// What elements may be folded in.
+fn widths(element: Elem) -> &'static str {
+    match element {
+        Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
+        Elem::F64 => "`acc: f64`",
+        Elem::I8 | Elem::I16 | Elem::I32 => "`acc: i32`, `acc: i64`, `acc: f32` or `acc: f64`",
+        Elem::U8 | Elem::U16 | Elem::U32 => "`acc: u32`, `acc: u64`, `acc: f32` or `acc: f64`",
+        Elem::I64 => "`acc: i64`, `acc: f32` or `acc: f64`",
+        Elem::U64 => "`acc: u64`, `acc: f32` or `acc: f64`",
+    }
+}
+
+pub(crate) fn no_float(what: &'static str, acc: Elem) -> SpecError {
+    SpecError::at_value(
+        &[what, "acc", "type"],
+        format!(
+            "`{what}` computes with floating-point numbers, and these elements are folded in `{acc}`; add \
+             `acc: f32` or `acc: f64`"
+        ),
+    )
+}
+
+pub(crate) fn logsumexp_of_f64() -> SpecError {
+    SpecError::at_value(
+        &["op", "acc", "type"],
+        "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use \
+         `acc: f32` with a `map` such as `|x| f32(x)`"
+            .into(),
+    )
+}
+
+pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {
+    let results = match acc {
+        Elem::F32 => "f32, f16 and bf16",
+        Elem::F64 => "f64 and f32",
+        _ if finish => "that type, f32 and f64",
+        _ => "that type, and with a `finish` f32 and f64",
+    };
+    SpecError::at_value(
+        &["result", "acc", "type"],
+        format!("of what is folded in `{acc}` the results are {results}, not `{result}`"),
+    )
+}
+
+pub(crate) fn expression_of_u64(key: &'static str) -> SpecError {
+    SpecError::at_value(
+        &[key, "type", "acc"],
+        format!(
+            "`{key}` computes with integers of 64 bits that have a sign, which do not hold every `u64`; use \
+             `i64`, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecError {
+    SpecError::at_value(
+        &["finish"],
+        format!(
+            "`finish` names {has} values, and there are {least} and, behind them, the number of elements: \
+             `finish: {example}`"
+        ),
+    )
+}
+
+pub(crate) fn too_much_shared(block: u32, width: u64, kept: u64, most: u64) -> SpecError {
+    let columns = if width == 1 { String::new() } else { format!(" · {width} columns") };
+    SpecError::at_value(
+        &["block", "coarsen", "float4"],
+        format!(
+            "the {block} threads of a block{columns} · {kept} bytes = {} bytes meet in shared memory, and a block \
+             has {most}; use a smaller block, or fewer columns of a thread",
+            u64::from(block) * width * kept
+        ),
     )
 }

@@ -160,11 +160,13 @@ impl KernelBuilder {
     fn of(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
         match self.kernel.buffers.get_mut(buffer.id) {
             Some(buffer) => change(buffer),
-            None => {
-                let rule = || format!("buffer {} of another kernel", buffer.id);
-                self.fault.get_or_insert_with(rule);
-            }
+            None => self.mistake(|| format!("buffer {} of another kernel", buffer.id)),
         }
+    }
+
+    /// Remembers a mistake that the kernel does not show, for [`KernelBuilder::finish`] to tell.
+    pub(crate) fn mistake(&mut self, rule: impl FnOnce() -> String) {
+        self.fault.get_or_insert_with(rule);
     }
 
     /// Declares a shared array.

@@ -91,6 +91,8 @@ pub enum Fill {
     Uninitialised,
     /// Zeros.
     Zero,
+    /// Zeros, which each run leaves behind as it has found them.
+    Kept,
 }
 
 /// A kernel of a program, by its number.
@@ -203,6 +205,18 @@ impl Program {
     ) -> Slot {
         let (dims, fill) = (dims.into_iter().collect(), Fill::Uninitialised);
         self.temps.push(Temp { name, elem, dims, fill });
+        Slot::Temp(self.temps.len() - 1)
+    }
+
+    /// Adds a temporary that holds something when the program begins.
+    pub fn temp_of(
+        &mut self,
+        name: &'static str,
+        elem: Elem,
+        dims: impl IntoIterator<Item = Expr>,
+        fill: Fill,
+    ) -> Slot {
+        self.temps.push(Temp { name, elem, dims: dims.into_iter().collect(), fill });
         Slot::Temp(self.temps.len() - 1)
     }
 

@@ -1,148 +1,54 @@
-//! Reductions: every block folds its part of the input into one value. The axes are how a thread
-//! loads (`load`) and how the block folds what its threads hold (`tree`, `shuffle`).
-//!
-//! The ladder follows M. Harris, "Optimizing Parallel Reduction in CUDA" (2007), with the warp
-//! barriers and shuffles that GPUs with independent thread scheduling need.
+//! Reductions: threads fold elements into results. `fold` says what is made of them, `team` how threads make
+//! one of what each of them keeps, and there are two ways to share the work: the classic passes of the
+//! ladder's beginning (`tiles`), and rounds, in which the threads of a result go through its elements
+//! (`rounds`, with its `params`; `reader` is a thread's way through them, `kept` what it keeps), who they are
+//! (`place`) and what becomes of what they have folded (`finish`, and `long` for segments that take a block).
 
-mod load;
-mod operator;
-mod shuffle;
-mod tree;
+mod expressions;
+mod finish;
+mod fold;
+mod kept;
+mod long;
+mod params;
+mod place;
+mod reader;
+mod rounds;
+mod team;
+mod tiles;
 
 use crate::arch;
-use crate::ir::program::{Launch, Program, Step};
-use crate::ir::{
-    BufferId, Change, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand,
-    Requirement, Scalar, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
-};
-use crate::plan::{BlockFold, ReducePlan};
-use operator::noun;
+use crate::ir::{Change, IrError, VerifiedProgram};
+use crate::plan::{ReducePlan, Share};
+use crate::spec::Op;
 
 /// Threads of a warp.
 const WARP: i32 = arch::WARP as i32;
 
-/// The most blocks of a launch: no longer input has a first pass.
-const MAX_BLOCKS: u128 = i32::MAX as u128;
-
-/// The program of a reduction: one kernel, launched on its own results until one value is left. What
-/// a pass leaves for the next lies in a temporary of its own.
+/// The program of a reduction.
 ///
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
 pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
-    let mut program = Program::default();
-    let length = program.extent(Extent::LENGTH);
-    let input = program.input("input", Elem::F32, [length.clone()]);
-    let output = program.output("output", Elem::F32, [1u64.into()]);
-    let wide = plan.vector() == 4;
-    let mut choose = vec![program.kernel(kernel(plan, wide)?)];
-    if wide {
-        choose.push(program.kernel(kernel(plan, false)?));
+    match plan.share() {
+        Share::Tiles => tiles::program(plan),
+        Share::Neighbours { .. } | Share::Columns { .. } => rounds::program(plan),
     }
-    let fold = |from, to, length| {
-        let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
-        let extents = vec![(Extent::LENGTH, length)];
-        Step::Launch(Launch { choose: choose.clone(), bind, extents })
-    };
-    // Pass p reads ceil(length / per_block^p) elements.
-    let per_block = plan.elements_per_block();
-    let longest = MAX_BLOCKS * u128::from(per_block);
-    let mut passes = vec![(input, length.clone())];
-    let mut divisor = u128::from(per_block);
-    while longest.div_ceil(divisor) > 1
-        && let Ok(taken) = u64::try_from(divisor)
-    {
-        let left = length.clone().div_ceil(taken);
-        passes.push((program.temp("partials", Elem::F32, [left.clone()]), left));
-        divisor = divisor.saturating_mul(per_block.into());
-    }
-    // From the last pass that there may be: before it a pass that does not leave one value is
-    // followed by the next.
-    let mut steps = Vec::new();
-    let mut next = None;
-    for (from, left) in passes.into_iter().rev() {
-        let last = fold(from, output, left.clone());
-        steps = match next {
-            None => vec![last],
-            Some(to) => {
-                let mut more = vec![fold(from, to, left.clone())];
-                more.append(&mut steps);
-                vec![Step::If { cond: left.le(per_block), then: vec![last], otherwise: more }]
-            }
-        };
-        next = Some(from);
-    }
-    program.steps = steps;
-    VerifiedProgram::new(program)
 }
 
-/// One kernel; `wide` where a vector of four is one 16-byte load.
-fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(plan.kernel_name());
-    let op = plan.op();
-    k.title(format!("{} of n floats: each block folds its part of `in` into one value.", noun(op)));
-    k.title(format!("reduce_kernel!({})", plan.spec()));
-    if plan.vector() == 4 {
-        k.variant(if wide { Variant::Vector } else { Variant::Scalar });
-        if !wide {
-            k.title("Access variant for an input that is not aligned to 16 bytes.");
-        }
-    }
-
-    let input = k.global("in", Elem::F32, Operand::Input(0));
-    let output = k.global("out", Elem::F32, Operand::Output(0));
-    let n = k.extent("n", Ty::U64, Extent::LENGTH);
-    let per_block = plan.elements_per_block();
-    let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
-    k.shape(input, [n.into()], [1.into()]);
-    k.shape(output, [blocks.clone()], [1.into()]);
-
-    let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
-    k.launch_bounds(block);
-    k.geometry(Geometry {
-        block: (plan.block(), 1),
-        grid: [blocks, 1u64.into(), 1u64.into()],
-        blocks_per_sm: 1,
-    });
-    if wide {
-        k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
-    }
-
-    let tid = k.let_("tid", Special::ThreadX).into();
-    let mut reducer = Reducer { plan, k, input, output, n, block, tid };
-    reducer.build(wide);
-    reducer.k.finish()
-}
-
-struct Reducer<'p> {
-    plan: &'p ReducePlan,
-    k: KernelBuilder,
-    input: BufferId,
-    output: BufferId,
-    n: Scalar,
-    /// Threads of the block.
-    block: Const,
-    /// The index of the thread in its block.
-    tid: Expr,
-}
-
-impl Reducer<'_> {
-    fn build(&mut self, wide: bool) {
-        let op = self.plan.op();
-        let identity = self.k.let_("identity", op.identity());
-        let sum = if self.plan.vector() == 4 {
-            self.load_vectors(identity, wide)
-        } else {
-            self.load_items(identity)
-        };
-        match self.plan.block_fold() {
-            BlockFold::Shuffle => self.fold_by_shuffles(sum, identity),
-            BlockFold::Tree => _ = self.fold_by_tree(sum, 1),
-            BlockFold::UnrolledWarp => {
-                let x = self.fold_by_tree(sum, 2 * WARP);
-                self.unrolled_warp(x, identity);
-            }
-        }
+/// What a title calls the results.
+fn noun(plan: &ReducePlan) -> &'static str {
+    match plan.op() {
+        None => "A fold",
+        Some(Op::Sum) => "Sum",
+        Some(Op::Prod) => "Product",
+        Some(Op::Max) => "Maximum",
+        Some(Op::Min) => "Minimum",
+        Some(Op::Argmax) => "Index of the maximum",
+        Some(Op::Argmin) => "Index of the minimum",
+        Some(Op::Any) => "Whether any",
+        Some(Op::All) => "Whether all",
+        Some(Op::MeanVar) => "Mean and variance",
+        Some(Op::Logsumexp) => "Logarithm of the sum of exponentials",
     }
 }
 

@@ -1,17 +1,82 @@
 //! Specs from the tokens of macro calls.
 
+use super::table::{self, ReadTable};
 use super::token::Span;
 use super::{Fault, Outcome, checked, stream};
+use crate::ir::Elem;
+use crate::kernel_table::KernelTable;
 use crate::plan::Checked;
 use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 
-/// The spec that the tokens of a macro call describe, checked as by [`ReduceSpec::plan`].
-///
-/// # Errors
-/// All faults, each at its own tokens.
-pub fn reduce(tokens: TokenStream) -> syn::Result<ReduceSpec> {
-    read(tokens, |_, _| ()).0
+/// What the tokens of a macro call describe.
+#[derive(Debug)]
+pub struct ReduceTokens {
+    /// The spec, checked as by [`ReduceSpec::plan`]; else all faults, each at its own tokens.
+    pub spec: syn::Result<ReduceSpec>,
+    /// What the elements of each input are; also those of a faulty spec, unless the fault hides them.
+    pub inputs: Option<Vec<Elem>>,
+    /// The same of the results.
+    pub results: Option<Vec<Elem>>,
+}
+
+/// Reads the tokens of a macro call.
+pub fn reduce(tokens: TokenStream) -> ReduceTokens {
+    let (spec, types) = read(tokens, |outcome, _| [inputs(outcome), results(outcome)]);
+    let [inputs, results] = types.unwrap_or_default();
+    ReduceTokens { spec, inputs, results }
+}
+
+/// What the tokens of a macro call describe that has a table.
+#[derive(Debug)]
+pub struct ReduceTableTokens {
+    /// The table, checked; else all faults, each at its own tokens.
+    pub table: syn::Result<KernelTable<ReduceSpec>>,
+    /// What the elements of each input are, if its first row tells.
+    pub inputs: Option<Vec<Elem>>,
+    /// The same of the results.
+    pub results: Option<Vec<Elem>>,
+}
+
+/// Reads the tokens of a macro call that has a table.
+pub fn reduce_table(stream: TokenStream) -> ReduceTableTokens {
+    let unknown = |fault| ReduceTableTokens { table: Err(fault), inputs: None, results: None };
+    let (tokens, places) = match stream::tokens(stream) {
+        Ok(read) => read,
+        Err(fault) => return unknown(syn::Error::new(fault.1, fault.0)),
+    };
+    let ReadTable { rows, faults } = table::read::<ReduceSpec>(&tokens);
+    let first = rows.first().map(|(row, _)| &row.spec);
+    let inputs = first.map(|spec| vec![spec.element.elem(); spec.inputs().len()]);
+    let results = first.map(|spec| spec.results().into_iter().map(|(_, elem)| elem).collect());
+    let faults = faults.into_iter().map(|fault| located(fault, &places));
+    let faults = faults.reduce(|mut all, next| {
+        all.combine(next);
+        all
+    });
+    let table = match faults {
+        None => Ok(KernelTable::of(rows.into_iter().map(|(row, _)| row).collect())),
+        Some(all) => Err(all),
+    };
+    ReduceTableTokens { table, inputs, results }
+}
+
+/// What the elements of each input are, if the keys that they follow from could be read.
+fn inputs(outcome: &Outcome<'_, ReduceSpec>) -> Option<Vec<Elem>> {
+    let spec = &outcome.spec;
+    let known = all_read(outcome, &["type", "map"]);
+    known.then(|| vec![spec.element.elem(); spec.inputs().len()])
+}
+
+/// The same of the results.
+fn results(outcome: &Outcome<'_, ReduceSpec>) -> Option<Vec<Elem>> {
+    let known = all_read(outcome, &["op", "fold", "finish", "type", "acc", "result", "index"]);
+    known.then(|| outcome.spec.results().into_iter().map(|(_, elem)| elem).collect())
+}
+
+/// Whether none of the keys has a value that could not be read.
+fn all_read<S>(outcome: &Outcome<'_, S>, keys: &[&str]) -> bool {
+    !outcome.unread.iter().any(|key| keys.contains(key))
 }
 
 /// What the tokens of a macro call describe.
@@ -35,8 +100,7 @@ fn operands(
     outcome: &Outcome<'_, SgemmSpec>,
     places: &[Place],
 ) -> Option<Vec<(SgemmOperand, Place)>> {
-    const FROM: [&str; 2] = ["scaled", "epilogue"];
-    if outcome.unread.iter().any(|key| FROM.contains(key)) {
+    if !all_read(outcome, &["scaled", "epilogue"]) {
         return None;
     }
     let value = outcome.given.get("epilogue").map_or(0, |entry| entry.value_span().start);

@@ -5,6 +5,7 @@ mod plan;
 mod reduce;
 mod rows;
 mod sgemm;
+mod table;
 
 use super::{Reader, Tokens, from_text, text};
 use crate::error::quoted;

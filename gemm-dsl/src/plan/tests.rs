@@ -1,6 +1,7 @@
 //! What the texts of the DSL cannot say, and what holds for every plan.
 
 mod plausible;
+mod reductions;
 mod registers;
 
 use super::Shape;

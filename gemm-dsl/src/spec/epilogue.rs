@@ -1,6 +1,7 @@
 //! The key `epilogue`, and what a product takes beside its matrices.
 
 use super::SgemmSpec;
+use super::expression::part_of_name;
 use super::table::{Datum, Kind, Value};
 use crate::error::SpecErrors;
 use crate::value::{Closure, EPILOGUE, Param};
@@ -226,10 +227,8 @@ impl Value for Epilogue {
         self.to_string()
     }
 
-    /// A hash of the text, the same on every machine: FNV-1a, by G. Fowler, L. C. Noll and K.-P. Vo.
     fn part(&self) -> String {
-        let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        format!("{:08x}", self.text().bytes().fold(0x811c_9dc5, step))
+        part_of_name(&self.text())
     }
 
     fn read(datum: &Datum) -> Option<Self> {

@@ -114,7 +114,8 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 
 /// Declares a spec: its macro, and for each key its name, the type a setter takes, the type of the
 /// field, its default and its tag in a kernel's derived name; then, where there is one, the least
-/// number with the reason, and the kernels that the key acts on. Every spec starts with the key
+/// number with the reason, the kernels that the key acts on, and how the key is written where its field
+/// cannot be called so. Every spec starts with the key
 /// `name`.
 macro_rules! spec {
     ($(#[$doc:meta])* $spec:ident for $macro:literal {
@@ -122,7 +123,8 @@ macro_rules! spec {
             $(#[doc = $meaning:literal])*
             $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal
                 $(, least $least:literal $why:literal)?
-                $(, on $on:expr)?;
+                $(, on $on:expr)?
+                $(, called $called:literal)?;
         )*
     }) => {
         $(#[$doc])*
@@ -149,7 +151,7 @@ macro_rules! spec {
             }
 
             $(
-                #[doc = concat!("Sets the key `", stringify!($key), "`.")]
+                #[doc = concat!("Sets the key `", $crate::spec::table::spec!(@called $key $($called)?), "`.")]
                 #[must_use]
                 pub fn $key(mut self, $key: $set) -> Self {
                     self.$key = $key.into();
@@ -195,6 +197,7 @@ macro_rules! spec {
                     meaning: concat!($($meaning),*),
                     $(least: Some(($least, $why)),)?
                     $(acts_on: Some($on),)?
+                    $(name: $called,)?
                     ..$crate::spec::table::spec!(@key $key, $ty, $default, $tag)
                 },)*
             ];
@@ -207,6 +210,8 @@ macro_rules! spec {
             }
         }
     };
+    (@called $key:ident) => { stringify!($key) };
+    (@called $key:ident $called:literal) => { $called };
     (@key $key:ident, $ty:ty, $default:expr, $tag:literal) => {
         $crate::spec::table::Key {
             name: stringify!($key),

@@ -1,7 +1,7 @@
 //! The functions of the language: one row each.
 
-use super::library::{abs, call, exp, fma, gelu, log, max, min, saturating, sigmoid};
-use super::tree::Type;
+use super::library::{abs, call, exp, fma, gelu, log, max, min, number, saturating, sigmoid};
+use super::typing::Float;
 use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder};
 
 /// Declares the functions: what each gives, how it is written, what its operands are called, and
@@ -56,7 +56,7 @@ functions! {
         InPlace(|[x, ..]| call(Intrinsic::Sqrt, [x]));
     /// `1 / sqrt(x)`.
     Rsqrt = "rsqrt", ["x"], Float,
-        InPlace(|[x, ..]| 1.0 / call(Intrinsic::Sqrt, [x])),
+        InPlace(|[x, ..]| number(&x, 1.0) / call(Intrinsic::Sqrt, [x])),
         within 1.50 "the quotient and the root of the machine";
     /// `a * b + c`, rounded once.
     Fma = "fma", ["a", "b", "c"], Float,
@@ -71,61 +71,66 @@ functions! {
     Round = "round", ["x"], Float,
         InPlace(|[x, ..]| call(Intrinsic::RoundEven, [x]));
     /// e to the power of x.
-    Exp = "exp", ["x"], Float,
+    Exp = "exp", ["x"], Single,
         Library(exp::exp),
         within 0.90 "2^n · e^r, polynomial of degree 6";
     /// 2 to the power of x.
-    Exp2 = "exp2", ["x"], Float,
+    Exp2 = "exp2", ["x"], Single,
         Library(exp::exp2),
         within 0.88 "2^n · 2^f, polynomial of degree 6";
     /// Natural logarithm.
-    Log = "log", ["x"], Float,
+    Log = "log", ["x"], Single,
         Library(log::log),
         within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
-    Log2 = "log2", ["x"], Float,
+    Log2 = "log2", ["x"], Single,
         Library(log::log2),
         within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
     /// Hyperbolic tangent.
-    Tanh = "tanh", ["x"], Float,
+    Tanh = "tanh", ["x"], Single,
         Library(saturating::tanh),
         within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
-    Erf = "erf", ["x"], Float,
+    Erf = "erf", ["x"], Single,
         Library(saturating::erf),
         within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
     /// `1 / (1 + exp(-x))`.
-    Sigmoid = "sigmoid", ["x"], Float,
+    Sigmoid = "sigmoid", ["x"], Single,
         Library(sigmoid::sigmoid),
         within 1.01 "1 / (1 + e^−x), the quotient corrected";
     /// `max(x, 0)`.
     Relu = "relu", ["x"], Float,
-        InPlace(|[x, ..]| max(x, 0.0));
+        InPlace(|[x, ..]| { let zero = number(&x, 0.0); max(x, zero) });
     /// `x * sigmoid(x)`.
-    Silu = "silu", ["x"], Float,
+    Silu = "silu", ["x"], Single,
         Library(sigmoid::silu),
         within 1.10 "the same with x for 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
-    Gelu = "gelu", ["x"], Float,
+    Gelu = "gelu", ["x"], Single,
         Library(gelu::gelu),
         within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
-    GeluTanh = "gelu_tanh", ["x"], Float,
+    GeluTanh = "gelu_tanh", ["x"], Single,
         Library(gelu::gelu_tanh),
         within 1.14 "as `silu`, of a cubic in two parts";
-    /// The integer as an `f32`, rounded to the nearest.
+    /// The integer, or the `f64`, as an `f32`, rounded to the nearest.
     ToF32 = "f32", ["integer"], Conversion,
         InPlace(|[n, ..]| n.cast(Elem::F32));
+    /// The integer as an `f64`, rounded to the nearest, or the `f32` as it is.
+    ToF64 = "f64", ["integer"], Conversion,
+        InPlace(|[n, ..]| n.cast(Elem::F64));
 }
 
 /// What a function takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signature {
     /// `f32` in, `f32` out.
+    Single,
+    /// Floats of one type in, one of that type out.
     Float,
     /// Numbers of one type in, one of that type out.
     Number,
-    /// An integer in, an `f32` out.
+    /// An integer or a float of the other type in, a float out.
     Conversion,
 }
 
@@ -154,7 +159,7 @@ pub(super) enum Made {
     Library(fn(&mut KernelBuilder) -> FunctionId),
 }
 
-/// What is known of a function that no machine has.
+/// What is known of a function of an `f32` that no machine has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// The worst error over all 2^32 inputs, in units in the last place of the exact result.
@@ -180,12 +185,17 @@ impl Function {
         Self::ALL.iter().copied().find(|function| function.name() == name)
     }
 
-    /// The type of an operand; `None` where any number will do.
-    pub(super) fn operand(self) -> Option<Type> {
-        match self.row().signature {
-            Signature::Float => Some(Type::F32),
-            Signature::Number => None,
-            Signature::Conversion => Some(Type::Int),
+    /// Whether it is of an `f32` alone.
+    pub(super) fn is_single(self) -> bool {
+        self.row().signature == Signature::Single
+    }
+
+    /// What a conversion gives.
+    pub(super) fn converts_to(self) -> Option<Float> {
+        match self {
+            Function::ToF32 => Some(Float::F32),
+            Function::ToF64 => Some(Float::F64),
+            _ => None,
         }
     }
 }

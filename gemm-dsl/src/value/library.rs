@@ -12,6 +12,9 @@ pub(super) mod log;
 pub(super) mod saturating;
 pub(super) mod sigmoid;
 
+pub(crate) use exp::falling_power;
+pub(crate) use log::log as logarithm;
+
 use super::function::Function;
 use crate::ir::{
     BinaryOp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Ty, UnaryOp, Var,
@@ -36,6 +39,14 @@ pub(super) fn min(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
 
 pub(super) fn abs(x: impl Into<Expr>) -> Expr {
     call(Intrinsic::Abs, [x.into()])
+}
+
+/// The number, of the type of `like`.
+pub(super) fn number(like: &Expr, value: f32) -> Expr {
+    match like.ty() {
+        Ty::F64 => Expr::F64(value.into()),
+        _ => Expr::F32(value),
+    }
 }
 
 pub(super) fn neg(x: impl Into<Expr>) -> Expr {

@@ -3,7 +3,7 @@
 use super::function::Made;
 use super::library::neg;
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
-use super::{Closure, Function, Type};
+use super::{Closure, Float, Function, Type, Typing, literal};
 use crate::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, KernelBuilder, Logic, Names, Ty,
     UnaryOp, Var,
@@ -15,6 +15,7 @@ impl Type {
     pub fn ty(self) -> Ty {
         match self {
             Type::F32 => Ty::F32,
+            Type::F64 => Ty::F64,
             Type::Int => Ty::I64,
             Type::Bool => Ty::Bool,
         }
@@ -50,8 +51,29 @@ impl Closure {
         k.operations(lowered.function)
     }
 
-    /// Declares the closure as a function of the kernel, named after its key.
+    /// Declares the closure as a function of the kernel, named after its key. One of a key whose types
+    /// differ from spec to spec is a mistake that [`KernelBuilder::finish`] tells: it is lowered by
+    /// [`Closure::lower_as`].
     pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
+        let key = self.env.key;
+        match &self.env.typing {
+            Some(typing) => self.lower_as(k, key, typing),
+            None => {
+                k.mistake(|| format!("`{key}` has no types of its own"));
+                self.nothing(k, key, &Typing::F32)
+            }
+        }
+    }
+
+    /// Declares the closure as a function of the kernel with this name. Its parameters are those of the
+    /// closure, floats of their own type, integers as [`Ty::I64`], truth values as [`Ty::Bool`]; behind
+    /// them come the reserved integers that it reads. One that [`Closure::check`] does not find sound is a
+    /// mistake that [`KernelBuilder::finish`] tells.
+    pub fn lower_as(&self, k: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
+        if let Some(fault) = self.check(typing).first() {
+            k.mistake(|| format!("{name}: {}", fault.message()));
+            return self.nothing(k, name, typing);
+        }
         let key = self.env.key;
         let mut read = BTreeSet::new();
         // The functions that it applies come first.
@@ -63,20 +85,40 @@ impl Closure {
         });
         let integers = self.env.integers.iter().copied().filter(|name| read.contains(name));
         let integers: Vec<&'static str> = integers.collect();
-        let params = self.params.iter().map(|param| (param.name.as_str(), Ty::F32));
+        let params = self.typed(typing);
         let names: Vec<(&str, Ty)> =
             params.chain(integers.iter().map(|name| (*name, Ty::I64))).collect();
-        let mut spelt = Names::without([key]);
+        let mut spelt = Names::without([name]);
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
         let meaning = format!("{key}: {self}");
-        let function = k.function(key, &[&meaning], &params, |k, vars| {
+        let function = k.function(name, &[&meaning], &params, |k, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
-            Lowering { k, library: &library, known, spelt }.block(&self.body)
+            let float = typing.float;
+            Lowering { k, float, library: &library, known, spelt }.block(&self.body)
         });
         Lowered { function, integers }
+    }
+
+    /// The parameters, each with its type in the IR.
+    fn typed(&self, typing: &Typing) -> impl Iterator<Item = (&str, Ty)> {
+        let params = self.params.iter().enumerate();
+        params.map(|(n, param)| (param.name.as_str(), typing.param(n).ty().ty()))
+    }
+
+    /// A function that takes what the closure takes, for a kernel in which it is a mistake.
+    fn nothing(&self, k: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
+        let params: Vec<(&str, Ty)> = self.typed(typing).collect();
+        let value = match typing.result {
+            Type::F32 => Expr::F32(0.0),
+            Type::F64 => Expr::F64(0.0),
+            Type::Int => Expr::I64(0),
+            Type::Bool => Expr::I64(0).lt(Expr::I64(0)),
+        };
+        let function = k.function(name, &[], &params, |_, _| value);
+        Lowered { function, integers: Vec::new() }
     }
 }
 
@@ -100,6 +142,8 @@ impl Library {
 
 struct Lowering<'l> {
     k: &'l mut KernelBuilder,
+    /// What a number with a point is.
+    float: Float,
     library: &'l Library,
     known: Vec<(String, Var)>,
     spelt: Names,
@@ -132,7 +176,10 @@ impl Lowering<'_> {
 
     fn node(&mut self, e: &Node) -> Expr {
         match &e.kind {
-            NodeKind::Float(bits) => Expr::F32(f32::from_bits(*bits)),
+            NodeKind::Float(bits) => match self.float {
+                Float::F32 => Expr::F32(literal::to_f32(*bits)),
+                Float::F64 => Expr::F64(f64::from_bits(*bits)),
+            },
             NodeKind::Int(value) => Expr::I64(*value),
             NodeKind::Name(name) => {
                 match self.known.iter().rev().find(|(known, _)| known == name) {
@@ -142,6 +189,7 @@ impl Lowering<'_> {
             }
             NodeKind::Unary(Unary::Neg, e) => match self.node(e) {
                 Expr::F32(value) => Expr::F32(-value),
+                Expr::F64(value) => Expr::F64(-value),
                 Expr::I64(value) => Expr::I64(-value),
                 e => neg(e),
             },
@@ -163,8 +211,8 @@ impl Lowering<'_> {
     }
 
     fn call(&mut self, function: Function, args: Vec<Expr>) -> Expr {
-        let int = args.first().is_some_and(|e| e.ty() == Ty::I64) && function != Function::ToF32;
-        if int {
+        let int = args.first().is_some_and(|e| e.ty() == Ty::I64);
+        if int && function.converts_to().is_none() {
             return self.integer(function, args);
         }
         match (function.row().made, self.library.of(function)) {

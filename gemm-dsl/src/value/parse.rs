@@ -41,7 +41,11 @@ impl<'t> Parser<'t> {
 
     /// The parameters between bars, if the environment has any.
     pub(super) fn params(&mut self) -> Read<Vec<Param>> {
-        if self.env.values.1 == 0 { Ok(Vec::new()) } else { self.head() }
+        match self.env.values.1 {
+            0 if self.is_sign('|') => Err(error::no_head(self.env, self.here())),
+            0 => Ok(Vec::new()),
+            _ => self.head(),
+        }
     }
 
     fn peek(&self) -> Option<&'t Token> {
@@ -215,15 +219,15 @@ impl<'t> Parser<'t> {
         let at = self.here();
         match (self.peek(), self.tokens.get(self.at + 1)) {
             (Some(Token::Word(word)), Some(Token::Word(ty))) if word == "as" => {
-                error::cast(self.key(), at, ty)
+                error::cast(self.env, at, ty)
             }
             (Some(Token::Sign('.', _)), Some(Token::Word(method))) => {
-                error::method(self.key(), at, method)
+                error::method(self.env, at, method)
             }
             (Some(Token::Sign(':', true)), Some(Token::Sign(':', _))) => {
                 let at = Tokens { last: at.last + 1, ..at };
                 let last = self.tokens.get(self.at + 2).map(Token::text).unwrap_or_default();
-                error::path(self.key(), at, &last)
+                error::path(self.env, at, &last)
             }
             (Some(Token::Sign(sign, _)), _) => error::sign(self.key(), at, *sign),
             (Some(Token::Open('[')), _) => error::indexed(self.key(), at),

@@ -37,7 +37,7 @@ impl Display for Node {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match &self.kind {
             // The shortest decimal that reads back as the same number.
-            NodeKind::Float(bits) => write!(f, "{:?}", f32::from_bits(*bits)),
+            NodeKind::Float(bits) => write!(f, "{:?}", f64::from_bits(*bits)),
             NodeKind::Int(value) => value.fmt(f),
             NodeKind::Name(name) => f.write_str(name),
             NodeKind::Unary(op, e) => {

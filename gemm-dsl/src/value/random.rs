@@ -2,8 +2,8 @@
 
 use super::check::check;
 use super::{
-    Binary, Block, Closure, Environment, Function, Let, Node, NodeKind, Param, Signature, Tokens,
-    Type, Unary,
+    Binary, Block, Closure, Environment, Float, Function, Let, Node, NodeKind, Param, Signature,
+    Tokens, Type, Typing, Unary, ValueType, literal,
 };
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
@@ -27,22 +27,39 @@ impl Random {
 }
 
 /// A closure that the seed picks, about so deep: of the fewest values that the environment allows,
-/// and of its integers. It gives an `f32`, and reads every name that it defines.
+/// and of its integers. It is of the types of the environment, or all `f32`, and reads every name that it
+/// defines.
 pub fn closure(env: &'static Environment, seed: u64, depth: u32) -> Closure {
-    sound(env, seed, depth, 0)
+    with_operands(env, seed, depth, 0)
 }
 
-/// As [`closure`], of up to so many operands besides.
+/// As [`closure`], of up to so many operands besides, if the environment has any.
 pub fn with_operands(env: &'static Environment, seed: u64, depth: u32, most: u64) -> Closure {
-    sound(env, seed, depth, most)
+    let most = if env.operands.is_empty() { 0 } else { most };
+    match &env.typing {
+        Some(typing) => sound(env, typing, seed, (depth, most)),
+        None => sound(env, &Typing::F32, seed, (depth, most)),
+    }
 }
 
-fn sound(env: &'static Environment, seed: u64, depth: u32, operands: u64) -> Closure {
+/// As [`closure`], of these types, and of as many values as they list, if the environment allows so many.
+pub fn closure_of(env: &'static Environment, typing: &Typing, seed: u64, depth: u32) -> Closure {
+    sound(env, typing, seed, (depth, 0))
+}
+
+fn sound(
+    env: &'static Environment,
+    typing: &Typing,
+    seed: u64,
+    (depth, operands): (u32, u64),
+) -> Closure {
     let mut seeds = Random(seed);
-    // Some have integers that could leave 64 bits.
+    // Some have integers that could leave 64 bits, the deeper the more.
+    let mut depths = (0..=depth).rev().flat_map(|depth| [depth; 64]);
     loop {
-        let closure = grown(env, seeds.bits(), depth, operands);
-        if check(env, &closure.params, &closure.body).is_empty() {
+        let depth = depths.next().unwrap_or(0);
+        let closure = grown(env, typing, seeds.bits(), (depth, operands));
+        if check(env, Some(typing), &closure.params, &closure.body).is_empty() {
             return closure;
         }
     }
@@ -53,9 +70,15 @@ fn param(name: String, index: &[&str]) -> Param {
     Param { name, index, at: Tokens::default() }
 }
 
-fn grown(env: &'static Environment, seed: u64, depth: u32, operands: u64) -> Closure {
-    let mut grow = Grow { env, random: Random(seed), names: Vec::new(), next: 0 };
-    let mut params: Vec<Param> = (0..env.values.0).map(|i| param(format!("x{i}"), &[])).collect();
+fn grown(
+    env: &'static Environment,
+    typing: &Typing,
+    seed: u64,
+    (depth, operands): (u32, u64),
+) -> Closure {
+    let mut grow = Grow { env, typing, random: Random(seed), names: Vec::new(), next: 0 };
+    let values = typing.values.len().clamp(env.values.0, env.values.1);
+    let mut params: Vec<Param> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
     for i in 0..grow.random.bits() % (operands + 1) {
         // Some are called as something in the text is, or as no variable may be.
         let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
@@ -63,35 +86,91 @@ fn grown(env: &'static Environment, seed: u64, depth: u32, operands: u64) -> Clo
         params.push(param(format!("{name}{i}"), index));
     }
     if let Some((output, by)) = env.output.filter(|_| operands > 0 && grow.random.chance(4)) {
-        let at = grow.random.bits() as usize % (params.len() - env.values.0 + 1);
-        params.insert(env.values.0 + at, param(output.to_owned(), by));
+        let at = grow.random.bits() as usize % (params.len() - values + 1);
+        params.insert(values + at, param(output.to_owned(), by));
     }
-    let names = || params.iter().map(|param| param.name.clone());
-    grow.names.extend(names().map(|name| (name, Type::F32)));
-    let mut body = grow.block(Type::F32, depth);
+    let named = params.iter().enumerate().map(|(n, param)| (param.name.clone(), typing.param(n)));
+    let named: Vec<(String, ValueType)> = named.collect();
+    grow.names.extend(named.iter().map(|(name, of)| Name::new(name, *of)));
+    let result = typing.result;
+    let mut body = grow.block(result, depth);
     // Whatever else the body reads, it reads these.
-    for name in names() {
-        let value = std::mem::replace(&mut body.value, grow.node(NodeKind::Name(name)));
-        body.value = binary(Binary::Add, body.value, value);
+    for (name, of) in named {
+        body.value = match of {
+            ValueType::Float(float) if result == float.into() => {
+                binary(Binary::Add, body.value, node(NodeKind::Name(name)))
+            }
+            of => grow.reading(body.value, result, name, of.ty()),
+        };
     }
     Closure { env, params, body }
 }
 
-struct Grow {
+/// A name that is known.
+#[derive(Clone)]
+struct Name {
+    name: String,
+    ty: Type,
+    /// Whether its integers are so many that with them there is little to compute in 64 bits.
+    wide: bool,
+}
+
+impl Name {
+    fn new(name: &str, of: ValueType) -> Self {
+        let wide = matches!(of, ValueType::Int { least, most } if most - least > 1 << 32);
+        Self { name: name.to_owned(), ty: of.ty(), wide }
+    }
+}
+
+struct Grow<'t> {
     env: &'static Environment,
+    typing: &'t Typing,
     random: Random,
-    names: Vec<(String, Type)>,
+    names: Vec<Name>,
     next: u32,
 }
 
-fn binary(op: Binary, a: Node, b: Node) -> Node {
-    let at = Tokens::default();
-    Node { kind: NodeKind::Binary(op, Box::new(a), Box::new(b), at), at }
+fn node(kind: NodeKind) -> Node {
+    Node { kind, at: Tokens::default() }
 }
 
-impl Grow {
-    fn node(&self, kind: NodeKind) -> Node {
-        Node { kind, at: Tokens::default() }
+fn call(function: Function, operands: Vec<Node>) -> Node {
+    node(NodeKind::Call(function, operands))
+}
+
+fn binary(op: Binary, a: Node, b: Node) -> Node {
+    node(NodeKind::Binary(op, Box::new(a), Box::new(b), Tokens::default()))
+}
+
+impl Grow<'_> {
+    /// The type of a number with a point.
+    fn float(&self) -> Type {
+        self.typing.float.into()
+    }
+
+    fn zero(&self, ty: Type) -> Node {
+        let conversion = match ty {
+            ty if ty == self.float() => return node(NodeKind::Float(0)),
+            Type::F32 => Function::ToF32,
+            Type::F64 => Function::ToF64,
+            Type::Int | Type::Bool => return node(NodeKind::Int(0)),
+        };
+        call(conversion, vec![node(NodeKind::Int(0))])
+    }
+
+    /// The value or another one, which what has this name decides.
+    fn reading(&self, value: Node, ty: Type, name: String, of: Type) -> Node {
+        let name = node(NodeKind::Name(name));
+        let cond = match of {
+            Type::Bool => name,
+            of => binary(Binary::Ne, name, self.zero(of)),
+        };
+        let arm = |value| Box::new(Block { lets: Vec::new(), value });
+        let other = match ty {
+            Type::Bool => cond.clone(),
+            ty => self.zero(ty),
+        };
+        node(NodeKind::If(Box::new(cond), arm(value), arm(other)))
     }
 
     fn block(&mut self, ty: Type, depth: u32) -> Block {
@@ -99,60 +178,61 @@ impl Grow {
         let mut lets = Vec::new();
         if depth > 0 && self.random.chance(3) {
             for _ in 0..1 + self.random.bits() % 2 {
-                let of = self.random.pick(&[Type::F32, Type::F32, Type::Int, Type::Bool]);
-                let value = self.tree(of, depth - 1);
+                let ty = self.random.pick(&[self.float(), self.float(), Type::Int, Type::Bool]);
+                let value = self.tree(ty, depth - 1);
                 let name = format!("t{}", self.next);
                 self.next += 1;
-                self.names.push((name.clone(), of));
+                self.names.push(Name { name: name.clone(), ty, wide: false });
                 lets.push(Let { name, value, at: Tokens::default() });
             }
         }
         let mut value = self.tree(ty, depth);
         // Everything that is defined is read.
-        for (name, of) in self.names.split_off(outer) {
-            let name = self.node(NodeKind::Name(name));
-            let zero = |ty| match ty {
-                Type::F32 => NodeKind::Float(0),
-                _ => NodeKind::Int(0),
-            };
-            let cond = match of {
-                Type::Bool => name,
-                of => binary(Binary::Ne, name, self.node(zero(of))),
-            };
-            let arm = |value| Box::new(Block { lets: Vec::new(), value });
-            let other = match ty {
-                Type::Bool => cond.clone(),
-                ty => self.node(zero(ty)),
-            };
-            value = self.node(NodeKind::If(Box::new(cond), arm(value), arm(other)));
+        for name in self.names.split_off(outer) {
+            value = self.reading(value, ty, name.name, name.ty);
         }
         Block { lets, value }
     }
 
     fn leaf(&mut self, ty: Type) -> Node {
-        let known = self.names.iter().filter(|(_, of)| *of == ty).map(|(name, _)| name.clone());
-        let mut names: Vec<String> = known.collect();
+        let mut names: Vec<Name> =
+            self.names.iter().filter(|name| name.ty == ty).cloned().collect();
         if ty == Type::Int {
-            names.extend(self.env.integers.iter().map(ToString::to_string));
+            let reserved = |name: &&str| Name { name: name.to_string(), ty, wide: false };
+            names.extend(self.env.integers.iter().map(reserved));
         }
         if !names.is_empty() && !self.random.chance(3) {
-            let name = self.random.pick(&names);
-            return self.node(NodeKind::Name(name));
+            let Name { name, wide, .. } = self.random.pick(&names);
+            let name = node(NodeKind::Name(name));
+            if !wide {
+                return name;
+            }
+            let most = || node(NodeKind::Int(1 << 20));
+            let least = node(NodeKind::Unary(Unary::Neg, Box::new(most())));
+            return call(Function::Clamp, vec![name, least, most()]);
         }
-        match ty {
-            Type::F32 => {
+        match (ty, self.typing.float) {
+            (Type::F32, Float::F32) => {
                 // Mostly what people write, sometimes any finite number.
                 let usual = self.random.pick(&[0.0f32, 0.5, 1.0, 2.0, 0.044715, 1e-6, 3e38, 1e-40]);
                 let any = self.random.bits() as u32 % 0x7f80_0000;
                 let bits = if self.random.chance(4) { any } else { usual.to_bits() };
-                self.node(NodeKind::Float(bits))
+                node(NodeKind::Float(literal::of_f32(f32::from_bits(bits))))
             }
-            Type::Int => {
+            (Type::F64, Float::F64) => {
+                let usual = self.random.pick(&[0.0f64, 0.5, 1.0, 2.0, 0.1, 1e-6, 1e308, 1e-310]);
+                let any = self.random.bits() % f64::INFINITY.to_bits();
+                let bits = if self.random.chance(4) { any } else { usual.to_bits() };
+                node(NodeKind::Float(bits))
+            }
+            (Type::F32, Float::F64) => call(Function::ToF32, vec![self.leaf(Type::F64)]),
+            (Type::F64, Float::F32) => call(Function::ToF64, vec![self.leaf(Type::F32)]),
+            (Type::Int, _) => {
                 let value = self.random.pick(&[0, 1, 2, 7, 1000, 1 << 40]);
-                self.node(NodeKind::Int(value))
+                node(NodeKind::Int(value))
             }
-            Type::Bool => {
-                let (a, b) = (self.leaf(Type::F32), self.leaf(Type::F32));
+            (Type::Bool, _) => {
+                let (a, b) = (self.leaf(self.float()), self.leaf(self.float()));
                 binary(Binary::Lt, a, b)
             }
         }
@@ -178,18 +258,23 @@ impl Grow {
             (_, Type::Bool) => {
                 let ops = Binary::ALL.iter().filter(|op| op.is_comparison()).copied();
                 let op = self.random.pick(&ops.collect::<Vec<_>>());
-                let of = self.random.pick(&[Type::F32, Type::F32, Type::Int]);
+                let of = self.random.pick(&[self.float(), self.float(), Type::Int]);
                 return binary(op, self.tree(of, less), self.tree(of, less));
             }
             (2..=4, _) => {
-                let fits = |f: &&Function| match f.row().signature {
+                let is_float = matches!(ty, Type::F32 | Type::F64);
+                let fits = |f: &Function| match f.row().signature {
                     Signature::Number => true,
-                    _ => ty == Type::F32,
+                    Signature::Float => is_float,
+                    Signature::Single => ty == Type::F32,
+                    Signature::Conversion => f.converts_to().is_some_and(|to| ty == to.into()),
                 };
-                let functions: Vec<Function> = Function::ALL.iter().filter(fits).copied().collect();
+                let functions: Vec<Function> = self.env.functions().filter(fits).collect();
                 let function = self.random.pick(&functions);
-                let of = match function.row().signature {
-                    Signature::Conversion => Type::Int,
+                let of = match (function, function.row().signature) {
+                    (_, Signature::Conversion) if self.env.function("f64").is_none() => Type::Int,
+                    (Function::ToF32, _) => self.random.pick(&[Type::Int, Type::F64]),
+                    (Function::ToF64, _) => self.random.pick(&[Type::Int, Type::F32]),
                     _ => ty,
                 };
                 let operands = function.row().operands.len();
@@ -204,12 +289,11 @@ impl Grow {
                 let op = self.random.pick(ops);
                 let (a, mut b) = (self.tree(ty, less), self.tree(ty, less));
                 if ty == Type::Int && matches!(op, Div | Rem) {
-                    let one = self.node(NodeKind::Int(1));
-                    b = self.node(NodeKind::Call(Function::Max, vec![b, one]));
+                    b = call(Function::Max, vec![b, node(NodeKind::Int(1))]);
                 }
                 return binary(op, a, b);
             }
         };
-        self.node(kind)
+        node(kind)
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Range {
 
 /// Extents and positions inside a block's reach: `int`s of the kernel.
 const INDEX: Range = Range { least: 0, most: i32::MAX as i128 };
+/// What no integer of the host comes to.
+const HOST: i128 = 1 << 120;
 /// Lengths of arrays and indices into them.
 const LENGTH: Range = Range { least: 0, most: 1 << 48 };
 
@@ -20,10 +22,15 @@ impl Range {
         Self { least: value.into(), most: value.into() }
     }
 
+    /// All from one value to another.
+    pub(super) fn between(one: i128, other: i128) -> Self {
+        Self::over([one, other])
+    }
+
     /// What a reserved name can be.
     pub(super) fn of_name(name: &str) -> Self {
         match name {
-            "len" | "i" => LENGTH,
+            "len" | "i" | "outer" | "inner" => LENGTH,
             _ => INDEX,
         }
     }
@@ -65,6 +72,11 @@ impl Range {
         (self.least..=self.most).contains(&0)
     }
 
+    /// Whether the host holds all values, which has 128 bits.
+    pub(super) fn fits_host(self) -> bool {
+        self.least > -HOST && self.most < HOST
+    }
+
     /// Whether 64 bits hold all values.
     pub(super) fn fits(self) -> bool {
         self.least >= i64::MIN.into() && self.most <= i64::MAX.into()
@@ -74,9 +86,15 @@ impl Range {
     pub(super) fn operator(self, op: Binary, by: Self) -> Self {
         let pairs = || self.ends().into_iter().flat_map(|a| by.ends().map(|b| (a, b)));
         match op {
-            Binary::Add => Self { least: self.least + by.least, most: self.most + by.most },
-            Binary::Sub => Self { least: self.least - by.most, most: self.most - by.least },
-            Binary::Mul => Self::over(pairs().map(|(a, b)| a * b)),
+            Binary::Add => Self {
+                least: self.least.saturating_add(by.least),
+                most: self.most.saturating_add(by.most),
+            },
+            Binary::Sub => Self {
+                least: self.least.saturating_sub(by.most),
+                most: self.most.saturating_sub(by.least),
+            },
+            Binary::Mul => Self::over(pairs().map(|(a, b)| a.saturating_mul(b))),
             // All divisors lie on one side of zero: what is greatest, or least, is so at two ends.
             Binary::Div => Self::over(pairs().map(|(a, b)| a / b)),
             _ => {

@@ -1,17 +1,45 @@
 //! The language: reading, printing, typing. What it means is tested beside its lowering.
 
+#[cfg(feature = "sim")]
+mod evaluator;
 mod faults;
+mod host;
 #[cfg(feature = "sim")]
 mod meaning;
 #[cfg(feature = "sim")]
 mod prototypes;
 mod ranges;
+#[cfg(feature = "sim")]
+mod typed;
+mod types;
 
-use super::random::with_operands;
-use super::{Closure, EPILOGUE, Function};
+use super::random::{closure_of, with_operands};
+use super::{
+    Closure, EPILOGUE, Environment, FINISH, FOLD, Float, Function, IDENTITY, MAP, Type, Typing,
+    ValueType,
+};
+use crate::ir::Elem;
 use crate::spec::SgemmSpec;
 use crate::{Family, cuda};
 use proptest::prelude::*;
+use proptest::sample::select;
+
+/// An environment of a reduction, and types that its expressions may have.
+fn typings() -> impl Strategy<Value = (&'static Environment, Typing)> {
+    let float = || select(vec![Float::F32, Float::F64]);
+    let integers = [Elem::I8, Elem::U8, Elem::I32, Elem::U32, Elem::I64];
+    let mut types: Vec<ValueType> = integers.into_iter().filter_map(ValueType::of).collect();
+    types.extend([ValueType::Int { least: 3, most: 9 }, ValueType::Bool]);
+    let value = prop_oneof![float().prop_map(ValueType::Float), select(types)];
+    let values = proptest::collection::vec(value, 0..5);
+    let result = select(vec![Type::F32, Type::F64, Type::Int, Type::Bool]);
+    let typing = (float(), values, result).prop_map(|(float, values, result)| Typing {
+        float,
+        values,
+        result,
+    });
+    (select(vec![&MAP, &FINISH, &FOLD, &IDENTITY]), typing)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
@@ -27,10 +55,31 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[|a-z0-9.+*/<=>!&(){}; ,-]{0,40}") {
+    fn what_is_printed_of_any_types_is_read_back(
+        seed: u64,
+        depth in 0..7u32,
+        (env, typing) in typings(),
+    ) {
+        let closure = closure_of(env, &typing, seed, depth);
+        let text = closure.to_string();
+        let read = Closure::parse(env, &text);
+        let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;
+        prop_assert_eq!(&read, &closure, "{}", text);
+        prop_assert_eq!(read.check(&typing), [], "{}", text);
+        prop_assert_eq!(read.to_string(), text);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(
+        text in "[|a-z0-9.+*/<=>!&(){}; ,-]{0,40}",
+        (env, typing) in typings(),
+    ) {
         for text in [text.clone(), format!("|acc| {text}"), format!("|acc| {{ let t = {text}; t * acc }}")] {
             if let Err(faults) = Closure::parse(&EPILOGUE, &text) {
                 prop_assert!(faults.iter().all(|fault| !fault.message().is_empty()));
+            }
+            if let Ok(read) = Closure::parse(env, &text) {
+                prop_assert!(read.check(&typing).iter().all(|fault| fault.tokens().is_some()));
             }
         }
     }

@@ -40,6 +40,8 @@ impl Tokens {
 pub enum Type {
     /// An IEEE binary32 number.
     F32,
+    /// An IEEE binary64 number.
+    F64,
     /// A whole number of 64 bits.
     Int,
     /// A truth value.
@@ -51,6 +53,7 @@ impl Type {
     pub fn name(self) -> &'static str {
         match self {
             Type::F32 => "an f32",
+            Type::F64 => "an f64",
             Type::Int => "an integer",
             Type::Bool => "a truth value",
         }
@@ -100,8 +103,8 @@ pub struct Node {
 /// What an expression is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// The bits of a finite number that is not negative.
-    Float(u32),
+    /// The bits of a finite `f64` that is not negative; where it is an `f32`, the one nearest to its text.
+    Float(u64),
     /// A whole number that is not negative.
     Int(i64),
     /// A parameter, a definition or a reserved name.

@@ -6,8 +6,10 @@
 
 mod code;
 mod memory;
+mod scratch;
 
-pub(crate) use memory::{Allocation, GpuAddress, Workspace};
+pub(crate) use memory::{Allocation, GpuAddress};
+pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
 use super::{Backend, Borrowed};
@@ -20,7 +22,7 @@ use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::{Counters, Element};
-use memory::ScratchPool;
+use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
 /// `CU_STREAM_PER_THREAD`: another stream in each thread that uses it.
@@ -32,7 +34,7 @@ pub(crate) struct Gpu {
     multiprocessors: u32,
     shared_limit: u64,
     cache: Cache,
-    scratch: Mutex<ScratchPool>,
+    scratch: Mutex<Scratch>,
     stream: Arc<CudaStream>,
     /// A stream of the context that nothing is ordered by.
     bystander: Arc<CudaStream>,
@@ -181,6 +183,20 @@ impl Backend for Gpu {
         len: u64,
     ) -> Result<GpuAddress> {
         workspace.scratch(number, elem, len)
+    }
+
+    fn scratch_of_zeros<'b>(
+        &'b self,
+        workspace: &mut Workspace<'b>,
+        number: usize,
+        elem: Elem,
+        len: u64,
+    ) -> Result<GpuAddress> {
+        workspace.kept(number, elem, len)
+    }
+
+    fn holds_zeros(workspace: &mut Workspace<'_>, holds: bool) {
+        workspace.holds_zeros(holds);
     }
 
     fn launch(

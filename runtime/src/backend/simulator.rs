@@ -87,6 +87,13 @@ impl Backend for Simulator {
         self.alloc(elem, len)
     }
 
+    /// Zeros of its own for each run, which is not one after the other here.
+    fn scratch_of_zeros(&self, (): &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
+        self.alloc(elem, len)
+    }
+
+    fn holds_zeros((): &mut (), _: bool) {}
+
     fn launch(
         &self,
         loadable: &Loadable,

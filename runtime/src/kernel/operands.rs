@@ -132,6 +132,7 @@ pub(super) fn check<E: Operands>(spec: &SgemmSpec) -> Result<()> {
             operands: operands.iter().map(ToString::to_string).collect(),
             needed: type_of(&needed),
             found: type_of(kinds),
+            by_name: "Sgemm<ByName>",
         }),
         _ => Ok(()),
     }

@@ -1,89 +1,183 @@
 //! Reductions.
 
-use super::{Call, ReduceKernel};
-use crate::device::{Device, dispatch};
-use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::launched::Launched;
-use crate::operand::{self, Input, Output};
-use gemm_dsl::spec::ReduceSpec;
+mod by_name;
+mod elements;
+mod fold;
+mod host;
+mod lists;
+mod shape;
+mod table;
 
-impl ReduceKernel {
+pub use by_name::Arrays;
+pub use elements::Elements;
+pub use lists::{InputsFor, ResultsFor};
+pub use table::{Choice, ReduceTable};
+
+use super::ReduceKernel;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::launched::Launched;
+use crate::segments::{Offset, Segments};
+use fold::{Given, fold};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::sim::Element;
+use gemm_dsl::spec::ReduceSpec;
+use std::marker::PhantomData;
+
+/// What a reduction is given and gives, as its type [`ReduceKernel`] lists it: elements of type `T` that are folded
+/// into results of type `R`, each one type or a tuple of as many as there are arrays.
+pub struct Folds<T, R>(PhantomData<fn() -> (T, R)>);
+
+impl<T, R> ReduceKernel<T, R> {
     /// The kernel of a spec: the same as the macro makes of the same line.
     ///
-    /// # Errors
-    /// [`Error::Spec`] with all faults of the spec.
-    pub fn new(spec: ReduceSpec) -> Result<Self> {
-        Self::checked(&spec)
-    }
-
-    /// Reduces elements of the host: uploads, launches, downloads.
+    /// Where neither `T` nor `R` follows from how it is used, they are named: `<ReduceKernel>::new(spec)` is a
+    /// reduction of `f32` to `f32`, `ReduceKernel::<f16, f32>::new(spec)` one of `f16` to `f32`.
     ///
     /// # Errors
-    /// Those of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
-    pub fn run(&self, device: &Device, input: &[f32]) -> Result<f32> {
-        let input = device.upload(input)?;
-        let mut output = device.alloc(1)?;
-        self.launch(device, &input, &mut output)?;
-        let value = device.download(&output)?;
-        value.first().copied().ok_or_else(|| Error::Internal("one element became none".to_owned()))
-    }
-
-    /// Reduces an array on the device into the first element of `output`. On a GPU the call returns
-    /// before the work is done; later work of the device comes after it.
-    ///
-    /// # Errors
-    /// [`Error::WrongDevice`]; [`Error::WrongExtent`] where `output` is empty; [`Error::Padded`] for a
-    /// matrix with padding; [`Error::List`] for a list of matrices; [`Error::Overlap`]; [`Error::Unmet`] beyond 2^31 − 1 blocks; what compiling
-    /// and loading the kernel and allocating scratch memory fail with, in the first launch; and in
-    /// the simulator [`Error::Simulator`].
-    pub fn launch<I, O>(&self, device: &Device, input: &I, output: &mut O) -> Result<Launched>
+    /// [`Error::Spec`] with all faults of the spec; [`Error::KernelType`] where its inputs or results are of other
+    /// types, which says what the type is.
+    pub fn new(spec: ReduceSpec) -> Result<Self>
     where
-        I: Input + ?Sized,
-        O: Output + ?Sized,
+        T: Elements,
+        R: Elements,
     {
-        let program = self.prepare(device)?;
-        dispatch!(device, on => {
-            let input = operand::read(on, input, "input")?;
-            let output = operand::write(on, output, "output")?;
-            // Of an empty part nothing may be written, though the array that it is part of goes on.
-            let (_, room) = output.array("output")?;
-            let has = output.shape.map_or(room, |shape| shape.count() as u64);
-            if has < 1 {
-                return Err(Error::WrongExtent {
-                    argument: "output".to_owned(),
-                    has,
-                    need: "the value needs 1".to_owned(),
-                });
-            }
-            let (_, given) = input.array("input")?;
-            let length = match input.shape {
-                None => given,
-                Some(shape) if shape.is_packed() => shape.count() as u64,
-                Some(shape) => {
-                    let [cols, row_stride, col_stride] =
-                        [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);
-                    let argument = "input".to_owned();
-                    return Err(Error::Padded { argument, cols, row_stride, col_stride });
-                }
-            };
-            let input = Bound::vector("input", input.place.clone(), length);
-            let output = Bound::vector("output", output.place.clone(), 1);
-            launch(on, &program, &[input], &[output], &[length])
-        })
+        let kernel = Self::checked(&spec)?;
+        check::<T, R>(&spec)?;
+        Ok(kernel)
+    }
+
+    /// Folds arrays on the device: a reference to the input, or a tuple of references in the order in which `map`
+    /// names them, and a reference to where the result goes, or a tuple of them, which may be vectors of more
+    /// elements than there are results. On a GPU the call returns before the work is done; later work of the device
+    /// comes after it.
+    ///
+    /// What `over` says is what an input has to be:
+    ///
+    /// | `over` | each input | results |
+    /// | --- | --- | --- |
+    /// | `all` | a vector, or a matrix that is not padded | one |
+    /// | `rows` | a matrix, or a batch whose rows are one distance apart | one for each row |
+    /// | `columns` | a matrix | one for each column |
+    /// | `middle` | a batch of matrices | one for each column of each matrix |
+    ///
+    /// Several inputs have one shape. Of a kernel that is not `pitched` they are not padded.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, MatrixRef, ReduceKernel, reduce_kernel};
+    ///
+    /// const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * y);
+    /// const STATISTICS: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var, over: rows);
+    ///
+    /// let device = Device::simulator();
+    /// let x = device.upload(&[1.0, 2.0, 3.0, 4.0, 4.0, 4.0])?;
+    /// let y = device.upload(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0])?;
+    /// let mut dot = device.alloc(1)?;
+    /// DOT.launch(&device, (&x, &y), &mut dot)?;
+    /// assert_eq!(device.download(&dot)?, [8.0]);
+    ///
+    /// let (mut mean, mut var) = (device.alloc(2)?, device.alloc(2)?);
+    /// let rows = MatrixRef::new(&x, 2, 3)?;
+    /// STATISTICS.launch(&device, &rows, (&mut mean, &mut var))?;
+    /// assert_eq!(device.download(&mean)?, [2.0, 4.0]);
+    /// assert_eq!(device.download(&var)?, [2.0 / 3.0, 0.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongOver`] of a kernel `over: segments`; [`Error::WrongDevice`]; [`Error::WrongExtent`] where a
+    /// result has too few elements, and where the one index of `argmax` or `argmin` is asked for and there are no
+    /// elements; [`Error::Extents`] where two inputs do not agree; [`Error::WrongOperand`] for a vector in place of
+    /// a matrix; [`Error::Padded`] for a matrix with padding where consecutive elements are meant;
+    /// [`Error::UnevenRows`]; [`Error::List`] for a list of matrices; [`Error::Overlap`]; [`Error::Unmet`] where
+    /// extents or arguments are not what the kernel was specified for; what compiling and loading the kernel and
+    /// allocating scratch memory fail with, in the first launch; and in the simulator [`Error::Simulator`].
+    pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<Launched>
+    where
+        I: InputsFor<T>,
+        O: ResultsFor<R>,
+    {
+        let given =
+            Given { inputs: &inputs.arrays(), segments: None, outputs: &mut results.arrays() };
+        fold(device, &self.prepare(device)?, given)
+    }
+
+    /// As [`launch`](Self::launch), of a kernel `over: segments`: a result for each segment of vectors.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, Segments, reduce_kernel};
+    ///
+    /// const MAX: ReduceKernel = reduce_kernel!(op: max, over: segments);
+    /// let device = Device::simulator();
+    /// let x = device.upload(&[1.0, 5.0, 2.0, 4.0])?;
+    /// let segments: Segments = Segments::new(&device, &[0, 3, 3, 4])?;
+    /// let mut max = device.alloc(3)?;
+    /// MAX.launch_segments(&device, &x, &segments, &mut max)?;
+    /// assert_eq!(device.download(&max)?, [5.0, f32::NEG_INFINITY, 4.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`launch`](Self::launch); [`Error::WrongOver`] of another kernel; [`Error::WrongExtent`] where the
+    /// last segment ends behind an input.
+    pub fn launch_segments<I, J, O>(
+        &self,
+        device: &Device,
+        inputs: I,
+        segments: &Segments<J>,
+        mut results: O,
+    ) -> Result<Launched>
+    where
+        I: InputsFor<T>,
+        J: Offset,
+        O: ResultsFor<R>,
+    {
+        let given = Given {
+            inputs: &inputs.arrays(),
+            segments: Some(&segments.cut()),
+            outputs: &mut results.arrays(),
+        };
+        fold(device, &self.prepare(device)?, given)
     }
 }
 
-impl Call<'_, ReduceSpec> {
-    /// As [`ReduceKernel::launch`].
-    ///
-    /// # Errors
-    /// Those of [`ReduceKernel::launch`].
-    pub fn launch<I, O>(&self, input: &I, output: &mut O) -> Result<Launched>
-    where
-        I: Input + ?Sized,
-        O: Output + ?Sized,
-    {
-        self.kernel.launch(self.device, input, output)
+/// Checks that the type of a kernel lists the inputs and the results of its spec.
+fn check<T: Elements, R: Elements>(spec: &ReduceSpec) -> Result<()> {
+    let element = spec.element.elem();
+    let inputs = spec.inputs();
+    let results = spec.results();
+    let needed = [vec![element; inputs.len()], results.iter().map(|(_, elem)| *elem).collect()];
+    let found = [listed::<T>(), listed::<R>()];
+    if needed == found {
+        return Ok(());
+    }
+    let inputs = inputs.into_iter().map(|name| format!("{name}: {element}"));
+    let results = results.into_iter().map(|(name, elem)| format!("{name}: {elem}"));
+    Err(Error::KernelType {
+        line: spec.to_string(),
+        operands: inputs.chain(results).collect(),
+        needed: type_of(&needed),
+        found: type_of(&found),
+        by_name: "Kernel<ReduceSpec, ByName>",
+    })
+}
+
+fn listed<L: Elements>() -> Vec<Elem> {
+    vec![L::One::ELEM; L::COUNT]
+}
+
+/// The type of a kernel with such inputs and results.
+fn type_of([inputs, results]: &[Vec<Elem>; 2]) -> String {
+    let list = |elems: &[Elem]| match elems {
+        [one] => one.to_string(),
+        several => {
+            let elems: Vec<String> = several.iter().map(ToString::to_string).collect();
+            format!("({})", elems.join(", "))
+        }
+    };
+    match [list(inputs), list(results)] {
+        [inputs, results] if inputs == results && inputs == "f32" => "ReduceKernel".to_owned(),
+        [inputs, results] if inputs == results => format!("ReduceKernel<{inputs}>"),
+        [inputs, results] => format!("ReduceKernel<{inputs}, {results}>"),
     }
 }

@@ -1,5 +1,6 @@
 //! The launch on hand-built kernels, in the simulator.
 
+mod kept;
 mod programs;
 
 use super::launch;

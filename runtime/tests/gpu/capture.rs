@@ -1,8 +1,8 @@
 //! Launches captured into CUDA graphs.
 
-use super::{Outcome, ensure, sum};
+use super::{Outcome, ensure, kernel, sum};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use gemm_runtime::{Device, Error};
+use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel, reduce_kernel};
 
 /// Other threads may go on allocating.
 const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -84,4 +84,43 @@ pub(super) fn first_launch() -> Outcome {
     kernel.launch(&gpu, &large, &mut output)?;
     let got = gpu.download(&output)?;
     ensure(got == [LEN as f32], || format!("{got:?}"))
+}
+
+/// Launches that fold by tickets, captured and not, of several lengths: each finds the tickets as the one before
+/// has found them.
+pub(super) fn tickets() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let (kernel, rows) = (
+        kernel("launch: once, block: 64, items: 4, shuffle")?,
+        kernel("launch: once, over: rows, block: 32, group: 32, blocks: 16")?,
+    );
+    let (small, large) = (gpu.upload(&[1.0; 5000])?, gpu.upload(&vec![1.0; LEN])?);
+    let matrix = MatrixRef::new(&large, 40, LEN / 40)?;
+    let (mut output, mut sums) = (gpu.alloc(2)?, gpu.alloc(40)?);
+    let launch = |output: &mut Buffer, sums: &mut Buffer| -> Outcome {
+        kernel.launch(&gpu, &large, &mut output.slice_mut(..1)?)?;
+        kernel.launch(&gpu, &small, &mut output.slice_mut(1..)?)?;
+        let launched = rows.launch(&gpu, &matrix, sums)?;
+        ensure(launched.passes() == 1, || "several launches have no tickets".to_owned())
+    };
+    launch(&mut output, &mut sums)?;
+    stream.begin_capture(MODE)?;
+    let captured = launch(&mut output, &mut sums);
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("an empty graph")?;
+    captured?;
+    // Results of a round before are gone.
+    let nothing: ReduceKernel = reduce_kernel!(over: columns);
+    for round in 0..1000 {
+        nothing.launch(&gpu, &MatrixRef::new(&large, 0, 2)?, &mut output)?;
+        nothing.launch(&gpu, &MatrixRef::new(&large, 0, 40)?, &mut sums)?;
+        match round % 3 {
+            0 => launch(&mut output, &mut sums)?,
+            _ => graph.launch()?,
+        }
+        let (got, of_rows) = (gpu.download(&output)?, gpu.download(&sums)?);
+        ensure(got == [LEN as f32, 5000.0], || format!("round {round}: {got:?}"))?;
+        ensure(of_rows == [(LEN / 40) as f32; 40], || format!("round {round}: {of_rows:?}"))?;
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ const CHILD: &str = "GEMM_TEST_GPU_CHILD";
 pub(super) fn child() -> Option<ExitCode> {
     std::env::var_os(CHILD)?;
     let launch = || -> Result<f32, Error> {
-        ReduceKernel::new("shuffle".parse::<ReduceSpec>()?)?.run(&Device::cuda(0)?, &[1.0; 100])
+        <ReduceKernel>::new("shuffle".parse::<ReduceSpec>()?)?.run(&Device::cuda(0)?, &[1.0; 100])
     };
     Some(match launch() {
         Ok(100.0) => ExitCode::SUCCESS,

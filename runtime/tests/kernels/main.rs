@@ -1,6 +1,7 @@
 //! Kernels from the macros and from specs, launched in the simulator.
 
 mod operands;
+mod reduce;
 mod views;
 
 use gemm_runtime::{
@@ -36,7 +37,7 @@ fn the_macro_and_the_spec_give_the_same_kernel() {
     assert_eq!(GEMM, sgemm("thread: 4x4, tile: 16x16x8"));
     assert_eq!(SUM.to_string(), SUM.spec_line());
     assert_eq!(
-        SUM.spec_line().parse::<ReduceSpec>().map(ReduceKernel::new).ok().map(|k| k.is_ok()),
+        SUM.spec_line().parse::<ReduceSpec>().map(<ReduceKernel>::new).ok().map(|k| k.is_ok()),
         Some(true)
     );
     assert!(SUM.source().contains("extern \"C\"") && GEMM.source().contains("extern \"C\""));
@@ -265,7 +266,8 @@ fn threads_may_launch_one_kernel_at_once() {
 
 #[test]
 fn a_faulty_spec_is_an_error() {
-    let error = "block: 100".parse::<ReduceSpec>().map_err(Error::from).and_then(ReduceKernel::new);
+    let error =
+        "block: 100".parse::<ReduceSpec>().map_err(Error::from).and_then(<ReduceKernel>::new);
     assert!(matches!(error, Err(Error::Spec(_))), "{error:?}");
 }
 

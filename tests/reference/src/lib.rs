@@ -7,6 +7,7 @@
 
 pub mod beside;
 pub mod epilogue;
+pub mod fold;
 pub mod product;
 pub mod reduction;
 

@@ -1,8 +1,9 @@
 //! Reductions in `f64`, and how far a result may be off.
 
 use crate::UNIT;
-use gemm_dsl::plan::ReducePlan;
-use gemm_dsl::spec::Op;
+use crate::fold::Depth;
+use gemm_dsl::plan::{ReducePlan, Share};
+use gemm_dsl::spec::{LaunchForm, Op};
 use rayon::prelude::*;
 
 /// Elements that one thread of the host combines at a time.
@@ -32,10 +33,16 @@ pub struct Verdict {
     pub ok: bool,
 }
 
-/// A correct kernel may leave the range of `f32` on the way to the result, in some order of the
-/// operations, so that no result can be judged.
+/// Why no result can be judged: mostly because a correct kernel may leave the range of `f32` on the way
+/// to it, in some order of the operations.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum OutOfRange {
+pub enum Unjudged {
+    /// What it folds is more than a value.
+    #[error(
+        "`op: {0}` folds more than one value of float32, and these bounds are those of sums, products and \
+         extrema. Use `sum`, `prod`, `max` or `min`"
+    )]
+    Op(Op),
     /// A sum overflows.
     #[error(
         "the magnitudes of these values add up to {0:.1e}, and float32 ends at 3.4e38, so that a \
@@ -62,9 +69,9 @@ impl Truth {
     /// Reduces finite elements.
     ///
     /// # Errors
-    /// [`OutOfRange`] where a sum or a product of some of the elements overflows, or a product
-    /// underflows. (Sums below the normal numbers are exact.)
-    pub fn of(op: Op, data: &[f32]) -> Result<Self, OutOfRange> {
+    /// [`Unjudged`] where a sum or a product of some of the elements overflows, or a product
+    /// underflows (sums below the normal numbers are exact), and of the operators that [`crate::fold`] is for.
+    pub fn of(op: Op, data: &[f32]) -> Result<Self, Unjudged> {
         let truth = |value: f64, scale| Self { op, len: data.len(), value, rough: 0, scale };
         match op {
             Op::Sum => {
@@ -76,7 +83,7 @@ impl Truth {
                 let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
                 let (value, scale) = data.par_chunks(CHUNK).map(sum).reduce(|| (0.0, 0.0), add);
                 if scale > f64::from(f32::MAX) {
-                    return Err(OutOfRange::Sum(scale));
+                    return Err(Unjudged::Sum(scale));
                 }
                 Ok(truth(value, scale))
             }
@@ -96,6 +103,9 @@ impl Truth {
                 let value = f64::from(value.unwrap_or(f32::INFINITY));
                 Ok(truth(value, value.abs()))
             }
+            Op::Argmax | Op::Argmin | Op::Any | Op::All | Op::MeanVar | Op::Logsumexp => {
+                Err(Unjudged::Op(op))
+            }
         }
     }
 
@@ -111,7 +121,7 @@ impl Truth {
         let roundings = match self.op {
             Op::Sum => additions(plan, self.len),
             Op::Prod => self.rough.saturating_sub(1) as f64,
-            Op::Max | Op::Min => 0.0,
+            _ => 0.0,
         };
         let error = self.error(result);
         if roundings == 0.0 {
@@ -176,16 +186,16 @@ impl Factors {
     }
 
     /// Whether every product of some of the factors, rounded as it may be, is a normal `f32`.
-    fn in_range(&self) -> Result<(), OutOfRange> {
+    fn in_range(&self) -> Result<(), Unjudged> {
         // A single factor stays what it is.
         if self.proper <= 1 {
             return Ok(());
         }
         let rounded = 1.0 + 2.0 * self.rough as f64 * UNIT;
         if self.high * rounded > f64::from(f32::MAX) {
-            Err(OutOfRange::High(self.high))
+            Err(Unjudged::High(self.high))
         } else if self.low / rounded < f64::from(f32::MIN_POSITIVE) {
-            Err(OutOfRange::Low(self.low))
+            Err(Unjudged::Low(self.low))
         } else {
             Ok(())
         }
@@ -196,8 +206,11 @@ fn is_power_of_two(x: f32) -> bool {
     x.is_normal() && x.to_bits() & 0x007f_ffff == 0
 }
 
-/// The launches that a reduction takes: each leaves one value a block, the last one value.
+/// The launches that a reduction of an array takes: each leaves one value a block, the last one value.
 pub fn passes(plan: &ReducePlan, len: usize) -> usize {
+    if plan.share() != Share::Tiles {
+        return if plan.spec().launch == LaunchForm::Once { 1 } else { 2 };
+    }
     let mut left = (len as u64).div_ceil(plan.elements_per_block());
     let mut passes = 1;
     while left > 1 {
@@ -208,8 +221,11 @@ pub fn passes(plan: &ReducePlan, len: usize) -> usize {
 }
 
 /// The additions between an element and the result, at most: of each pass one for each item of a
-/// thread, two more in a vector, and one for each halving of the block.
+/// thread, two more in a vector, and one for each halving of the block; in rounds, what [`Depth`] counts.
 fn additions(plan: &ReducePlan, len: usize) -> f64 {
+    if plan.share() != Share::Tiles {
+        return Depth::of(plan, len as u64).additions() as f64;
+    }
     let in_a_pass = plan.items() + plan.vector().ilog2() + plan.block().ilog2();
     passes(plan, len) as f64 * f64::from(in_a_pass)
 }
@@ -282,11 +298,11 @@ mod tests {
     #[test]
     fn a_product_is_refused_where_it_may_leave_the_range_on_the_way() {
         let refused = |data: &[f32]| Truth::of(Op::Prod, data).expect_err("out of range");
-        assert!(matches!(refused(&[1e30, 1e30]), OutOfRange::High(_)));
-        assert!(matches!(refused(&[1e-30, 1e-30]), OutOfRange::Low(_)));
+        assert!(matches!(refused(&[1e30, 1e30]), Unjudged::High(_)));
+        assert!(matches!(refused(&[1e-30, 1e-30]), Unjudged::Low(_)));
         // The result itself would be 1, or 0.
-        assert!(matches!(refused(&[1e30, 1e30, 1e-30, 1e-30]), OutOfRange::High(_)));
-        assert!(matches!(refused(&[1e30, 1e30, 0.0]), OutOfRange::High(_)));
+        assert!(matches!(refused(&[1e30, 1e30, 1e-30, 1e-30]), Unjudged::High(_)));
+        assert!(matches!(refused(&[1e30, 1e30, 0.0]), Unjudged::High(_)));
         let message = refused(&[1e30, 1e30]).to_string();
         assert!(message.contains("1.0e60") && message.contains("closer to 1"), "{message}");
         for data in [&[1e30, 1e-30][..], &[1e-30, 0.0], &[1e-40, 1.0, -1.0], &[f32::MAX]] {

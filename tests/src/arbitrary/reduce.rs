@@ -1,16 +1,81 @@
 //! Random reductions.
 
 use super::{repaired, values, with};
-use gemm_dsl::spec::{ReduceSpec, Spec};
+use crate::reduction::CLASSIC;
+use gemm_dsl::plan::Share;
+use gemm_dsl::spec::{DataType, Op, Over, ReduceSpec, Spec};
+use proptest::option;
 use proptest::prelude::*;
+use proptest::sample::select;
+
+/// The keys of the classic passes but the operator; any other makes another kernel of a spec.
+const OF_CLASSIC: [&str; 6] = ["tree", "items", "unroll_last_warp", "shuffle", "float4", "block"];
+
+/// Any sound reduction by the classic passes, with up to 5 items.
+pub fn classic() -> impl Strategy<Value = ReduceSpec> {
+    let others = ReduceSpec::table().into_iter().map(|key| key.name);
+    let others: Vec<&str> = others.filter(|key| !OF_CLASSIC.contains(key)).collect();
+    let values = values::<ReduceSpec>(&["block"]);
+    (values, 5..=10u32, select(CLASSIC.to_vec())).prop_filter_map(
+        "the spec cannot be repaired",
+        move |(values, block, op)| {
+            let mut spec = with(ReduceSpec::default(), &values);
+            others.iter().for_each(|key| spec.reset(key));
+            let spec = spec.block(1 << block).op(op);
+            let spec = repaired(spec, |spec| spec.plan().map(drop), Spec::reset)?;
+            assert_eq!(spec.plan().ok()?.share(), Share::Tiles, "{spec}");
+            Some(spec)
+        },
+    )
+}
+
+/// The keys of the geometry, which must fit each other, and the operators: each is as likely as another.
+const OWN: &[&str] = &["block", "op", "group", "blocks"];
+
+/// Those, and the expressions.
+const PLAIN: &[&str] = &["block", "op", "group", "blocks", "map", "finish", "fold", "identity"];
 
 /// Any sound reduction with up to 5 items; every key varies but the name.
 pub fn reduce() -> impl Strategy<Value = ReduceSpec> {
-    (values::<ReduceSpec>(&["block"]), 5..=10u32).prop_filter_map(
+    with_keys(OWN, |spec| spec)
+}
+
+/// The same without expressions.
+pub fn plain_reduce() -> impl Strategy<Value = ReduceSpec> {
+    with_keys(PLAIN, |spec| spec)
+}
+
+/// The same by an operator over what is said, of elements of a type, which fold in `f32` where only floats will do;
+/// of `f32` where they do not go with the operator.
+pub fn plain_reduce_of(op: Op, over: Over, element: DataType) -> impl Strategy<Value = ReduceSpec> {
+    let base = ReduceSpec::default().op(op).over(over);
+    let typed = base.clone().element(element);
+    let sound = [typed.clone(), typed.acc(DataType::F32)].into_iter().find(|s| s.plan().is_ok());
+    let ReduceSpec { element, acc, .. } = sound.unwrap_or(base);
+    let is_said = move |spec: &ReduceSpec| spec.op == op && spec.over == over;
+    let said = move |spec: ReduceSpec| {
+        let mut spec = spec.op(op).over(over).element(element);
+        spec.acc = acc.or(spec.acc);
+        spec
+    };
+    with_keys(PLAIN, said).prop_filter("the operator does not go with what is folded", is_said)
+}
+
+fn with_keys(
+    own: &'static [&'static str],
+    said: impl Fn(ReduceSpec) -> ReduceSpec + 'static,
+) -> impl Strategy<Value = ReduceSpec> {
+    let group = option::weighted(0.6, select(vec![1, 2, 4, 8, 16, 32, 64, 128]));
+    let blocks = option::weighted(0.5, select(vec![1, 2, 3, 7, 64]));
+    let geometry = (5..=8u32, group, blocks, any::<bool>());
+    (values::<ReduceSpec>(own), geometry, select(Op::ALL)).prop_filter_map(
         "the spec cannot be repaired",
-        |(values, block)| {
-            let spec = with(ReduceSpec::default().block(1 << block), &values);
-            repaired(spec, |spec| spec.plan().map(drop), Spec::reset)
+        move |(values, (block, group, blocks, whole), op)| {
+            let mut spec = with(ReduceSpec::default().block(1 << block).op(op), &values);
+            // A row that a block folds as a whole is one of many groups, and the one with most keys.
+            spec.group = if whole { Some(spec.block) } else { group };
+            spec.blocks = blocks;
+            repaired(said(spec), |spec| spec.plan().map(drop), Spec::reset)
         },
     )
 }

@@ -105,7 +105,7 @@ fn block(block: &Block) -> String {
 
 fn node(e: &Node) -> String {
     match &e.kind {
-        NodeKind::Float(bits) => format!("{:?}f", f32::from_bits(*bits)),
+        NodeKind::Float(bits) => format!("{:?}f", f64::from_bits(*bits)),
         NodeKind::Int(value) => format!("{value}LL"),
         NodeKind::Name(name) => format!("v_{name}"),
         NodeKind::Unary(Unary::Neg, of) => format!("(-{})", node(of)),
@@ -148,6 +148,7 @@ fn call(function: Function, operands: &[String]) -> String {
         Function::Gelu => "gelu",
         Function::GeluTanh => "gelu_tanh",
         Function::ToF32 => "(float)",
+        Function::ToF64 => "(double)",
     };
     format!("{name}({})", operands.join(", "))
 }
@@ -155,6 +156,7 @@ fn call(function: Function, operands: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gemm_dsl::value::EPILOGUE;
     use gemm_runtime::SgemmSpec;
 
     fn of(epilogue: &str, width: u32) -> String {
@@ -216,7 +218,7 @@ mod tests {
             eprintln!("not compiled: {missing}");
             return;
         }
-        for function in Function::ALL {
+        for function in EPILOGUE.functions() {
             let row = function.row();
             let operands = match row.name {
                 "f32" => "col".to_owned(),

@@ -3,12 +3,20 @@
 use super::fault;
 use super::names::call_of;
 use crate::error::{SpecError, clip};
-use crate::value::{Binary, Environment, Function, Tokens};
+use crate::value::{Binary, Environment, Function, Tokens, Type};
 
 pub(crate) fn no_closure(env: &Environment, at: Tokens) -> SpecError {
     let Environment { key, example, meaning, .. } = env;
+    let names = if env.values.1 == 1 { "first name is" } else { "names are" };
     let message =
-        format!("`{key}` takes a closure whose first name is {meaning}, as in `{key}: {example}`");
+        format!("`{key}` takes a closure whose {names} {meaning}, as in `{key}: {example}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn no_head(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, .. } = env;
+    let message =
+        format!("`{key}` has no values to name; write the expression alone, as in `{example}`");
     fault(key, at, message)
 }
 
@@ -38,33 +46,41 @@ pub(crate) fn chained(key: &'static str, at: Tokens) -> SpecError {
     fault(key, at, "comparisons do not chain; write `a < b && b < c`".into())
 }
 
-pub(crate) fn cast(key: &'static str, at: Tokens, ty: &str) -> SpecError {
+pub(crate) fn cast(env: &Environment, at: Tokens, ty: &str) -> SpecError {
+    let has_f64 = env.functions().any(|function| function == Function::ToF64);
     let message = match ty {
+        "f32" | "f64" if has_f64 => {
+            format!("there is no `as`; a number is converted by `{ty}(…)`")
+        }
         "f32" => {
             "there is no `as`; an integer is converted by `f32(…)`, and an f32 needs nothing".into()
         }
+        ty if has_f64 => format!(
+            "there is no `as` and no type `{}`; the conversions are `f32(…)` and `f64(…)`",
+            clip(ty)
+        ),
         ty => format!(
             "there is no `as` and no type `{}`; the one conversion is `f32(…)`, of an integer",
             clip(ty)
         ),
     };
-    fault(key, at, message)
+    fault(env.key, at, message)
 }
 
-pub(crate) fn method(key: &'static str, at: Tokens, method: &str) -> SpecError {
-    let message = match Function::named(method) {
-        Some(_) => format!("functions are not methods; write `{}`", call_of(method)),
+pub(crate) fn method(env: &Environment, at: Tokens, method: &str) -> SpecError {
+    let message = match env.function(method) {
+        Some(function) => format!("functions are not methods; write `{}`", call_of(function)),
         None => "there are no fields and methods; write a function of its operands".into(),
     };
-    fault(key, at, message)
+    fault(env.key, at, message)
 }
 
-pub(crate) fn path(key: &'static str, at: Tokens, last: &str) -> SpecError {
-    let message = match Function::named(last) {
-        Some(_) => format!("there are no paths; write `{}`", call_of(last)),
+pub(crate) fn path(env: &Environment, at: Tokens, last: &str) -> SpecError {
+    let message = match env.function(last) {
+        Some(function) => format!("there are no paths; write `{}`", call_of(function)),
         None => "there are no paths and no `::`; a name stands alone".into(),
     };
-    fault(key, at, message)
+    fault(env.key, at, message)
 }
 
 pub(crate) fn sign(key: &'static str, at: Tokens, sign: char) -> SpecError {
@@ -118,7 +134,11 @@ pub(crate) fn annotated(key: &'static str, at: Tokens) -> SpecError {
 
 pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
     let Environment { key, example, .. } = env;
-    let message = format!("a parameter is an f32 as it stands; leave `: …` out, as in `{example}`");
+    let has = match &env.typing {
+        Some(typing) => format!("is {} as it stands", Type::from(typing.float).name()),
+        None => "has the type of what it names".to_owned(),
+    };
+    let message = format!("a parameter {has}; leave `: …` out, as in `{example}`");
     fault(key, at, message)
 }
 

@@ -5,24 +5,49 @@ use crate::error::{SpecError, clip, quoted};
 use crate::parse::closest;
 use crate::value::{Environment, Function, Tokens};
 
-pub(crate) fn missing_parameter(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, meaning, .. } = env;
-    fault(key, at, format!("the closure names nothing; name {meaning} first, as in `{example}`"))
+/// How many values there are, in words.
+fn values(count: usize) -> String {
+    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecError {
-    let Environment { key, meaning, .. } = env;
+pub(crate) fn missing_parameter(env: &Environment, at: Tokens) -> SpecError {
+    let Environment { key, example, meaning, .. } = env;
+    let first = if env.values.1 == 1 { " first" } else { "" };
+    fault(key, at, format!("the closure names nothing; name {meaning}{first}, as in `{example}`"))
+}
+
+pub(crate) fn few_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
+    let Environment { key, example, meaning, values: (least, _), .. } = env;
     let message = format!(
-        "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
+        "the closure names {}, and `{key}` has {least}: {meaning}, as in `{example}`",
+        values(given)
     );
     fault(key, at, message)
 }
 
-pub(crate) fn no_operands(env: &Environment, at: Tokens, param: &str) -> SpecError {
-    let Environment { key, meaning, example, .. } = env;
+pub(crate) fn many_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
+    let Environment { key, example, meaning, values: (least, most), .. } = env;
+    let has = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let message = format!(
-        "`{key}` knows {meaning} and no other operand such as `{param}`; leave it out, as in `{example}`"
+        "the closure names {}, and `{key}` has {has}: {meaning}, as in `{example}`; leave {} out",
+        values(given),
+        if given - most == 1 {
+            "the last".to_owned()
+        } else {
+            format!("the last {}", given - most)
+        }
     );
+    fault(key, at, message)
+}
+
+pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecError {
+    let Environment { key, meaning, .. } = env;
+    let message = match env.operands {
+        [] => format!("`{key}` names values, and no arrays; write `{name}` alone"),
+        _ => format!(
+            "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
+        ),
+    };
     fault(key, at, message)
 }
 
@@ -82,21 +107,23 @@ pub(crate) fn unknown_name(
 ) -> SpecError {
     let hint = if gone {
         ": the block that defines it ends before; define it outside".into()
-    } else if Function::named(name).is_some() {
-        format!(" and no value but a function: `{}`", call_of(name))
+    } else if let Some(function) = env.function(name) {
+        format!(" and no value but a function: `{}`", call_of(function))
     } else if matches!(name, "true" | "false") {
         "; write the condition itself".into()
     } else if let Some(close) = closest(name, names) {
         format!("; did you mean `{close}`?")
+    } else if names.is_empty() {
+        "; there is none, but numbers and functions".into()
     } else {
         format!("; there are {}", quoted(names))
     };
     fault(env.key, at, format!("`{}` is no name that is known here{hint}", clip(name)))
 }
 
-pub(super) fn call_of(name: &str) -> String {
-    let operands = Function::named(name).map_or(&[][..], |function| function.row().operands);
-    format!("{name}({})", operands.join(", "))
+pub(super) fn call_of(function: Function) -> String {
+    let row = function.row();
+    format!("{}({})", row.name, row.operands.join(", "))
 }
 
 /// What CUDA C and Rust call functions that the language has.
@@ -117,17 +144,19 @@ const ALIASES: &[(&str, &str)] = &[
     ("rintf", "round"),
     ("round_ties_even", "round"),
     ("float", "f32"),
+    ("double", "f64"),
 ];
 
-pub(crate) fn unknown_function(key: &'static str, at: Tokens, name: &str) -> SpecError {
-    let functions: Vec<&'static str> = Function::ALL.iter().map(|f| f.name()).collect();
+pub(crate) fn unknown_function(env: &Environment, at: Tokens, name: &str) -> SpecError {
+    let functions: Vec<&'static str> = env.functions().map(Function::name).collect();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
-    let plain = || name.strip_suffix('f').and_then(Function::named).map(Function::name);
-    let hint = match alias.or_else(plain).or_else(|| closest(name, &functions)) {
+    let named = alias.or(name.strip_suffix('f')).and_then(|name| env.function(name));
+    let close = || closest(name, &functions).and_then(|name| env.function(name));
+    let hint = match named.or_else(close) {
         Some(close) => format!("; did you mean `{}`?", call_of(close)),
         None => format!("; there are {}", quoted(&functions)),
     };
-    fault(key, at, format!("`{}` is no function{hint}", clip(name)))
+    fault(env.key, at, format!("`{}` is no function{hint}", clip(name)))
 }
 
 pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: usize) -> SpecError {
@@ -137,7 +166,7 @@ pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: us
         "`{}` takes {} operand{s}, not {given}: `{}`",
         function.name(),
         operands.len(),
-        call_of(function.name())
+        call_of(function)
     );
     fault(key, at, message)
 }

@@ -2,7 +2,7 @@
 
 use super::fault;
 use crate::error::{SpecError, clip};
-use crate::value::Tokens;
+use crate::value::{Float, Tokens};
 
 pub(crate) fn no_number(key: &'static str, at: Tokens, text: &str) -> SpecError {
     let text = clip(text);
@@ -24,12 +24,16 @@ pub(crate) fn large_integer(key: &'static str, at: Tokens, text: &str) -> SpecEr
     fault(key, at, format!("`{text}` is too large; an integer is at most {}", i64::MAX))
 }
 
-pub(crate) fn large_float(key: &'static str, at: Tokens, text: &str) -> SpecError {
-    let text = clip(text);
-    fault(key, at, format!("`{text}` is too large; an f32 is at most {:e}", f32::MAX))
+pub(crate) fn large_float(key: &'static str, at: Tokens, text: &str, float: Float) -> SpecError {
+    let (text, name) = (clip(text), float.name());
+    let most = match float {
+        Float::F32 => format!("{:e}", f32::MAX),
+        Float::F64 => format!("{:e}", f64::MAX),
+    };
+    fault(key, at, format!("`{text}` is too large; an {name} is at most {most}"))
 }
 
-pub(crate) fn small_float(key: &'static str, at: Tokens, text: &str) -> SpecError {
-    let text = clip(text);
-    fault(key, at, format!("`{text}` is too small for an f32 and would be 0; write `0.0`"))
+pub(crate) fn small_float(key: &'static str, at: Tokens, text: &str, float: Float) -> SpecError {
+    let (text, name) = (clip(text), float.name());
+    fault(key, at, format!("`{text}` is too small for an {name} and would be 0; write `0.0`"))
 }

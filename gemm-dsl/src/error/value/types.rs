@@ -2,85 +2,112 @@
 
 use super::fault;
 use crate::error::{SpecError, clip};
-use crate::value::{Binary, Environment, Function, Tokens, Type, Unary};
+use crate::value::remedy::{chosen, compared, converted};
+use crate::value::{Binary, Environment, Float, Function, Node, Tokens, Type, Typing, Unary};
 
-/// A comparison of a number of this type, called `name`.
-fn compared(name: char, found: Type, sign: &str) -> String {
-    match found {
-        Type::Int => format!("{name} {sign} 0"),
-        _ => format!("{name} {sign} 0.0"),
-    }
-}
-
-pub(crate) fn integer_argument(
-    key: &'static str,
-    at: Tokens,
-    function: Function,
-    text: &str,
-    float: &str,
-) -> SpecError {
-    let message = format!(
-        "`{}` takes an f32 here, and `{}` is an integer; write `{float}`",
-        function.name(),
-        clip(text),
-    );
-    fault(key, at, message)
-}
-
+/// An operand of another type than `wanted`, a float.
 pub(crate) fn wrong_argument(
     key: &'static str,
     at: Tokens,
     function: Function,
-    found: Type,
+    (found, wanted): (Type, Float),
+    text: &str,
+    remedy: &str,
+) -> SpecError {
+    let message = format!(
+        "`{}` takes {} here, and `{}` is {}; write `{remedy}`",
+        function.name(),
+        Type::from(wanted).name(),
+        clip(text),
+        found.name(),
+    );
+    fault(key, at, message)
+}
+
+pub(crate) fn truth_argument(
+    key: &'static str,
+    at: Tokens,
+    function: Function,
+    remedy: &str,
 ) -> SpecError {
     let name = function.name();
-    let message = match (function, found) {
-        (Function::ToF32, Type::F32) => {
-            "`f32` converts an integer, and this is an f32 already; leave `f32(…)` out".into()
-        }
-        (_, Type::Bool) => format!(
-            "`{name}` takes a number, and this is a truth value; write `if … {{ 1.0 }} else {{ 0.0 }}`"
-        ),
-        _ => format!("`{name}` takes an integer here, and this is {}", found.name()),
-    };
+    let message = format!("`{name}` takes a number, and this is a truth value; write `{remedy}`");
     fault(key, at, message)
+}
+
+/// A function of an `f32` alone that is given an `f64`, and what its value is then converted to.
+pub(crate) fn single_only(
+    key: &'static str,
+    at: Tokens,
+    function: Function,
+    text: &str,
+    to: Option<Float>,
+) -> SpecError {
+    let (name, text) = (function.name(), clip(text));
+    let single = format!("{name}(f32({text}))");
+    let remedy = to.map_or(single.clone(), |to| format!("{}({single})", to.name()));
+    let message = format!("`{name}` is of an f32 alone, and `{text}` is an f64; write `{remedy}`");
+    fault(key, at, message)
+}
+
+pub(crate) fn converted_already(env: &Environment, at: Tokens, to: Float) -> SpecError {
+    let others = match (to, env.function(Float::F64.name())) {
+        (_, None) => "an integer",
+        (Float::F32, _) => "an integer or an f64",
+        (Float::F64, _) => "an integer or an f32",
+    };
+    let name = to.name();
+    let message =
+        format!("`{name}` converts {others}, and this is an {name} already; leave `{name}(…)` out");
+    fault(env.key, at, message)
 }
 
 pub(crate) fn mixed(
     key: &'static str,
     at: Tokens,
     op: Binary,
+    (found, other): (Type, Float),
     text: &str,
-    float: &str,
+    remedy: &str,
 ) -> SpecError {
+    let found = match found {
+        Type::Int => "integer",
+        Type::F32 => "f32",
+        Type::F64 => "f64",
+        Type::Bool => "truth value",
+    };
     let message = format!(
-        "`{}` stands between an f32 and the integer `{}`, and nothing is converted by itself; \
-         write `{float}`",
+        "`{}` stands between {} and the {found} `{}`, and nothing is converted by itself; \
+         write `{remedy}`",
         op.sign(),
+        Type::from(other).name(),
         clip(text),
     );
     fault(key, at, message)
 }
 
-pub(crate) fn truth(key: &'static str, at: Tokens, op: Binary) -> SpecError {
+pub(crate) fn truth(key: &'static str, at: Tokens, op: Binary, remedy: &str) -> SpecError {
     let message = match op {
         Binary::Eq | Binary::Ne => {
             format!("`{}` compares numbers, not truth values; use `&&`, `||` and `!`", op.sign())
         }
-        _ => format!(
-            "`{}` takes numbers, not truth values; write `if … {{ 1.0 }} else {{ 0.0 }}`",
-            op.sign()
-        ),
+        _ => format!("`{}` takes numbers, not truth values; write `{remedy}`", op.sign()),
     };
     fault(key, at, message)
 }
 
-pub(crate) fn no_truth(key: &'static str, at: Tokens, op: Binary, found: Type) -> SpecError {
+pub(crate) fn no_truth(
+    key: &'static str,
+    at: Tokens,
+    op: Binary,
+    found: Type,
+    typing: &Typing,
+) -> SpecError {
     let message = format!(
         "`{}` takes truth values, and this is {}; compare it, as in `{}`",
         op.sign(),
         found.name(),
-        compared('x', found, ">")
+        compared('x', found, ">", typing)
     );
     fault(key, at, message)
 }
@@ -90,36 +117,47 @@ pub(crate) fn no_truths(
     at: Tokens,
     op: Binary,
     (a, b): (Type, Type),
+    typing: &Typing,
 ) -> SpecError {
-    let (sign, a, b) = (op.sign(), compared('x', a, ">"), compared('y', b, ">"));
+    let (a, b) = (compared('x', a, ">", typing), compared('y', b, ">", typing));
+    let sign = op.sign();
     let message = format!(
         "`{sign}` takes truth values, and these are numbers; compare each, as in `{a} {sign} {b}`"
     );
     fault(key, at, message)
 }
 
-pub(crate) fn remainder(key: &'static str, at: Tokens) -> SpecError {
-    let message = "`%` is for integers; for f32 write `x - y * floor(x / y)`, rounded as it stands";
-    fault(key, at, message.into())
+pub(crate) fn remainder(key: &'static str, at: Tokens, float: Float) -> SpecError {
+    let name = float.name();
+    let message = format!(
+        "`%` is for integers; for {name} write `x - y * floor(x / y)`, rounded as it stands"
+    );
+    fault(key, at, message)
 }
 
-pub(crate) fn wrong_sign(key: &'static str, at: Tokens, op: Unary, found: Type) -> SpecError {
+pub(crate) fn wrong_sign(
+    key: &'static str,
+    at: Tokens,
+    op: Unary,
+    found: Type,
+    typing: &Typing,
+) -> SpecError {
     let message = match op {
         Unary::Neg => "`-` is of a number, and this is a truth value; write `!`".into(),
         Unary::Not => format!(
             "`!` is of a truth value, and this is {}; compare it, as in `{}`",
             found.name(),
-            compared('x', found, "==")
+            compared('x', found, "==", typing)
         ),
     };
     fault(key, at, message)
 }
 
-pub(crate) fn condition(key: &'static str, at: Tokens, found: Type) -> SpecError {
+pub(crate) fn condition(key: &'static str, at: Tokens, found: Type, typing: &Typing) -> SpecError {
     let message = format!(
         "a condition is a truth value, and this is {}; compare it, as in `{}`",
         found.name(),
-        compared('x', found, ">")
+        compared('x', found, ">", typing)
     );
     fault(key, at, message)
 }
@@ -128,32 +166,41 @@ pub(crate) fn arms(
     key: &'static str,
     at: Tokens,
     (yes, no): (Type, Type),
-    whole: Option<i64>,
+    remedy: Option<String>,
 ) -> SpecError {
-    let float = yes == Type::F32 || no == Type::F32;
-    let remedy = match whole.filter(|_| float) {
-        Some(value) => format!("write `{value}.0`"),
+    let remedy = match remedy {
+        Some(remedy) => format!("write `{remedy}`"),
         None => "let both have one type".into(),
     };
     let message = format!("one arm of `if` is {}, the other {}; {remedy}", yes.name(), no.name());
     fault(key, at, message)
 }
 
-pub(crate) fn wrong_result(env: &Environment, at: Tokens, found: Type, float: &str) -> SpecError {
-    let remedy = match (env.result, found) {
-        (Type::F32, Type::Int) => format!("; write `{float}`"),
-        (Type::F32, Type::Bool) => "; write `if … { 1.0 } else { 0.0 }`".into(),
-        (Type::Bool, _) => "; compare it, as in `n > 64`".into(),
-        _ => String::new(),
+pub(crate) fn wrong_result(
+    env: &Environment,
+    typing: &Typing,
+    value: &Node,
+    found: Type,
+) -> SpecError {
+    let wanted = typing.result;
+    let write = |to| format!("write `{}`", converted(value, to, typing));
+    let remedy = match (wanted, found) {
+        (Type::F32, Type::Int | Type::F64) => write(Float::F32),
+        (Type::F64, Type::Int | Type::F32) => write(Float::F64),
+        (Type::Int, Type::F32 | Type::F64) => "nothing is converted to an integer".into(),
+        (Type::Bool, found) => format!("compare it, as in `{}`", compared('x', found, ">", typing)),
+        (wanted, _) => format!("write `{}`", chosen(wanted, typing)),
     };
-    let message =
-        format!("`{}` gives {}, and this is {}{remedy}", env.key, env.result.name(), found.name());
-    fault(env.key, at, message)
+    let (key, wanted, found) = (env.key, wanted.name(), found.name());
+    fault(key, value.at, format!("`{key}` gives {wanted}, and this is {found}; {remedy}"))
 }
 
-pub(crate) fn overflow(key: &'static str, at: Tokens) -> SpecError {
-    let message = "the integer may leave 64 bits; convert its parts by `f32(…)` first";
-    fault(key, at, message.into())
+pub(crate) fn overflow(key: &'static str, at: Tokens, typing: &Typing) -> SpecError {
+    let remedy = match typing.result {
+        Type::Int => "limit its parts first, as in `clamp(x, -1000, 1000)`".to_owned(),
+        _ => format!("convert its parts by `{}(…)` first", typing.float.name()),
+    };
+    fault(key, at, format!("the integer may leave 64 bits; {remedy}"))
 }
 
 pub(crate) fn by_zero(
@@ -162,13 +209,24 @@ pub(crate) fn by_zero(
     op: Binary,
     divisor: &str,
     (least, most): (i128, i128),
+    typing: &Typing,
 ) -> SpecError {
     let divisor = clip(divisor);
+    let convert = match typing.result {
+        Type::Int => "divide by what is never 0, such as `max(abs(x), 1)`".to_owned(),
+        _ => format!("convert both by `{}(…)`", typing.float.name()),
+    };
     // Nothing is changed but the 0.
     let remedy = match (least, most) {
-        (0, 1..) => format!("write `max({divisor}, 1)`, or convert both by `f32(…)`"),
-        (..=-1, 0) => format!("write `min({divisor}, -1)`, or convert both by `f32(…)`"),
-        _ => "convert both by `f32(…)`".to_owned(),
+        (0, 1..) => format!("write `max({divisor}, 1)`, or {convert}"),
+        (..=-1, 0) => format!("write `min({divisor}, -1)`, or {convert}"),
+        _ => convert,
     };
     fault(key, at, format!("the right side of `{}` may be 0; {remedy}", op.sign()))
+}
+
+/// A number with a point where there are integers only.
+pub(crate) fn no_floats(key: &'static str, at: Tokens, number: &str) -> SpecError {
+    let message = format!("`{number}`: a {key} is of integers; write a whole number");
+    fault(key, at, message)
 }

@@ -19,8 +19,14 @@ pub enum Operand {
 pub struct Extent(pub &'static str);
 
 impl Extent {
-    /// The number of elements of a reduction.
+    /// The number of elements that a reduction folds into one result; of segments, that of all.
     pub const LENGTH: Extent = Extent("len");
+    /// Rows of a reduction over rows, matrices of one over columns of many.
+    pub const OUTER: Extent = Extent("outer");
+    /// Columns of a reduction over columns.
+    pub const INNER: Extent = Extent("inner");
+    /// Segments of a reduction over segments.
+    pub const SEGMENTS: Extent = Extent("segments");
     /// Rows of A and C.
     pub const M: Extent = Extent("m");
     /// Columns of B and C.

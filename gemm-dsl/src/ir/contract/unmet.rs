@@ -191,7 +191,11 @@ impl fmt::Display for Unmet {
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
-            (_, Need::Exactly(stride)) => exactly(f, subject, (*stride, *value)),
+            (_, Need::Exactly(stride)) => {
+                // Of the kernels only those of products have layouts.
+                let has_layouts = kernel.starts_with("sgemm_");
+                exactly(f, subject, (*stride, *value), has_layouts)
+            }
             (_, Need::Multiple { of }) => {
                 let divisor = i128::from(*of);
                 let remedy = match subject {
@@ -243,12 +247,13 @@ fn exactly(
     f: &mut fmt::Formatter<'_>,
     subject: &Subject,
     (stride, value): (u64, i128),
+    has_layouts: bool,
 ) -> fmt::Result {
     let Subject::Stride { operand, name, between, .. } = subject else {
         return write!(f, "{subject} to be {stride}, but it is {value}");
     };
-    let turned = |f: &mut fmt::Formatter<'_>, line, layouts| {
-        let remedy = other_layout(line, layouts);
+    let turned = |f: &mut fmt::Formatter<'_>, line, layouts: Option<(&str, [&str; 2])>| {
+        let remedy = other_layout(line, layouts.filter(|_| has_layouts));
         write!(
             f,
             "the neighbours in a {line} of `{name}` next to one another, but they are {value} elements apart. \

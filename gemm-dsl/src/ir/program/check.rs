@@ -19,7 +19,7 @@ pub(super) fn program(program: &Program) -> Checked {
     };
     check.declarations()?;
     let mut written = HashSet::new();
-    let filled = program.temps.iter().enumerate().filter(|(_, t)| t.fill == Fill::Zero);
+    let filled = program.temps.iter().enumerate().filter(|(_, t)| t.fill != Fill::Uninitialised);
     written.extend(filled.map(|(n, _)| Slot::Temp(n)));
     written.extend((0..program.inputs.len()).map(Slot::Input));
     check.steps(&program.steps, &mut written)?;

@@ -1,6 +1,6 @@
 //! What a macro call tells of a spec that is faulty.
 
-use super::super::sgemm;
+use super::super::{reduce, sgemm};
 
 /// The operands of a call, as an epilogue names them.
 fn operands(text: &str) -> Option<Vec<String>> {
@@ -60,4 +60,61 @@ fn what_hides_the_operands_is_no_list_of_none() {
 fn a_second_epilogue_changes_nothing() {
     let twice = "epilogue: |acc, x| acc * x, epilogue: |acc, y[n]| acc * y";
     assert_eq!(operands(twice).expect("the first one"), ["x"]);
+}
+
+/// The elements of the inputs and of the results of a call; `_` where a fault hides them.
+fn types(text: &str) -> [String; 2] {
+    let call = reduce(text.parse().expect("tokens"));
+    [call.inputs, call.results].map(|elems| match elems {
+        None => "_".to_owned(),
+        Some(elems) => elems.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    })
+}
+
+#[test]
+fn the_types_of_a_reduction_are_told_in_spite_of_other_faults() {
+    for (text, inputs, results) in [
+        ("", "f32", "f32"),
+        ("type: f16", "f16", "f32"),
+        ("type: bf16, result: bf16", "bf16", "bf16"),
+        ("type: i8, acc: i64", "i8", "i64"),
+        ("op: argmax, type: f64, index: u64", "f64", "u64"),
+        ("op: any, type: i32", "i32", "u8"),
+        ("op: mean_var, result: f16", "f32", "f16 f16"),
+        ("op: mean_var, finish: |mean, var| sqrt(var)", "f32", "f32"),
+        ("type: u8, map: |x, y, z| x + y + z", "u8 u8 u8", "u32"),
+        ("fold: |a, b| max(a, b), identity: 0, type: i64", "i64", "i64"),
+        // Expressions with faults, of which the parameters stand.
+        ("map: |x, y| x * z, type: f64", "f64 f64", "f64"),
+        ("op: mean_var, finish: |mean, var| mean +", "f32", "f32"),
+        ("fold: |a, b| a +, identity: 0.0", "f32", "f32"),
+        // Combinations that the plan refuses.
+        ("type: f64, acc: i32", "f64", "i32"),
+        ("op: argmin, result: f32", "f32", "u32"),
+    ] {
+        for more in ["", "block: 7", "blok: 64, foo", "over: row", "group: 3, pitched: 4"] {
+            for text in [format!("{text}, {more}"), format!("{more}, {text}")] {
+                let text = text.trim_matches([' ', ',']);
+                assert_eq!(types(text), [inputs, results], "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_hides_a_type_of_a_reduction_is_no_default() {
+    for (text, inputs, results) in [
+        ("type: f33", "_", "_"),
+        ("tpye: f64", "_", "_"),
+        ("op: sun, type: f64", "f64", "_"),
+        ("acc: f31", "f32", "_"),
+        ("resullt: f16", "f32", "_"),
+        ("index: u16, op: argmax", "f32", "_"),
+        ("map: x * x, type: i32", "_", "i32"),
+        ("map: |x[n], y| x + y", "_", "f32"),
+        ("finish: s / 2.0", "f32", "_"),
+        ("fold: max", "f32", "_"),
+    ] {
+        assert_eq!(types(text), [inputs, results], "{text}");
+    }
 }

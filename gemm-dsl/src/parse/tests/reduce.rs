@@ -45,11 +45,32 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: (4)", &[("(4)", "`block` takes a whole number, not `(4)`")]),
     (
         "op: sun",
-        &[("sun", "`op` takes one of `sum`, `prod`, `max`, `min`, not `sun`; did you mean `sum`?")],
+        &[(
+            "sun",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `sun`; did you mean `sum`?",
+        )],
     ),
-    ("op: quux", &[("quux", "`op` takes one of `sum`, `prod`, `max`, `min`, not `quux`")]),
-    ("op: 4", &[("4", "`op` takes one of `sum`, `prod`, `max`, `min`, not `4`")]),
-    ("op: Op::Sum", &[("Op::Sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `Op::Sum`")]),
+    (
+        "op: quux",
+        &[(
+            "quux",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `quux`",
+        )],
+    ),
+    (
+        "op: 4",
+        &[(
+            "4",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `4`",
+        )],
+    ),
+    (
+        "op: Op::Sum",
+        &[(
+            "Op::Sum",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `Op::Sum`",
+        )],
+    ),
     ("op: sum block: 64", &[("block", "expected `,` before `block`")]),
     ("shuffle float4", &[("float4", "expected `,` before `float4`")]),
     ("block 64", &[("64", "expected `:` after `block`, found `64`")]),
@@ -185,14 +206,20 @@ pub(super) const SPECS: &[Faulty] = &[
     ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
     ("block: 9é", &[("9é", "`block: 9é`: `9é` is no plain decimal number")]),
     ("r#block: 3", &[("r#block", "unknown key `r#block`; `reduce_kernel!` has {keys}")]),
-    ("type: 3", &[("type", "unknown key `type`; `reduce_kernel!` has {keys}")]),
+    ("struct: 3", &[("struct", "unknown key `struct`; `reduce_kernel!` has {keys}")]),
     (
         "block: 0x10",
         &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],
     ),
     ("block: - 8", &[("- 8", "`block: -8` is negative; use a whole number")]),
     ("block: 64 + 64", &[("64 + 64", "`block` takes a whole number, not `64+64`")]),
-    ("op: -sum", &[("-sum", "`op` takes one of `sum`, `prod`, `max`, `min`, not `-sum`")]),
+    (
+        "op: -sum",
+        &[(
+            "-sum",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `-sum`",
+        )],
+    ),
     (
         "blok: 96, block: 96",
         &[

@@ -2,7 +2,7 @@
 
 use super::faults;
 use crate::plan::Checked;
-use crate::spec::{Kind, ReduceSpec, SgemmSpec};
+use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec};
 
 /// The key with a number, or with a value that is not its default.
 fn written<S: Checked>(name: &str, kind: Kind, number: u32) -> String {
@@ -27,7 +27,19 @@ fn acts<S: Checked>() {
         let decider = S::key(on.key).unwrap_or_else(|| panic!("{} is no key", on.key));
         let elsewhere = match (on.includes)(&S::default()) {
             false => String::new(),
-            true => written::<S>(on.key, decider.kind, 2),
+            true => match decider.kind {
+                // Of some words the kernels are those that the key acts on.
+                Kind::Word(words) => {
+                    let excludes = |word: &&&str| {
+                        let mut spec = S::default();
+                        assert!((decider.set)(&mut spec, &Datum::Word((**word).to_string())));
+                        !(on.includes)(&spec)
+                    };
+                    let word = words.iter().find(excludes);
+                    format!("{}: {}", on.key, word.unwrap_or_else(|| panic!("{}", key.name)))
+                }
+                kind => written::<S>(on.key, kind, 2),
+            },
         };
         let number = key.least.map_or(1, |(least, _)| least) + 1;
         let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));

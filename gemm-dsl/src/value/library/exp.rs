@@ -56,6 +56,22 @@ pub(in crate::value) fn exp(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
+/// 2^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below 2^-126,
+/// where a term no longer counts, it stays there, and a NaN becomes some number.
+pub(crate) fn falling_power(k: &mut KernelBuilder) -> FunctionId {
+    let meaning = [
+        "2^x for x <= 0, within 1.7e-7 of it: 2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",
+        "1 at 0, and never less than 2^-126.",
+    ];
+    k.function("falling_power_f32", &meaning, &[("x", Ty::F32)], |k, params| {
+        let z = k.let_("z", max(params[0], -126.0));
+        let rounder = k.let_("rounder", z + ROUNDER);
+        let f = k.let_("f", z - (rounder - ROUNDER));
+        let p = polynomial(k, "p", &f.into(), &SHORT_POWER);
+        of_bits(bits(p) + shifted_left(bits(rounder), 23))
+    })
+}
+
 pub(in crate::value) fn exp2(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
@@ -67,6 +83,11 @@ pub(in crate::value) fn exp2(k: &mut KernelBuilder) -> FunctionId {
         scale.apply([p.into(), bits(rounder)])
     })
 }
+
+/// 2^f for |f| ≤ 1/2, exact at 0.
+#[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
+const SHORT_POWER: [f32; 6] =
+    [0.001_326_509, 0.009_671_255, 0.055_507_306, 0.240_222_45, 0.693_147, 1.0];
 
 /// 2^f for |f| ≤ 1/2.
 #[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]

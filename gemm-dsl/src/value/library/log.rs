@@ -27,7 +27,7 @@ fn outside(x: &Expr, result: Expr) -> Expr {
     x.clone().gt(0.0).select(infinite, zero)
 }
 
-pub(in crate::value) fn log(k: &mut KernelBuilder) -> FunctionId {
+pub(crate) fn log(k: &mut KernelBuilder) -> FunctionId {
     let meaning = ["ln x, within {bound}: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
     unary(k, Function::Log, &meaning, |k, x| {
         let (n, f) = split(k, &x);

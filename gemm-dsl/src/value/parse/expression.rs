@@ -3,7 +3,6 @@
 use super::{MAX_DEPTH, Parser, Read};
 use crate::error::value as error;
 use crate::value::environment::KEYWORDS;
-use crate::value::function::Function;
 use crate::value::tokens::Token;
 use crate::value::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
 
@@ -90,7 +89,7 @@ impl Parser<'_> {
             |p: &Self| error::expected(p.key(), at, "a number, a name or `(`", &p.found());
         match self.peek() {
             Some(Token::Literal(text)) => {
-                let kind = crate::value::literal::read(self.key(), at, text)?;
+                let kind = crate::value::literal::read(self.env, at, text)?;
                 self.at += 1;
                 Ok(Node { kind, at })
             }
@@ -157,8 +156,8 @@ impl Parser<'_> {
         }
         let whole = at.to(self.here());
         self.at += 1;
-        let Some(function) = Function::named(name) else {
-            return Err(error::unknown_function(self.key(), at, name));
+        let Some(function) = self.env.function(name) else {
+            return Err(error::unknown_function(self.env, at, name));
         };
         let operands = function.row().operands;
         if operands.len() != args.len() {

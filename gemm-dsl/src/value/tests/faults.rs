@@ -1,10 +1,10 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
 use crate::error::SpecError;
-use crate::value::{Closure, EPILOGUE, Environment, Type};
+use crate::value::{Closure, EPILOGUE, Environment, Float, Type, Typing};
 
 /// The text under the carets and the message of each fault.
-fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {
+pub(super) fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {
     let Err(faults) = Closure::parse(env, text) else { return Vec::new() };
     faults
         .iter()
@@ -311,10 +311,12 @@ fn an_environment_without_values_has_no_head() {
         example: "m <= 8 || n <= 8",
         values: (0, 0),
         meaning: "nothing",
+        lent: None,
         operands: &[],
         output: None,
         integers: &["m", "n", "k"],
-        result: Type::Bool,
+        on_host: false,
+        typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
     };
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
     let found = faults(&CONDITION, "m + n");
@@ -334,10 +336,12 @@ fn an_environment_says_how_many_values_and_which_operands() {
         example: "|a, b| a + b",
         values: (2, 2),
         meaning: "a value",
+        lent: None,
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
         integers: &[],
-        result: Type::F32,
+        on_host: false,
+        typing: Some(Typing::F32),
     };
     assert_eq!(faults(&FOLD, "|a, b, s, c[n], d[m, n]| a + b + s + c + d"), []);
     let found = faults(&FOLD, "|a| a");

@@ -1,13 +1,12 @@
 //! What an expression means: the simulator against an evaluator in Rust, to the bit.
 
-use super::prototypes as prototype;
-use crate::intrinsic::canonical;
+use super::evaluator::{Value, function, value};
 use crate::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
 };
 use crate::sim::{Buffer, launch};
 use crate::value::random::{self, Random};
-use crate::value::{Binary, Block, Closure, EPILOGUE, Function, Node, NodeKind, Unary};
+use crate::value::{Closure, EPILOGUE, Float, Function};
 use proptest::prelude::*;
 
 /// Threads of a block, and what the reserved names stand for at an element.
@@ -107,7 +106,7 @@ fn specials() -> Vec<f32> {
     bits.flat_map(|b| [b, b | 1 << 31]).map(f32::from_bits).collect()
 }
 
-fn inputs(seed: u64, len: usize) -> Vec<f32> {
+pub(super) fn inputs(seed: u64, len: usize) -> Vec<f32> {
     let mut random = Random(seed);
     let any = |random: &mut Random| {
         let bits = random.bits();
@@ -115,28 +114,6 @@ fn inputs(seed: u64, len: usize) -> Vec<f32> {
         if bits >> 63 == 0 { f32::from_bits(bits as u32) } else { (bits as i32) as f32 * 1e-8 }
     };
     specials().into_iter().chain((0..len).map(|_| any(&mut random))).collect()
-}
-
-fn function(function: Function) -> fn(f32) -> f32 {
-    match function {
-        Function::Exp => prototype::exp,
-        Function::Exp2 => prototype::exp2,
-        Function::Log => prototype::log,
-        Function::Log2 => prototype::log2,
-        Function::Rsqrt => prototype::rsqrt,
-        Function::Tanh => prototype::tanh,
-        Function::Erf => prototype::erf,
-        Function::Sigmoid => prototype::sigmoid,
-        Function::Silu => prototype::silu,
-        Function::Gelu => prototype::gelu,
-        Function::GeluTanh => prototype::gelu_tanh,
-        Function::Abs => |x| f32::from_bits(canonical(x).to_bits() & 0x7fff_ffff),
-        Function::Sqrt => |x| canonical(x.sqrt()),
-        Function::Floor => |x| canonical(x.floor()),
-        Function::Round => |x| canonical(x.round_ties_even()),
-        Function::Relu => |x| prototype::max(x, 0.0),
-        _ => unreachable!("no function of one number"),
-    }
 }
 
 #[track_caller]
@@ -163,104 +140,10 @@ fn the_functions_are_their_prototypes() {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Value {
-    F32(f32),
-    Int(i64),
-    Bool(bool),
-}
-
-struct Evaluator<'c> {
-    known: Vec<(&'c str, Value)>,
-    element: usize,
-}
-
-impl<'c> Evaluator<'c> {
-    fn block(&mut self, block: &'c Block) -> Value {
-        let outer = self.known.len();
-        for definition in &block.lets {
-            let value = self.node(&definition.value);
-            self.known.push((&definition.name, value));
-        }
-        let value = self.node(&block.value);
-        self.known.truncate(outer);
-        value
-    }
-
-    fn node(&mut self, e: &'c Node) -> Value {
-        use Value::{Bool, F32, Int};
-        match &e.kind {
-            NodeKind::Float(bits) => F32(f32::from_bits(*bits)),
-            NodeKind::Int(value) => Int(*value),
-            NodeKind::Name(name) => {
-                let known = self.known.iter().rev().find(|(known, _)| known == name);
-                known.map_or_else(|| Int(integer(name, self.element)), |(_, value)| *value)
-            }
-            NodeKind::Unary(op, e) => match (op, self.node(e)) {
-                (Unary::Neg, F32(x)) => F32(canonical(-x)),
-                (Unary::Neg, Int(x)) => Int(-x),
-                (Unary::Not, Bool(x)) => Bool(!x),
-                wrong => panic!("{wrong:?}"),
-            },
-            NodeKind::If(cond, yes, no) => match self.node(cond) {
-                Bool(true) => self.block(yes),
-                Bool(false) => self.block(no),
-                wrong => panic!("{wrong:?}"),
-            },
-            NodeKind::Binary(op, a, b, _) => match (op, self.node(a), self.node(b)) {
-                (Binary::And, Bool(a), Bool(b)) => Bool(a && b),
-                (Binary::Or, Bool(a), Bool(b)) => Bool(a || b),
-                (op, F32(a), F32(b)) if op.is_comparison() => Bool(compared(*op, a, b)),
-                (op, Int(a), Int(b)) if op.is_comparison() => Bool(compared(*op, a, b)),
-                (Binary::Add, F32(a), F32(b)) => F32(canonical(a + b)),
-                (Binary::Sub, F32(a), F32(b)) => F32(canonical(a - b)),
-                (Binary::Mul, F32(a), F32(b)) => F32(canonical(a * b)),
-                (Binary::Div, F32(a), F32(b)) => F32(canonical(a / b)),
-                // Checked: a debug build panics where one leaves its range.
-                (Binary::Add, Int(a), Int(b)) => Int(a.checked_add(b).expect("in range")),
-                (Binary::Sub, Int(a), Int(b)) => Int(a.checked_sub(b).expect("in range")),
-                (Binary::Mul, Int(a), Int(b)) => Int(a.checked_mul(b).expect("in range")),
-                (Binary::Div, Int(a), Int(b)) => Int(a.checked_div(b).expect("in range")),
-                (Binary::Rem, Int(a), Int(b)) => Int(a.checked_rem(b).expect("in range")),
-                wrong => panic!("{wrong:?}"),
-            },
-            NodeKind::Call(f, args) => {
-                let args: Vec<Value> = args.iter().map(|e| self.node(e)).collect();
-                match (f, args.as_slice()) {
-                    (Function::Min, [F32(a), F32(b)]) => F32(prototype::min(*a, *b)),
-                    (Function::Max, [F32(a), F32(b)]) => F32(prototype::max(*a, *b)),
-                    (Function::Clamp, [F32(x), F32(low), F32(high)]) => {
-                        F32(prototype::min(prototype::max(*x, *low), *high))
-                    }
-                    (Function::Fma, [F32(a), F32(b), F32(c)]) => F32(canonical(a.mul_add(*b, *c))),
-                    (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
-                    (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
-                    (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
-                    (Function::Abs, [Int(x)]) => Int(x.abs()),
-                    (Function::ToF32, [Int(x)]) => F32(*x as f32),
-                    (f, [F32(x)]) => F32(function(*f)(*x)),
-                    wrong => panic!("{wrong:?}"),
-                }
-            }
-        }
-    }
-}
-
-fn compared<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {
-    match op {
-        Binary::Lt => a < b,
-        Binary::Le => a <= b,
-        Binary::Gt => a > b,
-        Binary::Ge => a >= b,
-        Binary::Eq => a == b,
-        _ => a != b,
-    }
-}
-
 fn evaluated(closure: &Closure, element: usize, x: f32) -> f32 {
-    let known = closure.params().iter().map(|param| (param.name.as_str(), Value::F32(x)));
-    let mut evaluator = Evaluator { known: known.collect(), element };
-    match evaluator.block(closure.body()) {
+    let reserved = EPILOGUE.integers.iter().map(|name| (*name, Value::Int(integer(name, element))));
+    let params = closure.params().iter().map(|param| (param.name.as_str(), Value::F32(x)));
+    match value(closure, Float::F32, reserved.chain(params)) {
         Value::F32(value) => value,
         wrong => panic!("{wrong:?}"),
     }

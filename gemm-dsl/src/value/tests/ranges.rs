@@ -4,7 +4,7 @@
 use crate::value::check::range_of;
 use crate::value::random::Random;
 use crate::value::range::Range;
-use crate::value::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Type, Unary};
+use crate::value::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Unary};
 use proptest::prelude::*;
 
 /// Integers of small ranges, which are enumerated.
@@ -13,10 +13,12 @@ static ENV: Environment = Environment {
     key: "integers",
     values: (0, 0),
     meaning: "nothing",
+    lent: None,
     operands: &[],
     output: None,
     integers: &NAMES,
-    result: Type::Int,
+    on_host: false,
+    typing: None,
     example: "a + b",
 };
 

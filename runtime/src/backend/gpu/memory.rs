@@ -1,4 +1,4 @@
-//! GPU memory: allocations, copies, and the scratch memory of launches.
+//! GPU memory: allocations and copies.
 
 use super::Gpu;
 use crate::address::Address;
@@ -9,10 +9,7 @@ use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::Element;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
 
 /// An address in GPU memory.
 #[derive(Clone, Debug)]
@@ -42,7 +39,7 @@ impl Address for GpuAddress {
 }
 
 /// The bytes of some elements.
-fn bytes(elem: Elem, len: u64) -> u64 {
+pub(super) fn bytes(elem: Elem, len: u64) -> u64 {
     len.saturating_mul(elem.size().into())
 }
 
@@ -69,30 +66,6 @@ impl Drop for Allocation {
         // `cudarc` frees in the current context, and this may be a thread that has none. Where
         // binding fails, so will the free: the memory goes with the context.
         _ = self.slice.context().bind_to_thread();
-    }
-}
-
-/// Scratch memory by number of the temporary and binary logarithm of the bytes. Entries are never replaced:
-/// a captured graph may refer to them.
-pub(super) type ScratchPool = HashMap<(usize, u32), Allocation>;
-
-/// The scratch memory, held while the launches of one program are put on the stream. Those of
-/// another thread come after them, so that both may use the same memory.
-pub(crate) struct Workspace<'d> {
-    gpu: &'d Gpu,
-    pool: MutexGuard<'d, ScratchPool>,
-}
-
-impl Workspace<'_> {
-    /// The address of temporary `number`, with room for at least `len` elements.
-    pub(super) fn scratch(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
-        let class = bytes(elem, len.max(1)).checked_next_power_of_two();
-        let class = class.ok_or_else(|| self.gpu.too_large(elem, len))?;
-        let allocation = match self.pool.entry((number, class.ilog2())) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(self.gpu.allocate(Elem::U8, class)?),
-        };
-        Ok(GpuAddress { elem, ..allocation.address })
     }
 }
 
@@ -163,18 +136,11 @@ impl Gpu {
             .map_err(failed("setting memory to zero"))
     }
 
-    /// Waits for the scratch memory.
-    pub(super) fn lock_scratch(&self) -> Workspace<'_> {
-        // A thread that panicked left no entry half made.
-        let pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        Workspace { gpu: self, pool }
-    }
-
     fn bind(&self) -> Result<()> {
         self.context.bind_to_thread().map_err(failed("making the context current"))
     }
 
-    fn too_large(&self, elem: Elem, len: u64) -> Error {
+    pub(super) fn too_large(&self, elem: Elem, len: u64) -> Error {
         Error::OutOfMemory { bytes: bytes(elem, len), device: self.name.clone() }
     }
 }

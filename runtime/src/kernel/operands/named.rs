@@ -7,7 +7,8 @@ use crate::operand::Input;
 use std::fmt;
 
 /// The operands of an [`Sgemm`](crate::Sgemm) whose spec is known only when the program runs: a call is given them by
-/// name, in any order, and its launch checks them.
+/// name, in any order, and its launch checks them. Of a [`Kernel<ReduceSpec, ByName>`](crate::Kernel#impl-Kernel<ReduceSpec,+ByName>)
+/// so are the arrays that it folds, and where the results go.
 ///
 /// ```
 /// use gemm_runtime::{ByName, Device, MatrixMut, MatrixRef, Sgemm};
@@ -83,7 +84,7 @@ impl GiveAll for Named<'_> {
             let of_name = self.0.iter().find(|(name, _)| *name == operand.name);
             let Some((_, given)) = of_name else {
                 let (operand, needed) = (operand.to_string(), operand.along.meaning());
-                return Err(Error::MissingOperand { operand, needed });
+                return Err(Error::MissingOperand { operand, needed, method: "operand" });
             };
             let given = given.give();
             fits(operand, &given)?;

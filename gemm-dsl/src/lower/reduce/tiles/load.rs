@@ -1,16 +1,16 @@
 //! What a thread loads and folds before the block does.
 
-use super::Reducer;
-use super::operator::{accumulator, combine};
+use super::Loader;
 use crate::ir::{Access, Expr, KernelBuilder, Special, Stmt, Var};
 
-impl Reducer<'_> {
+impl Loader<'_> {
     /// Each thread's elements, one at a time and a block apart; past the end, the identity.
-    pub(super) fn load_items(&mut self, identity: Var) -> Expr {
+    pub(super) fn items(self) -> Expr {
         let items = self.plan.items() as i32;
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
+        let (fold, identity) = (self.fold, self.identity);
         let element = |i: Expr| i.clone().lt(n).select(Access::new(input, [i]).load(), identity);
-        let k = &mut self.k;
+        let k = self.k;
         if items == 1 {
             k.comment("Each thread loads one element; past the end, the identity.");
             let i = k.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
@@ -23,30 +23,29 @@ impl Reducer<'_> {
         k.comment("coalesced; past the end, the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
         let first = k.let_("first", first);
-        let sum = k.mut_(accumulator(self.plan.op()), identity);
-        let op = self.plan.op();
+        let sum = k.mut_(fold.parts()[0].name, identity);
         k.unrolled("item", items, |k, item| {
             let i = k.let_("i", first + item * block);
-            k.assign(sum, combine(op, sum.into(), element(i.into())));
+            k.assign(sum, fold.of_two(sum.into(), element(i.into())));
         });
         sum.into()
     }
 
     /// Each thread's vectors of four, a block of vectors apart. `wide` loads a vector at once.
-    pub(super) fn load_vectors(&mut self, identity: Var, wide: bool) -> Expr {
-        let op = self.plan.op();
+    pub(super) fn vectors(self, wide: bool) -> Expr {
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
-        let k = &mut self.k;
+        let (fold, identity) = (self.fold, self.identity);
+        let k = self.k;
         let items =
             k.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
         let tile = k.constant("TILE", block * items * 4, "elements of a block");
         k.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
         let begin = k.let_("begin", Expr::from(Special::BlockX).wide() * tile);
         let first = k.let_("first", begin + tid * 4);
-        let sum = k.mut_(accumulator(op), identity);
+        let sum = k.mut_(fold.parts()[0].name, identity);
         let fold4 = |parts: [Expr; 4]| {
             let [x, y, z, w] = parts;
-            combine(op, sum.into(), combine(op, combine(op, x, y), combine(op, z, w)))
+            fold.of_two(sum.into(), fold.of_two(fold.of_two(x, y), fold.of_two(z, w)))
         };
         let at = |i: Var, lane: i32| Access::new(input, [i + lane]);
         let whole = k.block(|k| {

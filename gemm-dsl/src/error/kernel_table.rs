@@ -1,0 +1,76 @@
+//! What can be wrong with a table of kernels.
+
+use super::SpecError;
+
+pub(crate) fn no_arrow(row: &str) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `{row}` has no `=>`"
+        ),
+    )
+}
+
+pub(crate) fn no_condition() -> SpecError {
+    SpecError::at_value(
+        &[],
+        "a row begins with its condition, such as `len <= 64`, or with `else`".to_owned(),
+    )
+}
+
+pub(crate) fn no_else() -> SpecError {
+    SpecError::at_value(
+        &[],
+        "a table needs a row for what no condition holds of; add `else => …` at the end".to_owned(),
+    )
+}
+
+pub(crate) fn behind_else() -> SpecError {
+    SpecError::at_value(
+        &[],
+        "no problem comes to a row behind `else`; move `else` to the end, or leave the row out"
+            .to_owned(),
+    )
+}
+
+pub(crate) fn repeated(row: usize) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "row {row} has this condition, so that no problem comes here; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn constant(always: bool) -> SpecError {
+    let message = match always {
+        true => {
+            "this holds of every problem, so that none comes to the rows behind; write `else`, at the end"
+        }
+        false => "this holds of no problem; leave the row out",
+    };
+    SpecError::at_value(&[], message.to_owned())
+}
+
+pub(crate) fn other_work(key: &'static str) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "all rows of a table compute the same, and `{key}` here is not as in the first row; rows differ in \
+             how it is computed"
+        ),
+    )
+}
+
+pub(crate) fn too_many_rows(most: usize) -> SpecError {
+    SpecError::at_value(&[], format!("a table has {most} rows at most"))
+}
+
+pub(crate) fn too_long_table(bytes: usize, most: usize) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "a table of {bytes} bytes, as it is printed, is too long to be meant; use at most {most}"
+        ),
+    )
+}

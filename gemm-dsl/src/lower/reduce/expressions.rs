@@ -1,0 +1,178 @@
+//! The user's expressions in a reduction, as functions of the kernel, with what converts their values.
+
+use super::fold::zero;
+use crate::ir::{BinaryOp, Elem, Expr, Integer, KernelBuilder, Ty};
+use crate::plan::ReducePlan;
+use crate::value::Lowered;
+
+/// The functions that a kernel has for them.
+pub(super) struct Expressions {
+    map: Option<Lowered>,
+    finish: Option<(Lowered, usize)>,
+    fold: Option<UserFold>,
+    identity: Option<Expr>,
+    acc: Elem,
+    result: Elem,
+}
+
+/// What the user makes of two values.
+#[derive(Clone)]
+pub(super) struct UserFold {
+    function: Lowered,
+    acc: Elem,
+}
+
+/// Which expressions a kernel needs.
+#[derive(Clone, Copy)]
+pub(super) struct Needs {
+    /// It reads elements.
+    pub(super) map: bool,
+    /// It stores results.
+    pub(super) finish: bool,
+}
+
+impl Expressions {
+    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, needs: Needs) -> Self {
+        let spec = plan.spec();
+        let (acc, result) = (plan.types().acc, plan.types().result);
+        let map = spec.map.as_ref().filter(|_| needs.map);
+        let map = map.map(|map| map.closure().lower_as(k, "map", &spec.typing_of_map()));
+        let fold = spec.fold.as_ref().map(|fold| UserFold {
+            function: fold.closure().lower_as(k, "fold", &spec.typing_of_fold()),
+            acc,
+        });
+        let identity = spec.identity.as_ref().map(|identity| {
+            let function =
+                identity.closure().lower_as(k, "identity_of_fold", &spec.typing_of_identity());
+            as_folded(function.apply([], |_| unreachable!("it names no integer")), acc)
+        });
+        let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
+            let closure = finish.closure();
+            (closure.lower_as(k, "finish", &spec.typing_of_finish()), closure.params().len())
+        });
+        Self { map, finish, fold, identity, acc, result }
+    }
+
+    pub(super) fn fold(&self) -> UserFold {
+        match &self.fold {
+            Some(fold) => fold.clone(),
+            None => unreachable!("plan: without an operator there is a fold"),
+        }
+    }
+
+    pub(super) fn identity(&self) -> Expr {
+        match &self.identity {
+            Some(identity) => identity.clone(),
+            None => unreachable!("plan: a fold has an identity"),
+        }
+    }
+
+    /// What is folded of the elements at an index, of `len`: a value of type `held`, for `any` and `all` a
+    /// truth value as 0 or 1.
+    pub(super) fn lift(
+        &self,
+        elements: Vec<Expr>,
+        (index, len): (Expr, Expr),
+        (held, is_truth): (Elem, bool),
+    ) -> Expr {
+        let Some(map) = &self.map else {
+            let Some(element) = elements.into_iter().next() else {
+                unreachable!("there is an input")
+            };
+            let element = computed(element);
+            if !is_truth {
+                return folded_of(element, self.acc).bitcast(held);
+            }
+            let Some(elem) = elem_of(&element) else { unreachable!("an element is a number") };
+            let is_zero = element.equals(zero(elem));
+            return is_zero.select(Expr::U32(0), Expr::U32(1));
+        };
+        let elements = elements.into_iter().map(in_expression);
+        let value =
+            map.apply(elements, |name| if name == "i" { index.clone() } else { len.clone() });
+        if is_truth {
+            return value.select(Expr::U32(1), Expr::U32(0));
+        }
+        as_folded(value, self.acc).bitcast(held)
+    }
+
+    /// The results, of what was folded and of the number of elements.
+    pub(super) fn results(&self, values: Vec<Expr>, len: Expr) -> Vec<Expr> {
+        let finished = match &self.finish {
+            None => values,
+            Some((finish, takes)) => {
+                let counted = if self.acc.is_float() { self.acc } else { Elem::I64 };
+                let values = values.into_iter().map(in_expression);
+                let values = values.chain([len.cast(counted)]).take(*takes);
+                let value = finish.apply(values, |_| unreachable!("it names no integer"));
+                vec![as_folded(value, self.result_in())]
+            }
+        };
+        finished.into_iter().map(|value| stored(value, self.result)).collect()
+    }
+
+    /// The type that a result is computed in.
+    fn result_in(&self) -> Elem {
+        if self.result.computes() { self.result } else { Elem::F32 }
+    }
+}
+
+impl UserFold {
+    pub(super) fn apply(&self, a: Expr, b: Expr) -> Expr {
+        let value =
+            self.function.apply([a, b].map(in_expression), |_| unreachable!("it names no integer"));
+        as_folded(value, self.acc)
+    }
+}
+
+fn elem_of(e: &Expr) -> Option<Elem> {
+    match e.ty() {
+        Ty::Scalar(elem) => Some(elem),
+        _ => None,
+    }
+}
+
+/// An element in a type that is computed with: itself, or one of 4 bytes.
+fn computed(element: Expr) -> Expr {
+    match elem_of(&element) {
+        Some(Elem::F16 | Elem::Bf16) => element.cast(Elem::F32),
+        Some(Elem::I8) => element.cast(Elem::I32),
+        Some(Elem::U8) => element.cast(Elem::I32).cast(Elem::U32),
+        _ => element,
+    }
+}
+
+/// A number that is computed with as one of the type that is folded in, which holds it.
+fn folded_of(value: Expr, acc: Elem) -> Expr {
+    value.cast(acc)
+}
+
+/// A number as an array of these elements has it. A truth value is 0 or 1.
+fn stored(value: Expr, elem: Elem) -> Expr {
+    match (elem_of(&value), elem) {
+        (Some(Elem::U32), Elem::U8) => value.cast(Elem::I32).cast(elem),
+        _ => value.cast(elem),
+    }
+}
+
+/// A number as expressions have it: integers with 64 bits.
+fn in_expression(value: Expr) -> Expr {
+    let value = computed(value);
+    if value.ty().is_integer() { value.cast(Elem::I64) } else { value }
+}
+
+/// The value of an expression as the type that is folded in: an integer wraps.
+fn as_folded(value: Expr, acc: Elem) -> Expr {
+    if !value.ty().is_integer() || acc == Elem::I64 {
+        return value;
+    }
+    let bits = value.bitcast(Elem::U64);
+    let low =
+        |bits| Expr::binary(BinaryOp::Integer(Integer::And), bits, Expr::U64(u32::MAX.into()));
+    match acc {
+        Elem::U64 => bits,
+        Elem::U32 => low(bits).cast(Elem::U32),
+        Elem::I32 => low(bits).cast(Elem::U32).bitcast(Elem::I32),
+        other => unreachable!("checked: no expression gives an integer for {other}"),
+    }
+}

@@ -1,0 +1,278 @@
+//! What a reduction makes of its elements, as data and arithmetic: a monoid on one or more parts.
+//!
+//! A thread keeps a variable for each part. An element becomes a value of the type that is folded in
+//! (`lift`); a thread folds the values that it has read (`absorb`), and what two of them keep is combined
+//! (`combine`) until one has all, of which the results are made (`finish`). Every operator, and the
+//! user's, is a value of [`Fold`].
+
+mod arg;
+mod compensated;
+mod logsumexp;
+mod moments;
+mod value;
+
+use super::expressions::Expressions;
+use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Ty, Var};
+use crate::plan::{ReducePlan, Types};
+use crate::spec::Op;
+use value::Operator;
+
+/// A part of what is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The variable that holds it.
+    pub(super) name: &'static str,
+    /// An array of them.
+    pub(super) plural: &'static str,
+    /// Its type: one that is computed with.
+    pub(super) elem: Elem,
+    /// The value that changes no other.
+    pub(super) identity: Expr,
+}
+
+impl Part {
+    fn new(name: &'static str, plural: &'static str, identity: Expr) -> Self {
+        let Ty::Scalar(elem) = identity.ty() else { unreachable!("an identity is a number") };
+        Self { name, plural, elem, identity }
+    }
+}
+
+/// What is made of the elements.
+pub(super) struct Fold {
+    kind: Kind,
+    types: Types,
+    parts: Vec<Part>,
+}
+
+enum Kind {
+    /// One value.
+    Value(Operator),
+    /// The greatest value, or the smallest, and its index.
+    Arg(arg::Arg),
+    /// A sum, and the sum of its rounding errors.
+    Compensated,
+    /// How many, their mean, and the sum of the squares of what they differ from it.
+    Moments,
+    /// The greatest value, and the sum of the exponentials of what the others differ from it.
+    Logsumexp(logsumexp::Logsumexp),
+}
+
+/// Where a thread keeps a part: in a variable or, of several results, in an array of registers.
+#[derive(Clone)]
+pub(super) enum Cell {
+    Var(Var),
+    At(Access),
+}
+
+impl Cell {
+    /// What is kept.
+    pub(super) fn get(&self) -> Expr {
+        match self {
+            Cell::Var(var) => (*var).into(),
+            Cell::At(access) => access.clone().load(),
+        }
+    }
+
+    /// Keeps another value.
+    pub(super) fn set(&self, k: &mut KernelBuilder, value: impl Into<Expr>) {
+        match self {
+            Cell::Var(var) => k.assign(*var, value),
+            Cell::At(access) => k.store(access.clone(), value),
+        }
+    }
+
+    fn elem(&self) -> Elem {
+        match self.get().ty() {
+            Ty::Scalar(elem) => elem,
+            _ => unreachable!("a part is a number"),
+        }
+    }
+}
+
+/// Elements that a thread has read, in registers, in ascending order of their indices.
+pub(super) struct Held {
+    /// The values: an array of `items` times `vector`, or times the columns of the thread.
+    pub(super) values: BufferId,
+    pub(super) items: Const,
+    /// Elements of an item.
+    pub(super) vector: u32,
+    /// Which of its columns it is, where a thread has several.
+    pub(super) column: Option<Expr>,
+    /// The index of the first one of each item, in terms of the item.
+    pub(super) first: Box<dyn Fn(Expr) -> Expr>,
+    /// How many elements there are in all, where some that are held may be past them.
+    pub(super) ragged: Option<Expr>,
+}
+
+impl Held {
+    /// Does something with each of them, its value and its index.
+    fn each(&self, k: &mut KernelBuilder, mut f: impl FnMut(&mut KernelBuilder, Expr, Expr)) {
+        let value = |index: Vec<Expr>| Access::new(self.values, index).load();
+        k.unrolled("item", self.items, |k, item| {
+            let first = (self.first)(item.into());
+            if self.vector == 1 {
+                let column = self.column.iter().cloned();
+                return f(k, value([item.into()].into_iter().chain(column).collect()), first);
+            }
+            k.unrolled("j", self.vector as i32, |k, j| {
+                f(k, value(vec![item.into(), j.into()]), first + j);
+            });
+        });
+    }
+}
+
+impl Fold {
+    /// The fold of a plan; its functions are declared in the kernel.
+    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
+        let types = plan.types();
+        let kind = match plan.op() {
+            None => Kind::Value(Operator::User(expressions.fold())),
+            Some(Op::Sum) if plan.spec().compensated => Kind::Compensated,
+            Some(Op::Sum) => Kind::Value(Operator::Sum),
+            Some(Op::Prod) => Kind::Value(Operator::Prod),
+            Some(Op::Max) => Kind::Value(Operator::Max),
+            Some(Op::Min) => Kind::Value(Operator::Min),
+            Some(Op::Any) => Kind::Value(Operator::Any),
+            Some(Op::All) => Kind::Value(Operator::All),
+            Some(op @ (Op::Argmax | Op::Argmin)) => {
+                Kind::Arg(arg::Arg::new(k, op == Op::Argmax, types))
+            }
+            Some(Op::MeanVar) => Kind::Moments,
+            Some(Op::Logsumexp) => Kind::Logsumexp(logsumexp::Logsumexp::new(k)),
+        };
+        let parts = match &kind {
+            Kind::Value(operator) => vec![operator.part(types, expressions)],
+            Kind::Arg(arg) => arg.parts(types),
+            Kind::Compensated => compensated::parts(types),
+            Kind::Moments => moments::parts(types),
+            Kind::Logsumexp(_) => logsumexp::parts(),
+        };
+        Self { kind, types, parts }
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The value of an element that is missing: what a thread holds in its place changes nothing.
+    pub(super) fn missing(&self) -> Expr {
+        match &self.kind {
+            Kind::Moments => zero(self.types.acc),
+            _ => self.parts[0].identity.clone(),
+        }
+    }
+
+    /// The type of a value that is held.
+    pub(super) fn held(&self) -> Elem {
+        match &self.kind {
+            Kind::Moments => self.types.acc,
+            _ => self.parts[0].elem,
+        }
+    }
+
+    /// Whether an element is asked whether it is zero, where no expression makes a truth value of it.
+    pub(super) fn is_truth(&self) -> bool {
+        matches!(&self.kind, Kind::Value(Operator::Any | Operator::All))
+    }
+
+    /// Whether what stands for missing elements would be counted: then a thread that may hold some asks
+    /// which they are.
+    pub(super) fn counts(&self) -> bool {
+        matches!(self.kind, Kind::Moments)
+    }
+
+    /// Whether each value stands once in what is made of two.
+    pub(super) fn reads_once(&self) -> bool {
+        match &self.kind {
+            Kind::Value(operator) => operator.reads_once(self.parts[0].elem),
+            _ => false,
+        }
+    }
+
+    /// Whether it keeps indices or counts of elements.
+    pub(super) fn keeps_indices(&self) -> bool {
+        matches!(self.kind, Kind::Arg(_) | Kind::Moments)
+    }
+
+    /// Prepares what a thread keeps for values whose first index is this, of so many.
+    pub(super) fn begin(&self, k: &mut KernelBuilder, kept: &[Cell], first: Expr, n: &Expr) {
+        if let Kind::Arg(arg) = &self.kind {
+            arg.begin(k, &kept[1], first, n);
+        }
+    }
+
+    /// Folds the values that a thread holds into what it keeps.
+    pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], held: &Held) {
+        match &self.kind {
+            Kind::Value(operator) => held.each(k, |k, value, _| {
+                kept[0].set(k, operator.apply(kept[0].get(), value));
+            }),
+            Kind::Arg(arg) => held.each(k, |k, value, index| arg.absorb(k, kept, value, index)),
+            Kind::Compensated => held.each(k, |k, value, _| compensated::absorb(k, kept, value)),
+            Kind::Moments => moments::absorb(k, kept, held, self.types),
+            Kind::Logsumexp(fold) => fold.absorb(k, kept, held),
+        }
+    }
+
+    /// What two threads keep, as one: `a` has the elements that come first, where that counts.
+    pub(super) fn combine(&self, k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
+        match &self.kind {
+            Kind::Value(operator) => vec![operator.apply(a[0].clone(), b[0].clone())],
+            Kind::Arg(arg) => arg.combine(k, a, b),
+            Kind::Compensated => compensated::combine(k, a, b),
+            Kind::Moments => moments::combine(k, a, b, self.types),
+            Kind::Logsumexp(fold) => fold.combine(k, a, b),
+        }
+    }
+
+    /// What is made of two values, where one is all that is kept.
+    pub(super) fn of_two(&self, a: Expr, b: Expr) -> Expr {
+        match &self.kind {
+            Kind::Value(operator) => operator.apply(a, b),
+            _ => unreachable!("plan: the classic passes fold values"),
+        }
+    }
+
+    /// Combines what another keeps into variables.
+    pub(super) fn combine_into(&self, k: &mut KernelBuilder, kept: &[Cell], b: &[Expr]) {
+        let a: Vec<Expr> = kept.iter().map(Cell::get).collect();
+        for (part, value) in kept.iter().zip(self.combine(k, &a, b)) {
+            part.set(k, value);
+        }
+    }
+
+    /// The values that results are made of, of everything that was folded: of the type that was folded
+    /// in, an index, or a truth value as 0 or 1.
+    pub(super) fn values(&self, k: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
+        match &self.kind {
+            Kind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
+            Kind::Arg(_) => vec![all[1].clone()],
+            Kind::Compensated => vec![compensated::value(all)],
+            Kind::Moments => moments::values(k, all, self.types),
+            Kind::Logsumexp(fold) => vec![fold.value(k, all)],
+        }
+    }
+}
+
+/// The zero of a type that is computed with.
+pub(super) fn zero(elem: Elem) -> Expr {
+    number(elem, 0)
+}
+
+/// A whole number as a literal of a type that is computed with.
+pub(super) fn number(elem: Elem, value: u32) -> Expr {
+    match elem {
+        Elem::F32 => Expr::F32(value as f32),
+        Elem::F64 => Expr::F64(value.into()),
+        Elem::I32 => Expr::I32(value as i32),
+        Elem::U32 => Expr::U32(value),
+        Elem::I64 => Expr::I64(value.into()),
+        Elem::U64 => Expr::U64(value.into()),
+        other => unreachable!("nothing is computed in {other}"),
+    }
+}
+
+/// The greatest value of a type of indices: no element has it.
+pub(super) fn nowhere(index: Elem) -> Expr {
+    if index == Elem::U64 { Expr::U64(u64::MAX) } else { Expr::U32(u32::MAX) }
+}

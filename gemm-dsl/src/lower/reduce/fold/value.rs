@@ -1,0 +1,89 @@
+//! Folds of one value.
+
+use super::{Part, number};
+use crate::intrinsic::Intrinsic;
+use crate::ir::{BinaryOp, Elem, Expr, Integer};
+use crate::lower::reduce::expressions::{Expressions, UserFold};
+use crate::plan::Types;
+
+/// What is made of two values.
+pub(super) enum Operator {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    Any,
+    All,
+    User(UserFold),
+}
+
+impl Operator {
+    pub(super) fn part(&self, types: Types, expressions: &Expressions) -> Part {
+        let acc = self.folded_in(types.acc);
+        let bound = |greatest: bool| extreme(acc, greatest);
+        let (name, identity) = match self {
+            Operator::Sum if acc == Elem::F32 => ("sum", Expr::F32(-0.0)),
+            Operator::Sum if acc == Elem::F64 => ("sum", Expr::F64(-0.0)),
+            Operator::Sum => ("sum", number(acc, 0)),
+            Operator::Prod => ("product", number(acc, 1)),
+            Operator::Max => ("largest", bound(false)),
+            Operator::Min => ("smallest", bound(true)),
+            Operator::Any => ("any", Expr::U32(0)),
+            Operator::All => ("all", Expr::U32(1)),
+            Operator::User(_) => ("folded", expressions.identity()),
+        };
+        Part::new(name, "x", identity)
+    }
+
+    /// Sums and products of integers wrap, which only those without a sign do.
+    fn folded_in(&self, acc: Elem) -> Elem {
+        match (self, acc) {
+            (Operator::Any | Operator::All, _) => Elem::U32,
+            (Operator::Sum | Operator::Prod, Elem::I32) => Elem::U32,
+            (Operator::Sum | Operator::Prod, Elem::I64) => Elem::U64,
+            _ => acc,
+        }
+    }
+
+    pub(super) fn apply(&self, a: Expr, b: Expr) -> Expr {
+        match self {
+            Operator::Sum => a + b,
+            Operator::Prod => a * b,
+            Operator::Max if a.ty().is_float() => Expr::Call(Intrinsic::Maximum, vec![a, b]),
+            Operator::Min if a.ty().is_float() => Expr::Call(Intrinsic::Minimum, vec![a, b]),
+            Operator::Max => a.clone().lt(b.clone()).select(b, a),
+            Operator::Min => b.clone().lt(a.clone()).select(b, a),
+            Operator::Any => Expr::binary(BinaryOp::Integer(Integer::Or), a, b),
+            Operator::All => Expr::binary(BinaryOp::Integer(Integer::And), a, b),
+            Operator::User(fold) => fold.apply(a, b),
+        }
+    }
+
+    /// Whether each value stands once in what is made of two: the machine compares integers by itself.
+    pub(super) fn reads_once(&self, elem: Elem) -> bool {
+        elem.is_float() || !matches!(self, Operator::Max | Operator::Min)
+    }
+
+    /// The value in the type that was folded in.
+    pub(super) fn value(&self, folded: Expr, types: Types) -> Expr {
+        match self {
+            Operator::Any | Operator::All => folded,
+            _ => folded.bitcast(types.acc),
+        }
+    }
+}
+
+/// The greatest value of a type, or the smallest.
+pub(super) fn extreme(elem: Elem, greatest: bool) -> Expr {
+    match elem {
+        Elem::F32 if greatest => Expr::F32(f32::INFINITY),
+        Elem::F32 => Expr::F32(f32::NEG_INFINITY),
+        Elem::F64 if greatest => Expr::F64(f64::INFINITY),
+        Elem::F64 => Expr::F64(f64::NEG_INFINITY),
+        Elem::I32 => Expr::I32(if greatest { i32::MAX } else { i32::MIN }),
+        Elem::U32 => Expr::U32(if greatest { u32::MAX } else { 0 }),
+        Elem::I64 => Expr::I64(if greatest { i64::MAX } else { i64::MIN }),
+        Elem::U64 => Expr::U64(if greatest { u64::MAX } else { 0 }),
+        other => unreachable!("nothing is computed in {other}"),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a thread reads, round by round.
+
+use super::expressions::Expressions;
+use super::fold::{Fold, Held};
+use super::kept::Kept;
+use super::place::{Params, Place};
+use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Stmt, Var};
+use crate::plan::ReducePlan;
+use crate::spec::Over;
+
+/// What a thread reads, round by round.
+pub(super) struct Reader<'r> {
+    pub(super) plan: &'r ReducePlan,
+    pub(super) fold: &'r Fold,
+    pub(super) expressions: &'r Expressions,
+    pub(super) place: &'r Place,
+    /// The threads of a result.
+    pub(super) group: Const,
+    /// What the number of elements of a round is called.
+    pub(super) round: &'static str,
+    /// What stands for a missing element.
+    pub(super) missing: Expr,
+    pub(super) wide: bool,
+}
+
+impl Reader<'_> {
+    pub(super) fn rounds(&self, k: &mut KernelBuilder, p: &Params, kept: &Kept) {
+        let (plan, place, group) = (self.plan, self.place, self.group);
+        let vector = self.vector() as i32;
+        let what = if plan.vector() > 1 { "vectors" } else { "elements" };
+        let what = format!("{what} of a thread in a round");
+        let items = k.constant("ITEMS", plan.items() as i32, what);
+        let mut round = group * items;
+        if vector > 1 {
+            round = round * vector;
+        }
+        let round = k.constant(self.round, round, "elements of a result in a round");
+        let (from, step) = match &place.part {
+            None => (Expr::U64(0), Expr::from(round).wide()),
+            Some((part, parts)) => (part.clone() * round, parts.clone() * round),
+        };
+        if self.fold.keeps_indices() {
+            let lane = place.lane.clone();
+            let lane = if vector > 1 { lane * vector } else { lane };
+            let first = from.clone() + lane;
+            place.each(k, |k, w| self.fold.begin(k, &kept.of(w), first.clone(), &place.n));
+        }
+        k.comment(match &place.part {
+            None => "Round by round: the loads of a thread are in flight together.",
+            Some(_) => {
+                "Round by round, block after block: the loads of a thread are in flight together."
+            }
+        });
+        k.loop_(
+            "begin",
+            For::below(from, place.n.clone()).change(Change::Add(step)),
+            |k, begin| {
+                let lane = place.lane.clone();
+                let index = move |item: Expr| {
+                    let at = item * group + lane.clone();
+                    begin + if vector > 1 { at * vector } else { at }
+                };
+                let width = place.columns.as_ref().and_then(|columns| columns.width);
+                let lanes = (vector > 1).then_some(Expr::I32(vector));
+                let dims =
+                    [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
+                let values = k.registers("e", self.fold.held(), dims, "what a thread holds");
+                let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
+                    values,
+                    items,
+                    vector: vector as u32,
+                    column,
+                    first: Box::new(index.clone()),
+                    ragged: ragged.cloned(),
+                };
+                let absorb = |k: &mut KernelBuilder, ragged: Option<&Expr>| {
+                    place
+                        .each(k, |k, w| self.fold.absorb(k, &kept.of(w.clone()), &held(ragged, w)));
+                };
+                let whole = k.block(|k| {
+                    self.load(k, p, &held(None, None));
+                    if self.fold.counts() {
+                        absorb(k, None);
+                    }
+                });
+                let n = Some(&place.n);
+                let otherwise = k.block(|k| {
+                    k.comment("The last round: past the end, what changes nothing.");
+                    self.load(k, p, &held(n, None));
+                    if self.fold.counts() {
+                        absorb(k, n);
+                    }
+                });
+                let cond = (begin + round).le(place.n.clone());
+                k.push(Stmt::If { cond, then: whole, otherwise });
+                if !self.fold.counts() {
+                    absorb(k, None);
+                }
+            },
+        );
+    }
+
+    /// Elements of a result in an item.
+    fn vector(&self) -> u32 {
+        if self.place.columns.is_none() { self.plan.vector() } else { 1 }
+    }
+
+    /// Fills the registers of a thread.
+    fn load(&self, k: &mut KernelBuilder, p: &Params, held: &Held) {
+        k.unrolled("item", held.items, |k, item| {
+            let i = k.let_("i", (held.first)(item.into()));
+            // Of rows and columns vectors are whole, or there are none.
+            let whole = held.ragged.is_none() || self.plan.spec().over != Over::All;
+            if !(self.wide && whole) {
+                return self.each_of(k, held, item, |j, w| {
+                    let index = j.map_or_else(|| i.into(), |j| i + j);
+                    let value = self.lift(p, index.clone(), w);
+                    match &held.ragged {
+                        None => value,
+                        Some(n) => index.lt(n.clone()).select(value, self.missing.clone()),
+                    }
+                });
+            }
+            match &held.ragged {
+                None => self.vectors(k, p, held, (item, i)),
+                Some(n) => {
+                    let cond = Expr::from(i).lt(n.clone());
+                    let then = k.block(|k| self.vectors(k, p, held, (item, i)));
+                    let otherwise =
+                        k.block(|k| self.each_of(k, held, item, |_, _| self.missing.clone()));
+                    k.push(Stmt::If { cond, then, otherwise });
+                }
+            }
+        });
+    }
+
+    /// What is folded of the elements at an index.
+    fn lift(&self, p: &Params, index: Expr, w: Option<Expr>) -> Expr {
+        let column = self.place.columns.as_ref().map(|columns| columns.column(w));
+        let load =
+            |input: &BufferId| self.place.element(*input, index.clone(), column.clone()).load();
+        self.lifted(p.inputs.iter().map(load).collect(), index.clone())
+    }
+
+    fn lifted(&self, elements: Vec<Expr>, index: Expr) -> Expr {
+        let held = (self.fold.held(), self.fold.is_truth());
+        self.expressions.lift(elements, (index, self.place.n.clone()), held)
+    }
+
+    /// Fills what belongs to an item, one by one: of an element of a vector, or of a column.
+    fn each_of(
+        &self,
+        k: &mut KernelBuilder,
+        held: &Held,
+        item: Var,
+        value: impl Fn(Option<Var>, Option<Expr>) -> Expr,
+    ) {
+        let store = |k: &mut KernelBuilder, at: Option<Expr>, value: Expr| {
+            let index = [Expr::from(item)].into_iter().chain(at);
+            k.store(Access::new(held.values, index), value);
+        };
+        if held.vector > 1 {
+            return k.unrolled("j", held.vector as i32, |k, j| {
+                store(k, Some(j.into()), value(Some(j), None));
+            });
+        }
+        self.place.each(k, |k, w| store(k, w.clone(), value(None, w)));
+    }
+
+    /// Fills what belongs to an item by one load of each input.
+    fn vectors(&self, k: &mut KernelBuilder, p: &Params, held: &Held, (item, i): (Var, Var)) {
+        let (place, vector) = (self.place, self.plan.vector());
+        let first = place.columns.as_ref().map(|columns| columns.first(vector));
+        let load = |input: &BufferId| place.element(*input, i.into(), first.clone()).vector();
+        let loads: Vec<Access> = p.inputs.iter().map(load).collect();
+        if let ([load], true) = (loads.as_slice(), self.is_moved()) {
+            let to = Access::new(held.values, [item.into(), 0.into()]).vector();
+            return k.store(to, load.clone().load());
+        }
+        let names = ["v", "w", "p", "q"];
+        let loaded = loads.into_iter().zip(names).map(|(load, name)| k.let_(name, load.load()));
+        let loaded: Vec<Var> = loaded.collect();
+        for lane in 0..vector {
+            let elements = loaded.iter().map(|v| Expr::from(*v).lane(lane as u8)).collect();
+            let lane = lane as i32;
+            let index = if place.columns.is_some() { i.into() } else { i + lane };
+            let value = self.lifted(elements, index);
+            k.store(Access::new(held.values, [item.into(), lane.into()]), value);
+        }
+    }
+
+    /// Whether an element is folded as it is.
+    fn is_moved(&self) -> bool {
+        self.plan.spec().map.is_none()
+            && !self.fold.is_truth()
+            && self.fold.held() == self.plan.types().element
+    }
+}

@@ -1,0 +1,136 @@
+//! The classic passes: every block folds one tile of the array, and the same kernel folds what the blocks
+//! leave, until one value is left.
+//!
+//! The ladder follows M. Harris, "Optimizing Parallel Reduction in CUDA" (2007), with the warp
+//! barriers and shuffles that GPUs with independent thread scheduling need.
+
+mod load;
+
+use super::expressions::{Expressions, Needs};
+use super::fold::Fold;
+use super::team::{Team, store};
+use crate::ir::program::{Launch, Program, Step};
+use crate::ir::{
+    BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand, Requirement,
+    Scalar, Special, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
+};
+use crate::plan::ReducePlan;
+
+/// The most blocks of a launch: no longer input has a first pass.
+const MAX_BLOCKS: u128 = i32::MAX as u128;
+
+/// The program of a reduction: one kernel, launched on its own results until one value is left. What
+/// a pass leaves for the next lies in a temporary of its own.
+///
+/// # Errors
+/// A kernel that breaks a rule of the IR: a mistake of this module.
+pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
+    let mut program = Program::default();
+    let length = program.extent(Extent::LENGTH);
+    let input = program.input("input", Elem::F32, [length.clone()]);
+    let output = program.output("output", Elem::F32, [1u64.into()]);
+    let wide = plan.vector() == 4;
+    let mut choose = vec![program.kernel(kernel(plan, wide)?)];
+    if wide {
+        choose.push(program.kernel(kernel(plan, false)?));
+    }
+    let fold = |from, to, length| {
+        let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
+        let extents = vec![(Extent::LENGTH, length)];
+        Step::Launch(Launch { choose: choose.clone(), bind, extents })
+    };
+    // Pass p reads ceil(length / per_block^p) elements.
+    let per_block = plan.elements_per_block();
+    let longest = MAX_BLOCKS * u128::from(per_block);
+    let mut passes = vec![(input, length.clone())];
+    let mut divisor = u128::from(per_block);
+    while longest.div_ceil(divisor) > 1
+        && let Ok(taken) = u64::try_from(divisor)
+    {
+        let left = length.clone().div_ceil(taken);
+        passes.push((program.temp("partials", Elem::F32, [left.clone()]), left));
+        divisor = divisor.saturating_mul(per_block.into());
+    }
+    // From the last pass that there may be: before it a pass that does not leave one value is
+    // followed by the next.
+    let mut steps = Vec::new();
+    let mut next = None;
+    for (from, left) in passes.into_iter().rev() {
+        let last = fold(from, output, left.clone());
+        steps = match next {
+            None => vec![last],
+            Some(to) => {
+                let mut more = vec![fold(from, to, left.clone())];
+                more.append(&mut steps);
+                vec![Step::If { cond: left.le(per_block), then: vec![last], otherwise: more }]
+            }
+        };
+        next = Some(from);
+    }
+    program.steps = steps;
+    VerifiedProgram::new(program)
+}
+
+/// One kernel; `wide` where a vector of four is one 16-byte load.
+fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
+    let mut k = KernelBuilder::new(plan.kernel_name());
+    let noun = super::noun(plan);
+    k.title(format!("{noun} of n floats: each block folds its part of `in` into one value."));
+    k.title(format!("reduce_kernel!({})", plan.spec()));
+    if plan.vector() == 4 {
+        k.variant(if wide { Variant::Vector } else { Variant::Scalar });
+        if !wide {
+            k.title("Access variant for an input that is not aligned to 16 bytes.");
+        }
+    }
+
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
+    let n = k.extent("n", Ty::U64, Extent::LENGTH);
+    let per_block = plan.elements_per_block();
+    let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
+    k.shape(input, [n.into()], [1.into()]);
+    k.shape(output, [blocks.clone()], [1.into()]);
+
+    let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
+    k.launch_bounds(block);
+    k.geometry(Geometry {
+        block: (plan.block(), 1),
+        grid: [blocks, 1u64.into(), 1u64.into()],
+        blocks_per_sm: 1,
+    });
+    if wide {
+        k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
+    }
+
+    let tid: Expr = k.let_("tid", Special::ThreadX).into();
+    let needs = Needs { map: false, finish: false };
+    let expressions = Expressions::new(&mut k, plan, needs);
+    let fold = Fold::new(&mut k, plan, &expressions);
+    let identity = k.let_("identity", fold.missing());
+    let kept = {
+        let (tid, fold) = (tid.clone(), &fold);
+        let loader = Loader { plan, k: &mut k, fold, input, n, block, tid, identity };
+        if plan.vector() == 1 { loader.items() } else { loader.vectors(wide) }
+    };
+    let identity = vec![identity.into()];
+    let mut team = Team { plan, fold: &fold, identity, block, tid, shared: None };
+    team.by_block(&mut k, vec![kept], &mut |k, value| {
+        store(k, &[output], &[Special::BlockX.into()], value);
+    });
+    k.finish()
+}
+
+/// What a thread loads.
+struct Loader<'l> {
+    plan: &'l ReducePlan,
+    k: &'l mut KernelBuilder,
+    fold: &'l Fold,
+    input: BufferId,
+    n: Scalar,
+    /// Threads of the block.
+    block: Const,
+    /// The index of the thread in its block.
+    tid: Expr,
+    identity: Var,
+}

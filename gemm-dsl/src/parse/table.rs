@@ -1,0 +1,183 @@
+//! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
+
+use super::token::{Span, Token, TokenKind, Tokens};
+use super::{Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
+use crate::error::kernel_table as error;
+use crate::error::syntax::too_many;
+use crate::error::{Excerpt, SpecError, SpecErrors};
+use crate::kernel_table::{KernelTable, Row, Rows};
+use crate::value::Closure;
+
+/// The most rows of a table.
+pub(super) const MAX_ROWS: usize = 256;
+
+/// What has been read of a table.
+pub(super) struct ReadTable<S> {
+    /// The rows of which it could be read what they compute, with their numbers, from 1.
+    pub rows: Vec<(Row<S>, usize)>,
+    pub faults: Vec<Fault>,
+}
+
+/// Reads and checks a table.
+pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
+    let mut table = Table::<S> {
+        rows: Vec::new(),
+        faults: Vec::new(),
+        conditions: Vec::new(),
+        first: None,
+        count: 0,
+        told_otherwise: false,
+        is_total: false,
+    };
+    let mut rest = Tokens::all(tokens);
+    while !rest.is_empty() {
+        let row = rest.until(|token| token.is(';'));
+        rest = rest.after(row.len() + 1);
+        if row.is_empty() {
+            continue;
+        }
+        if table.count == MAX_ROWS {
+            table.faults.push((error::too_many_rows(MAX_ROWS), Some(row.span())));
+            // What comes behind is not looked at; it may be what is needed.
+            table.is_total = true;
+            break;
+        }
+        table.count += 1;
+        table.row(row);
+    }
+    if !table.told_otherwise && !table.is_total {
+        let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
+        table.faults.push((error::no_else(), last));
+    }
+    let Table { rows, mut faults, .. } = table;
+    if faults.is_empty() {
+        // The tables of macros are read again as texts.
+        let bytes: usize = rows.iter().map(|(row, _)| row.to_string().len() + ";\n".len()).sum();
+        if bytes > MAX_TEXT {
+            faults.push((error::too_long_table(bytes, MAX_TEXT), None));
+        }
+    }
+    faults.sort_by_key(|(_, span)| span.as_ref().map(|span| span.start));
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        faults.truncate(MAX_FAULTS);
+        faults.push((too_many(more), None));
+    }
+    ReadTable { rows, faults }
+}
+
+struct Table<S> {
+    rows: Vec<(Row<S>, usize)>,
+    faults: Vec<Fault>,
+    /// The conditions without faults, with the numbers of their rows.
+    conditions: Vec<(Closure, usize)>,
+    /// What the first row computes, if it has no fault.
+    first: Option<S>,
+    /// How many rows there were.
+    count: usize,
+    /// Whether there was an `else`.
+    told_otherwise: bool,
+    /// Whether a row that is none yet is for all other problems, or may be meant so.
+    is_total: bool,
+}
+
+impl<S: Rows> Table<S> {
+    fn fault(&mut self, fault: SpecError, span: Span) {
+        self.faults.push((fault, Some(span)));
+    }
+
+    fn row(&mut self, row: Tokens<'_>) {
+        let Some(arrow) = arrow(row) else {
+            self.is_total |= row[0].text == "else";
+            return self.fault(error::no_arrow(&row.text()), row.span());
+        };
+        let (head, line) = (row.first(arrow), row.after(arrow + 2));
+        if head.is_empty() {
+            self.is_total = true;
+            return self.fault(error::no_condition(), row.first(2).span());
+        }
+        if self.told_otherwise {
+            self.fault(error::behind_else(), row.span());
+        }
+        let when = match head.tokens() {
+            [word] if word.text == "else" => {
+                self.told_otherwise = true;
+                None
+            }
+            tokens => self.condition(tokens, head.span()),
+        };
+        let Outcome { spec, faults, unread, .. } = checked_part::<S>(line);
+        let is_sound = faults.is_empty();
+        // What is wrong with a row as a whole stands at its line.
+        let whole = if line.is_empty() { row.span() } else { line.span() };
+        self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
+        if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
+            self.fault(error::other_work(key), whole);
+        }
+        if is_sound && self.count == 1 {
+            self.first = Some(spec.clone());
+        }
+        if !unread.iter().any(|key| S::WORK.contains(key)) {
+            self.rows.push((Row { when, spec }, self.count));
+        }
+    }
+
+    /// A condition, unless it is faulty; also one that another row has, or that is always or never so.
+    fn condition(&mut self, tokens: &[Token], span: Span) -> Option<Closure> {
+        let when = match Closure::read(S::CONDITION, tokens) {
+            Ok(when) => when,
+            Err(faults) => {
+                for fault in faults {
+                    let part = fault.tokens();
+                    let part = part.map(|(first, last)| span.start + first..span.start + last + 1);
+                    self.fault(fault, part.unwrap_or_else(|| span.clone()));
+                }
+                return None;
+            }
+        };
+        if let Some(always) = when.constant() {
+            self.is_total |= always;
+            self.fault(error::constant(always), span);
+        } else if let Some((_, row)) = self.conditions.iter().find(|(other, _)| *other == when) {
+            let row = *row;
+            self.fault(error::repeated(row), span);
+        } else {
+            self.conditions.push((when.clone(), self.count));
+        }
+        Some(when)
+    }
+}
+
+/// Where `=>` stands, outside brackets.
+fn arrow(row: Tokens<'_>) -> Option<usize> {
+    let mut at = 0;
+    while at < row.len() {
+        let rest = row.after(at);
+        if let [equals, more, ..] = rest.tokens()
+            && equals.is('=')
+            && more.is('>')
+        {
+            return Some(at);
+        }
+        // Both signs of `==`, `<=` and the like at once.
+        let pair = matches!(rest.tokens(), [sign, equals, ..]
+            if sign.kind == TokenKind::Punct { joint: true }
+                && "=<>!".chars().any(|c| sign.is(c))
+                && equals.is('='));
+        at += if pair { 2 } else { rest.unit() };
+    }
+    None
+}
+
+/// The table that a text describes.
+pub(crate) fn table_from_text<S: Rows>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
+    let (tokens, places) =
+        text::tokens(line).map_err(|fault| super::fault_of_text(line, *fault))?;
+    let ReadTable { rows, faults } = read::<S>(&tokens);
+    let located = |(fault, span): Fault| {
+        let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
+        fault.with_excerpt(place.map(|place| Excerpt::of(line, place)))
+    };
+    SpecErrors::check(faults.into_iter().map(located).collect())?;
+    Ok(KernelTable::of(rows.into_iter().map(|(row, _)| row).collect()))
+}

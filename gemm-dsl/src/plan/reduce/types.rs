@@ -1,0 +1,189 @@
+//! What elements are, what they are folded in, and what results are.
+
+use super::Faults;
+use crate::error::reduce as error;
+use crate::ir::Elem;
+use crate::spec::{Op, Over, ReduceSpec};
+use crate::value::{Closure, Float, Type, Typing, ValueType};
+use std::iter;
+
+/// The types of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// What the elements of the inputs are.
+    pub element: Elem,
+    /// What they are folded in.
+    pub acc: Elem,
+    /// What indices and counts are.
+    pub index: Elem,
+    /// What each result is.
+    pub result: Elem,
+}
+
+impl Types {
+    /// Bytes of what a thread keeps of a result.
+    pub(super) fn kept_bytes(self, spec: &ReduceSpec) -> u64 {
+        let (acc, index) = (u64::from(self.acc.size()), u64::from(self.index.size()));
+        match spec.operator() {
+            Some(Op::Argmax | Op::Argmin) => acc + index,
+            Some(Op::MeanVar) => 2 * acc + index,
+            Some(Op::Logsumexp) => 2 * acc,
+            Some(Op::Any | Op::All) => 4,
+            Some(Op::Sum) if spec.compensated => 2 * acc,
+            _ => acc,
+        }
+    }
+}
+
+impl Types {
+    /// Whether indices or counts of elements are kept or read.
+    pub(super) fn counts(self, spec: &ReduceSpec) -> bool {
+        let kept = spec.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar);
+        kept || spec.over == Over::Segments
+    }
+}
+
+/// The types of a spec, and what is wrong with them and with the expressions in them.
+pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
+    let (element, acc) = (spec.element.elem(), spec.acc_elem());
+    let [(_, result), ..] = spec.results()[..] else { unreachable!("there is a result") };
+    let types = Types { element, acc, index: spec.index.elem(), result };
+    let truth = spec.operator().is_some_and(Op::is_truth);
+    if !acc.computes() {
+        faults.0.push(error::acc_stored_only(acc));
+    } else if spec.map.is_none() && !truth {
+        faults.require(holds(acc, element), || error::acc_narrow(element, acc));
+    }
+    if !faults.sound(&["acc"]) {
+        return types;
+    }
+    match spec.operator() {
+        Some(Op::MeanVar) => faults.require(acc.is_float(), || error::no_float("op", acc)),
+        Some(Op::Logsumexp) if acc == Elem::F64 => faults.0.push(error::logsumexp_of_f64()),
+        Some(Op::Logsumexp) => faults.require(acc.is_float(), || error::no_float("op", acc)),
+        _ => {}
+    }
+    if spec.compensated {
+        faults.require(acc.is_float(), || error::no_float("compensated", acc));
+    }
+    if let Some(result) = spec.result {
+        let (result, finish) = (result.elem(), spec.finish.is_some());
+        let fits = match acc {
+            Elem::F32 => matches!(result, Elem::F32 | Elem::F16 | Elem::Bf16),
+            Elem::F64 => matches!(result, Elem::F64 | Elem::F32),
+            _ => result == acc || (finish && matches!(result, Elem::F32 | Elem::F64)),
+        };
+        faults.require(fits, || error::wrong_result(acc, result, finish));
+    }
+    faults.require(spec.fold.is_none() || spec.identity.is_some(), error::fold_without_identity);
+    if faults.sound(&["acc", "result"]) {
+        check_expressions(spec, faults);
+    }
+    types
+}
+
+/// Whether each element has a value of this type: exactly, but for large integers in a floating-point
+/// type, which are rounded.
+fn holds(acc: Elem, element: Elem) -> bool {
+    match (element.is_float(), acc.is_float()) {
+        (true, true) => acc.size() >= element.size(),
+        (true, false) => false,
+        (false, true) => true,
+        (false, false) => acc.is_signed() == element.is_signed() && acc.size() >= element.size(),
+    }
+}
+
+/// The types that the expressions of a reduction meet. What is a `u64` has no type there, and is refused
+/// before.
+impl ReduceSpec {
+    pub(crate) fn typing_of_map(&self) -> Typing {
+        let element = self.element.elem();
+        let float = float_of(self.acc_elem()).or(float_of(element)).unwrap_or(Float::F32);
+        let result = match self.operator() {
+            Some(op) if op.is_truth() => Type::Bool,
+            _ => type_of(self.acc_elem()),
+        };
+        Typing { float, values: vec![value_of(element); self.inputs().len()], result }
+    }
+
+    pub(crate) fn typing_of_fold(&self) -> Typing {
+        let acc = self.acc_elem();
+        let float = float_of(acc).unwrap_or(Float::F32);
+        Typing { float, values: vec![value_of(acc); 2], result: type_of(acc) }
+    }
+
+    pub(crate) fn typing_of_identity(&self) -> Typing {
+        Typing { values: Vec::new(), ..self.typing_of_fold() }
+    }
+
+    pub(crate) fn typing_of_finish(&self) -> Typing {
+        let acc = self.acc_elem();
+        let result = self.result.map_or(acc, |result| result.elem());
+        let float = float_of(acc).or(float_of(result)).unwrap_or(Float::F32);
+        let count = match float_of(acc) {
+            Some(float) => ValueType::Float(float),
+            None => ValueType::Int { least: 0, most: 1 << 48 },
+        };
+        let values = iter::repeat_n(value_of(acc), self.folded_values()).chain([count]).collect();
+        Typing { float, values, result: type_of(result) }
+    }
+
+    /// How many values there are before a `finish`.
+    pub(super) fn folded_values(&self) -> usize {
+        if self.operator() == Some(Op::MeanVar) { 2 } else { 1 }
+    }
+}
+
+fn value_of(elem: Elem) -> ValueType {
+    // Refused where it matters.
+    ValueType::of(elem).unwrap_or(ValueType::Bool)
+}
+
+/// The floating-point type that an element is computed in.
+fn float_of(elem: Elem) -> Option<Float> {
+    match elem {
+        Elem::F64 => Some(Float::F64),
+        elem => elem.is_float().then_some(Float::F32),
+    }
+}
+
+fn type_of(elem: Elem) -> Type {
+    float_of(elem).map_or(Type::Int, Type::from)
+}
+
+/// What is wrong with the expressions.
+fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
+    let [element, acc] = [spec.element.elem(), spec.acc_elem()];
+    let is_wide = |elems: &[Elem]| elems.contains(&Elem::U64);
+    let wide_result = spec.result.map_or(acc, |result| result.elem());
+    let mut check = |key, closure: Option<&Closure>, typing: Typing, wide: bool| {
+        let Some(closure) = closure else { return };
+        if wide {
+            faults.0.push(error::expression_of_u64(key));
+        } else {
+            faults.0.extend(closure.check(&typing));
+        }
+    };
+    let truth = spec.operator().is_some_and(Op::is_truth);
+    let mapped = if truth { vec![element] } else { vec![element, acc] };
+    let map = spec.map.as_ref().map(|map| map.closure());
+    check("map", map, spec.typing_of_map(), is_wide(&mapped));
+    let fold = spec.fold.as_ref().map(|fold| fold.closure());
+    check("fold", fold, spec.typing_of_fold(), is_wide(&[acc]));
+    let identity = spec.identity.as_ref().map(|identity| identity.closure());
+    let identity = identity.filter(|_| spec.fold.is_some());
+    check("identity", identity, spec.typing_of_identity(), is_wide(&[acc]));
+    let Some(finish) = &spec.finish else { return };
+    let (has, least) = (finish.closure().params().len(), spec.folded_values());
+    if (least..=least + 1).contains(&has) {
+        check(
+            "finish",
+            Some(finish.closure()),
+            spec.typing_of_finish(),
+            is_wide(&[acc, wide_result]),
+        );
+    } else {
+        let example = if least == 2 { "|mean, var, len| sqrt(var)" } else { "|s, len| s / len" };
+        faults.0.push(error::finish_values(has, least, example));
+    }
+}

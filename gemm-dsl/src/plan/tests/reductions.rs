@@ -1,0 +1,144 @@
+//! What holds for every plan of a reduction.
+
+use crate::Family;
+use crate::ir::Kernel;
+use crate::plan::{ReducePlan, Share};
+use crate::spec::{Datum, Kind, Over, ReduceSpec, Spec, Table};
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::collections::HashMap;
+
+/// The keys that must fit each other: they are drawn together.
+const GEOMETRY: [&str; 3] = ["block", "group", "blocks"];
+
+/// Any sound reduction without expressions: of every other key any flag or word, seldom a number. Whatever is
+/// added to the table is drawn here too.
+fn plausible() -> impl Strategy<Value = ReduceSpec> {
+    let mut data = Vec::new();
+    for key in ReduceSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {
+        let (often, datum) = match key.kind {
+            Kind::Flag => (0.5, Just(Datum::Flag).boxed()),
+            Kind::Word(words) => {
+                (0.6, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
+            }
+            Kind::Number => (0.4, (2..5u32).prop_map(Datum::Number).boxed()),
+            // A name changes no decision, and what an expression is, nobody decides.
+            Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
+        };
+        let datum = weighted(often, datum);
+        data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());
+    }
+    let group = weighted(0.6, select(vec![1, 2, 8, 32, 64, 128]));
+    let blocks = weighted(0.5, select(vec![1, 2, 3, 64]));
+    let drawn = (5..=8u32, group, blocks, any::<bool>(), data);
+    drawn.prop_filter_map("the spec cannot be repaired", |(block, group, blocks, whole, data)| {
+        let mut spec = ReduceSpec::default().block(1 << block);
+        spec.group = if whole { Some(spec.block) } else { group };
+        spec.blocks = blocks;
+        for (key, datum) in data.into_iter().flatten() {
+            assert!(spec.set(key, &datum), "{key}");
+        }
+        sound(spec)
+    })
+}
+
+/// The spec without the keys that its faults blame.
+fn sound(mut spec: ReduceSpec) -> Option<ReduceSpec> {
+    for _ in 0..8 {
+        let Err(errors) = spec.plan() else { return Some(spec) };
+        errors.iter().filter_map(|error| error.key()).for_each(|key| spec.reset(key));
+    }
+    None
+}
+
+/// The kernels of a plan but for their names and titles, which say the spec.
+fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
+    let program =
+        plan.spec().program().unwrap_or_else(|error| panic!("`{}`: {error}", plan.spec()));
+    let unnamed = |kernel: &crate::ir::VerifiedKernel| {
+        let mut kernel = kernel.clone().into_inner();
+        (kernel.name, kernel.title) = (String::new(), Vec::new());
+        kernel
+    };
+    program.kernels.iter().map(unnamed).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn a_sound_reduction_has_a_program_of_what_its_plan_says(spec in plausible()) {
+        let plan = spec.plan().expect("it was repaired");
+        prop_assert!(plan.block().is_power_of_two() && plan.group() <= plan.block());
+        prop_assert_eq!(plan.block() % plan.group(), 0);
+        let vector = if plan.width() == 1 { plan.vector() } else { 1 };
+        let round = u64::from(plan.group()) * u64::from(plan.items()) * u64::from(vector);
+        prop_assert_eq!(plan.elements_per_round(), round);
+        prop_assert!(plan.types().acc.computes());
+        prop_assert_eq!(plan.has_partials(), plan.share() != Share::Tiles && plan.blocks() > 1);
+        let program = spec.program().map_err(|e| TestCaseError::fail(format!("`{spec}`: {e}")))?;
+        for kernel in &program.kernels {
+            prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
+        }
+        // Each input by its name, then the offsets; each result by its.
+        let inputs: Vec<&str> = program.inputs.iter().map(|input| &*input.name).collect();
+        let mut expected = spec.inputs();
+        expected.extend((spec.over == Over::Segments).then_some("offsets"));
+        prop_assert_eq!(inputs, expected);
+        let results: Vec<_> =
+            program.outputs.iter().map(|output| (&*output.name, output.elem)).collect();
+        prop_assert_eq!(results, spec.results());
+        // The line is the spec, and the name of the kernel is one.
+        prop_assert_eq!(spec.to_string().parse::<ReduceSpec>().ok(), Some(spec));
+    }
+}
+
+/// No decision is kept from whoever asks: plans of which the same is said have the same kernels.
+#[test]
+fn what_is_said_of_a_reduction_determines_it() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    let random = std::iter::repeat_with(|| plausible().new_tree(&mut runner));
+    let random = random.take(2500).filter_map(|tree| tree.ok().map(|tree| tree.current()));
+    let stages = crate::stages::reduce().into_iter().map(|stage| stage.spec);
+    let mut seen = HashMap::new();
+    let mut faults = Vec::new();
+    // A spec with one of its keys left out is near enough to have the same decisions.
+    let with_near = |spec: ReduceSpec| {
+        let near = ReduceSpec::KEYS.iter().map({
+            let spec = spec.clone();
+            move |key| {
+                let mut near = spec.clone();
+                near.reset(key.name);
+                near
+            }
+        });
+        near.chain([spec]).filter(|spec| spec.plan().is_ok()).collect::<Vec<_>>()
+    };
+    for spec in random.chain(stages).flat_map(with_near) {
+        let plan = spec.plan().expect("filtered");
+        let decisions = plan.decisions();
+        for (i, decision) in decisions.iter().enumerate() {
+            assert!(!decision.value.is_empty(), "{decision:?}");
+            assert!(decisions[..i].iter().all(|other| other.name != decision.name), "{decision:?}");
+        }
+        // In words: a NaN is not itself.
+        let own = format!("{:?}", kernels(&plan));
+        let (other, kernels) = seen.entry(decisions).or_insert_with(|| (spec.clone(), own.clone()));
+        if *kernels != own {
+            faults.push(format!("the same is said of `{other}` and of `{spec}`"));
+        }
+    }
+    assert!(seen.len() > 300, "{}", seen.len());
+    faults.dedup();
+    assert!(
+        faults.is_empty(),
+        "{} of {}:\n{}",
+        faults.len(),
+        seen.len(),
+        faults[..faults.len().min(12)].join("\n")
+    );
+}

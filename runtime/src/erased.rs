@@ -1,0 +1,122 @@
+//! Arrays of which only a launch learns what their elements are.
+
+use crate::backend::gpu::Gpu;
+use crate::backend::simulator::Simulator;
+use crate::device::On;
+use crate::error::Result;
+use crate::memory::Keeps;
+use crate::operand::{self, Input, Output, Resolved};
+
+/// An input of any element, on whichever back end it lies.
+pub(crate) trait Readable {
+    /// As [`operand::read`].
+    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
+
+    /// As [`operand::read`].
+    fn on_simulator<'a>(
+        &'a self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Simulator>>;
+}
+
+/// An output of any element, on whichever back end it lies.
+pub(crate) trait Writable {
+    /// As [`operand::write`].
+    fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
+
+    /// As [`operand::write`].
+    fn on_simulator<'a>(
+        &'a mut self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Simulator>>;
+}
+
+/// An input of any element, as a trait for whoever has one names it.
+#[derive(Clone, Copy)]
+pub struct AnyInput<'a>(pub(crate) &'a dyn Readable);
+
+/// An output of any element, as a trait for whoever has one names it.
+pub struct AnyOutput<'a>(pub(crate) &'a mut dyn Writable);
+
+impl<I: Input + ?Sized> Readable for &I {
+    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>> {
+        operand::read(on, *self, argument)
+    }
+
+    fn on_simulator<'a>(
+        &'a self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Simulator>> {
+        operand::read(on, *self, argument)
+    }
+}
+
+impl<O: Output + ?Sized> Writable for &mut O {
+    fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>> {
+        operand::write(on, &mut **self, argument)
+    }
+
+    fn on_simulator<'a>(
+        &'a mut self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Simulator>> {
+        operand::write(on, &mut **self, argument)
+    }
+}
+
+/// A back end on which arrays of any element are found.
+pub(crate) trait Finds: Keeps {
+    /// As [`operand::read`].
+    fn read_any<'a>(
+        on: On<'a, Self>,
+        input: AnyInput<'a>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>>;
+
+    /// As [`operand::write`].
+    fn write_any<'a>(
+        on: On<'a, Self>,
+        output: &'a mut AnyOutput<'_>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>>;
+}
+
+impl Finds for Gpu {
+    fn read_any<'a>(
+        on: On<'a, Self>,
+        AnyInput(input): AnyInput<'a>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>> {
+        input.on_gpu(on, argument)
+    }
+
+    fn write_any<'a>(
+        on: On<'a, Self>,
+        output: &'a mut AnyOutput<'_>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>> {
+        output.0.on_gpu(on, argument)
+    }
+}
+
+impl Finds for Simulator {
+    fn read_any<'a>(
+        on: On<'a, Self>,
+        AnyInput(input): AnyInput<'a>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>> {
+        input.on_simulator(on, argument)
+    }
+
+    fn write_any<'a>(
+        on: On<'a, Self>,
+        output: &'a mut AnyOutput<'_>,
+        argument: &str,
+    ) -> Result<Resolved<'a, Self>> {
+        output.0.on_simulator(on, argument)
+    }
+}

@@ -1,0 +1,147 @@
+//! Reductions whose spec is known only when the program runs.
+
+use super::super::operands::ByName;
+use super::super::{Call, Kernel};
+use super::fold::{Given, fold};
+use crate::device::Device;
+use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
+use crate::error::{Error, Result};
+use crate::launched::Launched;
+use crate::operand::{Input, Output};
+use crate::segments::{Cut, Offset, Segments};
+use gemm_dsl::spec::ReduceSpec;
+use std::fmt;
+
+/// What a call of a reduction has been given by name.
+#[derive(Default)]
+pub struct Arrays<'a> {
+    inputs: Vec<(String, Box<dyn Readable + 'a>)>,
+    outputs: Vec<(String, Box<dyn Writable + 'a>)>,
+    segments: Vec<Cut<'a>>,
+}
+
+impl fmt::Debug for Arrays<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrays")
+            .field("inputs", &names(&self.inputs))
+            .field("outputs", &names(&self.outputs))
+            .field("segments", &self.segments.len())
+            .finish()
+    }
+}
+
+/// A reduction whose spec is known only when the program runs: a call is given arrays of any elements by name, in any
+/// order, and its launch checks them.
+///
+/// ```
+/// use gemm_runtime::{ByName, Device, Kernel, MatrixRef, ReduceSpec};
+///
+/// let line = "op: mean_var, type: f64, over: columns, map: |x, y| x - y";
+/// let kernel = Kernel::<ReduceSpec, ByName>::new(line.parse()?)?;
+///
+/// let device = Device::simulator();
+/// let x = device.upload_of(&[1.0_f64, 2.0, 3.0, 6.0])?;
+/// let y = device.upload_of(&[0.0_f64; 4])?;
+/// let (mut mean, mut var) = (device.alloc_of::<f64>(2)?, device.alloc_of::<f64>(2)?);
+/// kernel
+///     .call(&device)
+///     .input("x", &MatrixRef::new(&x, 2, 2)?)
+///     .input("y", &MatrixRef::new(&y, 2, 2)?)
+///     .output("mean", &mut mean)
+///     .output("var", &mut var)
+///     .launch()?;
+/// assert_eq!(device.download(&mean)?, [2.0, 4.0]);
+/// assert_eq!(device.download(&var)?, [1.0, 4.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+impl Kernel<ReduceSpec, ByName> {
+    /// The kernel of a spec.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn new(spec: ReduceSpec) -> Result<Self> {
+        Self::checked(&spec)
+    }
+
+    /// A call on a device, which has not been given arrays yet.
+    pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
+        Call { kernel: self, device, given: Arrays::default() }
+    }
+}
+
+impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
+    /// The call with an input, by the name that `map` has for it; without `map` it is `input`.
+    #[must_use]
+    pub fn input<I: Input + ?Sized>(mut self, name: &str, input: &'a I) -> Self {
+        self.given.inputs.push((name.to_owned(), Box::new(input)));
+        self
+    }
+
+    /// The call with where a result goes: `output`, or `mean` and `var` of `mean_var`.
+    #[must_use]
+    pub fn output<O: Output + ?Sized>(mut self, name: &str, output: &'a mut O) -> Self {
+        self.given.outputs.push((name.to_owned(), Box::new(output)));
+        self
+    }
+
+    /// The call with the segments of a kernel `over: segments`.
+    #[must_use]
+    pub fn segments<J: Offset>(mut self, segments: &'a Segments<J>) -> Self {
+        self.given.segments.push(segments.cut());
+        self
+    }
+
+    /// Folds arrays on the device, as [`ReduceKernel::launch`](crate::ReduceKernel::launch).
+    ///
+    /// # Errors
+    /// [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`]; [`Error::Unmet`] for an
+    /// array of other elements; and those of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
+    /// [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
+    pub fn launch(self) -> Result<Launched> {
+        let program = self.kernel.prepare(self.device)?;
+        let spec = program.spec::<ReduceSpec>();
+        let Arrays { inputs, mut outputs, segments } = self.given;
+        if segments.len() > 1 {
+            return Err(Error::RepeatedOperand { operand: "segments".to_owned() });
+        }
+        let (takes, gives) = (spec.inputs(), spec.results());
+        let gives: Vec<&str> = gives.into_iter().map(|(name, _)| name).collect();
+        let places = places(&takes, &names(&inputs), ("an array that is folded", "input"))?;
+        let read: Vec<AnyInput<'_>> = places.into_iter().map(|n| AnyInput(&*inputs[n].1)).collect();
+        self::places(&gives, &names(&outputs), ("an array for results", "output"))?;
+        outputs.sort_by_key(|(name, _)| gives.iter().position(|gives| gives == name));
+        let mut written: Vec<AnyOutput<'_>> = Vec::with_capacity(outputs.len());
+        for (_, output) in &mut outputs {
+            written.push(AnyOutput(&mut **output));
+        }
+        let given = Given { inputs: &read, segments: segments.first(), outputs: &mut written };
+        fold(self.device, &program, given)
+    }
+}
+
+fn names<A>(given: &[(String, A)]) -> Vec<&str> {
+    given.iter().map(|(name, _)| &**name).collect()
+}
+
+/// Which of the given arrays each one is that the kernel has.
+fn places(
+    has: &[&str],
+    given: &[&str],
+    (needed, method): (&'static str, &'static str),
+) -> Result<Vec<usize>> {
+    for (n, name) in given.iter().enumerate() {
+        if !has.contains(name) {
+            let takes = has.iter().map(|name| (*name).to_owned()).collect();
+            return Err(Error::UnknownOperand { operand: (*name).to_owned(), takes });
+        }
+        if given[..n].contains(name) {
+            return Err(Error::RepeatedOperand { operand: (*name).to_owned() });
+        }
+    }
+    let place = |name: &&str| {
+        let place = given.iter().position(|given| given == name);
+        let operand = || (*name).to_owned();
+        place.ok_or_else(|| Error::MissingOperand { operand: operand(), needed, method })
+    };
+    has.iter().map(place).collect()
+}

@@ -1,0 +1,113 @@
+//! What the type of a reduction lists.
+
+use gemm_dsl::sim::Element;
+use half::{bf16, f16};
+
+/// The elements of the inputs of a reduction, or of its results, as [`ReduceKernel`](crate::ReduceKernel) lists them:
+/// the type of one array, `f32`, `f64`, `f16`, `bf16` or an integer of 8, 32 or 64 bits, or a tuple of two to four of
+/// one type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` lists no elements of arrays",
+    label = "no element, and no tuple of elements",
+    note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four of one type, such \
+            as `(f32, f32)`"
+)]
+pub trait Elements: Sealed {
+    /// Arrays of them on the host, to be read: `&[f32]` for `f32`, a tuple of slices for a tuple.
+    type Slices<'a>;
+
+    /// Arrays of them on the host: `Vec<f32>` for `f32`, a tuple of vectors for a tuple.
+    type Vecs;
+
+    #[doc(hidden)]
+    fn slices(slices: Self::Slices<'_>) -> Vec<&[Self::One]>;
+
+    /// None where there are more or fewer than it lists.
+    #[doc(hidden)]
+    fn vecs(arrays: Vec<Vec<Self::One>>) -> Option<Self::Vecs>;
+
+    /// The first of each.
+    #[doc(hidden)]
+    fn first(vecs: &Self::Vecs) -> Option<Self>;
+}
+
+pub trait Sealed: Copy + 'static {
+    /// The element of each array.
+    type One: Element;
+
+    /// The number of arrays.
+    const COUNT: usize;
+}
+
+macro_rules! elements {
+    ($($element:ty),*) => {
+        $(
+            impl Sealed for $element {
+                type One = Self;
+
+                const COUNT: usize = 1;
+            }
+
+            impl Elements for $element {
+                type Slices<'a> = &'a [Self];
+                type Vecs = Vec<Self>;
+
+                fn slices(slices: Self::Slices<'_>) -> Vec<&[Self]> {
+                    vec![slices]
+                }
+
+                fn vecs(mut arrays: Vec<Vec<Self>>) -> Option<Vec<Self>> {
+                    let last = arrays.pop()?;
+                    arrays.is_empty().then_some(last)
+                }
+
+                fn first(vecs: &Vec<Self>) -> Option<Self> {
+                    vecs.first().copied()
+                }
+            }
+        )*
+    };
+}
+elements!(f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64);
+
+/// The type, whatever the name.
+macro_rules! each {
+    ($name:ident, $ty:ty) => {
+        $ty
+    };
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($name:ident)*;)*) => {
+        $(
+            impl<T: Element> Sealed for ($(each!($name, T),)*) {
+                type One = T;
+
+                const COUNT: usize = $count;
+            }
+
+            impl<T: Element> Elements for ($(each!($name, T),)*) {
+                type Slices<'a> = ($(each!($name, &'a [T]),)*);
+                type Vecs = ($(each!($name, Vec<T>),)*);
+
+                fn slices(($($name,)*): Self::Slices<'_>) -> Vec<&[T]> {
+                    vec![$($name),*]
+                }
+
+                fn vecs(arrays: Vec<Vec<T>>) -> Option<Self::Vecs> {
+                    let [$($name),*] = <[Vec<T>; $count]>::try_from(arrays).ok()?;
+                    Some(($($name,)*))
+                }
+
+                fn first(($($name,)*): &Self::Vecs) -> Option<Self> {
+                    Some(($($name.first().copied()?,)*))
+                }
+            }
+        )*
+    };
+}
+tuples! {
+    2: a b;
+    3: a b c;
+    4: a b c d;
+}

@@ -1,0 +1,169 @@
+//! Reductions of arrays of the host.
+
+use super::super::ReduceKernel;
+use super::elements::Elements;
+use super::fold::{Given, fold};
+use super::shape;
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::erased::{AnyInput, AnyOutput};
+use crate::error::{Error, Result};
+use crate::operand::Input;
+use crate::program::Prepared;
+use crate::view::MatrixRef;
+use gemm_dsl::ir::Extent;
+use gemm_dsl::sim::Element;
+use gemm_dsl::spec::{Over, ReduceSpec};
+use std::sync::Arc;
+
+/// (outer, length, inner).
+type Size = (usize, usize, usize);
+
+impl<T: Elements, R: Elements> ReduceKernel<T, R> {
+    /// Folds all elements of an array of the host, or of several as a tuple of slices: uploads, launches, downloads.
+    /// For kernels `over: all`.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const MEAN: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var);
+    /// const DISTANCE: ReduceKernel<(f32, f32), f32> =
+    ///     reduce_kernel!(map: |x, y| (x - y) * (x - y), finish: |s| sqrt(s));
+    ///
+    /// let device = Device::simulator();
+    /// assert_eq!(MEAN.run(&device, &[1.0, 2.0, 3.0, 6.0])?, (3.0, 3.5));
+    /// assert_eq!(DISTANCE.run(&device, (&[1.0, 2.0], &[4.0, 6.0]))?, 5.0);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongOver`] of another kernel, and those of [`Device::upload`], [`ReduceKernel::launch`] and
+    /// [`Device::download`].
+    pub fn run(&self, device: &Device, inputs: T::Slices<'_>) -> Result<R> {
+        let program = self.prepare(device)?;
+        let over = program.spec::<ReduceSpec>().over;
+        if over != Over::All {
+            let remedy = match over {
+                Over::Segments => "Upload it and call `launch_segments`",
+                _ => "Call `run_over`, with the extents",
+            };
+            return Err(Error::WrongOver {
+                over,
+                found: "an array without extents".to_owned(),
+                remedy,
+            });
+        }
+        let arrays = upload::<T>(device, inputs)?;
+        let arrays: Vec<&Buffer<T::One>> = arrays.iter().collect();
+        let results = folded::<R>(device, &program, &erased(&arrays), 1)?;
+        R::first(&results).ok_or_else(|| Error::Internal("one element became none".to_owned()))
+    }
+
+    /// Folds rows, columns or columns of several matrices of the host, which lie one after the other: uploads,
+    /// launches, downloads. `size` is (outer, length, inner), of which `rows` have an inner extent of 1 and `columns`
+    /// an outer one. The results are a vector, or a tuple of them.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const LARGEST: ReduceKernel<f32, u32> = reduce_kernel!(op: argmax, over: columns);
+    /// let device = Device::simulator();
+    /// let matrix = [1.0, 5.0, 3.0, 4.0, 2.0, 6.0];
+    /// assert_eq!(LARGEST.run_over(&device, &matrix, (1, 2, 3))?, [1, 0, 1]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongOver`] of a kernel `over: all` or `over: segments`, and where an extent that is 1 is given
+    /// otherwise; [`Error::WrongExtent`] where an input has not outer·length·inner elements; [`Error::TooLarge`]; and
+    /// those of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
+    pub fn run_over(
+        &self,
+        device: &Device,
+        inputs: T::Slices<'_>,
+        size: (usize, usize, usize),
+    ) -> Result<R::Vecs> {
+        let program = self.prepare(device)?;
+        let spec = program.spec::<ReduceSpec>();
+        let (outer, length, inner) = size;
+        check_size(spec.over, size)?;
+        let wide = |n: usize| n as u64;
+        let extents = [
+            (Extent::OUTER, wide(outer)),
+            (Extent::LENGTH, wide(length)),
+            (Extent::INNER, wide(inner)),
+        ];
+        let slices = T::slices(inputs);
+        for (name, slice) in spec.inputs().into_iter().zip(&slices) {
+            let needed = shape::count(name, &extents)?;
+            if slice.len() as u64 != needed {
+                let need =
+                    format!("outer·len·inner = {outer}·{length}·{inner} = {needed} are needed");
+                let (argument, has) = (name.to_owned(), slice.len() as u64);
+                return Err(Error::WrongExtent { argument, has, need });
+            }
+        }
+        let results = shape::count("output", &[extents[0], extents[2]])?;
+        let arrays = upload_all(device, &slices)?;
+        let views: Vec<MatrixRef<'_, T::One>> = arrays
+            .iter()
+            .map(|array| match spec.over {
+                Over::Columns => MatrixRef::new(array, length, inner),
+                Over::Middle => MatrixRef::batch(array, outer, length, inner),
+                Over::Rows | Over::All | Over::Segments => MatrixRef::new(array, outer, length),
+            })
+            .collect::<Result<_>>()?;
+        let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
+        // `count` has checked that it is an extent of an array.
+        folded::<R>(device, &program, &erased(&views), results as usize)
+    }
+}
+
+/// Checks that the extents are those of what the kernel folds.
+fn check_size(over: Over, (outer, _, inner): Size) -> Result<()> {
+    let (found, remedy) = match over {
+        Over::All => ("extents of rows and columns".to_owned(), "Call `run`"),
+        Over::Segments => {
+            ("extents and no segments".to_owned(), "Upload it and call `launch_segments`")
+        }
+        Over::Rows if inner != 1 => (
+            format!("an inner extent of {inner}"),
+            "Rows have one of 1: use a kernel `over: middle` or `over: columns`",
+        ),
+        Over::Columns if outer != 1 => (
+            format!("an outer extent of {outer}"),
+            "Columns of one matrix have one of 1: use a kernel `over: middle` or `over: rows`",
+        ),
+        Over::Rows | Over::Columns | Over::Middle => return Ok(()),
+    };
+    Err(Error::WrongOver { over, found, remedy })
+}
+
+fn upload<L: Elements>(device: &Device, slices: L::Slices<'_>) -> Result<Vec<Buffer<L::One>>> {
+    upload_all(device, &L::slices(slices))
+}
+
+fn upload_all<E: Element>(device: &Device, slices: &[&[E]]) -> Result<Vec<Buffer<E>>> {
+    slices.iter().map(|slice| device.upload_of(slice)).collect()
+}
+
+fn erased<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
+    inputs.iter().map(|input| AnyInput(input)).collect()
+}
+
+/// So many results in each array.
+fn folded<R: Elements>(
+    device: &Device,
+    program: &Arc<Prepared>,
+    inputs: &[AnyInput<'_>],
+    results: usize,
+) -> Result<R::Vecs> {
+    let arrays = (0..R::COUNT).map(|_| device.alloc_of::<R::One>(results));
+    let mut arrays: Vec<Buffer<R::One>> = arrays.collect::<Result<_>>()?;
+    let mut outputs: Vec<&mut Buffer<R::One>> = arrays.iter_mut().collect();
+    let mut outputs: Vec<AnyOutput<'_>> =
+        outputs.iter_mut().map(|output| AnyOutput(output)).collect();
+    fold(device, program, Given { inputs, segments: None, outputs: &mut outputs })?;
+    let arrays = arrays.iter().map(|array| device.download(array)).collect::<Result<Vec<_>>>()?;
+    R::vecs(arrays).ok_or_else(|| Error::Internal("results became fewer".to_owned()))
+}

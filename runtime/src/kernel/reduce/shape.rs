@@ -1,0 +1,194 @@
+//! What arrays are to a reduction: inputs as (outer, length, inner), as far as `over` has them, and room for results.
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::launch::Bound;
+use crate::operand::Resolved;
+use crate::shape::{Batch, Shape};
+use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::spec::Over;
+
+/// An input along the extents that it has, the outermost first.
+pub(super) type Axes = Vec<(Extent, Axis)>;
+
+/// How an input lies.
+pub(super) fn axes<B: Backend>(
+    over: Over,
+    argument: &str,
+    input: &Resolved<'_, B>,
+) -> Result<Axes> {
+    let (_, given) = input.array(argument)?;
+    let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
+    if matches!(over, Over::All | Over::Segments) {
+        let len = match input.shape {
+            None => given,
+            Some(shape) if shape.is_packed() => shape.count() as u64,
+            Some(shape) => return Err(padded(argument, &shape)),
+        };
+        return Ok(vec![(Extent::LENGTH, Axis { extent: len, stride: 1 })]);
+    }
+    let shape = input.shape.ok_or_else(|| no_shape(over, argument, given))?;
+    let (rows, cols) = (axis(shape.rows, shape.row_stride), axis(shape.cols, shape.col_stride));
+    let Batch { count, distance } = shape.batch();
+    Ok(match over {
+        Over::Rows => vec![(Extent::OUTER, all_rows(argument, &shape)?), (Extent::LENGTH, cols)],
+        Over::Columns if count != 1 => return Err(several(argument, &shape)),
+        Over::Columns => vec![(Extent::LENGTH, rows), (Extent::INNER, cols)],
+        Over::Middle | Over::All | Over::Segments => {
+            let matrices = axis(count, distance);
+            vec![(Extent::OUTER, matrices), (Extent::LENGTH, rows), (Extent::INNER, cols)]
+        }
+    })
+}
+
+/// The rows of all matrices.
+fn all_rows(argument: &str, shape: &Shape) -> Result<Axis> {
+    let (Shape { rows, row_stride, .. }, Batch { count, distance }) = (*shape, shape.batch());
+    let too_many = || Error::TooLarge {
+        what: format!("`{argument}` has {count}·{rows} rows"),
+        limit: usize::MAX as u64,
+        remedy: "Use a smaller batch",
+    };
+    let extent = count.checked_mul(rows).ok_or_else(too_many)? as u64;
+    // Neighbours are rows of a matrix where there are two in one, else matrices.
+    let stride = if rows > 1 { row_stride } else { distance };
+    if shape.count() > 0 && count > 1 && rows > 1 {
+        let step = distance as i128 - (rows as i128 - 1) * row_stride as i128;
+        if step != row_stride as i128 {
+            return Err(Error::UnevenRows { argument: argument.to_owned(), row_stride, step });
+        }
+    }
+    Ok(Axis { extent, stride: stride as u64 })
+}
+
+/// Checks that inputs agree in what is folded.
+pub(super) fn same(
+    (first_name, first): (&str, &Axes),
+    (other_name, other): (&str, &Axes),
+) -> Result<()> {
+    for ((extent, first), (_, other)) in first.iter().zip(other) {
+        if first.extent != other.extent {
+            // They are extents of shapes and lengths of arrays, of type usize.
+            let named = |name: &str, axis: &Axis| (name.to_owned(), axis.extent as usize);
+            let (first, other) = (named(first_name, first), named(other_name, other));
+            return Err(Error::Extents { extent: *extent, first, other });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that there is room for the results, which are written one after the other; `extents` are those of the
+/// results, outer ones first.
+pub(super) fn room<'n, B: Backend>(
+    over: Over,
+    argument: &'n str,
+    results: &'n Resolved<'_, B>,
+    extents: &[(Extent, u64)],
+) -> Result<Bound<'n, B>> {
+    let (_, has) = results.array(argument)?;
+    // Of an empty part nothing may be written, though the array that it is part of goes on.
+    let has = results.shape.map_or(has, |shape| shape.count() as u64);
+    let wrong = |need| Error::WrongExtent { argument: argument.to_owned(), has, need };
+    let needed = count(argument, extents)?;
+    if let Some(shape) = results.shape {
+        let fits = match extents {
+            [(_, matrices), (_, columns)] => {
+                let rows = (shape.rows as u64).saturating_mul(shape.batch().count as u64);
+                (rows, shape.cols as u64) == (*matrices, *columns)
+            }
+            _ => true,
+        };
+        if !fits {
+            let (names, values) = product(extents, "x");
+            let Shape { rows, cols, .. } = shape;
+            return Err(wrong(format!("its shape {rows}x{cols} is not {names} = {values}")));
+        }
+        // Of one element it does not matter how far the others lie.
+        if needed > 1 && !shape.is_packed() {
+            return Err(padded(argument, &shape));
+        }
+    }
+    if has < needed {
+        return Err(wrong(match extents {
+            [] => "the value needs 1".to_owned(),
+            _ => {
+                let (names, values) = product(extents, "·");
+                let total = if extents.len() > 1 { format!(" = {needed}") } else { String::new() };
+                let each = match over {
+                    Over::All => "array",
+                    Over::Rows => "row",
+                    Over::Columns => "column",
+                    Over::Middle => "column of each matrix",
+                    Over::Segments => "segment",
+                };
+                format!("{names} = {values}{total} are needed, one for each {each}")
+            }
+        }));
+    }
+    let mut axes: Vec<Axis> = Vec::with_capacity(2);
+    for (_, extent) in extents.iter().rev() {
+        let stride = axes.last().map_or(1, |axis| axis.extent * axis.stride);
+        axes.push(Axis { extent: *extent, stride });
+    }
+    axes.reverse();
+    if axes.is_empty() {
+        axes.push(Axis { extent: 1, stride: 1 });
+    }
+    Ok(Bound::array(argument, results.place.clone(), &axes))
+}
+
+/// How many results there are.
+pub(super) fn count(argument: &str, extents: &[(Extent, u64)]) -> Result<u64> {
+    let total = extents.iter().try_fold(1_u64, |total, (_, extent)| total.checked_mul(*extent));
+    total.filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| {
+        let (names, values) = product(extents, "·");
+        Error::TooLarge {
+            what: format!("`{argument}` would have {names} = {values} elements"),
+            limit: usize::MAX as u64,
+            remedy: "Use smaller extents",
+        }
+    })
+}
+
+/// Extents by name and by value.
+fn product(extents: &[(Extent, u64)], times: &str) -> (String, String) {
+    let names: Vec<&str> = extents.iter().map(|(extent, _)| extent.0).collect();
+    let values: Vec<String> = extents.iter().map(|(_, value)| value.to_string()).collect();
+    (names.join(times), values.join(times))
+}
+
+fn padded(argument: &str, shape: &Shape) -> Error {
+    let [cols, row_stride, col_stride] =
+        [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);
+    Error::Padded { argument: argument.to_owned(), cols, row_stride, col_stride }
+}
+
+fn no_shape(over: Over, argument: &str, len: u64) -> Error {
+    let (needed, remedy) = match over {
+        Over::Middle => (
+            "a batch of matrices, whose columns are folded",
+            "Give a view of it, such as `MatrixRef::batch(&elements, outer, len, inner)`",
+        ),
+        Over::Columns => (
+            "a matrix, whose columns are folded",
+            "Give a view of it, such as `MatrixRef::new(&elements, len, inner)`",
+        ),
+        Over::Rows | Over::All | Over::Segments => (
+            "a matrix, whose rows are folded",
+            "Give a view of it, such as `MatrixRef::new(&elements, outer, len)`",
+        ),
+    };
+    let found = format!("a vector of {len} elements");
+    Error::WrongOperand { operand: argument.to_owned(), needed, found, remedy }
+}
+
+fn several(argument: &str, shape: &Shape) -> Error {
+    let (count, Shape { rows, cols, .. }) = (shape.batch().count, *shape);
+    Error::WrongOperand {
+        operand: argument.to_owned(),
+        needed: "one matrix, whose columns are folded",
+        found: format!("a batch of {count} matrices of {rows}x{cols}"),
+        remedy: "Fold the columns of each matrix by a kernel `over: middle`",
+    }
+}

@@ -1,0 +1,95 @@
+//! Tables of reductions: in constants, in patterns of a user's own macros, as the text makes them.
+
+use gemm_dsl::kernel_table::KernelTable;
+use gemm_runtime::half::f16;
+use gemm_runtime::{
+    Device, Elements, Error, MatrixRef, ReduceSpec, ReduceTable, Segments, reduce_table,
+};
+
+const NORMS: ReduceTable = reduce_table! {
+    // A comment; with a semicolon.
+    len <= 4 => over: rows, map: |x| { let t = x; t * t }, finish: |s| sqrt(s), group: 8;;
+    len >= 64 && outer != 1 || len == 7 =>
+        over: rows, map: |x| { let t = x; t * t }, finish: |s| sqrt(s), group: 32, items: 4;
+    else => over: rows, map: |x| { let t = x; t * t }, finish: |s| sqrt(s);
+};
+
+static LARGEST: ReduceTable<f16, u32> = reduce_table![
+    { let each = len / max(outer, 1); each < 16 } => <op: argmax, type: f16, over: segments>;
+    else => op: argmax, type: f16, over: segments, group: 32
+];
+
+const ALL: [ReduceTable<(f64, f64), (f64, f64)>; 2] = [
+    reduce_table!(else => type: f64, op: mean_var, map: |x, y| x - y),
+    reduce_table!(len<=9=>type:f64,op:mean_var,map:|x,y|x-y;else=>type:f64,op:mean_var,map:|x,y|x-y,items:2;),
+];
+
+/// The table of a macro call, and the text of what stands in it.
+macro_rules! both {
+    ($($rows:tt)*) => {
+        (reduce_table!($($rows)*), stringify!($($rows)*))
+    };
+}
+
+/// Checks that a table is what its text makes at run time, by its type too.
+fn same<T: Elements, R: Elements>((table, text): (ReduceTable<T, R>, &str)) -> Result<(), Error> {
+    let read: KernelTable<ReduceSpec> = text.parse()?;
+    assert_eq!(table.text(), read.to_string(), "{text}");
+    assert_eq!(ReduceTable::<T, R>::new(&read)?.text(), table.text(), "{text}");
+    assert_eq!(table.text().parse::<KernelTable<ReduceSpec>>()?, read, "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_table_of_tokens_is_that_of_its_text() -> Result<(), Error> {
+    same::<f32, f32>(both!(else =>))?;
+    same::<f32, f32>(
+        both! { len <= 4 => items: 2; len >= 9 => items: 4; len == 7 => items: 8; else => },
+    )?;
+    same::<f16, f32>(
+        both!(if len % 8 == 0 { outer > 3 } else { !(inner < 2) } => type: f16, over: middle; else => type: f16, over: middle, group: 1;),
+    )?;
+    same::<(i8, i8), i64>(
+        both!(-len < -4 => type: i8, acc: i64, map: |x, y| { let t = x; t * y }; else => type: i8, acc: i64, map: |x, y| { let t = x; t * y }, items: 2),
+    )?;
+    same::<f32, u64>(both!(else => op: argmin, index: u64, over: columns, float4))
+}
+
+macro_rules! tabled {
+    ($when:expr, $map:expr, $($how:tt)*) => {
+        reduce_table! { $when => map: $map; else => map: $map, $($how)* }
+    };
+}
+
+#[test]
+fn a_macro_of_the_users_may_pass_conditions_and_lines() {
+    let table = tabled!(len <= 4 || len == 9, |x| x * x, items: 2, shuffle);
+    let text = "len <= 4 || len == 9 => map: |x| x * x; else => map: |x| x * x, items: 2, shuffle";
+    let read = text.parse::<KernelTable<ReduceSpec>>().map(|read| read.to_string());
+    assert_eq!(read.as_deref(), Ok(table.text()));
+}
+
+#[test]
+fn tables_run_as_their_types_say() -> Result<(), Error> {
+    let device = Device::simulator();
+    let x = device.upload(&[3.0, 4.0, 0.0, 6.0, 8.0, 0.0])?;
+    let mut norms = device.alloc(2)?;
+    NORMS.launch(&device, &MatrixRef::new(&x, 2, 3)?, &mut norms)?;
+    assert_eq!(device.download(&norms)?, [5.0, 10.0]);
+    let rows = [(1, 3), (1, 7), (1, 64), (2, 64), (2, 63)];
+    assert_eq!(rows.map(|(outer, len)| NORMS.choice((outer, len, 1)).row), [0, 1, 2, 1, 2]);
+
+    let values = device.upload_of(&[1.0, 9.0, 9.0, -1.0].map(f16::from_f32))?;
+    let mut at = device.alloc_of::<u32>(2)?;
+    let segments: Segments = Segments::new(&device, &[0, 3, 4])?;
+    LARGEST.launch_segments(&device, &values, &segments, &mut at)?;
+    assert_eq!(device.download(&at)?, [1, 0]);
+
+    for table in &ALL {
+        let (x, y) = (device.upload_of(&[1.5, 4.0])?, device.upload_of(&[0.5, 1.0])?);
+        let (mut mean, mut var) = (device.alloc_of::<f64>(1)?, device.alloc_of::<f64>(1)?);
+        table.launch(&device, (&x, &y), (&mut mean, &mut var))?;
+        assert_eq!((device.download(&mean)?, device.download(&var)?), (vec![2.0], vec![1.0]));
+    }
+    Ok(())
+}

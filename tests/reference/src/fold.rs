@@ -1,0 +1,221 @@
+//! What any reduction ought to give of the values that it folds, and how far a result may be off.
+//!
+//! What is exact is compared by bits: integers, which wrap; extrema, of which a NaN is beyond all numbers
+//! and −0 is below +0; indices, where zeros are equal and the first NaN or the first of equal values wins;
+//! truth values. Sums, products, moments and logarithms of sums come with the two values of the type that was
+//! folded in between which a result must lie: the true one, in twice the digits of `f64`, less and more than
+//! it what the tree of the plan can make of roundings ([`Depth`]). NaN and infinities that the values hold
+//! decide a result alone; what may overflow on the way, in some grouping of the values, is not judged.
+
+mod depth;
+mod exact;
+mod judge;
+mod logsumexp;
+mod moments;
+mod number;
+mod simple;
+
+pub use depth::Depth;
+pub use judge::Finish;
+pub use number::Number;
+
+use gemm_dsl::ir::Elem;
+use gemm_dsl::plan::ReducePlan;
+use gemm_dsl::spec::{Op, ReduceSpec};
+
+/// What is made of the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The sum; of none −0, or the integer 0.
+    Sum,
+    /// The sum whose rounding errors are summed too.
+    Compensated,
+    /// The product; of none 1.
+    Prod,
+    /// The greatest value; of none the least that there is.
+    Max,
+    /// The smallest value; of none the greatest that there is.
+    Min,
+    /// The index of the greatest value; of none the greatest index.
+    Argmax,
+    /// The index of the smallest value.
+    Argmin,
+    /// Whether some value is not 0.
+    Any,
+    /// Whether no value is 0.
+    All,
+    /// The mean and the variance.
+    MeanVar,
+    /// The logarithm of the sum of exponentials.
+    Logsumexp,
+}
+
+impl Kind {
+    /// That of a spec; none of a fold of the user's, whose meaning only its author knows.
+    pub fn of(spec: &ReduceSpec) -> Option<Self> {
+        Some(match spec.operator()? {
+            Op::Sum if spec.compensated => Kind::Compensated,
+            Op::Sum => Kind::Sum,
+            Op::Prod => Kind::Prod,
+            Op::Max => Kind::Max,
+            Op::Min => Kind::Min,
+            Op::Argmax => Kind::Argmax,
+            Op::Argmin => Kind::Argmin,
+            Op::Any => Kind::Any,
+            Op::All => Kind::All,
+            Op::MeanVar => Kind::MeanVar,
+            Op::Logsumexp => Kind::Logsumexp,
+        })
+    }
+}
+
+/// What was folded, before a `finish` and before it is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Folded {
+    /// Just this: a number of the type that was folded in, an index, or 0 or 1.
+    Exactly(Number),
+    /// A NaN, whatever its bits.
+    Nan,
+    /// A float between two of the type that was folded in, both included, and no −0.
+    Between(f64, f64),
+    /// On the way to it, in some grouping, a number may leave the range of the type.
+    Unjudged,
+}
+
+/// What a plan makes of the values of one result, in ascending order of their indices: numbers of the
+/// type that is folded in; of a truth value 0 or 1. Of [`Kind::MeanVar`] two.
+pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
+    let (acc, index) = (plan.types().acc, plan.types().index);
+    let depth = Depth::of(plan, values.len() as u64);
+    let floats = || -> Vec<f64> { values.iter().map(|value| value.float()).collect() };
+    vec![match kind {
+        Kind::Sum if acc.is_float() => simple::sum(&floats(), acc, &depth, false),
+        Kind::Compensated => simple::sum(&floats(), acc, &depth, true),
+        Kind::Prod if acc.is_float() => simple::product(&floats(), acc),
+        Kind::Sum | Kind::Prod => Folded::Exactly(simple::wrapping(kind, values, acc)),
+        Kind::Max | Kind::Min => simple::extremum(kind == Kind::Max, values, acc),
+        Kind::Argmax | Kind::Argmin => {
+            let nowhere = if index == Elem::U64 { u64::MAX } else { u32::MAX.into() };
+            let at = simple::place(kind == Kind::Argmax, values);
+            Folded::Exactly(Number::Int(at.map_or(nowhere.into(), |at| at as i128)))
+        }
+        Kind::Any => truth(values.iter().any(Number::is_true)),
+        Kind::All => truth(values.iter().all(Number::is_true)),
+        Kind::MeanVar => return moments::of(&floats(), acc, &depth).into(),
+        Kind::Logsumexp => logsumexp::of(&floats(), &depth),
+    }]
+}
+
+fn truth(holds: bool) -> Folded {
+    Folded::Exactly(Number::Int(holds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str, values: &[f64]) -> Vec<Folded> {
+        let spec: ReduceSpec = line.parse().expect("a line");
+        let plan = spec.plan().expect("a sound spec");
+        let values: Vec<Number> = values.iter().copied().map(Number::Float).collect();
+        folded(Kind::of(&spec).expect("an operator"), &plan, &values)
+    }
+
+    fn takes(line: &str, values: &[f64], result: f32) -> bool {
+        of(line, values)[0].judge(result.to_bits().into(), Elem::F32).is_ok()
+    }
+
+    #[test]
+    fn nothing_is_folded_to_the_identity() {
+        for (op, none) in [
+            ("sum", -0.0),
+            ("prod", 1.0),
+            ("max", f32::NEG_INFINITY),
+            ("min", f32::INFINITY),
+            ("mean_var", f32::NAN),
+            ("logsumexp", f32::NEG_INFINITY),
+        ] {
+            assert!(takes(&format!("op: {op}"), &[], none), "{op}");
+            assert!(!takes(&format!("op: {op}"), &[], 0.5), "{op}");
+        }
+        assert!(!takes("op: sum", &[], 0.0));
+        let exactly = |line: &str| of(line, &[])[0];
+        assert_eq!(exactly("op: argmax"), Folded::Exactly(Number::Int(u32::MAX.into())));
+        assert_eq!(
+            exactly("op: argmin, index: u64"),
+            Folded::Exactly(Number::Int(u64::MAX.into()))
+        );
+        assert_eq!(exactly("op: any"), Folded::Exactly(Number::Int(0)));
+        assert_eq!(exactly("op: all"), Folded::Exactly(Number::Int(1)));
+    }
+
+    #[test]
+    fn places_and_extrema_know_nan_and_zeros() {
+        let nan = f64::NAN;
+        let at = |line: &str, values: &[f64]| match of(line, values)[0] {
+            Folded::Exactly(Number::Int(at)) => at,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(at("op: argmax", &[-0.0, 0.0, -1.0]), 0);
+        assert_eq!(at("op: argmin", &[0.0, -0.0]), 0);
+        assert_eq!(at("op: argmax", &[1.0, nan, nan, f64::INFINITY]), 1);
+        assert_eq!(at("op: argmin", &[f64::INFINITY; 3]), 0);
+        assert!(takes("op: max", &[-0.0, 0.0], 0.0) && !takes("op: max", &[-0.0, 0.0], -0.0));
+        assert!(takes("op: min", &[1.0, nan], f32::NAN) && !takes("op: min", &[1.0, nan], 1.0));
+    }
+
+    #[test]
+    fn a_sum_may_be_off_by_what_its_tree_rounds_and_a_compensated_one_by_a_rounding() {
+        let values = [1.0; 1000].map(|x: f64| x / 3.0 - 0.2);
+        let values = values.map(|x| f64::from(x as f32));
+        let sum: f64 = values.iter().sum();
+        for (line, far, near) in [("items: 2", 1e-3, 1e-6), ("compensated", 1e-4, 0.0)] {
+            assert!(takes(line, &values, (sum + near) as f32), "{line}");
+            assert!(!takes(line, &values, (sum + far) as f32), "{line}");
+        }
+        // What cancels is lost without a compensation.
+        let cancels = [1e8, 1.0, -1e8, 1e-3];
+        assert!(takes("items: 4, over: rows, group: 1", &cancels, 0.0));
+        assert!(!takes("compensated, items: 4, over: rows, group: 1", &cancels, 0.0));
+        assert!(takes("compensated, items: 4, over: rows, group: 1", &cancels, 1.001));
+        assert!(takes("op: sum", &[1.0, -1.0], 0.0) && takes("op: sum", &[-0.0, 0.0], 0.0));
+        assert!(!takes("op: sum", &[-0.0, 0.0], -0.0) && takes("op: sum", &[-0.0; 3], -0.0));
+    }
+
+    #[test]
+    fn moments_and_logarithms_are_within_what_they_say() {
+        let values: Vec<f64> = (0..500).map(|n| f64::from((n * 37 % 101) as f32) / 8.0).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let var = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+        let [is_mean, is_var] = of("op: mean_var, over: rows", &values)[..] else { panic!("two") };
+        for (is, value) in [(is_mean, mean), (is_var, var)] {
+            let judged = |x: f64| is.judge((x as f32).to_bits().into(), Elem::F32).is_ok();
+            assert!(judged(value) && judged(value * (1.0 + 1e-7)), "{is:?}");
+            assert!(!judged(value * 1.0005) && !judged(value * (1.0 - 5e-4)), "{is:?}");
+        }
+        let sum = values.iter().map(|x| x.exp()).sum::<f64>().ln() as f32;
+        assert!(takes("op: logsumexp", &values, sum));
+        assert!(!takes("op: logsumexp", &values, sum * 1.00001));
+        assert!(takes("op: logsumexp", &[f64::NEG_INFINITY, 1.0], 1.0));
+        assert!(takes("op: logsumexp", &[f64::INFINITY, f64::NEG_INFINITY], f32::INFINITY));
+        assert!(takes("op: logsumexp", &[f64::INFINITY, f64::NAN], f32::NAN));
+        assert!(takes("op: mean_var", &[f64::INFINITY, 1.0], f32::NAN));
+    }
+
+    #[test]
+    fn integers_wrap_and_narrow_results_overflow() {
+        let spec: ReduceSpec = "type: i32".parse().expect("a line");
+        let plan = spec.plan().expect("a sound spec");
+        let values = [i32::MAX, 1, 1].map(|n| Number::Int(n.into()));
+        let sum = folded(Kind::Sum, &plan, &values)[0];
+        assert_eq!(sum, Folded::Exactly(Number::Int(-2_147_483_647)));
+        let product = folded(Kind::Prod, &plan, &values.map(|_| Number::Int(65_537)))[0];
+        assert_eq!(product, Folded::Exactly(Number::Int(i128::from(65_537i32.wrapping_pow(3)))));
+        let large = Folded::Between(65_519.0, 65_521.0);
+        // What is nearer to the greatest f16 and what is not.
+        assert!(large.judge(0x7bff, Elem::F16).is_ok() && large.judge(0x7c00, Elem::F16).is_ok());
+        assert!(Folded::Exactly(Number::Float(1e6)).judge(0x7c00, Elem::F16).is_ok());
+        assert!(Folded::Exactly(Number::Float(1e6)).judge(0x7bff, Elem::F16).is_err());
+    }
+}

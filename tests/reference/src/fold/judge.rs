@@ -1,0 +1,82 @@
+//! Whether a result is one of those that a fold may give.
+
+use super::{Folded, Number};
+use gemm_dsl::ir::Elem;
+
+/// What a `finish` makes of the folded values and of how many elements there were: in the arithmetic of its
+/// types, and where what it takes is a float never less of more.
+pub type Finish = fn(&[Number], u64) -> Number;
+
+impl Folded {
+    /// Judges the bits of a result of a type.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn judge(self, bits: u64, result: Elem) -> Result<(), String> {
+        Self::judge_finished(&[self], None, 0, bits, result)
+    }
+
+    /// Judges the bits of a result that a `finish` makes of several.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn judge_finished(
+        folded: &[Self],
+        finish: Option<Finish>,
+        len: u64,
+        bits: u64,
+        result: Elem,
+    ) -> Result<(), String> {
+        let ends: Option<Vec<[Number; 2]>> = folded.iter().map(|folded| folded.ends()).collect();
+        let Some(ends) = ends else { return Ok(()) };
+        let end = |n: usize| {
+            let values: Vec<Number> = ends.iter().map(|ends| ends[n]).collect();
+            let value = finish.map_or(values[0], |finish| finish(&values, len));
+            Number::of_bits(result, value.bits(result))
+        };
+        let (low, high, found) = (end(0), end(1), Number::of_bits(result, bits));
+        let is_exact = folded.iter().all(|folded| !matches!(folded, Folded::Between(..)));
+        let right = match (low, high, found) {
+            (Number::Int(low), Number::Int(high), Number::Int(found)) => {
+                low <= found && found <= high
+            }
+            (low, high, found) => {
+                let (low, high, found) = (low.float(), high.float(), found.float());
+                let minus_zero = found == 0.0 && found.is_sign_negative();
+                if low.is_nan() || high.is_nan() {
+                    found.is_nan()
+                } else if is_exact {
+                    found.to_bits() == low.to_bits()
+                } else {
+                    // What is rounded to a narrower type, or has passed a `finish`, may become −0.
+                    let may = finish.is_some() || low.is_sign_negative();
+                    low <= found && found <= high && (may || !minus_zero)
+                }
+            }
+        };
+        if right {
+            return Ok(());
+        }
+        Err(match is_exact {
+            true => format!("it is {}, not {}", shown(found), shown(low)),
+            false => format!("it is {}, not from {} to {}", shown(found), shown(low), shown(high)),
+        })
+    }
+
+    /// The least and the greatest value; none where there are none.
+    fn ends(self) -> Option<[Number; 2]> {
+        match self {
+            Folded::Exactly(value) => Some([value; 2]),
+            Folded::Nan => Some([Number::Float(f64::NAN); 2]),
+            Folded::Between(low, high) => Some([low, high].map(Number::Float)),
+            Folded::Unjudged => None,
+        }
+    }
+}
+
+fn shown(number: Number) -> String {
+    match number {
+        Number::Int(n) => n.to_string(),
+        Number::Float(x) => format!("{x:?}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! Folds of one value, and places.
+
+use super::exact::{Twice, around, gamma, greatest, least, unit};
+use super::{Depth, Folded, Kind, Number};
+use gemm_dsl::ir::Elem;
+
+/// A sum of floats.
+///
+/// *In sequence and in trees.* Each addition changes its result by a factor of 1 ± u, so a term that passes d of
+/// them is off by γ(d) = d·u / (1 − d·u), relative to Σ|x|. An addition of 0 rounds nothing: of k terms
+/// that are not 0 there are at most k − 1 roundings.
+///
+/// *Compensated.* What the sums lack, all together, is at most γ(d)·Σ|x|, and is known exactly before it is
+/// summed itself, along the same tree in at most 2d additions: what is left of it is off by γ(2d) of that. The
+/// last addition rounds once. So |r − s| ≤ u·|s| + (1 + u)·γ(2d)·γ(d)·Σ|x|, in which d stands with u².
+pub(super) fn sum(values: &[f64], acc: Elem, depth: &Depth, compensated: bool) -> Folded {
+    if let Some(special) = sum_of_special(values) {
+        return special;
+    }
+    if values.iter().all(|x| *x == 0.0 && x.is_sign_negative()) {
+        return Folded::Exactly(Number::Float(-0.0));
+    }
+    let (Twice(value, rest), size) = Twice::sums(values.iter().copied());
+    let terms = values.iter().filter(|x| **x != 0.0).count() as u64;
+    let d = depth.additions().min(terms.saturating_sub(1)) as f64;
+    if d == 0.0 {
+        return Folded::Exactly(Number::Float(value + 0.0));
+    }
+    let u = unit(acc);
+    if size * (1.0 + gamma(d, u)) > greatest(acc) {
+        return Folded::Unjudged;
+    }
+    let error = match compensated {
+        false => gamma(d, u) * size,
+        true => u * value.abs() + (1.0 + u) * gamma(2.0 * d, u) * gamma(d, u) * size,
+    };
+    // The reference itself: two roundings of f64 each step in the lower half.
+    let own = values.len() as f64 * f64::EPSILON * f64::EPSILON * size;
+    let (low, high) = around(value, error + own + rest.abs(), acc);
+    Folded::Between(low, high)
+}
+
+/// What NaN and infinities make of a sum.
+fn sum_of_special(values: &[f64]) -> Option<Folded> {
+    let has = |x: f64| values.contains(&x);
+    let (up, down) = (has(f64::INFINITY), has(f64::NEG_INFINITY));
+    if values.iter().any(|x| x.is_nan()) || (up && down) {
+        return Some(Folded::Nan);
+    }
+    let infinity = match (up, down) {
+        (true, _) => f64::INFINITY,
+        (_, true) => f64::NEG_INFINITY,
+        _ => return None,
+    };
+    // Before the infinity comes, a finite sum may have become the other one.
+    let size: f64 = values.iter().filter(|x| x.is_finite()).map(|x| x.abs()).sum();
+    let judged = size < f64::from(f32::MAX) / 2.0;
+    Some(if judged { Folded::Exactly(Number::Float(infinity)) } else { Folded::Unjudged })
+}
+
+/// A product of floats: every multiplication of two factors that have more than one bit changes it by a factor
+/// of 1 ± u, whatever the grouping; there is one less than such factors.
+pub(super) fn product(values: &[f64], acc: Elem) -> Folded {
+    let (mut high, mut low) = (1.0f64, 1.0f64);
+    for x in values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0) {
+        (high, low) = (high * x.max(1.0), low * x.min(1.0));
+    }
+    let has = |is: fn(f64) -> bool| values.iter().any(|x| is(*x));
+    let (zero, infinite) = (has(|x| x == 0.0), has(f64::is_infinite));
+    if has(f64::is_nan) || (zero && infinite) {
+        return Folded::Nan;
+    }
+    let proper = |x: &&f64| **x != 0.0 && x.is_finite() && x.abs() != 1.0;
+    let factors = values.iter().filter(proper).count();
+    let many_bits = |x: &&f64| proper(x) && x.to_bits() << 12 != 0;
+    let rough = values.iter().filter(many_bits).count().saturating_sub(1) as f64;
+    let u = unit(acc);
+    let may_grow = 1.0 + gamma(2.0 * rough, u);
+    let least_normal = if acc == Elem::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+    if factors > 1 && (high * may_grow > greatest(acc) || low / may_grow < least_normal) {
+        return Folded::Unjudged;
+    }
+    let minus = values.iter().filter(|x| x.is_sign_negative()).count() % 2 == 1;
+    let sign = if minus { -1.0 } else { 1.0 };
+    if zero || infinite {
+        let size = if zero { 0.0 } else { f64::INFINITY };
+        return Folded::Exactly(Number::Float(size * sign));
+    }
+    let Twice(value, rest) = values.iter().fold(Twice::ONE, |product, x| product.times(*x));
+    if rough == 0.0 {
+        return Folded::Exactly(Number::Float(value));
+    }
+    let own = values.len() as f64 * 4.0 * f64::EPSILON * f64::EPSILON * value.abs();
+    let error = gamma(rough, u) * value.abs() + own + rest.abs() + least(acc) / 2.0;
+    let (low, high) = around(value, error, acc);
+    Folded::Between(low, high)
+}
+
+/// A sum or a product of integers, which wraps.
+pub(super) fn wrapping(kind: Kind, values: &[Number], acc: Elem) -> Number {
+    let bits = values.iter().map(|value| value.bits(acc));
+    let folded = match kind {
+        Kind::Prod => bits.fold(1, u64::wrapping_mul),
+        _ => bits.fold(0, u64::wrapping_add),
+    };
+    Number::Int(folded.into()).cast(acc)
+}
+
+/// The greatest value, or the smallest, as IEEE 754-2019 has it.
+pub(super) fn extremum(greatest: bool, values: &[Number], acc: Elem) -> Folded {
+    if values.iter().any(|value| value.float().is_nan()) {
+        return Folded::Nan;
+    }
+    // No NaN is left, so this order is that of numbers, and it has −0 below +0.
+    let order = |a: &&Number, b: &&Number| match (a, b) {
+        (Number::Int(a), Number::Int(b)) => a.cmp(b),
+        (a, b) => a.float().total_cmp(&b.float()),
+    };
+    let found = if greatest { values.iter().max_by(order) } else { values.iter().min_by(order) };
+    Folded::Exactly(found.copied().unwrap_or_else(|| none_of(greatest, acc)))
+}
+
+/// The extremum of no values.
+fn none_of(greatest: bool, acc: Elem) -> Number {
+    if acc.is_float() {
+        return Number::Float(if greatest { f64::NEG_INFINITY } else { f64::INFINITY });
+    }
+    let bits = 8 * acc.size() - u32::from(acc.is_signed());
+    let most = (1i128 << bits) - 1;
+    Number::Int(match (greatest, acc.is_signed()) {
+        (false, _) => most,
+        (true, true) => -most - 1,
+        (true, false) => 0,
+    })
+}
+
+/// Where the greatest value is, or the smallest: the first one.
+pub(super) fn place(greatest: bool, values: &[Number]) -> Option<usize> {
+    let is_nan = |value: &Number| value.float().is_nan();
+    if let Some(first) = values.iter().position(is_nan) {
+        return Some(first);
+    }
+    let beyond = |a: &Number, b: &Number| match (*a, *b) {
+        (Number::Int(a), Number::Int(b)) if greatest => a > b,
+        (Number::Int(a), Number::Int(b)) => a < b,
+        (a, b) if greatest => a.float() > b.float(),
+        (a, b) => a.float() < b.float(),
+    };
+    let mut best = None;
+    for (at, value) in values.iter().enumerate() {
+        if best.is_none_or(|best: usize| beyond(value, &values[best])) {
+            best = Some(at);
+        }
+    }
+    best
+}

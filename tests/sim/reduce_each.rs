@@ -1,0 +1,31 @@
+//! Every operator with every type, on all cores.
+
+use gemm_dsl::spec::{DataType, Op};
+use gemm_tests::fold::Case;
+use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::simulate::{Ran, Simulator, run};
+use rayon::prelude::*;
+use std::fmt::{Debug, Display};
+
+/// Tests each of them, with its number, and tells the first faults of all.
+pub fn each(test: impl Fn(usize, Op, DataType) -> Result<(), String> + Sync) {
+    let pairs = Op::ALL.iter().flat_map(|op| DataType::ALL.iter().map(move |ty| (*op, *ty)));
+    let pairs: Vec<(Op, DataType)> = pairs.collect();
+    let tested = pairs.into_par_iter().enumerate().map(|(n, (op, ty))| test(n, op, ty));
+    let faults: Vec<String> = tested.filter_map(Result::err).collect();
+    let some = faults.iter().take(6).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(faults.is_empty(), "{} of them:\n{some}", faults.len());
+}
+
+/// Fails where two are not the same.
+///
+/// # Errors
+/// What they are.
+pub fn same<T: PartialEq + Debug>(what: impl Display, a: T, b: T) -> Result<(), String> {
+    if a == b { Ok(()) } else { Err(format!("{what}: {a:x?} and {b:x?}")) }
+}
+
+/// Runs a case, which must be right.
+pub fn right(machine: &Simulator, case: &Case, lying: &Lying) -> Ran {
+    run(machine, case, lying).unwrap_or_else(|wrong| panic!("{wrong}"))
+}

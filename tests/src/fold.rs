@@ -1,0 +1,227 @@
+//! Reductions of any kind: cases with what they ought to give, how their arrays lie among poison, and the
+//! machines that run them.
+
+pub mod closures;
+pub mod device;
+pub mod draw;
+pub mod lying;
+pub mod sample;
+pub mod simulate;
+
+use closures::{FinishCase, MapCase};
+use gemm_dsl::ir::{Elem, Extent};
+use gemm_dsl::plan::ReducePlan;
+use gemm_dsl::spec::{Op, Over, ReduceSpec};
+use gemm_reference::fold::{Folded, Kind, Number, folded};
+use lying::{Images, Lying};
+
+/// What is folded into each result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The elements along the middle of three dimensions.
+    Tensor {
+        /// Rows, or matrices.
+        outer: usize,
+        /// Elements of a result.
+        len: usize,
+        /// Columns.
+        inner: usize,
+    },
+    /// Those between two offsets that follow one another.
+    Segments(Vec<u64>),
+}
+
+impl Shape {
+    /// The extents of the results.
+    pub fn results(&self, over: Over) -> Vec<usize> {
+        match (self, over) {
+            (Shape::Segments(offsets), _) => vec![offsets.len() - 1],
+            (_, Over::All) => vec![1],
+            (Shape::Tensor { outer, .. }, Over::Rows) => vec![*outer],
+            (Shape::Tensor { inner, .. }, Over::Columns) => vec![*inner],
+            (Shape::Tensor { outer, inner, .. }, _) => vec![*outer, *inner],
+        }
+    }
+
+    /// The extents of an input.
+    pub fn elements(&self, over: Over) -> Vec<usize> {
+        match (self, over) {
+            (Shape::Segments(_), _) | (_, Over::All) => vec![self.len()],
+            (Shape::Tensor { outer, len, .. }, Over::Rows) => vec![*outer, *len],
+            (Shape::Tensor { len, inner, .. }, Over::Columns) => vec![*len, *inner],
+            (Shape::Tensor { outer, len, inner }, _) => vec![*outer, *len, *inner],
+        }
+    }
+
+    /// An extent of the problem, by its name.
+    pub fn extent(&self, extent: Extent) -> u64 {
+        match (self, extent) {
+            (Shape::Segments(offsets), Extent::SEGMENTS) => offsets.len() as u64 - 1,
+            (Shape::Tensor { outer, .. }, Extent::OUTER) => *outer as u64,
+            (Shape::Tensor { inner, .. }, Extent::INNER) => *inner as u64,
+            _ => self.len() as u64,
+        }
+    }
+
+    /// The elements of a result; of segments, of all.
+    fn len(&self) -> usize {
+        match self {
+            Shape::Tensor { len, .. } => *len,
+            Shape::Segments(offsets) => offsets.last().copied().unwrap_or(0) as usize,
+        }
+    }
+
+    /// Which elements of a packed input a result is made of, in the order of their indices.
+    fn of_result(&self, result: usize) -> Vec<usize> {
+        match self {
+            Shape::Segments(offsets) => {
+                (offsets[result] as usize..offsets[result + 1] as usize).collect()
+            }
+            Shape::Tensor { len, inner, .. } => {
+                let (outer, column) = (result / inner, result % inner);
+                (0..*len).map(|k| (outer * len + k) * inner + column).collect()
+            }
+        }
+    }
+}
+
+/// A reduction with its inputs.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The spec.
+    pub spec: ReduceSpec,
+    /// What is made of what is folded; of a `fold` of the user's, what that is.
+    pub kind: Kind,
+    /// What its `map` is.
+    pub map: Option<&'static MapCase>,
+    /// What its `finish` is.
+    pub finish: Option<&'static FinishCase>,
+    /// What is folded into each result.
+    pub shape: Shape,
+    /// The bits of the elements of each input, packed.
+    pub inputs: Vec<Vec<u64>>,
+}
+
+impl Case {
+    /// A case of a spec without expressions, with random inputs.
+    pub fn new(spec: &ReduceSpec, shape: Shape, seed: u64) -> Self {
+        Self::with(spec, (None, None, None), shape, seed)
+    }
+
+    /// A case with random inputs: what its `map`, its `finish` and its `fold` are. Those are given to the spec.
+    pub fn with(
+        spec: &ReduceSpec,
+        (map, finish, fold): (
+            Option<&'static MapCase>,
+            Option<&'static FinishCase>,
+            Option<&'static closures::FoldCase>,
+        ),
+        shape: Shape,
+        seed: u64,
+    ) -> Self {
+        let mut spec = spec.clone();
+        if let Some(map) = map {
+            spec = spec.map(parsed(map.text));
+        }
+        if let Some(finish) = finish {
+            spec = spec.finish(parsed(finish.text));
+        }
+        if let Some(fold) = fold {
+            spec = spec.fold(parsed(fold.text)).identity(parsed(fold.identity));
+        }
+        let kind = fold.map_or_else(|| Kind::of(&spec), |fold| Some(fold.kind));
+        let kind = kind.unwrap_or_else(|| panic!("`{spec}` has a fold that nobody knows"));
+        let elements = shape.elements(spec.over).iter().product();
+        let inputs = spec.inputs().len();
+        let inputs = (0..inputs as u64).map(|n| {
+            draw::elements(
+                kind,
+                spec.element.elem(),
+                elements,
+                seed.wrapping_mul(4).wrapping_add(n),
+            )
+        });
+        let inputs = inputs.collect();
+        Self { spec, kind, map, finish, shape, inputs }
+    }
+
+    /// The plan of its spec.
+    pub fn plan(&self) -> ReducePlan {
+        self.spec.plan().unwrap_or_else(|faults| panic!("`{}`: {faults}", self.spec))
+    }
+
+    /// The arrays of a launch.
+    pub fn images(&self, lying: &Lying) -> Images {
+        Images::new(self, lying)
+    }
+
+    /// The values that are folded into a result.
+    pub fn values(&self, result: usize) -> Vec<Number> {
+        let (elem, acc) = (self.spec.element.elem(), self.spec.acc_elem());
+        let at = self.shape.of_result(result);
+        let truth = self.spec.operator().is_some_and(Op::is_truth);
+        let value = |(i, &at): (usize, &usize)| {
+            let elements: Vec<Number> =
+                self.inputs.iter().map(|input| Number::of_bits(elem, input[at])).collect();
+            match self.map {
+                Some(map) => (map.eval)(&elements, i as i128, self.len(result) as i128).cast(acc),
+                None if truth => elements[0],
+                None => elements[0].cast(acc),
+            }
+        };
+        at.iter().enumerate().map(value).collect()
+    }
+
+    fn len(&self, result: usize) -> u64 {
+        match &self.shape {
+            Shape::Tensor { len, .. } => *len as u64,
+            Shape::Segments(offsets) => offsets[result + 1] - offsets[result],
+        }
+    }
+
+    /// Judges the bits of all results.
+    ///
+    /// # Errors
+    /// What is wrong with the first that is.
+    pub fn judge(&self, outputs: &[Vec<u64>]) -> Result<(), String> {
+        let (plan, results) = (self.plan(), self.spec.results());
+        let count: usize = self.shape.results(self.spec.over).iter().product();
+        if outputs.iter().any(|output| output.len() != count) || outputs.len() != results.len() {
+            return Err(format!(
+                "`{}`: not {count} results of each of {}",
+                self.spec,
+                results.len()
+            ));
+        }
+        for (output, (name, elem)) in results.iter().enumerate() {
+            for (at, &bits) in outputs[output].iter().enumerate() {
+                let values = self.values(at);
+                let all = folded(self.kind, &plan, &values);
+                let finish = self.finish.map(|finish| finish.eval);
+                let parts: &[Folded] = if finish.is_some() { &all } else { &all[output..][..1] };
+                let len = self.len(at);
+                let judged = Folded::judge_finished(parts, finish, len, bits, *elem);
+                judged.map_err(|wrong| {
+                    let shape = match &self.shape {
+                        Shape::Segments(_) => format!("a segment of {len}"),
+                        shape => format!("{shape:?}"),
+                    };
+                    format!("`{}` of {shape}: {name} {at}: {wrong}", self.spec)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an element of an input is.
+    pub fn elem(&self) -> Elem {
+        self.spec.element.elem()
+    }
+}
+
+fn parsed<T: std::str::FromStr>(text: &str) -> T
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}

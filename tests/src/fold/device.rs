@@ -1,0 +1,190 @@
+//! Reductions through the runtime, by name: on a GPU, or on the simulator as a device.
+
+use super::Case;
+use super::lying::{Image, Images};
+use super::simulate::Machine;
+use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::{Elem, Variant};
+use gemm_dsl::sim;
+use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_runtime::{
+    Arrays, Buffer, BufferView, BufferViewMut, ByName, Call, Device, Element, Error, Kernel,
+    MatrixRef, Offset, Segments,
+};
+use half::{bf16, f16};
+
+/// A device whose runtime launches reductions. An array is a view of exactly the elements that it needs, and all of
+/// the memory around it is read back. Segments are the runtime's own copy of the offsets: nothing is around those.
+#[derive(Debug)]
+pub struct OnDevice<'d>(pub &'d Device);
+
+/// The elements of a type whose name is known only when the program runs.
+macro_rules! with_type {
+    ($elem:expr, $ty:ident => $then:expr) => {
+        with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8, I32 i32, U32 u32,
+            I64 i64, U64 u64)
+    };
+    (@ $elem:expr, $ty:ident => $then:expr, $($name:ident $own:ty),*) => {
+        match $elem {
+            $(Elem::$name => {
+                type $ty = $own;
+                $then
+            })*
+            other => unreachable!("no array of a reduction has elements of {other}"),
+        }
+    };
+}
+
+impl Machine for OnDevice<'_> {
+    fn launch(&self, case: &Case, images: &mut Images) -> Result<Vec<Variant>, String> {
+        let launched = with_type!(case.elem(), T => launch::<T>(self.0, case, images));
+        launched.map_err(|error| error.to_string())
+    }
+}
+
+/// Launches a reduction of elements of a type, and leaves in the images what the memory holds then.
+fn launch<T: Element>(
+    device: &Device,
+    case: &Case,
+    images: &mut Images,
+) -> Result<Vec<Variant>, Error> {
+    let spec = &case.spec;
+    let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
+    let names = spec.inputs();
+    let (inputs, offsets) = images.inputs.split_at_mut(names.len());
+    let arrays: Vec<Buffer<T>> =
+        inputs.iter().map(|image| upload(device, image)).collect::<Result<_, _>>()?;
+    let parts = arrays.iter().zip(&*inputs).map(|(array, image)| array.slice(range(image)));
+    let parts: Vec<BufferView<'_, T>> = parts.collect::<Result<_, _>>()?;
+    let mut matrices = Vec::new();
+    for (part, image) in parts.iter().zip(&*inputs) {
+        matrices.push(matrix(spec.over, part, &image.axes)?);
+    }
+    let cut = offsets.first().map(|image| cut(device, image)).transpose()?;
+    let mut results: Vec<Box<dyn Written>> = Vec::new();
+    for image in &images.outputs {
+        results.push(with_type!(image.elem, R => Box::new(upload::<R>(device, image)?)));
+    }
+    let mut written: Vec<Box<dyn Part + '_>> = Vec::new();
+    for (result, image) in results.iter_mut().zip(&images.outputs) {
+        written.push(result.part(image)?);
+    }
+
+    let mut call = kernel.call(device);
+    // Not in the order of the spec: the names count.
+    for ((name, part), matrix) in names.iter().zip(&parts).zip(&matrices).rev() {
+        call = match matrix {
+            Some(matrix) => call.input(name, matrix),
+            None => call.input(name, part),
+        };
+    }
+    for ((name, _), part) in spec.results().iter().zip(&mut written).rev() {
+        call = part.given(name, call);
+    }
+    call = match &cut {
+        Some(Cut::U32(segments)) => call.segments(segments),
+        Some(Cut::U64(segments)) => call.segments(segments),
+        None => call,
+    };
+    let launched = call.launch()?;
+    drop(written);
+
+    for (image, array) in inputs.iter_mut().zip(&arrays) {
+        image.memory = array.bits(device)?;
+    }
+    if let (Some(image), Some(cut)) = (offsets.first_mut(), &cut) {
+        let bits = match cut {
+            Cut::U32(segments) => segments.offsets().bits(device)?,
+            Cut::U64(segments) => segments.offsets().bits(device)?,
+        };
+        let range = range(image);
+        image.memory[range].copy_from_slice(&bits);
+    }
+    for (image, result) in images.outputs.iter_mut().zip(&results) {
+        image.memory = result.bits(device)?;
+    }
+    Ok(launched.steps().map(|step| step.variant()).collect())
+}
+
+/// Where the elements of an image lie.
+fn range(image: &Image) -> std::ops::Range<usize> {
+    image.start..image.start + image.len
+}
+
+/// All of the memory of an image.
+fn upload<T: Element>(device: &Device, image: &Image) -> Result<Buffer<T>, Error> {
+    device.upload_of(&of_bits(&image.memory))
+}
+
+/// The view that a kernel takes for an input; none of a vector.
+fn matrix<'a, T: Element>(
+    over: Over,
+    part: &'a BufferView<'_, T>,
+    axes: &[Axis],
+) -> Result<Option<MatrixRef<'a, T>>, Error> {
+    let extent = |n: usize| axes[n].extent as usize;
+    let stride = |n: usize| axes[n].stride as usize;
+    Ok(Some(match over {
+        Over::All | Over::Segments => return Ok(None),
+        Over::Rows | Over::Columns => MatrixRef::pitched(part, extent(0), extent(1), stride(0))?,
+        Over::Middle => {
+            let batch = (extent(0), stride(0));
+            MatrixRef::batch_apart(part, batch, extent(1), extent(2), stride(1))?
+        }
+    }))
+}
+
+/// Segments by offsets of either type.
+enum Cut {
+    U32(Segments<u32>),
+    U64(Segments<u64>),
+}
+
+fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
+    fn segments<J: Offset>(device: &Device, image: &Image) -> Result<Segments<J>, Error> {
+        Segments::new(device, &of_bits::<J>(&image.memory[range(image)]))
+    }
+    Ok(match image.elem {
+        Elem::U64 => Cut::U64(segments(device, image)?),
+        _ => Cut::U32(segments(device, image)?),
+    })
+}
+
+/// A call that is being given arrays.
+type Given<'a> = Call<'a, ReduceSpec, ByName, Arrays<'a>>;
+
+/// An array for results of any type.
+trait Written {
+    /// The elements of an image of it.
+    fn part(&mut self, image: &Image) -> Result<Box<dyn Part + '_>, Error>;
+
+    /// All of it, by the bits of its elements.
+    fn bits(&self, device: &Device) -> Result<Vec<u64>, Error>;
+}
+
+/// A part of such an array.
+trait Part {
+    /// The call with it for a result.
+    fn given<'a>(&'a mut self, name: &str, call: Given<'a>) -> Given<'a>;
+}
+
+impl<T: Element> Written for Buffer<T> {
+    fn part(&mut self, image: &Image) -> Result<Box<dyn Part + '_>, Error> {
+        Ok(Box::new(self.slice_mut(range(image))?))
+    }
+
+    fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
+        Ok(sim::Buffer::from_slice(&device.download(self)?).bits())
+    }
+}
+
+impl<T: Element> Part for BufferViewMut<'_, T> {
+    fn given<'a>(&'a mut self, name: &str, call: Given<'a>) -> Given<'a> {
+        call.output(name, self)
+    }
+}
+
+fn of_bits<T: Element>(bits: &[u64]) -> Vec<T> {
+    let elements = sim::Buffer::from_bits(T::ELEM, bits.iter().copied());
+    elements.to_vec_of().unwrap_or_else(|| unreachable!("they are of the same size"))
+}

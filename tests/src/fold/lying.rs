@@ -1,0 +1,162 @@
+//! How the arrays of a launch lie in memory: from an address that may be odd on, rows that may lie apart, each
+//! of exactly the length that it needs, and poison wherever no element is.
+
+use super::{Case, Shape};
+use crate::random::Random;
+use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::{Elem, Extent};
+
+/// Where the arrays lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lying {
+    /// The elements before the first of each array, the least number of which starts on 16 bytes: the n-th
+    /// array has `n · shift` more.
+    pub offset: usize,
+    /// What the offset of an array grows by from one to the next.
+    pub shift: usize,
+    /// Elements behind each row and, of several matrices, behind each of them; of `pitched` kernels.
+    pub padding: [usize; 2],
+}
+
+impl Lying {
+    /// Aligned and packed.
+    pub const PACKED: Lying = Lying { offset: 0, shift: 0, padding: [0, 0] };
+
+    /// Anyhow.
+    pub fn random(random: &mut Random) -> Self {
+        let mut below = |n: u64| (random.bits() % n) as usize;
+        // Mostly whole vectors of any type, so that both access variants run.
+        let step = [1, 16][below(2)];
+        Self {
+            offset: below(5) * step,
+            shift: below(2) * step,
+            padding: [below(4) * step, below(3) * step],
+        }
+    }
+}
+
+/// An array in its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// What its elements are.
+    pub elem: Elem,
+    /// All of the memory, by the bits of its elements.
+    pub memory: Vec<u64>,
+    /// Where it begins.
+    pub start: usize,
+    /// Elements from the first to the last.
+    pub len: usize,
+    /// Its extents and strides.
+    pub axes: Vec<Axis>,
+}
+
+/// Elements behind an array.
+const BEHIND: usize = 5;
+
+impl Image {
+    fn new(elem: Elem, extents: &[usize], start: usize, padding: &[usize]) -> Self {
+        let (mut axes, mut stride) = (Vec::new(), 1);
+        for (nth, extent) in extents.iter().rev().enumerate() {
+            axes.insert(0, Axis { extent: *extent as u64, stride: stride as u64 });
+            stride = stride * extent + padding.get(nth).copied().unwrap_or(0);
+        }
+        let reach = axes.iter().map(|axis| axis.extent.saturating_sub(1) * axis.stride);
+        let len = if extents.contains(&0) { 0 } else { reach.sum::<u64>() as usize + 1 };
+        let memory = vec![poison(elem); start + len + BEHIND];
+        Self { elem, memory, start, len, axes }
+    }
+
+    /// Where each element lies in the memory, packed as they are counted.
+    fn places(&self) -> Vec<usize> {
+        let mut places = vec![self.start];
+        for axis in &self.axes {
+            let along = |place: &usize| {
+                let place = *place;
+                (0..axis.extent).map(move |n| place + (n * axis.stride) as usize)
+            };
+            places = places.iter().flat_map(along).collect();
+        }
+        places
+    }
+
+    fn filled(mut self, bits: &[u64]) -> Self {
+        for (place, bits) in self.places().into_iter().zip(bits) {
+            self.memory[place] = *bits;
+        }
+        self
+    }
+
+    /// The elements; an error where something is written beside them.
+    ///
+    /// # Errors
+    /// What is written where.
+    pub fn elements(&self) -> Result<Vec<u64>, String> {
+        let places = self.places();
+        let mut inside = vec![false; self.memory.len()];
+        places.iter().for_each(|place| inside[*place] = true);
+        let poison = poison(self.elem);
+        for (at, bits) in self.memory.iter().enumerate() {
+            if !inside[at] && *bits != poison {
+                return Err(format!("{bits:#x} is written {at} elements on, beside the results"));
+            }
+        }
+        Ok(places.into_iter().map(|place| self.memory[place]).collect())
+    }
+}
+
+/// The bits of what is no element: a NaN that no arithmetic gives, or the greatest number that all types of
+/// the size have.
+pub fn poison(elem: Elem) -> u64 {
+    match elem {
+        Elem::F64 => 0x7ff8_dead_dead_dead,
+        Elem::F32 | Elem::Tf32 => 0x7fc0_dead,
+        Elem::F16 => 0x7ead,
+        Elem::Bf16 => 0x7fed,
+        elem => 0x7eee_eeee_eeee_eeee & (u64::MAX >> (64 - 8 * elem.size())),
+    }
+}
+
+/// The arrays of a launch, and its extents.
+#[derive(Clone, Debug)]
+pub struct Images {
+    /// The inputs; of segments the offsets behind them.
+    pub inputs: Vec<Image>,
+    /// The outputs.
+    pub outputs: Vec<Image>,
+    shape: Shape,
+}
+
+impl Images {
+    pub(super) fn new(case: &Case, lying: &Lying) -> Self {
+        let (spec, shape) = (&case.spec, &case.shape);
+        let start = |nth: usize| lying.offset + nth * lying.shift;
+        let padding = if spec.pitched { &lying.padding[..] } else { &[] };
+        let extents = shape.elements(spec.over);
+        let inputs = case.inputs.iter().enumerate();
+        let mut inputs: Vec<Image> = inputs
+            .map(|(n, bits)| Image::new(case.elem(), &extents, start(n), padding).filled(bits))
+            .collect();
+        if let Shape::Segments(offsets) = shape {
+            let (elem, nth) = (spec.index.elem(), inputs.len());
+            inputs.push(Image::new(elem, &[offsets.len()], start(nth), &[]).filled(offsets));
+        }
+        let extents = shape.results(spec.over);
+        let outputs = spec.results().into_iter().enumerate();
+        let outputs =
+            outputs.map(|(n, (_, elem))| Image::new(elem, &extents, start(n + 1), &[])).collect();
+        Self { inputs, outputs, shape: shape.clone() }
+    }
+
+    /// An extent of the problem.
+    pub fn extent(&self, extent: Extent) -> u64 {
+        self.shape.extent(extent)
+    }
+
+    /// The bits of each output.
+    ///
+    /// # Errors
+    /// What is written beside them.
+    pub fn results(&self) -> Result<Vec<Vec<u64>>, String> {
+        self.outputs.iter().map(Image::elements).collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! Random reductions: any keys, expressions of ours, shapes around whatever a thread, a group or a block takes in,
+//! lying anyhow.
+
+use super::lying::Lying;
+use super::{Case, Shape, closures};
+use crate::arbitrary;
+use crate::random::Random;
+use gemm_dsl::plan::Share;
+use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
+
+/// So many reductions by an operator over what is said, the same on every run and machine: elements of each type
+/// in turn, every second one in a single launch where there may be several, all else at random. Each has a result,
+/// which the index of an element of an empty array has not.
+pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
+    let nth = |at: Option<usize>| at.unwrap_or_default();
+    let op_at = nth(Op::ALL.iter().position(|other| *other == op));
+    let over_at = nth(Over::ALL.iter().position(|other| *other == over));
+    let mut random = Random::new((op_at * Over::ALL.len() + over_at) as u64);
+    let mut cases = Vec::new();
+    // What is drawn may be unsound, or without a result.
+    for _ in 0..20 * count {
+        let n = cases.len();
+        if n == count {
+            break;
+        }
+        // Types that meet other choices for each operator and each of what is folded.
+        let element = DataType::ALL[(n + 3 * op_at + 7 * over_at) % DataType::ALL.len()];
+        let strategy = arbitrary::plain_reduce_of(op, over, element);
+        let Some(mut spec) = arbitrary::one(strategy, random.bits()) else { continue };
+        if n % 2 == 1 {
+            let blocks = spec.blocks.unwrap_or(3);
+            let once = spec.clone().blocks(blocks).launch(LaunchForm::Once);
+            spec = if once.plan().is_ok() { once } else { spec };
+        }
+        let Some(case) = case(&spec, &mut random) else { continue };
+        let is_index = case.spec.operator().is_some_and(Op::is_index);
+        if is_index && over == Over::All && case.inputs[0].is_empty() {
+            continue;
+        }
+        cases.push((case, Lying::random(&mut random)));
+    }
+    cases
+}
+
+/// The case in the other launch form, which gives the same bits; of the classic passes there is none.
+pub fn in_the_other_form(case: &Case) -> Option<Case> {
+    let mut other = case.clone();
+    other.spec.launch = match case.spec.launch {
+        LaunchForm::Passes => LaunchForm::Once,
+        LaunchForm::Once => LaunchForm::Passes,
+    };
+    let is_classic = |case: &Case| case.plan().share() == Share::Tiles;
+    (other.spec.plan().is_ok() && !is_classic(case) && !is_classic(&other)).then_some(other)
+}
+
+/// The spec with expressions of ours, as far as some suit, and random inputs; none where it is not sound at all.
+pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
+    let mut pick = |of: usize| (random.bits() as usize) % of.max(1);
+    let truth = spec.operator().is_some_and(Op::is_truth);
+    let acc = (!truth).then(|| spec.acc_elem());
+    let (maps, wants) = (closures::maps(spec.element.elem(), acc), pick(8));
+    let map = if wants % 2 == 0 { maps.get(pick(maps.len())).copied() } else { None };
+    let results = spec.results();
+    let values = if spec.op == Op::MeanVar { 2 } else { 1 };
+    let finishes = closures::finishes(spec.acc_elem(), results[0].1, values);
+    let finish = if wants % 3 == 0 { finishes.get(pick(finishes.len())).copied() } else { None };
+    let folds = closures::folds(spec.acc_elem());
+    let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
+    let shape = shape(spec.over, random);
+    let seed = random.bits();
+    // What does not go together is left out, one after the other.
+    let attempts =
+        [(map, finish, fold), (map, finish, None), (map, None, None), (None, None, None)];
+    let cases = attempts.into_iter().map(|given| Case::with(spec, given, shape.clone(), seed));
+    cases.into_iter().find(|case| case.spec.plan().is_ok())
+}
+
+/// Lengths around whatever a thread, a group or a block takes in, and any.
+fn length(random: &mut Random) -> usize {
+    let any = random.bits() as usize;
+    match any % 4 {
+        0 => [0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4097][any / 4 % 11],
+        1 => any / 4 % 3000,
+        _ => any / 4 % 130,
+    }
+}
+
+fn shape(over: Over, random: &mut Random) -> Shape {
+    let len = length(random);
+    let mut below = |n: usize| (random.bits() as usize) % n;
+    // About as many elements whatever the shape.
+    let most = 5000 / (len + 1) + 2;
+    match over {
+        Over::All => Shape::Tensor { outer: 1, len, inner: 1 },
+        Over::Rows => Shape::Tensor { outer: below(most.min(90)), len, inner: 1 },
+        Over::Columns => Shape::Tensor { outer: 1, len, inner: below(most.min(90)) },
+        Over::Middle => Shape::Tensor { outer: below(4), len, inner: below(most.min(40)) },
+        Over::Segments => {
+            let mut offsets = vec![below(5) as u64];
+            for _ in 0..below(most.min(70)) {
+                let next =
+                    offsets[offsets.len() - 1] + [0, below(2 * len + 1)][below(4).min(1)] as u64;
+                offsets.push(next);
+            }
+            Shape::Segments(offsets)
+        }
+    }
+}
