@@ -3,6 +3,7 @@
 
 mod blas;
 mod ceiling;
+mod elements;
 mod library;
 mod separate;
 mod timer;
@@ -10,6 +11,7 @@ mod truth;
 
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
+pub use elements::elements;
 pub use separate::Separate;
 pub use timer::{Timer, Work, median};
 pub use truth::Reference;

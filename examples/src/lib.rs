@@ -12,10 +12,12 @@ pub mod ladder;
 pub mod npy;
 pub mod occupancy;
 pub mod operands;
+pub mod peer;
 pub mod plot;
 pub mod products;
 pub mod progress;
 pub mod report;
+pub mod rows;
 pub mod show;
 pub mod tune;
 

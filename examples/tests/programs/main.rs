@@ -2,6 +2,7 @@
 
 mod explain;
 mod ladder;
+mod rows;
 
 use explain::explain;
 use gemm_dsl::value::Function;

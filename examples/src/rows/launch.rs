@@ -1,0 +1,274 @@
+//! Launches of what the table chose, on arrays of the simulator or of a GPU.
+
+use super::input::{Tile, Tiled};
+use super::problem::Problem;
+use crate::gpu::{Gpu, elements};
+use cudarc::driver::{CudaSlice, CudaView};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::tuned::tuned;
+use gemm_runtime::half::{bf16, f16};
+use gemm_runtime::spec::{DataType, Over, ReduceSpec};
+use gemm_runtime::{Buffer, ByName, Device, Element, Error, Kernel, MatrixRef, Segments, Vector};
+
+/// The kernel that the table which ships has for a problem.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The condition of its row; none of the last.
+    pub condition: Option<String>,
+    /// What it is.
+    pub spec: ReduceSpec,
+    kernel: Kernel<ReduceSpec, ByName>,
+}
+
+impl Chosen {
+    /// That of a problem, as `ReduceTable::tuned` chooses it.
+    ///
+    /// # Errors
+    /// [`Error::Spec`].
+    pub fn new(problem: &Problem) -> Result<Self, Error> {
+        let table = tuned(&problem.spec()?)?;
+        let (outer, len, inner) = problem.size();
+        let row = table.choose(|extent| match extent {
+            "outer" => outer as u64,
+            "inner" => inner as u64,
+            _ => len as u64,
+        });
+        let row = &table.rows()[row];
+        let (condition, spec) = (row.when.as_ref().map(ToString::to_string), row.spec.clone());
+        let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
+        Ok(Self { condition, spec, kernel })
+    }
+}
+
+/// The arrays that are folded together, on a GPU or still on the host.
+#[derive(Debug)]
+pub struct Inputs {
+    /// What is in them.
+    pub tiles: Vec<Tile>,
+    len: usize,
+    on_gpu: Option<Vec<CudaSlice<u8>>>,
+}
+
+impl Inputs {
+    /// So many arrays of as many elements as the problem has.
+    ///
+    /// # Errors
+    /// Those of [`Tile::on_gpu`].
+    pub fn new(
+        gpu: Option<Gpu<'_>>,
+        problem: &Problem,
+        count: usize,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let len = problem.len();
+        let tile = |n| Tile::new(problem.element, seed.wrapping_mul(4).wrapping_add(n), len);
+        let tiles: Vec<Tile> = (0..count as u64).map(tile).collect();
+        let on_gpu = match gpu {
+            None => None,
+            Some(gpu) => {
+                let arrays = tiles.iter().map(|tile| tile.on_gpu(gpu, len));
+                Some(arrays.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { tiles, len, on_gpu })
+    }
+
+    /// Whether a problem folds these.
+    pub fn suit(&self, problem: &Problem) -> bool {
+        let elements = self.tiles.first().map(Tile::element);
+        let enough = self.tiles.len() >= problem.inputs();
+        elements == Some(problem.element) && self.len == problem.len() && enough
+    }
+}
+
+/// Where results go.
+#[derive(Debug)]
+enum Output {
+    F32(Buffer<f32>),
+    F64(Buffer<f64>),
+    I32(Buffer<i32>),
+    U32(Buffer<u32>),
+}
+
+/// The bits of a result before the launch: of a float a NaN that no kernel makes.
+pub fn poison(elem: Elem) -> u64 {
+    match elem {
+        Elem::F64 => 0x7ff8_dead_7fc0_dead,
+        _ => 0x7fc0_dead,
+    }
+}
+
+impl Output {
+    fn poisoned(device: &Device, elem: Elem, len: usize) -> Result<Self, Error> {
+        let bits = poison(elem);
+        Ok(match elem {
+            Elem::F32 => Self::F32(device.upload_of(&vec![f32::from_bits(bits as u32); len])?),
+            Elem::F64 => Self::F64(device.upload_of(&vec![f64::from_bits(bits); len])?),
+            Elem::I32 => Self::I32(device.upload_of(&vec![bits as i32; len])?),
+            Elem::U32 => Self::U32(device.upload_of(&vec![bits as u32; len])?),
+            other => return Err(Error::Internal(format!("no result here is of type {other}"))),
+        })
+    }
+
+    fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
+        fn all<T: Element>(
+            device: &Device,
+            buffer: &Buffer<T>,
+            bits: impl Fn(T) -> u64,
+        ) -> Result<Vec<u64>, Error> {
+            Ok(device.download(buffer)?.into_iter().map(bits).collect())
+        }
+        match self {
+            Self::F32(buffer) => all(device, buffer, |x| x.to_bits().into()),
+            Self::F64(buffer) => all(device, buffer, f64::to_bits),
+            Self::I32(buffer) => all(device, buffer, |n| u64::from(n as u32)),
+            Self::U32(buffer) => all(device, buffer, u64::from),
+        }
+    }
+}
+
+/// A problem on a device: it is launched as often as one likes.
+#[derive(Debug)]
+pub struct Launch<'l> {
+    device: &'l Device,
+    problem: &'l Problem,
+    chosen: &'l Chosen,
+    segments: Option<Segments>,
+    outputs: Vec<(&'static str, Output)>,
+}
+
+impl<'l> Launch<'l> {
+    /// A problem with outputs that are poisoned, and the segments between these offsets.
+    ///
+    /// # Errors
+    /// Those of [`Device::upload_of`] and of [`Segments::new`].
+    pub fn new(
+        device: &'l Device,
+        problem: &'l Problem,
+        chosen: &'l Chosen,
+        offsets: Option<&[u32]>,
+    ) -> Result<Self, Error> {
+        let segments = offsets.map(|offsets| Segments::new(device, offsets)).transpose()?;
+        let results = problem.results(segments.as_ref().map(Segments::len));
+        let mut outputs = Vec::new();
+        for (name, elem) in chosen.spec.results() {
+            outputs.push((name, Output::poisoned(device, elem, results)?));
+        }
+        Ok(Self { device, problem, chosen, segments, outputs })
+    }
+
+    /// Launches it once. On a GPU the call returns before the work is done.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn run(&mut self, inputs: &Inputs) -> Result<(), Error> {
+        match self.problem.element {
+            DataType::F32 => self.run_of::<f32>(inputs),
+            DataType::F64 => self.run_of::<f64>(inputs),
+            DataType::F16 => self.run_of::<f16>(inputs),
+            DataType::Bf16 => self.run_of::<bf16>(inputs),
+            DataType::I8 => self.run_of::<i8>(inputs),
+            DataType::U8 => self.run_of::<u8>(inputs),
+            DataType::I32 => self.run_of::<i32>(inputs),
+            DataType::U32 => self.run_of::<u32>(inputs),
+            DataType::I64 => self.run_of::<i64>(inputs),
+            DataType::U64 => self.run_of::<u64>(inputs),
+        }
+    }
+
+    /// The bits of all results of each output.
+    ///
+    /// # Errors
+    /// Those of [`Device::download`].
+    pub fn results(&self) -> Result<Vec<Vec<u64>>, Error> {
+        self.outputs.iter().map(|(_, output)| output.bits(self.device)).collect()
+    }
+
+    fn run_of<T: Tiled>(&mut self, inputs: &Inputs) -> Result<(), Error> {
+        match &inputs.on_gpu {
+            Some(arrays) => {
+                let views: Vec<CudaView<'_, T>> = arrays
+                    .iter()
+                    .map(|array| elements(array, inputs.len))
+                    .collect::<Result<_, _>>()?;
+                self.fold(&views)
+            }
+            None => {
+                let arrays = inputs.tiles.iter().map(|tile| tile.elements::<T>(inputs.len));
+                let buffers = arrays.map(|array| self.device.upload_of(&array));
+                let buffers: Vec<Buffer<T>> = buffers.collect::<Result<_, _>>()?;
+                self.fold(&buffers)
+            }
+        }
+    }
+
+    fn fold<T: Element, V: Vector<Element = T>>(&mut self, arrays: &[V]) -> Result<(), Error> {
+        let Self { device, problem, chosen, segments, outputs } = self;
+        let (outer, len, inner) = problem.size();
+        let view = |array| match problem.over() {
+            Over::All | Over::Segments => MatrixRef::new(array, 1, len),
+            Over::Rows => MatrixRef::new(array, outer, len),
+            Over::Columns => MatrixRef::new(array, len, inner),
+            Over::Middle => MatrixRef::batch(array, outer, len, inner),
+        };
+        let views: Vec<MatrixRef<'_, T>> = arrays.iter().map(view).collect::<Result<_, _>>()?;
+        let mut call = chosen.kernel.call(device);
+        for (name, view) in chosen.spec.inputs().into_iter().zip(&views) {
+            call = call.input(name, view);
+        }
+        for (name, output) in outputs {
+            call = match output {
+                Output::F32(buffer) => call.output(name, buffer),
+                Output::F64(buffer) => call.output(name, buffer),
+                Output::I32(buffer) => call.output(name, buffer),
+                Output::U32(buffer) => call.output(name, buffer),
+            };
+        }
+        if let Some(segments) = segments {
+            call = call.segments(segments);
+        }
+        call.launch().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::{Along, Fold, Kind};
+    use super::super::shapes;
+    use super::*;
+    use gemm_runtime::ReduceTable;
+
+    #[test]
+    fn what_is_chosen_is_what_the_table_chooses() {
+        let problems = Kind::ALL.map(|kind| shapes::problems(kind, false)).concat();
+        let mut lines = Vec::new();
+        for problem in problems.iter().filter(|problem| problem.fold == Fold::Sum) {
+            let spec = problem.spec().expect("a line");
+            if problem.element != DataType::F32 {
+                continue;
+            }
+            let table = ReduceTable::<f32>::tuned(&spec).expect("a table");
+            let (outer, len, inner) = problem.size();
+            let choice = table.choice((outer as u64, len as u64, inner as u64));
+            let chosen = Chosen::new(problem).expect("a kernel");
+            assert_eq!(
+                (chosen.spec.to_string(), chosen.condition),
+                (choice.line, choice.condition)
+            );
+            lines.push(chosen.spec.to_string());
+        }
+        lines.sort();
+        lines.dedup();
+        assert!(lines.len() > 8, "{lines:?}");
+    }
+
+    #[test]
+    fn outputs_are_poisoned() {
+        let device = Device::simulator();
+        let (along, fold, element) = (Along::Axis(1), Fold::MeanVar, DataType::F32);
+        let problem = Problem { shape: vec![3, 4], along, fold, element };
+        let chosen = Chosen::new(&problem).expect("a kernel");
+        let launch = Launch::new(&device, &problem, &chosen, None).expect("outputs");
+        assert_eq!(launch.results().expect("two outputs"), vec![vec![poison(Elem::F32); 3]; 2]);
+    }
+}

@@ -1,0 +1,89 @@
+//! How long segments are.
+
+use fastrand::Rng;
+
+/// How the lengths of segments are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// All of one length.
+    Uniform,
+    /// A few long ones, many short ones: the share of those longer than x falls with x to the power of −1.5.
+    PowerLaw,
+    /// Nine of ten are empty.
+    MostlyEmpty,
+}
+
+/// The exponent of the power law.
+const EXPONENT: f64 = 1.5;
+
+/// Of so many segments one has elements, in the mean.
+const EMPTY: u32 = 10;
+
+impl Lengths {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Uniform, Self::PowerLaw, Self::MostlyEmpty];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::PowerLaw => "power law",
+            Self::MostlyEmpty => "mostly empty",
+        }
+    }
+
+    /// The offsets of segments that share `len` elements, `average` of them each in the mean: from 0 to `len`.
+    pub fn offsets(self, seed: u64, len: u32, average: u32) -> Vec<u32> {
+        let mut random = Rng::with_seed(seed);
+        let count = len.div_ceil(average.max(1)).max(1);
+        let mut sums = vec![0.0];
+        let mut sum = 0.0;
+        for _ in 0..count {
+            sum += match self {
+                Self::Uniform => 1.0,
+                Self::PowerLaw => (1.0 - random.f64()).powf(-1.0 / EXPONENT),
+                Self::MostlyEmpty if random.u32(..EMPTY) > 0 => 0.0,
+                Self::MostlyEmpty => random.f64(),
+            };
+            sums.push(sum);
+        }
+        let offset = |part: &f64| (f64::from(len) * part / sum) as u32;
+        let mut offsets: Vec<u32> = sums.iter().map(offset).collect();
+        // However the last quotient was rounded, and where all are empty.
+        if let Some(last) = offsets.last_mut() {
+            *last = len;
+        }
+        offsets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_share_all_elements() {
+        for lengths in Lengths::ALL {
+            for (len, average) in [(0, 8), (1, 8), (1000, 1), (1000, 7), (1 << 16, 64), (100, 1000)]
+            {
+                let offsets = lengths.offsets(3, len, average);
+                assert_eq!((offsets[0], offsets.last()), (0, Some(&len)), "{lengths:?}");
+                assert!(offsets.is_sorted() && offsets.len() >= 2, "{lengths:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_spread_as_they_are_called() {
+        let lengths = |kind: Lengths| -> Vec<u32> {
+            let offsets = kind.offsets(7, 1 << 20, 64);
+            offsets.windows(2).map(|pair| pair[1] - pair[0]).collect()
+        };
+        assert!(lengths(Lengths::Uniform).iter().all(|n| *n == 64));
+        let power = lengths(Lengths::PowerLaw);
+        let short = power.iter().filter(|n| **n < 64).count();
+        assert!(short > power.len() / 2 && power.iter().any(|n| *n > 1000), "{short}");
+        let empty = lengths(Lengths::MostlyEmpty).iter().filter(|n| **n == 0).count();
+        assert!((12_000..16_384).contains(&empty), "{empty}");
+    }
+}
