@@ -66,7 +66,8 @@ fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
     // An odd number, so that no block meets the same elements twice.
     let mut random = Random::new(31);
-    let elements: Vec<i8> = (0..(1 << 24) - 3).map(|_| (random.bits() % 201) as i8 - 100).collect();
+    let elements: Vec<i8> =
+        (0..(1 << 24) - 3).map(|_| ((random.bits() % 201) as i64 - 100) as i8).collect();
     let mut array = stream.alloc_zeros::<i8>(MANY)?;
     tile(stream, &elements, &mut array)?;
     let sum = |elements: &[i8]| elements.iter().map(|x| i64::from(*x)).sum::<i64>();

@@ -364,7 +364,7 @@ impl ReducePlan {
         if spec.compensated {
             list.say("rounding errors", "summed beside the sum");
         }
-        if types.counts(spec) {
+        if spec.has_indices() {
             list.say("indices and counts", types.index.to_string());
         }
         let expressions = [

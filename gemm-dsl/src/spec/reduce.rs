@@ -190,10 +190,7 @@ const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
 
 /// Reductions that keep indices or counts of elements.
 const INDICES: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| {
-        spec.over == Over::Segments
-            || spec.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar)
-    },
+    includes: ReduceSpec::has_indices,
     key: "op",
     because: "it keeps neither indices nor counts of elements",
     remedy: "leave it out",
@@ -329,6 +326,12 @@ impl ReduceSpec {
 
     fn verb(&self) -> &'static str {
         self.operator().map_or("by", Op::word)
+    }
+
+    /// Whether indices or counts of elements are kept, or offsets read.
+    pub(crate) fn has_indices(&self) -> bool {
+        let kept = self.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar);
+        kept || self.over == Over::Segments
     }
 
     /// Whether the threads of a block fold one result in the end.

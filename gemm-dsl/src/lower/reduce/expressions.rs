@@ -81,7 +81,7 @@ impl Expressions {
             };
             let element = computed(element);
             if !is_truth {
-                return folded_of(element, self.acc).bitcast(held);
+                return element.cast(self.acc).bitcast(held);
             }
             let Some(elem) = elem_of(&element) else { unreachable!("an element is a number") };
             let is_zero = element.equals(zero(elem));
@@ -140,11 +140,6 @@ fn computed(element: Expr) -> Expr {
         Some(Elem::U8) => element.cast(Elem::I32).cast(Elem::U32),
         _ => element,
     }
-}
-
-/// A number that is computed with as one of the type that is folded in, which holds it.
-fn folded_of(value: Expr, acc: Elem) -> Expr {
-    value.cast(acc)
 }
 
 /// A number as an array of these elements has it. A truth value is 0 or 1.

@@ -79,14 +79,22 @@ impl Finish<'_> {
         store(k, &self.params.outputs, &self.place.result(w), results);
     }
 
+    /// Which of the parts of a result the block leaves, and how many there are.
+    fn part(&self) -> &(Expr, Expr) {
+        match &self.place.part {
+            Some(part) => part,
+            None => unreachable!("there are several blocks"),
+        }
+    }
+
     fn store_partials(&self, k: &mut KernelBuilder, w: Option<Expr>, all: Vec<Expr>) {
-        let Some((part, _)) = &self.place.part else { unreachable!("there are several blocks") };
+        let (part, _) = self.part();
         store(k, &self.params.partials, &self.place.partial(part.clone(), w, true), all);
     }
 
     /// What the blocks have left, in their order.
     fn fold_partials(&self, k: &mut KernelBuilder, kept: &Kept) {
-        let Some((_, parts)) = &self.place.part else { unreachable!("there are several blocks") };
+        let (_, parts) = self.part();
         k.comment("What the blocks have left, in their order.");
         let step = Change::Add(u64::from(self.plan.group()).into());
         let from = self.place.lane.clone().wide();
@@ -128,7 +136,7 @@ impl Finish<'_> {
 
     /// Says that this block has left its part: whoever takes the last ticket sees all parts.
     fn take_ticket(&self, k: &mut KernelBuilder, is_last: BufferId, ticket: &Access) {
-        let Some((_, parts)) = &self.place.part else { unreachable!("there are several blocks") };
+        let (_, parts) = self.part();
         let one = number(Elem::U32, 1);
         let before = k.atomic(
             "ticket",

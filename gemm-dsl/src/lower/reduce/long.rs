@@ -76,21 +76,13 @@ impl Long<'_> {
             let segment = k.let_("long_segment", segment);
             k.if_(Expr::from(segment).lt(segments), |k| {
                 let tid = place.tid.clone();
-                let (place, is_long) = Place::of_long_segment(k, p, tid, segment, longest);
+                let (place, is_long) = Place::of_long_segment(k, p, (tid, block), segment, longest);
                 k.if_(is_long, |k| {
                     kept.reset(k, &place, &team.identity);
                     let (fold, expressions) = (self.fold, self.expressions);
-                    let (round, group, place) = ("LONG_ROUND", block, &place);
-                    let reader = Reader {
-                        plan,
-                        fold,
-                        expressions,
-                        place,
-                        group,
-                        round,
-                        missing,
-                        wide: false,
-                    };
+                    let (round, place) = ("LONG_ROUND", &place);
+                    let reader =
+                        Reader { plan, fold, expressions, place, round, missing, wide: false };
                     reader.rounds(k, p, kept);
                     let finish = Finish { plan, fold, expressions, place, params: p };
                     team.by_block(k, values(&kept.of(None)), &mut |k, all| {

@@ -83,30 +83,16 @@ pub(super) fn params(
     }
     let results = place::results(over, extent(outer), extent(inner));
     for output in &outputs {
-        k.shape(*output, results.clone(), packed(&results));
+        k.shape(*output, results.clone(), place::packed(&results));
     }
     let parts = place::partial_dims(over, &results, place::parts(plan, n.into()));
     for array in &partials {
-        k.shape(*array, parts.clone(), packed(&parts));
+        k.shape(*array, parts.clone(), place::packed(&parts));
     }
     if let Some(tickets) = tickets {
         k.shape(tickets, [place::tickets(plan, extent(outer), extent(inner))], [1.into()]);
     }
     Params { inputs, outputs, partials, tickets, offsets, n, outer, inner }
-}
-
-/// The strides of a packed array.
-fn packed(dims: &[Expr]) -> Vec<Expr> {
-    let mut strides = vec![Expr::I32(1)];
-    let mut stride: Option<Expr> = None;
-    for extent in dims.iter().skip(1).rev() {
-        stride = Some(match stride {
-            None => extent.clone(),
-            Some(stride) => stride * extent.clone(),
-        });
-        strides.insert(0, stride.clone().unwrap_or(Expr::I32(1)));
-    }
-    strides
 }
 
 pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, role: Role, p: &Params) {

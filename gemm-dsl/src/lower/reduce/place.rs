@@ -27,6 +27,8 @@ pub(super) struct Params {
 pub(super) struct Place {
     /// Its number in the block.
     pub(super) tid: Expr,
+    /// The threads of its result in the block.
+    pub(super) group: Const,
     /// Its number among the threads of its result in the block.
     pub(super) lane: Expr,
     /// The one of its block's parts of a result, of so many.
@@ -212,22 +214,33 @@ pub(super) fn strides(
     (name, dims): (&str, &[Expr]),
     vector: Option<u64>,
 ) -> Vec<Expr> {
+    if !plan.spec().pitched {
+        return packed(dims);
+    }
     let mut strides = vec![Expr::I32(1)];
-    let mut packed: Expr = 1u64.into();
-    for (dim, extent) in dims.iter().enumerate().skip(1).rev() {
-        packed = if packed == Expr::U64(1) { extent.clone() } else { packed * extent.clone() };
-        let stride = if plan.spec().pitched {
-            let what = if dim + 1 == dims.len() { "stride" } else { "distance" };
-            let source = Source::Stride { operand: Operand::Input(operand), dim: dim - 1 };
-            let scalar = k.scalar(&format!("{name}_{what}"), Ty::U64, source);
-            if let Some(of) = vector {
-                k.require(Requirement::Multiple { scalar, of });
-            }
-            scalar.into()
-        } else {
-            packed.clone()
+    for dim in (1..dims.len()).rev() {
+        let what = if dim + 1 == dims.len() { "stride" } else { "distance" };
+        let source = Source::Stride { operand: Operand::Input(operand), dim: dim - 1 };
+        let scalar = k.scalar(&format!("{name}_{what}"), Ty::U64, source);
+        if let Some(of) = vector {
+            k.require(Requirement::Multiple { scalar, of });
+        }
+        strides.insert(0, scalar.into());
+    }
+    strides
+}
+
+/// The strides of a packed array.
+pub(super) fn packed(dims: &[Expr]) -> Vec<Expr> {
+    let mut strides = vec![Expr::I32(1)];
+    let mut stride: Option<Expr> = None;
+    for extent in dims.iter().skip(1).rev() {
+        let next = match stride {
+            None => extent.clone(),
+            Some(stride) => stride * extent.clone(),
         };
-        strides.insert(0, stride);
+        strides.insert(0, next.clone());
+        stride = Some(next);
     }
     strides
 }
@@ -243,10 +256,11 @@ impl Place {
     }
 
     /// A thread that folds an array of so many elements.
-    fn of_array(tid: Expr, n: Expr) -> Self {
+    fn of_array(tid: Expr, group: Const, n: Expr) -> Self {
         let (part, outer, start) = (None, None, None);
         let (inside, columns, groups, length) = (None, None, None, None);
-        Self { lane: tid.clone(), tid, part, n, outer, start, inside, columns, groups, length }
+        let lane = tid.clone();
+        Self { tid, group, lane, part, n, outer, start, inside, columns, groups, length }
     }
 
     fn of_row(
@@ -261,14 +275,14 @@ impl Place {
         let several = plan.has_partials();
         let Some(rows) = p.outer else {
             let part = several.then(|| (Expr::from(Special::BlockX).wide(), of_parts(k, plan, &n)));
-            return Self { part, ..Self::of_array(tid, n) };
+            return Self { part, ..Self::of_array(tid, block, n) };
         };
         let segments = plan.spec().over == Over::Segments;
         let (one, many) = if segments { ("segment", "segments") } else { ("row", "rows") };
         let whole = plan.block() as i32 == group;
         let (mut place, row, per_block) = if whole {
             let row = k.let_(one, Expr::from(Special::BlockX).wide());
-            (Self::of_array(tid, n), row, None)
+            (Self::of_array(tid, block, n), row, None)
         } else {
             let group = k.constant("GROUP", group, format!("threads that fold a {one} together"));
             let per_block =
@@ -281,16 +295,14 @@ impl Place {
             let row = k.let_(one, Expr::from(own).min(Expr::from(rows) - 1));
             let lane = k.let_("lane", tid.clone() % group).into();
             let inside = Some(Expr::from(own).lt(rows));
-            (Self { lane, inside, ..Self::of_array(tid, n) }, row, Some(per_block))
+            (Self { lane, inside, ..Self::of_array(tid, group, n) }, row, Some(per_block))
         };
         place.outer = Some(row.into());
         if several {
             place.part = Some((Expr::from(Special::BlockY).wide(), of_parts(k, plan, &place.n)));
         }
         let Some(offsets) = p.offsets else { return place };
-        let at = |i: Expr| Access::new(offsets, [i]).load().cast(Elem::U64);
-        let first = k.let_("first", at(row.into()));
-        let length = k.let_("length", at(row + 1) - first);
+        let (first, length) = segment(k, offsets, row, ["first", "length"]);
         (place.start, place.n) = (Some(first.into()), length.into());
         if let (Some(longest), Some(per_block)) = (plan.longest_of_group(), per_block) {
             let text = "elements of the longest segment that a group folds";
@@ -316,16 +328,14 @@ impl Place {
     pub(super) fn of_long_segment(
         k: &mut KernelBuilder,
         p: &Params,
-        tid: Expr,
-        segment: Var,
+        (tid, block): (Expr, Const),
+        number: Var,
         longest: Const,
     ) -> (Self, Expr) {
         let Some(offsets) = p.offsets else { unreachable!("there are segments") };
-        let at = |i: Expr| Access::new(offsets, [i]).load().cast(Elem::U64);
-        let begin = k.let_("first_of_all", at(segment.into()));
-        let n = k.let_("length_of_all", at(segment + 1) - begin);
-        let (start, outer) = (Some(begin.into()), Some(segment.into()));
-        let place = Self { start, outer, ..Self::of_array(tid, n.into()) };
+        let (first, n) = segment(k, offsets, number, ["first_of_all", "length_of_all"]);
+        let (start, outer) = (Some(first.into()), Some(number.into()));
+        let place = Self { start, outer, ..Self::of_array(tid, block, n.into()) };
         (place, Expr::from(n).gt(longest))
     }
 
@@ -370,8 +380,21 @@ impl Place {
         let part = several.then(|| (Expr::from(Special::BlockY).wide(), of_parts(k, plan, &n)));
         let lane = ty.clone();
         let columns = Columns { tx, ty, across, rows, width, own, step, all: inner };
-        Self { part, outer, columns: Some(columns), ..Self::of_array(lane, n) }
+        Self { part, outer, columns: Some(columns), ..Self::of_array(lane, rows, n) }
     }
+}
+
+/// Where a segment begins and how many elements it has, as variables of these names.
+fn segment(
+    k: &mut KernelBuilder,
+    offsets: BufferId,
+    number: Var,
+    [first, length]: [&str; 2],
+) -> (Var, Var) {
+    let at = |i: Expr| Access::new(offsets, [i]).load().cast(Elem::U64);
+    let first = k.let_(first, at(number.into()));
+    let length = k.let_(length, at(number + 1) - first);
+    (first, length)
 }
 
 /// How many parts there are, as a variable.

@@ -4,7 +4,7 @@ use super::expressions::Expressions;
 use super::fold::{Fold, Held};
 use super::kept::Kept;
 use super::place::{Params, Place};
-use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Stmt, Var};
+use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Stmt, Var};
 use crate::plan::ReducePlan;
 use crate::spec::Over;
 
@@ -14,8 +14,6 @@ pub(super) struct Reader<'r> {
     pub(super) fold: &'r Fold,
     pub(super) expressions: &'r Expressions,
     pub(super) place: &'r Place,
-    /// The threads of a result.
-    pub(super) group: Const,
     /// What the number of elements of a round is called.
     pub(super) round: &'static str,
     /// What stands for a missing element.
@@ -25,7 +23,7 @@ pub(super) struct Reader<'r> {
 
 impl Reader<'_> {
     pub(super) fn rounds(&self, k: &mut KernelBuilder, p: &Params, kept: &Kept) {
-        let (plan, place, group) = (self.plan, self.place, self.group);
+        let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
         let what = if plan.vector() > 1 { "vectors" } else { "elements" };
         let what = format!("{what} of a thread in a round");

@@ -16,7 +16,7 @@ use crate::ir::{
     VerifiedProgram,
 };
 use crate::plan::ReducePlan;
-use crate::spec::{LaunchForm, Over};
+use crate::spec::{IndexType, LaunchForm, Over};
 
 /// What a kernel folds, and what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +75,11 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     };
 
     let parts = place::parts(plan, length.clone());
-    let temps: Vec<Slot> = {
-        let dims = place::partial_dims(over, &results, parts);
-        let names = part_names(plan);
-        names.into_iter().map(|(name, elem)| program.temp(name, elem, dims.clone())).collect()
-    };
-    let temps = temps.into_iter().enumerate().map(|(n, slot)| (Operand::Temp(n), slot));
-    let temps: Vec<_> = temps.collect();
+    let dims = place::partial_dims(over, &results, parts);
+    let names = part_names(plan).into_iter().enumerate();
+    let temps =
+        names.map(|(n, (name, elem))| (Operand::Temp(n), program.temp(name, elem, dims.clone())));
+    let temps: Vec<(Operand, Slot)> = temps.collect();
     let is_output = |(operand, _): &&(Operand, Slot)| matches!(operand, Operand::Output(_));
     match form {
         LaunchForm::Passes => {
@@ -95,8 +93,9 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         LaunchForm::Once => {
             let dims = [place::tickets(plan, outer, inner)];
             let slot = program.temp_of("tickets", Elem::U32, dims, Fill::Kept);
+            let tickets = (Operand::Temp(temps.len()), slot);
             bind.extend(temps);
-            bind.push((Operand::Temp(part_names(plan).len()), slot));
+            bind.push(tickets);
             let choose = kernels(&mut program, Role::Once)?;
             program.steps = vec![launch(choose, bind)];
         }
@@ -140,7 +139,7 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
     let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
     k.launch_bounds(block);
     geometry(&mut k, plan, role, &params);
-    if plan.spec().index == crate::spec::IndexType::U32 && fold.keeps_indices() {
+    if spec.index == IndexType::U32 && fold.keeps_indices() {
         let max = u64::from(u32::MAX) - 1;
         k.require(Requirement::Range { scalar: params.n, min: 0, max });
     }
@@ -153,18 +152,12 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
     let tid = place.tid.clone();
     let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
     if reads {
-        let group = if plan.group() == plan.block() {
-            block
-        } else {
-            k.constant("GROUP", plan.group() as i32, "")
-        };
         let missing = missing_of(&fold, &identity);
         let reader = Reader {
             plan,
             fold: &fold,
             expressions: &expressions,
             place: &place,
-            group,
             round: "ROUND",
             missing,
             wide,

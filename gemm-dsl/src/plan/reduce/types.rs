@@ -3,7 +3,7 @@
 use super::Faults;
 use crate::error::reduce as error;
 use crate::ir::Elem;
-use crate::spec::{Op, Over, ReduceSpec};
+use crate::spec::{Op, ReduceSpec};
 use crate::value::{Closure, Float, Type, Typing, ValueType};
 use std::iter;
 
@@ -32,14 +32,6 @@ impl Types {
             Some(Op::Sum) if spec.compensated => 2 * acc,
             _ => acc,
         }
-    }
-}
-
-impl Types {
-    /// Whether indices or counts of elements are kept or read.
-    pub(super) fn counts(self, spec: &ReduceSpec) -> bool {
-        let kept = spec.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar);
-        kept || spec.over == Over::Segments
     }
 }
 

@@ -106,21 +106,16 @@ impl<T, R> ReduceTable<T, R> {
 
     /// The row that computes a problem of extents (outer, len, inner); those that `over` has not are 1. Of segments
     /// they are (segments, elements of the array, 1).
-    pub fn choice(&self, (outer, len, inner): (u64, u64, u64)) -> Choice {
-        let table = parsed(&self.text);
-        let row = table.choose(|name| match name {
-            "outer" => outer,
-            "inner" => inner,
-            _ => len,
-        });
-        let chosen = &table.rows()[row];
-        let condition = chosen.when.as_ref().map(ToString::to_string);
-        Choice { row, condition, line: chosen.spec.to_string() }
+    pub fn choice(&self, size: (u64, u64, u64)) -> Choice {
+        let read = parsed(&self.text);
+        let row = read.choose(size);
+        let condition = read.table.rows()[row].when.as_ref().map(ToString::to_string);
+        Choice { row, condition, line: read.lines[row].clone() }
     }
 
     /// The kernel that computes a problem of extents (outer, len, inner).
     pub fn kernel(&self, size: (u64, u64, u64)) -> ReduceKernel<T, R> {
-        ReduceKernel { line: Cow::Owned(self.choice(size).line), of: PhantomData }
+        parsed(&self.text).kernel(size)
     }
 
     /// Launches the kernel for the shape of what is given, as [`ReduceKernel::launch`].
@@ -133,10 +128,10 @@ impl<T, R> ReduceTable<T, R> {
         I: InputsFor<T>,
         O: ResultsFor<R>,
     {
-        let (inputs, table) = (inputs.arrays(), parsed(&self.text));
-        let what = work(&table);
+        let (inputs, read) = (inputs.arrays(), parsed(&self.text));
+        let what = read.work();
         check_segments(what.over, false)?;
-        let kernel = self.kernel(extents(device, what, &inputs)?);
+        let kernel: ReduceKernel<T, R> = read.kernel(extents(device, what, &inputs)?);
         let given = Given { inputs: &inputs, segments: None, outputs: &mut results.arrays() };
         fold(device, &kernel.prepare(device)?, given)
     }
@@ -175,35 +170,59 @@ impl<T, R> ReduceTable<T, R> {
         J: Offset,
         O: ResultsFor<R>,
     {
-        let (inputs, table) = (inputs.arrays(), parsed(&self.text));
-        let what = work(&table);
+        let (inputs, read) = (inputs.arrays(), parsed(&self.text));
+        let what = read.work();
         check_segments(what.over, true)?;
         let (_, len, _) = extents(device, what, &inputs)?;
         let cut = segments.cut();
-        let kernel = self.kernel((cut.count, len, 1));
+        let kernel: ReduceKernel<T, R> = read.kernel((cut.count, len, 1));
         let outputs = &mut results.arrays();
         let given = Given { inputs: &inputs, segments: Some(&cut), outputs };
         fold(device, &kernel.prepare(device)?, given)
     }
 }
 
-/// A spec of what the rows of a table compute.
-fn work(table: &KernelTable<ReduceSpec>) -> &ReduceSpec {
-    let Some(row) = table.rows().first() else { unreachable!("a table has a row") };
-    &row.spec
+/// A table as launches use it.
+struct Read {
+    table: KernelTable<ReduceSpec>,
+    /// The line of each row, which no launch prints again.
+    lines: Vec<String>,
+}
+
+impl Read {
+    /// A spec of what the rows compute.
+    fn work(&self) -> &ReduceSpec {
+        let Some(row) = self.table.rows().first() else { unreachable!("a table has a row") };
+        &row.spec
+    }
+
+    fn choose(&self, (outer, len, inner): (u64, u64, u64)) -> usize {
+        self.table.choose(|name| match name {
+            "outer" => outer,
+            "inner" => inner,
+            _ => len,
+        })
+    }
+
+    fn kernel<T, R>(&self, size: (u64, u64, u64)) -> ReduceKernel<T, R> {
+        let line = self.lines[self.choose(size)].clone();
+        ReduceKernel { line: Cow::Owned(line), of: PhantomData }
+    }
 }
 
 /// What a text that has been checked describes. Each is read once.
-fn parsed(text: &str) -> Arc<KernelTable<ReduceSpec>> {
-    static READ: LazyLock<Mutex<HashMap<String, Arc<KernelTable<ReduceSpec>>>>> =
-        LazyLock::new(Mutex::default);
+fn parsed(text: &str) -> Arc<Read> {
+    static READ: LazyLock<Mutex<HashMap<String, Arc<Read>>>> = LazyLock::new(Mutex::default);
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(table) = read.get(text) {
         return Arc::clone(table);
     }
     let table: Result<KernelTable<ReduceSpec>, SpecErrors> = text.parse();
     match table {
-        Ok(table) => Arc::clone(read.entry(text.to_owned()).or_insert(Arc::new(table))),
+        Ok(table) => {
+            let lines = table.rows().iter().map(|row| row.spec.to_string()).collect();
+            Arc::clone(read.entry(text.to_owned()).or_insert(Arc::new(Read { table, lines })))
+        }
         Err(faults) => unreachable!("the rows were checked when the table was made: {faults}"),
     }
 }
