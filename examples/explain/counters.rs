@@ -5,15 +5,18 @@ use gemm_examples::beside::launch_once;
 use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
+use gemm_examples::rows::launch::{Chosen, Inputs, Launch};
 use gemm_examples::show::percent;
 use gemm_reference::product::Size;
-use gemm_runtime::{Counters, Device, ReduceKernel};
+use gemm_runtime::spec::Over;
+use gemm_runtime::{Counters, Device};
 
 /// The operands are random; the counters do not depend on them.
 const SEED: u64 = 1;
 
-/// Blocks of the reduction that is simulated.
-const BLOCKS: u64 = 8;
+/// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
+const PARTS: u32 = 4;
+const ROUNDS: u64 = 2;
 /// Block tiles of the product that is simulated, along rows and columns, and tiles along K.
 const TILES: usize = 2;
 const DEPTH: usize = 8;
@@ -56,21 +59,57 @@ pub struct Counted {
 /// # Errors
 /// What the simulator finds.
 pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
-    let block = plan.elements_per_block();
-    let Some(blocks) = (MOST_ELEMENTS / block).checked_ilog2() else {
+    let spec = plan.spec();
+    let Some((size @ (outer, len, inner), elements)) = size(plan) else {
         return Ok(Sample::TooLarge(format!(
-            "a block is too large to simulate: it reduces {block} elements, and at most \
-             {MOST_ELEMENTS} are taken here"
+            "a block is too large to simulate: it reduces {} elements, and at most \
+             {MOST_ELEMENTS} are taken here",
+            plan.elements_per_block()
         )));
     };
-    let n = (block << blocks.min(BLOCKS.ilog2())) as usize;
-    let device = Device::simulator();
-    let input = device.upload(&data::for_reduction(SEED, n, plan.spec().op))?;
-    let mut output = device.alloc(1)?;
-    let kernel = ReduceKernel::new(plan.spec().clone())?;
-    let launched = kernel.launch(&device, &input, &mut output)?;
-    let shape = format!("{n} elements (first pass)");
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), 0.0, n))
+    let (device, chosen) = (Device::simulator(), Chosen::of(spec.clone())?);
+    let inputs = Inputs::new(None, (spec.element, elements), spec.inputs().len(), SEED)?;
+    let (size, offsets) = match spec.over {
+        Over::Segments => {
+            let offsets = (0..=outer).map(|segment| (segment * len) as u32).collect::<Vec<u32>>();
+            ((outer, elements, 1), Some(offsets))
+        }
+        _ => (size, None),
+    };
+    let launched = Launch::new(&device, &chosen, size, offsets.as_deref())?.run(&inputs)?;
+    let mut shape = match spec.over {
+        Over::All => format!("{len} elements"),
+        Over::Rows => format!("{outer} rows of {len} elements"),
+        Over::Columns => format!("{inner} columns of {len} elements"),
+        Over::Middle => format!("{outer} matrices of {inner} columns of {len} elements"),
+        Over::Segments => format!("{outer} segments of {len} elements"),
+    };
+    if launched.passes() > 1 {
+        shape += &format!(" (the first of {} launches)", launched.passes());
+    }
+    let bytes = elements * spec.inputs().len() * spec.element.elem().size() as usize;
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), 0.0, bytes))
+}
+
+/// What is simulated as (outer, length, inner), of segments how many and how long, and all its elements: eight
+/// blocks, each with a few rounds, or fewer of either; `None` where a single one is too large.
+fn size(plan: &ReducePlan) -> Option<((usize, usize, usize), usize)> {
+    let parts = if plan.has_partials() { plan.blocks().min(PARTS) } else { 1 };
+    let per_block = u64::from(plan.results_per_block());
+    let rounds = [ROUNDS.max(parts.into()), 1].into_iter();
+    let mut sizes = rounds.flat_map(|rounds| [8, 4, 2, 1].map(|blocks| (blocks, rounds)));
+    sizes.find_map(|(blocks, rounds)| {
+        let len = plan.elements_per_round().checked_mul(rounds)?;
+        let (outer, len, inner) = match plan.spec().over {
+            Over::All => (1, plan.elements_per_block().checked_mul(blocks)?, 1),
+            Over::Rows | Over::Segments => (per_block * blocks, len, 1),
+            Over::Columns => (1, len, per_block * blocks),
+            Over::Middle => (blocks.min(2), len, per_block * blocks.div_ceil(2)),
+        };
+        let elements = outer.checked_mul(len)?.checked_mul(inner)?;
+        let size = (outer as usize, len as usize, inner as usize);
+        (elements <= MOST_ELEMENTS).then_some((size, elements as usize))
+    })
 }
 
 /// Simulates a product of a few tiles.
@@ -91,8 +130,8 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     let launched = launch_once(&device, plan.spec(), (&a, &b), Size { m, n, k })?;
     let flops = 2.0 * m as f64 * n as f64 * k as f64;
     let shape = format!("m = {m}, n = {n}, k = {k}");
-    let elements = m * k + k * n + m * n;
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops, elements))
+    let bytes = (m * k + k * n + m * n) * size_of::<f32>();
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops, bytes))
 }
 
 /// A shape of whole tiles that is not too large, as large as [`TILES`] and the depths say if it can
@@ -114,13 +153,13 @@ fn extents(plan: &SgemmPlan) -> Option<(usize, usize, usize)> {
     })
 }
 
-fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Sample {
+fn count(shape: String, c: Counters, flops: f64, bytes: usize) -> Sample {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
         ("warp instructions", number(c.instructions as f64)),
-        ("block barriers", format!("{} a block", c.block_barriers)),
-        ("warp barriers", format!("{} a block", c.warp_barriers)),
+        ("block barriers", format!("up to {} a block", c.block_barriers)),
+        ("warp barriers", format!("up to {} a block", c.warp_barriers)),
         ("divergent branches", number(c.divergent_branches as f64)),
         ("global sectors", sectors(&c)),
         ("shared wavefronts", number(c.shared_wavefronts as f64)),
@@ -134,7 +173,7 @@ fn count(shape: String, c: Counters, flops: f64, elements: usize) -> Sample {
         let intensity = number(flops / c.global_bytes() as f64);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Sample::Counted(Counted { shape, lines, asked: asked(&c, elements) })
+    Sample::Counted(Counted { shape, lines, asked: asked(&c, bytes) })
 }
 
 fn sectors(c: &Counters) -> String {
@@ -144,13 +183,12 @@ fn sectors(c: &Counters) -> String {
 /// The cycles that one multiprocessor would take for what the text asks of each unit, most first,
 /// and what is wasted. These are counts of the text, and no limits of a GPU: the compiler merges
 /// loads of neighbouring elements and drops instructions, and caches answer some of the accesses.
-fn asked(c: &Counters, elements: usize) -> Vec<String> {
-    let bytes = (elements * size_of::<f32>()) as f64;
+fn asked(c: &Counters, bytes: usize) -> Vec<String> {
     let mut units = [
         (c.instructions as f64 / ISSUED, "instruction issue", "4 of a warp a cycle"),
         (c.shared_wavefronts as f64 / WAVEFRONTS, "shared memory", "1 wavefront a cycle"),
         (c.global_sectors as f64 / SECTORS, "L2 cache", "2 sectors a cycle, none cached nearer"),
-        (bytes / MEMORY_BYTES, "memory", "16 bytes a cycle, each element once"),
+        (bytes as f64 / MEMORY_BYTES, "memory", "16 bytes a cycle, each element once"),
     ];
     units.sort_by(|a, b| b.0.total_cmp(&a.0));
     let cycles = |(cycles, unit, rate): &(f64, &str, &str)| {

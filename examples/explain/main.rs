@@ -103,7 +103,10 @@ fn explain<S: gemm_dsl::Family>(
         }
     }
     if !options.no_source {
-        writeln!(out, "\nSource\n\n{}", cuda::source(kernel))?;
+        writeln!(out, "\nSource")?;
+        for kernel in program.launched() {
+            writeln!(out, "\n{}", cuda::source(kernel))?;
+        }
     }
     Ok(Outcome::Right)
 }

@@ -23,9 +23,15 @@ const GPU_LENGTH: usize = 1 << 28;
 /// The stages of the catalogue that fold a whole array, with the job's operator and block. Those over rows and columns
 /// are measured by the example `rows`.
 pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
-    let mut stages = stages::reduce();
+    let mut stages = catalogue(job);
     stages.retain(|stage| stage.spec.over == Over::All);
-    for stage in &mut stages {
+    stages
+}
+
+/// All stages, those that fold a whole array with the job's operator and block.
+pub fn catalogue(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
+    let mut stages = stages::reduce();
+    for stage in stages.iter_mut().filter(|stage| stage.spec.over == Over::All) {
         stage.spec.op = job.op;
         stage.spec.block = job.block.unwrap_or(stage.spec.block);
     }

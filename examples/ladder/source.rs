@@ -4,16 +4,16 @@ use crate::{reduce, sgemm};
 use gemm_dsl::stages::Stage;
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::ladder::options::Jobs;
-use gemm_runtime::{ReduceKernel, SgemmKernel};
+use gemm_runtime::{ByName, Kernel, ReduceSpec, SgemmKernel};
 use std::io::Write;
 
 /// Prints the source of the stage of that number or name, or of that snapshot.
 pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
-    let reductions = jobs.reduce.as_ref().map(reduce::stages).unwrap_or_default();
+    let reductions = jobs.reduce.as_ref().map(reduce::catalogue).unwrap_or_default();
     let products = jobs.sgemm.as_ref().map(sgemm::stages).unwrap_or_default();
     let mut sources = Vec::new();
     for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
-        let kernel = <ReduceKernel>::new(stage.spec.clone())?;
+        let kernel = Kernel::<ReduceSpec, ByName>::new(stage.spec.clone())?;
         sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source()));
     }
     for stage in products.iter().filter(|stage| is(stage, wanted)) {

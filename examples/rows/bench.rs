@@ -137,10 +137,13 @@ impl<'d> Bench<'d> {
         let gpu = self.clock.as_ref().map(|clock| clock.gpu);
         let inputs = match self.inputs.take().filter(|inputs| inputs.suit(problem)) {
             Some(inputs) => inputs,
-            None => Inputs::new(gpu, problem, problem.inputs(), self.seed)?,
+            None => {
+                let elements = (problem.element, problem.len());
+                Inputs::new(gpu, elements, problem.inputs(), self.seed)?
+            }
         };
         let inputs = self.inputs.insert(inputs);
-        let mut launch = Launch::new(self.device, problem, &chosen, offsets)?;
+        let mut launch = Launch::new(self.device, &chosen, problem.size(), offsets)?;
         launch.run(inputs)?;
         let bits = launch.results()?;
         let results = bits.iter().map(Vec::len).sum::<usize>() as u64;
@@ -158,7 +161,7 @@ impl<'d> Bench<'d> {
             }
         }
         let Some(clock) = &self.clock else { return Ok(None) };
-        let timed = graph::time(clock.gpu, &clock.timer, &mut || launch.run(inputs))?;
+        let timed = graph::time(clock.gpu, &clock.timer, &mut || launch.run(inputs).map(drop))?;
         Ok(Some(timed))
     }
 }

@@ -50,7 +50,8 @@ pub fn table(kind: Kind, rows: &[Row], read_rate: Option<f64>, peers: &[(Who, St
         let mark = row.ok.map_or("–", |ok| if ok { "✓" } else { "✗" });
         let shape = shape_text(&row.shape);
         let mut cells = vec![mark.to_owned(), shape, second, row.op.to_owned()];
-        cells.push(row.condition.clone().unwrap_or_else(|| "else".to_owned()));
+        let chosen = row.how.as_ref().or(row.condition.as_ref());
+        cells.push(chosen.map_or("else", String::as_str).to_owned());
         if timed {
             let shown = |value: Option<f64>, digits: usize| {
                 value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))

@@ -6,32 +6,47 @@
 //! else => op: sum, over: rows, group: 32
 //! ```
 //!
-//! The first row whose condition holds is chosen. A condition is an expression of integers and truth values over
-//! the extents of a problem, and over nothing of the device: what is chosen, and with it the bits of the
-//! result, depends on the table and on the shape alone. All rows compute the same; they differ in how.
+//! The first row whose condition holds is chosen. A condition is an expression over what its [family](Tabled) says:
+//! of reductions the extents of a problem, and nothing of the device, so that what is chosen, and with it the bits
+//! of the result, depends on the table and on the shape alone; of products also how the matrices lie, and the
+//! device. All rows compute the same; they differ in how.
+//!
+//! A table of products that begins with `invariant;` has only rows that sum each element in ascending K by one
+//! accumulator: they all give the same bits, so that none of them depends on which row is chosen.
 
+mod sgemm;
 #[cfg(test)]
 mod tests;
+
+pub use sgemm::{SgemmProblem, SgemmShape, Target, lines_take_vectors};
 
 use crate::Family;
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
 use crate::spec::ReduceSpec;
-use crate::value::{Closure, Environment, REDUCE_TABLE};
+use crate::value::{Asked, Closure, Conditions, Environment, Fact, REDUCE_TABLE, Value};
 use std::fmt;
 use std::str::FromStr;
 
 /// A family of which there are tables.
 pub trait Tabled: Family {
+    /// What a row is chosen for.
+    type Problem;
+
     /// Reads and checks a table.
     ///
     /// # Errors
     /// All of its faults.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
 
-    /// The names of the extents that conditions may be over.
-    fn extents() -> &'static [&'static str];
+    /// What a name of a condition stands for; none of a name that its conditions have not.
+    fn fact(problem: &Self::Problem, name: &str) -> Option<Fact>;
+
+    /// How many tiles of so many rows and columns there are for each multiprocessor; none where conditions do not ask.
+    fn waves(_: &Self::Problem, _: (u32, u32)) -> Option<f64> {
+        None
+    }
 }
 
 /// What a table asks of the specs in its rows.
@@ -39,11 +54,12 @@ pub(crate) trait Rows: Checked {
     /// What conditions may name.
     const CONDITION: &'static Environment;
 
-    /// The keys that say what is computed.
-    const WORK: &'static [&'static str];
+    /// A line, for messages.
+    const LINE: &'static str;
 
-    /// The first of these keys in which two specs differ.
-    fn differs(&self, other: &Self) -> Option<&'static str>;
+    /// The key by which a line sums otherwise than in ascending order by one accumulator, if any; none where no
+    /// table is `invariant`.
+    const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 }
 
 /// A row of a table.
@@ -59,12 +75,37 @@ pub struct Row<S> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTable<S> {
     rows: Vec<Row<S>>,
+    conditions: Conditions,
+    is_invariant: bool,
 }
+
+/// A number that conditions ask for is none that a device can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// What conditions call it.
+    pub name: &'static str,
+    /// What it is.
+    pub value: u64,
+    /// The least that it may be.
+    pub least: u64,
+    /// The greatest.
+    pub most: u64,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, least, most } = self;
+        write!(f, "`{name}` is {value}, and a table is for {least} to {most}")
+    }
+}
+
+impl std::error::Error for OutOfRange {}
 
 impl<S> KernelTable<S> {
     /// Rows that have been checked.
-    pub(crate) fn of(rows: Vec<Row<S>>) -> Self {
-        Self { rows }
+    pub(crate) fn of(rows: Vec<Row<S>>, is_invariant: bool) -> Self {
+        let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
+        Self { rows, conditions, is_invariant }
     }
 
     /// The rows. The last one has no condition.
@@ -72,17 +113,99 @@ impl<S> KernelTable<S> {
         &self.rows
     }
 
-    /// The number of the row for a problem, whose extents are given by their names.
+    /// Whether it says that all rows give the same bits.
+    pub fn is_invariant(&self) -> bool {
+        self.is_invariant
+    }
+}
+
+impl<S: Tabled> KernelTable<S> {
+    /// The number of the row for a problem.
     ///
-    /// An integer that leaves 128 bits is the greatest, or the least, that they hold; without extents above 2^48 none
-    /// does.
-    pub fn choose(&self, extent: impl Fn(&str) -> u64) -> usize {
-        let extent = |name: &str| extent(name).into();
-        let holds = |row: &Row<S>| row.when.as_ref().is_none_or(|when| when.holds(&extent));
-        match self.rows.iter().position(holds) {
-            Some(row) => row,
-            None => unreachable!("checked: the last row has no condition"),
+    /// # Errors
+    /// [`OutOfRange`] for an extent that no array has.
+    pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
+        let fact = |name: &str| S::fact(problem, name);
+        first(&self.conditions, Facts { fact: &fact, waves: &|tile| S::waves(problem, tile) })
+    }
+
+    /// Why a row is chosen for a problem: what its condition and those before it name, and what that is, in the order
+    /// of the text.
+    ///
+    /// # Errors
+    /// As [`choose`](Self::choose).
+    pub fn why(
+        &self,
+        row: usize,
+        problem: &S::Problem,
+    ) -> Result<Vec<(String, String)>, OutOfRange> {
+        let fact = |name: &str| S::fact(problem, name);
+        let facts = Facts { fact: &fact, waves: &|tile| S::waves(problem, tile) };
+        let asked = self.conditions.asked_by(row.saturating_add(1));
+        let named = asked.iter().map(|asked| {
+            let value = facts.value(*asked)?;
+            Ok((asked.to_string(), value.to_string()))
+        });
+        named.collect()
+    }
+}
+
+/// The first row for a problem.
+fn first(conditions: &Conditions, facts: Facts<'_>) -> Result<usize, OutOfRange> {
+    // Integers have ranges, which are checked first; what takes longer is found out when it is asked.
+    let mut known = Vec::with_capacity(conditions.asked().len());
+    for asked in conditions.asked() {
+        known.push(match asked {
+            Asked::Integer(..) => Some(facts.value(*asked)?),
+            Asked::Truth(_) | Asked::Waves(..) => None,
+        });
+    }
+    let ask = |asked| match facts.value(asked) {
+        Ok(value) => value,
+        Err(wrong) => unreachable!("only integers have ranges: {wrong}"),
+    };
+    match conditions.first(known, &ask) {
+        Some(row) => Ok(row),
+        None => unreachable!("checked: the last row has no condition"),
+    }
+}
+
+/// What a problem answers: of no family, so that debug builds of other crates have it optimised.
+#[derive(Clone, Copy)]
+struct Facts<'f> {
+    fact: &'f dyn Fn(&str) -> Option<Fact>,
+    waves: &'f dyn Fn((u32, u32)) -> Option<f64>,
+}
+
+impl Facts<'_> {
+    fn fact(self, name: &str) -> Fact {
+        match (self.fact)(name) {
+            Some(fact) => fact,
+            None => unreachable!("a test asks for all names of the environment: {name}"),
         }
+    }
+
+    /// What is asked, in the ranges that conditions were checked with.
+    fn value(self, asked: Asked) -> Result<Value, OutOfRange> {
+        Ok(match asked {
+            Asked::Waves(m, n) => match (self.waves)((m, n)) {
+                Some(waves) => Value::Float(waves),
+                None => unreachable!("Environment::has_waves: problems of this family have them"),
+            },
+            Asked::Integer(name, range) => match self.fact(name) {
+                Fact::Integer(value) if range.contains(value.into()) => Value::Int(value.into()),
+                Fact::Integer(value) => {
+                    let [least, most] = [range.least, range.most];
+                    let end = |end| u64::try_from(end).unwrap_or(0);
+                    return Err(OutOfRange { name, value, least: end(least), most: end(most) });
+                }
+                Fact::Truth(_) => unreachable!("a test asks for all names: {name} is an integer"),
+            },
+            Asked::Truth(name) => match self.fact(name) {
+                Fact::Truth(truth) => Value::Bool(truth),
+                Fact::Integer(_) => unreachable!("a test asks for all names: {name} is a truth"),
+            },
+        })
     }
 }
 
@@ -95,9 +218,15 @@ impl<S: fmt::Display> fmt::Display for Row<S> {
     }
 }
 
+/// The word of a table whose rows give the same bits.
+pub(crate) const INVARIANT: &str = "invariant";
+
 /// The canonical text: a row a line.
 impl<S: fmt::Display> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_invariant {
+            writeln!(f, "{INVARIANT};")?;
+        }
         for (n, row) in self.rows.iter().enumerate() {
             let end = if n + 1 == self.rows.len() { "" } else { ";\n" };
             write!(f, "{row}{end}")?;
@@ -114,46 +243,28 @@ impl<S: Tabled> FromStr for KernelTable<S> {
 }
 
 impl Tabled for ReduceSpec {
+    /// The extents (outer, len, inner) of what is folded; those that `over` has not are 1.
+    type Problem = (u64, u64, u64);
+
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
         parse::table_from_text(text)
     }
 
-    fn extents() -> &'static [&'static str] {
-        Self::CONDITION.integers
+    fn fact((outer, len, inner): &(u64, u64, u64), name: &str) -> Option<Fact> {
+        let extent = match name {
+            "outer" => outer,
+            "len" => len,
+            "inner" => inner,
+            _ => return None,
+        };
+        Some(Fact::Integer(*extent))
     }
 }
 
 impl Rows for ReduceSpec {
     const CONDITION: &'static Environment = &REDUCE_TABLE;
 
-    const WORK: &'static [&'static str] = &[
-        "op",
-        "fold",
-        "identity",
-        "map",
-        "finish",
-        "type",
-        "acc",
-        "index",
-        "result",
-        "compensated",
-        "over",
-    ];
+    const LINE: &'static str = "over: rows, group: 4";
 
-    fn differs(&self, other: &Self) -> Option<&'static str> {
-        let same = [
-            self.op == other.op,
-            self.fold == other.fold,
-            self.identity == other.identity,
-            self.map == other.map,
-            self.finish == other.finish,
-            self.element == other.element,
-            self.acc_elem() == other.acc_elem(),
-            self.index == other.index,
-            self.results() == other.results(),
-            self.compensated == other.compensated,
-            self.over == other.over,
-        ];
-        Self::WORK.iter().copied().zip(same).find(|(_, same)| !same).map(|(key, _)| key)
-    }
+    const VARIES: Option<fn(&Self) -> Option<&'static str>> = None;
 }

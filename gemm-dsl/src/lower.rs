@@ -3,6 +3,7 @@
 
 mod reduce;
 mod sgemm;
+mod tickets;
 
 pub use reduce::reduce;
 pub use sgemm::sgemm;

@@ -34,7 +34,10 @@ pub(crate) use table::table_from_text;
 pub(crate) use token::{Token, TokenKind};
 pub(crate) use value::closest;
 
-pub use calls::{ReduceTableTokens, ReduceTokens, SgemmTokens, reduce, reduce_table, sgemm};
+pub use calls::{
+    ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, reduce, reduce_table, sgemm,
+    sgemm_table,
+};
 pub use parts::{call, entries};
 
 /// The longest text that is read, in bytes: a hundred times what all keys need.

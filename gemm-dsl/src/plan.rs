@@ -10,7 +10,7 @@ mod tests;
 pub use decision::Decision;
 use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
-pub use reduce::{BlockFold, ReducePlan, Share, Types};
+pub use reduce::{BlockFold, Part, ReducePlan, Share, Types};
 pub use sgemm::{
     Axis, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
     Ragged, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,

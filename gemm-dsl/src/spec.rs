@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Each spec is declared by one table (`spec!`): a row is a key with its type, its default and its
-//! part of the derived kernel name; where it has them, its least number and the kernels that it acts
-//! on. The grammar, `Display`, the setters, those checks, the documentation and the random specs of
-//! the tests all follow from it.
+//! part of the derived kernel name; where it has them, its least number, the kernels that it acts
+//! on and whether it says what is computed. The grammar, `Display`, the setters, those checks, the
+//! documentation, which rows of a table go together, and the random specs of the tests all follow from it.
 
 mod epilogue;
 mod expression;
@@ -26,7 +26,9 @@ mod table;
 pub(crate) use epilogue::Named;
 pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
 pub use expression::{Finish, Fold, Identity, Map};
-pub use reduce::{DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, Tree};
+pub use reduce::{
+    AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
+};
 pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};
@@ -80,4 +82,4 @@ pub const FAMILIES: &[FamilyInfo] =
 #[cfg(test)]
 mod tests;
 
-pub(crate) use table::{Key, Table};
+pub(crate) use table::{Key, Table, Typed};

@@ -9,8 +9,13 @@
 //!
 //! **Types** are `f32`, `f64`, integers of 64 bits and truth values. A product computes in `f32` and has
 //! no `f64`; in a reduction the types of its elements decide. `2` is an integer, `2.0` a number of the
-//! type that is computed in. Nothing is converted but by `f32(…)` and `f64(…)`, and nothing to an integer:
-//! operands have one type. The extents and positions that a key has, such as `m` and `row`, are integers.
+//! type that is computed in. Within an expression nothing is converted but by `f32(…)` and `f64(…)`, and nothing to
+//! an integer: operands have one type. The extents and positions that a key has, such as `m` and `row`, are integers.
+//!
+//! **What comes in and goes out** is converted: elements of `f16` and `bf16` come as `f32`, integers of any width
+//! with 64 bits, and the number of elements that a `finish` names as a value of the type that is folded in: as an
+//! `f32` rounded from 2^24 on. A result is rounded to a floating-point type that is less wide; an integer wraps in the type
+//! that is folded in.
 //!
 //! **What is written is what is computed**, by a GPU and by the simulator, to the bit. Arithmetic is
 //! IEEE binary32 or binary64, rounded to nearest even, subnormals kept; `a * b + c` rounds twice,
@@ -38,6 +43,7 @@
 //! An expression has one canonical text, and reading that gives the expression back.
 
 mod check;
+mod cover;
 mod environment;
 mod function;
 mod host;
@@ -56,9 +62,16 @@ mod tokens;
 mod tree;
 mod typing;
 
-pub use environment::{EPILOGUE, Environment, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE};
+pub(crate) use cover::Left;
+pub(crate) use environment::WAVES;
+pub use environment::{
+    EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
+};
 pub use function::{Bound, Function, Row, Signature};
+pub use host::Fact;
+pub(crate) use host::{Asked, Conditions, Value};
 pub use lower::Lowered;
+pub use range::Range;
 pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
 pub use typing::{Float, Typing, ValueType};
 

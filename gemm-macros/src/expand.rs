@@ -4,7 +4,8 @@ use crate::item;
 use crate::list::List;
 use gemm_dsl::Family;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTokens};
+use gemm_dsl::kernel_table::KernelTable;
+use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{ParseStream, Parser};
@@ -29,11 +30,50 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
     };
     let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rows);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
-    let text = table.and_then(|table| {
-        let programs = table.rows().iter().map(|row| checked(&row.spec).map(drop));
-        programs.fold(Ok(table.to_string()), both)
-    });
-    expression(&quote!(#runtime::ReduceTable::<#inputs, #results>), text)
+    let text = checked_rows(table);
+    table_of(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
+}
+
+/// The expression for a table of products.
+pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
+    let (runtime, rows) = match split.parse2(input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let SgemmTableTokens { table, operands } = parse::sgemm_table(rows);
+    let list = operands.map(List::new);
+    let text = both(checked_rows(table), list.as_ref().map_or(Ok(()), List::check));
+    let ty = List::typed("SgemmTable", list.as_ref(), &runtime);
+    table_of(&runtime, "SgemmSlot", &ty, text)
+}
+
+/// The canonical text of a table whose kernels can be generated.
+fn checked_rows<S: Family>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
+    let table = table?;
+    let programs = table.rows().iter().map(|row| checked(&row.spec).map(drop));
+    programs.fold(Ok(table.to_string()), both)
+}
+
+/// A table of this type, with a place for what is read of it; after an error, one of a text that nobody will read.
+fn table_of(
+    runtime: &TokenStream,
+    slot: &str,
+    table: &TokenStream,
+    text: syn::Result<String>,
+) -> TokenStream {
+    let slot = format_ident!("{slot}");
+    let (text, errors) = match text {
+        Ok(text) => (text, None),
+        Err(error) => (String::new(), Some(error.into_compile_error())),
+    };
+    quote!({
+        #errors
+        fn slot() -> &'static #runtime::__private::#slot {
+            static SLOT: #runtime::__private::#slot = #runtime::__private::#slot::new();
+            &SLOT
+        }
+        #table::__from_macro(#text, slot)
+    })
 }
 
 /// The types of arrays as a list; of unknown ones, one that fits where it stands.

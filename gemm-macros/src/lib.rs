@@ -26,6 +26,12 @@ pub fn reduce_table(input: TokenStream) -> TokenStream {
     expand::reduce_table(input.into()).into()
 }
 
+/// An `SgemmTable`.
+#[proc_macro]
+pub fn sgemm_table(input: TokenStream) -> TokenStream {
+    expand::sgemm_table(input.into()).into()
+}
+
 /// An `Sgemm`, or a type of the user's that has one.
 #[proc_macro]
 pub fn sgemm_kernel(input: TokenStream) -> TokenStream {

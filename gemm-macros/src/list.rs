@@ -51,23 +51,22 @@ impl List {
 
     /// The type of a kernel that takes them; of unknown ones, one that fits where it stands.
     pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
-        match list {
-            None => quote!(#runtime::Sgemm::<_>),
-            Some(Self(operands)) if operands.is_empty() => quote!(#runtime::SgemmKernel),
-            Some(Self(operands)) if operands.len() > SgemmOperand::MOST_LISTED => {
-                quote!(#runtime::Sgemm::<_>)
+        Self::typed("Sgemm", list, runtime)
+    }
+
+    /// The same of what is called so.
+    pub(crate) fn typed(of: &str, list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
+        let of = format_ident!("{of}");
+        let listed = list.filter(|Self(operands)| operands.len() <= SgemmOperand::MOST_LISTED);
+        let Some(Self(operands)) = listed else { return quote!(#runtime::#of::<_>) };
+        let kinds = operands.iter().map(|(operand, _)| match operand.along {
+            Along::Nothing => quote!(::core::primitive::f32),
+            along => {
+                let kind = format_ident!("{}", along.kind());
+                quote!(#runtime::#kind)
             }
-            Some(Self(operands)) => {
-                let kinds = operands.iter().map(|(operand, _)| match operand.along {
-                    Along::Nothing => quote!(::core::primitive::f32),
-                    along => {
-                        let kind = format_ident!("{}", along.kind());
-                        quote!(#runtime::#kind)
-                    }
-                });
-                quote!(#runtime::Sgemm::<(#(#kinds,)*)>)
-            }
-        }
+        });
+        quote!(#runtime::#of::<(#(#kinds,)*)>)
     }
 
     /// The type of the kernel of an item, which cannot be left open.

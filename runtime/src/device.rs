@@ -8,6 +8,7 @@ use crate::compile::Arch;
 use crate::error::{Error, Result};
 use crate::program::Programs;
 use cudarc::driver::{CudaContext, CudaStream};
+use gemm_dsl::kernel_table::Target;
 use std::fmt;
 use std::sync::Arc;
 
@@ -163,6 +164,14 @@ impl Device {
     /// [`Error::Driver`] for what that work failed with.
     pub fn synchronize(&self) -> Result<()> {
         dispatch!(self, on => on.backend.synchronize())
+    }
+
+    /// What tables of products choose by; of the simulator, what it stands for.
+    pub(crate) fn target(&self) -> Target {
+        self.gpu().map_or(Target::H200, |gpu| Target {
+            arch: gpu.arch().number(),
+            sms: gpu.multiprocessors(),
+        })
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {

@@ -146,12 +146,8 @@ pub enum Error {
     /// A part of a list.
     #[error("the matrices of a list have no parts: make a list of the parts")]
     PartOfList,
-    /// A matrix is to be read as consecutive elements, but its rows or their elements lie apart.
-    #[error(
-        "`{argument}` is to be read as consecutive elements, but its rows of {cols} start every \
-         {row_stride} elements, with neighbours in a row {col_stride} apart. Copy it to a buffer of its \
-         own first"
-    )]
+    /// A matrix is to be of consecutive elements, but its matrices, its rows or their elements lie apart.
+    #[error("`{argument}` is to be of consecutive elements, but {layout}. {remedy}")]
     Padded {
         /// The argument.
         argument: String,
@@ -161,6 +157,10 @@ pub enum Error {
         row_stride: u64,
         /// The distance between two neighbours in a row, in elements.
         col_stride: u64,
+        /// How it lies, in words.
+        layout: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// A matrix lies neither in rows nor in columns.
     #[error(

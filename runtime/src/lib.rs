@@ -86,6 +86,7 @@ pub use error::{Error, Owner, Result};
 pub use gemm_dsl::error::Excerpt;
 pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
+pub use gemm_dsl::kernel_table::{KernelTable, SgemmShape};
 pub use gemm_dsl::sim::{Counters, Element, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
@@ -95,7 +96,7 @@ pub use kernel::operands::{
 };
 pub use kernel::{
     Arrays, Call, Choice, Elements, Folds, InputsFor, Kernel, ReduceKernel, ReduceTable,
-    ResultsFor, Sgemm, SgemmKernel,
+    ResultsFor, Sgemm, SgemmKernel, SgemmTable, Table,
 };
 pub use launched::{Launched, LaunchedStep};
 pub use list::{MatrixList, MatrixListMut};
@@ -112,7 +113,8 @@ pub mod fault {
 
 #[doc(hidden)]
 pub mod __private {
-    pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel};
+    pub use crate::kernel::{ReduceSlot, SgemmSlot};
+    pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
 /// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.
@@ -147,7 +149,8 @@ macro_rules! reduce_kernel {
 ///     len % 4 == 0 => over: rows, float4, items: 4;
 ///     else => over: rows, items: 4
 /// };
-/// assert_eq!(SUMS.choice((8, 4097, 1)).line, "over: rows, items: 4");
+/// assert_eq!(SUMS.choice((8, 4097, 1))?.line, "over: rows, items: 4");
+/// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
 /// A condition is an expression of integers and truth values over `outer`, `len` and `inner`, with `+ - * / %`,
@@ -205,4 +208,74 @@ macro_rules! reduce_table {
 #[macro_export]
 macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
+}
+
+/// A [`SgemmTable`]: conditions and lines of the DSL, checked while the crate is compiled.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut, MatrixRef, N, SgemmShape, SgemmTable, sgemm_table};
+///
+/// const LAYER: SgemmTable<(N,)> = sgemm_table! {
+///     m <= 8 || n <= 8 => tile: 8x8x8, thread: 1x1, epilogue: |acc, bias[n]| relu(acc + bias);
+///     waves(128x128) >= 2.0 && sms >= 100 =>
+///         tile: 128x128x8, thread: 8x8, double_buffer, epilogue: |acc, bias[n]| relu(acc + bias);
+///     else => tile: 32x32x8, thread: 4x4, epilogue: |acc, bias[n]| relu(acc + bias);
+/// };
+///
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
+/// let (bias, mut c) = (device.upload(&[0.0, 10.0, -10.0])?, device.alloc(3)?);
+/// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
+/// LAYER.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+/// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
+///
+/// let large = SgemmShape::from((4096, 4096, 512)).batch(3);
+/// assert_eq!(LAYER.choice(large, &device)?.condition.as_deref(), Some("waves(128x128) >= 2.0 && sms >= 100"));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// The first row whose condition holds is chosen; the last one is `else`. All rows compute the same, and differ in how:
+/// `batch`, `scaled` and `epilogue` are those of the first row. How A and B lie is what a row is for: its `layout` and
+/// `pitched` have to be those of the matrices that its condition lets through, or the launch says what is wrong.
+///
+/// # Conditions
+///
+/// A condition is an expression of integers, truth values and floats. It may name
+///
+/// | name | what it is |
+/// | --- | --- |
+/// | `m`, `n`, `k` | the extents |
+/// | `batch` | the products of a batch or a list; 1 of what is none |
+/// | `nn`, `nt`, `tn`, `tt` | how A and B lie, as of `layout`: which one of these is so |
+/// | `padded` | whether something lies between the rows, or the columns, of A, B or C, so that only a `pitched` line takes them |
+/// | `aligned` | whether all rows, or columns, of A, B and C begin on 16 bytes, in every matrix of a batch or a list |
+/// | `arch` | the architecture of the GPU: 90 of `sm_90` |
+/// | `sms` | its multiprocessors |
+/// | `waves(128x256)` | tiles of so many rows and columns that cover C, of all products, over the multiprocessors: what one block on each of them would take so many rounds to compute. An `f64` |
+///
+/// The simulator stands for an H200, whose `arch` is 90 and whose `sms` is 132.
+///
+/// There are `+ - * /` and `%`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`; of floats, which are
+/// `f64`, also `floor`, `round`, `sqrt`, `rsqrt`, `fma` and `relu`, and `f64(m)` makes one of an integer. Numbers with a
+/// point are floats, and nothing is converted by itself: `waves(64x64) >= 2.0`.
+///
+/// # Bits
+///
+/// Rows without `partials` sum each element in ascending K by one accumulator, and so all give the same bits, those of a
+/// zero's sign included. `invariant;` before the rows admits only such lines: then a row of C has the same bits
+/// alone and in any batch, whichever row of the table computes it.
+///
+/// ```
+/// use gemm_runtime::{SgemmTable, sgemm_table};
+///
+/// const GEMM: SgemmTable = sgemm_table! {
+///     invariant;
+///     m <= 8 => tile: 8x32x8, thread: 1x4;
+///     else => tile: 64x64x8, thread: 8x8;
+/// };
+/// assert!(GEMM.text().starts_with("invariant;"));
+/// ```
+#[macro_export]
+macro_rules! sgemm_table {
+    ($($rows:tt)*) => { $crate::__private::sgemm_table! { [$crate] $($rows)* } };
 }

@@ -30,6 +30,11 @@ pub struct Segments<I: Offset = u32> {
 }
 
 /// The type of the offsets of [`Segments`]: `u32` or `u64`.
+#[diagnostic::on_unimplemented(
+    message = "offsets of segments are of `u32` or `u64`, not of `{Self}`",
+    label = "`u32` or `u64`, as the `index` of the kernel",
+    note = "convert them first, such as by `u32::try_from`"
+)]
 pub trait Offset: Element + Into<u64> {}
 
 impl Offset for u32 {}

@@ -2,12 +2,12 @@
 
 use crate::{own_gpu, trial};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
+use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_reference::fold::Number;
 use gemm_runtime::Device;
 use gemm_tests::fold::device::OnDevice;
 use gemm_tests::fold::lying::Lying;
-use gemm_tests::fold::sample::{cases, in_the_other_form};
+use gemm_tests::fold::sample::{cases, has_bits_of_both, in_both_forms};
 use gemm_tests::fold::simulate::{Machine, Ran, run};
 use gemm_tests::fold::{Case, Shape};
 use gemm_tests::needs::Need;
@@ -40,9 +40,13 @@ fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
             return Err(format!("`{}` ran as {what:?}", case.spec).into());
         }
         same(&case, ("on the GPU", &ran), ("on the simulator", &simulated))?;
-        if let Some(other) = in_the_other_form(&case) {
-            let again = run(&OnDevice(gpu), &other, &lying)?;
-            same(&other, ("", &again), ("in the other form", &ran))?;
+        if let Some([passes, once]) = in_both_forms(&case) {
+            let by_passes = run(&OnDevice(gpu), &passes, &lying)?;
+            let at_once = run(&OnDevice(gpu), &once, &lying)?;
+            same(&once, ("", &at_once), ("by passes", &by_passes))?;
+            if has_bits_of_both(&case) {
+                same(&case, ("as it is", &ran), ("by passes", &by_passes))?;
+            }
         }
     }
     Ok(())
@@ -82,7 +86,7 @@ fn same(
 /// no logarithm of `f64`.
 fn plain(op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().op(op).element(element);
-    [spec.clone(), spec.acc(DataType::F32)].into_iter().find(|spec| spec.plan().is_ok())
+    [spec.clone(), spec.acc(AccType::F32)].into_iter().find(|spec| spec.plan().is_ok())
 }
 
 /// Arrays, rows and columns that many blocks share, in both launch forms; a third of the types, others for the
@@ -111,7 +115,7 @@ fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
             let lying = Lying::random(&mut random);
             let passes = Case::new(&spec, shape.clone(), random.bits());
             let mut once = passes.clone();
-            once.spec.launch = LaunchForm::Once;
+            once.spec.launch = Some(LaunchForm::Once);
             let by_passes = run(&OnDevice(gpu), &passes, &lying)?;
             let at_once = run(&OnDevice(gpu), &once, &lying)?;
             same(&once, ("", &at_once), ("by passes", &by_passes))?;

@@ -1,9 +1,10 @@
-//! Tables of reductions: in constants, in patterns of a user's own macros, as the text makes them.
+//! Tables: in constants, in patterns of a user's own macros, as the text makes them.
 
 use gemm_dsl::kernel_table::KernelTable;
 use gemm_runtime::half::f16;
 use gemm_runtime::{
-    Device, Elements, Error, MatrixRef, ReduceSpec, ReduceTable, Segments, reduce_table,
+    ByName, Device, Elements, Error, M, MN, MatrixMut, MatrixRef, N, Operands, ReduceSpec,
+    ReduceTable, Segments, SgemmSpec, SgemmTable, reduce_table, sgemm_table,
 };
 
 const NORMS: ReduceTable = reduce_table! {
@@ -77,7 +78,10 @@ fn tables_run_as_their_types_say() -> Result<(), Error> {
     NORMS.launch(&device, &MatrixRef::new(&x, 2, 3)?, &mut norms)?;
     assert_eq!(device.download(&norms)?, [5.0, 10.0]);
     let rows = [(1, 3), (1, 7), (1, 64), (2, 64), (2, 63)];
-    assert_eq!(rows.map(|(outer, len)| NORMS.choice((outer, len, 1)).row), [0, 1, 2, 1, 2]);
+    assert_eq!(
+        rows.map(|(outer, len)| NORMS.choice((outer, len, 1)).map(|choice| choice.row).ok()),
+        [0, 1, 2, 1, 2].map(Some)
+    );
 
     let values = device.upload_of(&[1.0, 9.0, 9.0, -1.0].map(f16::from_f32))?;
     let mut at = device.alloc_of::<u32>(2)?;
@@ -91,5 +95,92 @@ fn tables_run_as_their_types_say() -> Result<(), Error> {
         table.launch(&device, (&x, &y), (&mut mean, &mut var))?;
         assert_eq!((device.download(&mean)?, device.download(&var)?), (vec![2.0], vec![1.0]));
     }
+    Ok(())
+}
+
+const GEMM: SgemmTable = sgemm_table! {
+    invariant;
+    m <= 2 || n <= 2 => tile: 8x8x8, thread: 1x1;;
+    nt && aligned => layout: nt, tile: 16x16x8, thread: 2x2, float4;
+    { let tiles = waves(16x16); tiles > 0.5 } => tile: 16x16x8, thread: 4x4; // the rest
+    else => block: 8x8,
+};
+
+static LAYER: SgemmTable<(f32, f32, N, MN)> = sgemm_table![
+    arch < 80 || sms <= 8 => <scaled, epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual>;
+    else => scaled, tile: 8x8x8, thread: 2x2, epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual
+];
+
+macro_rules! both_products {
+    ($($rows:tt)*) => {
+        (sgemm_table!($($rows)*), stringify!($($rows)*))
+    };
+}
+
+fn same_product<E: Operands>((table, text): (SgemmTable<E>, &str)) -> Result<(), Error> {
+    let read: KernelTable<SgemmSpec> = text.parse()?;
+    assert_eq!(table.text(), read.to_string(), "{text}");
+    assert_eq!(SgemmTable::<E>::new(&read)?.text(), table.text(), "{text}");
+    assert_eq!(SgemmTable::<ByName>::new(&read)?.text(), table.text(), "{text}");
+    assert_eq!(table.text().parse::<KernelTable<SgemmSpec>>()?, read, "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_table_of_products_is_that_of_its_text_and_lists_its_operands() -> Result<(), Error> {
+    same_product::<()>(both_products!(else =>))?;
+    same_product::<()>(
+        both_products! { invariant; m<=8||padded=>pitched; else=>pitched,unroll:2 },
+    )?;
+    same_product::<(f32, f32)>(both_products! { k > 9 => scaled; else => scaled, block: 8x8; })?;
+    same_product::<(M,)>(
+        both_products! { waves(128x256)>=2.0 => epilogue: |acc, s[m]| acc * s; else => block: 8x8, epilogue: |acc, s[m]| acc * s },
+    )?;
+    same_product::<(f32, f32, N, MN, f32)>(
+        both_products! { else => scaled, epilogue: |acc, bias[n], r[m, n], c[m, n], f| acc + bias * f + r - c },
+    )?;
+    same_product::<()>(
+        both_products! { tt => batch: pointers, layout: tt; else => batch: pointers },
+    )?;
+    assert!(GEMM.text().starts_with("invariant;\nm <= 2 || n <= 2 => tile: 8x8x8;\n"), "{GEMM}");
+    Ok(())
+}
+
+#[test]
+fn tables_of_products_run_as_their_types_say() -> Result<(), Error> {
+    let device = Device::simulator();
+    let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
+    let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
+    let mut c = device.alloc(3)?;
+    GEMM.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+    assert_eq!(device.download(&c)?, [3.0; 3]);
+
+    let (bias, residual) = (device.upload(&[1.0, 2.0, 3.0])?, device.upload(&[0.5; 3])?);
+    let residual = MatrixRef::new(&residual, 1, 3)?;
+    let mut to = MatrixMut::new(&mut c, 1, 3)?;
+    LAYER.call(&device).operands((2.0, -1.0, &bias, &residual)).launch(&a, &b, &mut to)?;
+    assert_eq!(device.download(&c)?, [4.5, 5.5, 6.5]);
+    assert_eq!(LAYER.choice((1, 3, 2), &device)?.row, 1);
+    Ok(())
+}
+
+fn in_a_generic_function<T: Default + PartialEq>(row: usize) -> Result<bool, Error> {
+    let table = sgemm_table! { m < 5 => ; else => block: 8x8 };
+    Ok(table.choice((5, 1, 1), &Device::simulator())?.row == row && T::default() == T::default())
+}
+
+/// Its place is one of a function without parameters, and each call has its own.
+#[test]
+fn a_table_stands_wherever_an_expression_does() -> Result<(), Error> {
+    assert!(in_a_generic_function::<f32>(1)? && in_a_generic_function::<String>(1)?);
+    let tables = [
+        sgemm_table! { m < 5 => ; else => block: 8x8 },
+        sgemm_table! { m < 6 => ; else => block: 8x8 },
+    ];
+    let device = Device::simulator();
+    let rows = [(0, 4), (1, 4), (0, 5), (1, 5)].map(|(table, m)| {
+        tables[table].clone().choice((m, 1, 1), &device).map(|choice| choice.row).ok()
+    });
+    assert_eq!(rows, [0, 0, 1, 0].map(Some));
     Ok(())
 }

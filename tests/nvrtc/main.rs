@@ -40,6 +40,10 @@ fn main() -> ExitCode {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }
+    for (i, line) in NEIGHBOURS.iter().enumerate() {
+        let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        trials.push(trial(format!("reduce::neighbours_{i}"), spec, &ARCHITECTURES));
+    }
     for (i, case) in elements::cases().into_iter().enumerate() {
         let arch = ARCHITECTURES[i % ARCHITECTURES.len()];
         let name = format!("elements::{}", case.name);
@@ -60,6 +64,18 @@ fn main() -> ExitCode {
     trials.push(trial("names::locals_of_expressions".to_owned(), hostile_locals(), &ARCHITECTURES));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
+
+/// Neighbouring columns whose results, and partials, of every width fill vectors or do not.
+const NEIGHBOURS: &[&str] = &[
+    "over: columns, float4, type: f16, result: f16, blocks: 4, launch: once",
+    "over: middle, float4, type: bf16, result: bf16, group: 1",
+    "over: columns, float4, type: f32, acc: f64, result: f32, blocks: 4",
+    "over: columns, float4, type: f64, blocks: 4, launch: once, pitched",
+    "over: columns, float4, type: i8, op: any, block: 64, blocks: 4, launch: once",
+    "over: middle, float4, op: argmax, index: u64, blocks: 4, launch: once",
+    "over: columns, float4, type: f16, op: mean_var, block: 64, blocks: 4, launch: once",
+    "over: columns, float4, op: logsumexp, blocks: 4, launch: once",
+];
 
 /// An expression whose definitions have the names of whatever C++ and CUDA have: words, macros,
 /// functions that the text calls and others, variables, types.

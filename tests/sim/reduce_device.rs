@@ -51,8 +51,8 @@ fn samples_have_every_key_and_kind_of_shape() {
         let found = count(&|case, _| is(&case.spec));
         assert!(found >= least, "{what}: {found}");
     };
-    of_spec(60, "once", |spec| spec.launch == LaunchForm::Once);
-    of_spec(60, "passes", |spec| spec.launch == LaunchForm::Passes);
+    of_spec(60, "once", |spec| spec.launch_form() == LaunchForm::Once);
+    of_spec(60, "passes", |spec| spec.launch_form() == LaunchForm::Passes);
     of_spec(30, "float4", |spec| spec.float4);
     of_spec(8, "coarsen", |spec| spec.coarsen > 1);
     of_spec(60, "group", |spec| spec.group.is_some());

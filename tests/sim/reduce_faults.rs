@@ -132,7 +132,7 @@ fn a_part_that_is_left_out_is_noticed_in_both_forms() {
     for line in SPEAKING {
         for line in [line.to_owned(), line.replace(", launch: once", "")] {
             let (case, program) = sound(&line);
-            let fewer = planted(&program, |kernel| with_other_end(kernel, "left", -1));
+            let fewer = planted(&program, |kernel| with_other_end(kernel, "block", -1));
             let found = shown(&case, &fewer.expect("partials"));
             assert_eq!(found, Shown::Wrong, "{line}");
         }

@@ -2,12 +2,13 @@
 //! rounds and parts begin and end.
 
 use crate::reduce_each::{each, right, same};
-use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
+use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, ResultType};
 use gemm_tests::fold::lying::Lying;
-use gemm_tests::fold::simulate::{Simulator, run};
+use gemm_tests::fold::simulate::{Machine, Simulator, run};
 use gemm_tests::fold::{Case, Shape, closures};
 use gemm_tests::random::Random;
 use gemm_tests::reduction::LENGTHS;
+use rayon::prelude::*;
 
 /// An array of so many elements.
 fn array(len: usize) -> Shape {
@@ -20,9 +21,9 @@ fn of(op: Op, element: DataType) -> ReduceSpec {
     match spec.plan() {
         Ok(_) => spec,
         Err(_) if element == DataType::F64 => {
-            spec.acc(DataType::F32).map("|x| f32(x)".parse().expect("a map"))
+            spec.acc(AccType::F32).map("|x| f32(x)".parse().expect("a map"))
         }
-        Err(_) => spec.acc(DataType::F32),
+        Err(_) => spec.acc(AccType::F32),
     }
 }
 
@@ -54,6 +55,29 @@ fn every_operator_and_type_is_right_in_both_launch_forms() {
     });
 }
 
+/// Plain sums are folded by tiles where nothing is said. Said to go by passes, they have the bits of one launch: of more
+/// parts than a block of the tiles folds, of more rounds than 1024 blocks have, by vectors too.
+#[test]
+fn plain_sums_have_the_same_bits_by_passes_and_in_one_launch() {
+    let of_each = |(n, line): (usize, &str)| {
+        let spec: ReduceSpec = line.parse().expect("a line");
+        assert_eq!(spec.launch_form(), LaunchForm::Tiles, "{line}");
+        let len = array((1 << 18) + 5);
+        let [passes, once] = [LaunchForm::Passes, LaunchForm::Once].map(|form| {
+            let case = Case::new(&spec.clone().launch(form), len.clone(), 70 + n as u64);
+            run(&Simulator::default(), &case, &Lying::PACKED)
+        });
+        let (passes, once) = (passes?, once?);
+        same(format!("`{line}`"), &passes.results, &once.results)?;
+        same("launches", (passes.variants.len(), once.variants.len()), (2, 1))
+    };
+    let lines =
+        ["items: 2, shuffle", "items: 2, shuffle, float4", "block: 32", "block: 32, float4"];
+    let faults: Vec<String> =
+        lines.into_par_iter().enumerate().map(of_each).filter_map(Result::err).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// Whether a vector or an element is loaded is for the place of the array to say, and makes no difference.
 #[test]
 fn access_variants_and_places_do_not_change_a_bit() {
@@ -77,7 +101,7 @@ fn access_variants_and_places_do_not_change_a_bit() {
 #[test]
 fn compensated_sums_are_right_to_the_last_digits() {
     for element in [DataType::F32, DataType::F64, DataType::F16, DataType::Bf16, DataType::I32] {
-        let acc = if element == DataType::F64 { DataType::F64 } else { DataType::F32 };
+        let acc = if element == DataType::F64 { AccType::F64 } else { AccType::F32 };
         let base = ReduceSpec::default().element(element).compensated(true).block(64).acc(acc);
         for spec in
             [base.clone(), base.clone().launch(LaunchForm::Once).items(3), base.over(Over::Rows)]
@@ -91,6 +115,76 @@ fn compensated_sums_are_right_to_the_last_digits() {
             }
         }
     }
+}
+
+/// What is infinite has no error, and near the greatest number an error that would be infinite on the way is none.
+#[test]
+fn compensated_sums_of_the_greatest_numbers_are_plain_ones() {
+    let spec: ReduceSpec = "over: rows, group: 1, compensated".parse().expect("a line");
+    let (most, inf) = (f32::MAX, f32::INFINITY);
+    // Of these the sum is rounded up, and what it differs by from the first is more than the greatest number.
+    let near = -1.5 * 2.0_f32.powi(104);
+    let rows = [
+        ([near, most], most - 2.0_f32.powi(104)),
+        ([most, near], most - 2.0_f32.powi(104)),
+        ([most, most], inf),
+        ([-most, -most], -inf),
+        ([inf, 1.0], inf),
+        ([1.0, -inf], -inf),
+        ([most, -most], 0.0),
+    ];
+    let mut case = Case::new(&spec, Shape::Tensor { outer: rows.len(), len: 2, inner: 1 }, 1);
+    let bits = |x: f32| u64::from(x.to_bits());
+    case.inputs[0] = rows.iter().flat_map(|(row, _)| row.map(bits)).collect();
+    let ran = right(&Simulator::default(), &case, &Lying::PACKED);
+    let expected: Vec<u64> = rows.iter().map(|(_, sum)| bits(*sum)).collect();
+    assert_eq!(ran.results, [expected]);
+}
+
+/// The mean and the variance of an array of `f32`.
+fn moments(line: &str, elements: &[f32]) -> [f32; 2] {
+    let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+    let mut case = Case::new(&spec.op(Op::MeanVar), array(elements.len()), 1);
+    case.inputs[0] = elements.iter().map(|x| x.to_bits().into()).collect();
+    let mut images = case.images(&Lying::PACKED);
+    let ran = Simulator::default().launch(&case, &mut images);
+    ran.unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = images.results().unwrap_or_else(|wrong| panic!("{wrong}"));
+    [0, 1].map(|n| f32::from_bits(results[n][0] as u32))
+}
+
+#[test]
+fn the_mean_of_zeros_is_plus_zero() {
+    for line in ["", "items: 2", "items: 4, float4", "blocks: 2", "blocks: 2, launch: once"] {
+        for len in [1, 7, 600] {
+            let found = moments(line, &vec![-0.0; len]).map(f32::to_bits);
+            assert_eq!(found, [0; 2], "{len} times -0 by `{line}`");
+        }
+    }
+}
+
+/// Both are NaN where the sum of what a thread holds at once overflows, and not where it just does not; of elements that
+/// lie further apart than the greatest number the mean is not finite.
+#[test]
+fn mean_and_variance_are_not_of_sums_and_differences_that_overflow() {
+    let (most, half) = (f32::MAX, f32::MAX / 2.0);
+    // A single thread, too, combines what is infinite with nothing else.
+    let lines = [
+        ("over: rows, group: 1, items: 2", most, 2),
+        ("items: 2", most, 300),
+        ("items: 4, float4", half, 3),
+    ];
+    for (line, element, len) in lines {
+        let found = moments(line, &vec![element; len]);
+        assert!(found.iter().all(|x| x.is_nan()), "{len} times {element} by `{line}`: {found:?}");
+    }
+    for (line, element, len) in [("", most, 600), ("items: 2", half, 600), ("float4", half, 2)] {
+        let found = moments(line, &vec![element; len]);
+        assert_eq!(found, [element, 0.0], "{len} times {element} by `{line}`");
+    }
+    let apart = [vec![most; 128], vec![-most; 128]].concat();
+    let [mean, _] = moments("block: 64", &apart);
+    assert!(!mean.is_finite(), "{mean}");
 }
 
 /// Behind the end of an array the identity stands, before the first element nothing: arrays that are all
@@ -117,7 +211,7 @@ fn arrays_of_one_value_are_right() {
 #[test]
 fn results_may_overflow_a_narrow_type() {
     let machine = Simulator::default();
-    for result in [DataType::F16, DataType::Bf16] {
+    for result in [ResultType::F16, ResultType::Bf16] {
         for (op, value) in
             [(Op::Sum, 60000.0), (Op::Max, 65504.0), (Op::Prod, 300.0), (Op::Sum, 1e-8f32)]
         {
@@ -139,7 +233,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
         for (n, &element) in DataType::ALL.iter().enumerate() {
             let base = ReduceSpec::default().op(op).element(element).block(32).blocks(2);
             let truth = [Op::Any, Op::All].contains(&op);
-            for &acc in DataType::ALL {
+            for &acc in AccType::ALL {
                 let spec = if truth { base.clone() } else { base.clone().acc(acc) };
                 let folded = if truth { None } else { Some(acc.elem()) };
                 for map in closures::maps(element.elem(), folded) {
@@ -163,7 +257,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
                 }
             }
             let acc = base.acc_elem();
-            for &result in DataType::ALL {
+            for &result in ResultType::ALL {
                 let values = if op == Op::MeanVar { 2 } else { 1 };
                 let spec = base.clone().result(result);
                 for finish in closures::finishes(acc, result.elem(), values) {

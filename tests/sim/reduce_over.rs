@@ -2,7 +2,7 @@
 
 use crate::reduce_each::{each, right, same};
 use gemm_dsl::ir::Variant;
-use gemm_dsl::spec::{DataType, IndexType, LaunchForm, Op, Over, ReduceSpec};
+use gemm_dsl::spec::{AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
@@ -14,7 +14,7 @@ const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 64, 255, 256, 257, 1000];
 /// A spec of an operator and a type that is sound without a `map`; `f64` has no `logsumexp`.
 fn of(over: Over, op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().over(over).op(op).element(element).block(64);
-    let float = spec.clone().acc(DataType::F32);
+    let float = spec.clone().acc(AccType::F32);
     [spec, float].into_iter().find(|spec| spec.plan().is_ok())
 }
 
@@ -105,7 +105,7 @@ fn segments_are_right_and_empty_ones_too() {
     });
 }
 
-/// Several blocks of a result: what they leave is folded in their order, whoever does it.
+/// Several blocks of a result: what they leave is folded by a fixed tree over their numbers, whoever does it.
 #[test]
 fn launch_forms_give_the_same_bits() {
     each(|n, op, element| {
@@ -131,6 +131,26 @@ fn launch_forms_give_the_same_bits() {
     });
 }
 
+/// A block of one warp folds a row as a whole, whether `group` says so or not: it has the keys of a block, and the same
+/// bits.
+#[test]
+fn the_only_warp_of_a_block_is_the_block() {
+    let machine = Simulator::default();
+    let more =
+        ["", "shuffle", "tree: interleaved", "blocks: 3", "shuffle, blocks: 2, launch: once"];
+    for (n, more) in more.into_iter().enumerate() {
+        let [said, unsaid] = ["group: 32, ", ""].map(|group| {
+            let line = format!("over: rows, block: 32, {group}items: 2, {more}");
+            let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+            let shape = Shape::Tensor { outer: 5, len: 331, inner: 1 };
+            right(&machine, &Case::new(&spec, shape, n as u64), &Lying::PACKED).results
+        });
+        assert_eq!(said, unsaid, "{more}");
+    }
+    let wide: Result<ReduceSpec, _> = "over: rows, block: 64, blocks: 3".parse();
+    assert!(wide.is_err_and(|faults| faults.to_string().contains("use `group: 64`")));
+}
+
 /// Rows that start and lie on 16 bytes are read by vectors, others by elements: the bits are the same.
 #[test]
 fn rows_of_vectors_are_as_rows_of_elements() {
@@ -143,9 +163,9 @@ fn rows_of_vectors_are_as_rows_of_elements() {
             let shape = Shape::Tensor { outer: 5, len, inner: 1 };
             let case = Case::new(&spec, shape, random.bits());
             let padding = if spec.pitched { [16, 0] } else { [0, 0] };
-            let aligned = Lying { padding, ..Lying::PACKED };
+            let aligned = Lying::padded(padding);
             let vectors = run(&machine, &case, &aligned)?;
-            let elements = run(&machine, &case, &Lying { offset: 1, padding: [3, 0], shift: 0 })?;
+            let elements = run(&machine, &case, &Lying { offset: 1, ..Lying::padded([3, 0]) })?;
             same(format!("`{spec}` of {len}"), vectors.results, elements.results)?;
             same(format!("`{spec}` of {len}"), vectors.variants, vec![Variant::Vector])?;
             same(format!("`{spec}` of {len}"), elements.variants, vec![Variant::Scalar])?;
@@ -155,6 +175,50 @@ fn rows_of_vectors_are_as_rows_of_elements() {
             let case = Case::new(&spec, Shape::Tensor { outer: 4, len, inner: 1 }, random.bits());
             let ran = run(&machine, &case, &Lying::PACKED)?;
             same(format!("`{spec}` of {len}"), ran.variants, vec![Variant::Scalar])?;
+        }
+        Ok(())
+    });
+}
+
+/// Neighbouring columns are read and stored by vectors where all arrays start and lie on 16 bytes, and by elements
+/// where one does not, a result alone among them: the bits are the same.
+#[test]
+fn columns_of_vectors_are_as_columns_of_elements() {
+    each(|n, op, element| {
+        for over in [Over::Columns, Over::Middle] {
+            let Some(spec) = of(over, op, element) else { return Ok(()) };
+            let mut random = Random::new(n as u64 + 6000);
+            let spec = spec.group([1, 4, 64][n % 3]).float4(true).pitched(n % 2 > 0);
+            let several = spec.clone().blocks(3);
+            let once = several.clone().launch(LaunchForm::Once);
+            for spec in [spec, several, once] {
+                let plan = spec.plan().map_err(|faults| faults.to_string())?;
+                let by_vectors = |elem| plan.lanes_of_columns(elem).is_some();
+                // The second launch of `passes` makes results of partials, one by one.
+                let stores = plan.has_partials() && !plan.is_once();
+                let stores = !stores && spec.results().iter().any(|(_, elem)| by_vectors(*elem));
+                let machine = Simulator::default();
+                for (len, inner) in [(3, 48), (200, 16)] {
+                    let shape = Shape::Tensor { outer: 2, len, inner };
+                    let shape = match over {
+                        Over::Columns => Shape::Tensor { outer: 1, len, inner },
+                        _ => shape,
+                    };
+                    let case = Case::new(&spec, shape, random.bits());
+                    let padding = if spec.pitched { [16, 32] } else { [0, 0] };
+                    let aligned = Lying::padded(padding);
+                    let vectors = run(&machine, &case, &aligned)?;
+                    same(format!("`{spec}` of {len}"), vectors.variants[0], Variant::Vector)?;
+                    // The first array starts on 16 bytes, those behind it, the results, do not.
+                    let ran = run(&machine, &case, &Lying { shift: 1, ..aligned })?;
+                    let variant = if stores { Variant::Scalar } else { Variant::Vector };
+                    same(format!("`{spec}` of {len}"), ran.variants[0], variant)?;
+                    same(format!("`{spec}` of {len}"), &vectors.results, &ran.results)?;
+                    let ran = run(&machine, &case, &Lying { offset: 1, ..aligned })?;
+                    same(format!("`{spec}` of {len}"), ran.variants[0], Variant::Scalar)?;
+                    same(format!("`{spec}` of {len}"), &vectors.results, &ran.results)?;
+                }
+            }
         }
         Ok(())
     });

@@ -40,11 +40,22 @@ fn gives(op: Op, fill: f32, values: &[f32], expected: f32) {
     }
 }
 
+/// The value of an operator that changes no other.
+fn identity(op: Op) -> f32 {
+    match op {
+        Op::Sum => -0.0,
+        Op::Prod => 1.0,
+        Op::Max => -INF,
+        Op::Min => INF,
+        other => panic!("{other} is none of the classic operators"),
+    }
+}
+
 #[test]
 fn the_empty_array_gives_the_identity() {
     let device = Device::simulator();
     for op in CLASSIC {
-        let identity = op.identity().expect("it folds one value");
+        let identity = identity(op);
         for spec in stages(op) {
             let (result, launched) = run(&device, &spec, &[], 0).expect("a launch");
             assert_eq!(result.to_bits(), identity.to_bits(), "{spec}");
@@ -58,7 +69,7 @@ fn the_identity_changes_no_value() {
     let values = [0.0, -0.0, 1.5, -1.5, INF, -INF, f32::MIN_POSITIVE / 2.0, f32::MAX];
     for op in CLASSIC {
         for value in values {
-            gives(op, op.identity().expect("it folds one value"), &[value], value);
+            gives(op, identity(op), &[value], value);
         }
     }
 }

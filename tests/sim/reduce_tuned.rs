@@ -44,11 +44,7 @@ fn chosen(table: &KernelTable<ReduceSpec>, shape: &Shape) -> usize {
         Shape::Tensor { outer, len, inner } => (*outer as u64, *len as u64, *inner as u64),
         Shape::Segments(offsets) => (offsets.len() as u64 - 1, offsets[offsets.len() - 1], 1),
     };
-    table.choose(|name| match name {
-        "outer" => outer,
-        "len" => len,
-        _ => inner,
-    })
+    table.choose(&(outer, len, inner)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Right whether the table chooses it for the shape or not.

@@ -4,7 +4,7 @@ use crate::{Stage, compare};
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    ReduceKernel, Sgemm,
+    ReduceKernel, Segments, Sgemm,
 };
 use libtest_mimic::Trial;
 
@@ -15,6 +15,9 @@ const LENGTH: usize = 4097;
 /// blocks and one with results too few, and rows that start on 16 bytes.
 const MATRIX: (usize, usize) = (1029, 188);
 
+/// Segments: whole blocks of them and one with few.
+const SEGMENTS: u32 = 201;
+
 /// (m, n, k) of the product: every stage has whole tiles and ragged ones along each axis, and rows
 /// that start on 16 bytes.
 const SIZE: (usize, usize, usize) = (148, 276, 76);
@@ -24,6 +27,7 @@ pub fn trial(stage: &Stage) -> Trial {
     Trial::test(format!("counters::{ladder}::{stem}"), move || {
         let (shape, launched) = match ladder {
             "reduce" => reduce(&line)?,
+            "segments" => reduce_segments(&line)?,
             _ => (format!("m = {}, n = {}, k = {}", SIZE.0, SIZE.1, SIZE.2), multiply(&line)?),
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
@@ -46,6 +50,23 @@ fn reduce(line: &str) -> Result<(String, Launched), Error> {
     let matrix = MatrixRef::new(&input, rows, columns)?;
     let launched = kernel.launch(&device, &matrix, &mut device.alloc(rows.max(columns))?)?;
     Ok((format!("{rows} rows, {columns} columns"), launched))
+}
+
+/// Segments of none to 60 elements, and one now and then that is longer than a group folds.
+fn reduce_segments(line: &str) -> Result<(String, Launched), Error> {
+    let device = Device::simulator();
+    let kernel = <ReduceKernel>::new(line.parse()?)?;
+    let mut offsets: Vec<u32> = vec![0];
+    for n in 0..SEGMENTS {
+        let length = if n % 50 == 7 { 700 } else { n * 37 % 61 };
+        offsets.push(offsets[offsets.len() - 1] + length);
+    }
+    let elements = offsets[offsets.len() - 1] as usize;
+    let input = ones(&device, elements)?;
+    let segments: Segments = Segments::new(&device, &offsets)?;
+    let mut output = device.alloc(SEGMENTS as usize)?;
+    let launched = kernel.launch_segments(&device, &input, &segments, &mut output)?;
+    Ok((format!("{SEGMENTS} segments, {elements} elements"), launched))
 }
 
 fn multiply(line: &str) -> Result<Launched, Error> {

@@ -118,7 +118,8 @@ fn about(env: &Environment) -> Result<String, Failed> {
         0 => "It names nothing".to_owned(),
         _ => format!("The closure names {}", env.meaning),
     };
-    let integers = match env.integers {
+    let integers: Vec<&str> = env.integers.iter().map(|(name, _)| *name).collect();
+    let integers = match integers.as_slice() {
         [] => String::new(),
         integers => format!("; beside it stand the integers {}", quoted(integers)),
     };

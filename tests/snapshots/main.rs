@@ -1,5 +1,5 @@
-//! Snapshots of every stage of both ladders, of products with an epilogue and of batches, in the top-level folder
-//! `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
+//! Snapshots of every stage of both ladders, of reductions of segments, of products with an epilogue and of batches, in
+//! the top-level folder `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
 //! compiler; and the pages that teach the DSL.
 //!
 //! `cargo bless` writes them anew.
@@ -11,7 +11,7 @@ mod resources;
 mod text;
 
 use gemm_dsl::ir::{Variant, VerifiedKernel};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::{Family, cuda};
 use gemm_tests::stem;
@@ -19,10 +19,10 @@ use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A stage of either ladder, or another product.
+/// A stage of either ladder, or another kernel.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The folder of its ladder, or `epilogue` or `batch`.
+    /// The folder of its ladder, or `segments`, `epilogue` or `batch`.
     ladder: &'static str,
     /// `04_unroll_last_warp`: what its files start with.
     stem: String,
@@ -60,12 +60,21 @@ fn catalogue() -> Vec<Stage> {
         })
     }
     let ladders = all("reduce", stages::reduce()).chain(all("sgemm", stages::sgemm()));
-    ladders.chain(others()).collect()
+    ladders.chain(reductions()).chain(products()).collect()
+}
+
+/// A reduction of segments, which groups fold up to some length and blocks beyond: its bits depend on that length.
+fn reductions() -> impl Iterator<Item = Stage> {
+    let groups = "over: segments, block: 128, group: 8, items: 4, shuffle";
+    [("segments", "groups", groups)].into_iter().map(|(folder, stem, line)| {
+        let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{error}"));
+        Stage::new(folder, stem.to_owned(), &spec)
+    })
 }
 
 /// A small product whose expression has a bit of everything, the fastest stage with a function that is
 /// arithmetic of its own, a batch of which a block computes several products, and one of lists.
-fn others() -> impl Iterator<Item = Stage> {
+fn products() -> impl Iterator<Item = Stage> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
     let mut stages = stages::sgemm().into_iter();

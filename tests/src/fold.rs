@@ -7,6 +7,7 @@ pub mod draw;
 pub mod lying;
 pub mod sample;
 pub mod simulate;
+pub mod typed;
 
 use closures::{FinishCase, MapCase};
 use gemm_dsl::ir::{Elem, Extent};

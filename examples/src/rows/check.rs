@@ -106,7 +106,8 @@ impl Results<'_> {
         };
         let finish: Option<Finish> = (self.problem.fold == Fold::Norm).then_some(root);
         for (output, (name, elem)) in elems.iter().enumerate() {
-            let part = &parts[output.min(parts.len() - 1)..][..1];
+            let part = parts.get(output).ok_or_else(|| format!("{name} has no reference"))?;
+            let part = std::slice::from_ref(part);
             let judged =
                 Folded::judge_finished(part, finish, len as u64, self.bits[output][at], *elem);
             judged.map_err(|wrong| format!("{name} {at}: {wrong}"))?;
@@ -221,7 +222,7 @@ mod tests {
     use gemm_runtime::spec::DataType;
 
     fn problem(shape: &[usize], along: Along, fold: Fold) -> Problem {
-        Problem { shape: shape.to_vec(), along, fold, element: DataType::F32 }
+        Problem { shape: shape.to_vec(), along, fold, element: DataType::F32, how: None }
     }
 
     /// Launches a problem, lets its results be changed, and checks them.
@@ -238,9 +239,10 @@ mod tests {
             _ => None,
         };
         let chosen = Chosen::new(problem).expect("a kernel");
-        let inputs = Inputs::new(None, problem, problem.inputs(), 7).expect("arrays");
+        let inputs = Inputs::new(None, (problem.element, problem.len()), problem.inputs(), 7)
+            .expect("arrays");
         let mut launch =
-            Launch::new(&device, problem, &chosen, offsets.as_deref()).expect("outputs");
+            Launch::new(&device, &chosen, problem.size(), offsets.as_deref()).expect("outputs");
         launch.run(&inputs).expect("a launch");
         let mut bits = launch.results().expect("results");
         change(&mut bits);

@@ -28,8 +28,11 @@ pub struct Tile {
 
 /// An element that is folded, of which there are tiles.
 pub trait Tiled: Element {
-    /// The element with these bytes, the least significant first.
+    /// The element that begins with these bytes, the least significant first.
     fn of_bytes(bytes: &[u8]) -> Self;
+
+    /// Its bits, as a number of as many.
+    fn bits(self) -> u64;
 }
 
 macro_rules! tiled {
@@ -40,6 +43,12 @@ macro_rules! tiled {
                     let mut own = [0; size_of::<Self>()];
                     own.copy_from_slice(&bytes[..size_of::<Self>()]);
                     Self::from_le_bytes(own)
+                }
+
+                fn bits(self) -> u64 {
+                    let mut all = [0; 8];
+                    all[..size_of::<Self>()].copy_from_slice(&self.to_le_bytes());
+                    u64::from_le_bytes(all)
                 }
             }
         )*

@@ -8,12 +8,14 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::tuned::tuned;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
-use gemm_runtime::{Buffer, ByName, Device, Element, Error, Kernel, MatrixRef, Segments, Vector};
+use gemm_runtime::{
+    Buffer, ByName, Device, Element, Error, Kernel, Launched, MatrixRef, Segments, Vector,
+};
 
-/// The kernel that the table which ships has for a problem.
+/// The kernel of a problem: what the table which ships has for it, unless the problem says how.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// The condition of its row; none of the last.
+    /// The condition of its row; none of the last, and where the table was not asked.
     pub condition: Option<String>,
     /// What it is.
     pub spec: ReduceSpec,
@@ -21,22 +23,31 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// That of a problem, as `ReduceTable::tuned` chooses it.
+    /// That of a problem, as `ReduceTable::tuned` chooses it where the problem does not say how.
     ///
     /// # Errors
     /// [`Error::Spec`].
     pub fn new(problem: &Problem) -> Result<Self, Error> {
-        let table = tuned(&problem.spec()?)?;
+        let spec = problem.spec()?;
+        if problem.how.is_some() {
+            return Self::of(spec);
+        }
+        let table = tuned(&spec)?;
         let (outer, len, inner) = problem.size();
-        let row = table.choose(|extent| match extent {
-            "outer" => outer as u64,
-            "inner" => inner as u64,
-            _ => len as u64,
-        });
+        let size = (outer as u64, len as u64, inner as u64);
+        let row = table.choose(&size).map_err(|wrong| Error::Internal(wrong.to_string()))?;
         let row = &table.rows()[row];
-        let (condition, spec) = (row.when.as_ref().map(ToString::to_string), row.spec.clone());
+        let condition = row.when.as_ref().map(ToString::to_string);
+        Ok(Self { condition, ..Self::of(row.spec.clone())? })
+    }
+
+    /// That of a spec, without a table.
+    ///
+    /// # Errors
+    /// [`Error::Spec`].
+    pub fn of(spec: ReduceSpec) -> Result<Self, Error> {
         let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
-        Ok(Self { condition, spec, kernel })
+        Ok(Self { condition: None, spec, kernel })
     }
 }
 
@@ -50,18 +61,17 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// So many arrays of as many elements as the problem has.
+    /// So many arrays of as many elements.
     ///
     /// # Errors
     /// Those of [`Tile::on_gpu`].
     pub fn new(
         gpu: Option<Gpu<'_>>,
-        problem: &Problem,
+        (element, len): (DataType, usize),
         count: usize,
         seed: u64,
     ) -> Result<Self, Error> {
-        let len = problem.len();
-        let tile = |n| Tile::new(problem.element, seed.wrapping_mul(4).wrapping_add(n), len);
+        let tile = |n| Tile::new(element, seed.wrapping_mul(4).wrapping_add(n), len);
         let tiles: Vec<Tile> = (0..count as u64).map(tile).collect();
         let on_gpu = match gpu {
             None => None,
@@ -81,88 +91,94 @@ impl Inputs {
     }
 }
 
-/// Where results go.
-#[derive(Debug)]
-enum Output {
-    F32(Buffer<f32>),
-    F64(Buffer<f64>),
-    I32(Buffer<i32>),
-    U32(Buffer<u32>),
-}
-
 /// The bits of a result before the launch: of a float a NaN that no kernel makes.
 pub fn poison(elem: Elem) -> u64 {
     match elem {
-        Elem::F64 => 0x7ff8_dead_7fc0_dead,
+        Elem::F64 | Elem::I64 | Elem::U64 => 0x7ff8_dead_7fc0_dead,
+        Elem::F16 => 0x7ead,
+        Elem::Bf16 => 0x7fea,
         _ => 0x7fc0_dead,
     }
 }
 
-impl Output {
-    fn poisoned(device: &Device, elem: Elem, len: usize) -> Result<Self, Error> {
-        let bits = poison(elem);
-        Ok(match elem {
-            Elem::F32 => Self::F32(device.upload_of(&vec![f32::from_bits(bits as u32); len])?),
-            Elem::F64 => Self::F64(device.upload_of(&vec![f64::from_bits(bits); len])?),
-            Elem::I32 => Self::I32(device.upload_of(&vec![bits as i32; len])?),
-            Elem::U32 => Self::U32(device.upload_of(&vec![bits as u32; len])?),
-            other => return Err(Error::Internal(format!("no result here is of type {other}"))),
-        })
-    }
+macro_rules! outputs {
+    ($($name:ident: $element:ty),*) => {
+        /// Where results go.
+        #[derive(Debug)]
+        enum Output {
+            $($name(Buffer<$element>)),*
+        }
 
-    fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
-        fn all<T: Element>(
-            device: &Device,
-            buffer: &Buffer<T>,
-            bits: impl Fn(T) -> u64,
-        ) -> Result<Vec<u64>, Error> {
-            Ok(device.download(buffer)?.into_iter().map(bits).collect())
+        impl Output {
+            fn poisoned(device: &Device, elem: Elem, len: usize) -> Result<Self, Error> {
+                let bytes = poison(elem).to_le_bytes();
+                Ok(match elem {
+                    $(Elem::$name => {
+                        Self::$name(device.upload_of(&vec![<$element>::of_bytes(&bytes); len])?)
+                    })*
+                    other => return Err(Error::Internal(format!("no result is of type {other}"))),
+                })
+            }
+
+            fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
+                match self {
+                    $(Self::$name(buffer) => {
+                        Ok(device.download(buffer)?.into_iter().map(Tiled::bits).collect())
+                    })*
+                }
+            }
         }
-        match self {
-            Self::F32(buffer) => all(device, buffer, |x| x.to_bits().into()),
-            Self::F64(buffer) => all(device, buffer, f64::to_bits),
-            Self::I32(buffer) => all(device, buffer, |n| u64::from(n as u32)),
-            Self::U32(buffer) => all(device, buffer, u64::from),
+
+        /// The call of a kernel with an output.
+        macro_rules! with_output {
+            ($call:expr, $of:expr, $array:expr) => {
+                match $array {
+                    $(Output::$name(buffer) => $call.output($of, buffer)),*
+                }
+            };
         }
-    }
+    };
 }
+outputs!(F32: f32, F64: f64, F16: f16, Bf16: bf16, I32: i32, U32: u32, I64: i64, U64: u64);
 
-/// A problem on a device: it is launched as often as one likes.
+/// A reduction on a device: it is launched as often as one likes.
 #[derive(Debug)]
 pub struct Launch<'l> {
     device: &'l Device,
-    problem: &'l Problem,
     chosen: &'l Chosen,
+    /// The arrays as (outer, length, inner); of segments, all elements.
+    size: (usize, usize, usize),
     segments: Option<Segments>,
     outputs: Vec<(&'static str, Output)>,
 }
 
 impl<'l> Launch<'l> {
-    /// A problem with outputs that are poisoned, and the segments between these offsets.
+    /// A reduction of arrays of this size with outputs that are poisoned, and the segments between these offsets.
     ///
     /// # Errors
     /// Those of [`Device::upload_of`] and of [`Segments::new`].
     pub fn new(
         device: &'l Device,
-        problem: &'l Problem,
         chosen: &'l Chosen,
+        size: (usize, usize, usize),
         offsets: Option<&[u32]>,
     ) -> Result<Self, Error> {
         let segments = offsets.map(|offsets| Segments::new(device, offsets)).transpose()?;
-        let results = problem.results(segments.as_ref().map(Segments::len));
+        let (outer, _, inner) = size;
+        let results = segments.as_ref().map_or(outer * inner, Segments::len);
         let mut outputs = Vec::new();
         for (name, elem) in chosen.spec.results() {
             outputs.push((name, Output::poisoned(device, elem, results)?));
         }
-        Ok(Self { device, problem, chosen, segments, outputs })
+        Ok(Self { device, chosen, size, segments, outputs })
     }
 
     /// Launches it once. On a GPU the call returns before the work is done.
     ///
     /// # Errors
     /// The runtime's.
-    pub fn run(&mut self, inputs: &Inputs) -> Result<(), Error> {
-        match self.problem.element {
+    pub fn run(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
+        match self.chosen.spec.element {
             DataType::F32 => self.run_of::<f32>(inputs),
             DataType::F64 => self.run_of::<f64>(inputs),
             DataType::F16 => self.run_of::<f16>(inputs),
@@ -184,7 +200,7 @@ impl<'l> Launch<'l> {
         self.outputs.iter().map(|(_, output)| output.bits(self.device)).collect()
     }
 
-    fn run_of<T: Tiled>(&mut self, inputs: &Inputs) -> Result<(), Error> {
+    fn run_of<T: Tiled>(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
         match &inputs.on_gpu {
             Some(arrays) => {
                 let views: Vec<CudaView<'_, T>> = arrays
@@ -202,10 +218,13 @@ impl<'l> Launch<'l> {
         }
     }
 
-    fn fold<T: Element, V: Vector<Element = T>>(&mut self, arrays: &[V]) -> Result<(), Error> {
-        let Self { device, problem, chosen, segments, outputs } = self;
-        let (outer, len, inner) = problem.size();
-        let view = |array| match problem.over() {
+    fn fold<T: Element, V: Vector<Element = T>>(
+        &mut self,
+        arrays: &[V],
+    ) -> Result<Launched, Error> {
+        let Self { device, chosen, segments, outputs, .. } = self;
+        let (outer, len, inner) = self.size;
+        let view = |array| match chosen.spec.over {
             Over::All | Over::Segments => MatrixRef::new(array, 1, len),
             Over::Rows => MatrixRef::new(array, outer, len),
             Over::Columns => MatrixRef::new(array, len, inner),
@@ -217,17 +236,12 @@ impl<'l> Launch<'l> {
             call = call.input(name, view);
         }
         for (name, output) in outputs {
-            call = match output {
-                Output::F32(buffer) => call.output(name, buffer),
-                Output::F64(buffer) => call.output(name, buffer),
-                Output::I32(buffer) => call.output(name, buffer),
-                Output::U32(buffer) => call.output(name, buffer),
-            };
+            call = with_output!(call, name, output);
         }
         if let Some(segments) = segments {
             call = call.segments(segments);
         }
-        call.launch().map(drop)
+        call.launch()
     }
 }
 
@@ -249,7 +263,7 @@ mod tests {
             }
             let table = ReduceTable::<f32>::tuned(&spec).expect("a table");
             let (outer, len, inner) = problem.size();
-            let choice = table.choice((outer as u64, len as u64, inner as u64));
+            let choice = table.choice((outer as u64, len as u64, inner as u64)).expect("in range");
             let chosen = Chosen::new(problem).expect("a kernel");
             assert_eq!(
                 (chosen.spec.to_string(), chosen.condition),
@@ -266,9 +280,9 @@ mod tests {
     fn outputs_are_poisoned() {
         let device = Device::simulator();
         let (along, fold, element) = (Along::Axis(1), Fold::MeanVar, DataType::F32);
-        let problem = Problem { shape: vec![3, 4], along, fold, element };
+        let problem = Problem { shape: vec![3, 4], along, fold, element, how: None };
         let chosen = Chosen::new(&problem).expect("a kernel");
-        let launch = Launch::new(&device, &problem, &chosen, None).expect("outputs");
+        let launch = Launch::new(&device, &chosen, problem.size(), None).expect("outputs");
         assert_eq!(launch.results().expect("two outputs"), vec![vec![poison(Elem::F32); 3]; 2]);
     }
 }

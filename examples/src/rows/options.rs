@@ -1,7 +1,7 @@
 //! The command line.
 
 use super::peers::PeersChoice;
-use super::problem::{Fold, Kind, Problem, shape_text};
+use super::problem::{Along, Fold, Kind, Problem, shape_text};
 use super::shapes;
 use crate::cli::{DeviceChoice, Failure, count};
 use crate::plot;
@@ -24,9 +24,16 @@ pub struct Options {
     /// Only arrays of these shapes, such as 4096x4096 or 2^20x128
     #[arg(long, value_delimiter = ',', value_parser = shape)]
     pub shape: Vec<Shape>,
+    /// Only along these axes
+    #[arg(long, value_delimiter = ',')]
+    pub axis: Vec<usize>,
     /// Only these folds
     #[arg(long, value_enum, value_delimiter = ',')]
     pub op: Vec<Fold>,
+    /// Compute by these keys, such as "group: 32, items: 8, shuffle", and not as the table chooses. Said several
+    /// times, each problem is measured by each
+    #[arg(long, value_name = "KEYS")]
+    pub how: Vec<String>,
     /// What is measured beside us; without this what is there. PyTorch is started as `python3`, CUB compiled by
     /// `nvcc`
     #[arg(long, value_enum)]
@@ -65,13 +72,15 @@ impl Options {
         let all: Vec<Table> = kinds.map(|kind| (kind, shapes::problems(kind, simulator))).collect();
         let wanted = |problem: &Problem| {
             let shape = self.shape.is_empty() || self.shape.iter().any(|s| s.0 == problem.shape);
-            shape && (self.op.is_empty() || self.op.contains(&problem.fold))
+            let axis = self.axis.is_empty()
+                || self.axis.iter().any(|axis| problem.along == Along::Axis(*axis));
+            shape && axis && (self.op.is_empty() || self.op.contains(&problem.fold))
         };
         let mut tables = Vec::new();
         for (kind, problems) in &all {
             let problems: Vec<Problem> = problems.iter().filter(|p| wanted(p)).cloned().collect();
             if !problems.is_empty() {
-                tables.push((*kind, problems));
+                tables.push((*kind, self.computed(problems)?));
             }
         }
         if tables.is_empty() {
@@ -93,6 +102,23 @@ impl Options {
             writable(path)?;
         }
         Ok(tables)
+    }
+
+    /// Each problem by each of the ways that were said.
+    fn computed(&self, problems: Vec<Problem>) -> Result<Vec<Problem>, Failure> {
+        if self.how.is_empty() {
+            return Ok(problems);
+        }
+        let mut all = Vec::new();
+        for problem in &problems {
+            for how in &self.how {
+                let problem = Problem { how: Some(how.clone()), ..problem.clone() };
+                let plan = problem.spec().and_then(|spec| spec.plan());
+                plan.map_err(|errors| Failure::Usage(format!("--how: of {problem}\n{errors}")))?;
+                all.push(problem);
+            }
+        }
+        Ok(all)
     }
 
     /// The pictures of a table, where there are so many tables.
@@ -124,7 +150,7 @@ fn nothing(all: &[Table], simulator: bool) -> String {
     }
     let on = if simulator { " on the simulator" } else { "" };
     format!(
-        "--only, --shape and --op leave nothing to measure{on}. There are --shape {} and --op {}, not each with each",
+        "--only, --shape, --axis and --op leave nothing to measure{on}. There are --shape {} and --op {}, not each with each",
         shapes.join(","),
         folds.join(",")
     )
@@ -167,6 +193,9 @@ mod tests {
         let rows = tables("--only rows --shape 2^20x128,4096x2^12 --op sum,dot").expect("rows");
         let [(Kind::Rows, problems)] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!(problems.len(), 2 * 2 * 2);
+        let along = tables("--axis 0 --op sum").expect("an axis");
+        let [(Kind::Rows, problems)] = &along[..] else { panic!("{along:?}") };
+        assert!(problems.len() > 2 && problems.iter().all(|p| p.along == Along::Axis(0)));
         let compensated = tables("--op compensated").expect("whole arrays");
         assert!(matches!(compensated[..], [(Kind::Whole, _)]));
     }
@@ -184,6 +213,23 @@ mod tests {
         assert!(error("--only columns").contains("segments"));
         assert!(error("--plot a.pdf").contains(".svg or .png"));
         assert!(error("--json nowhere/a.json").contains("nowhere/a.json"));
+    }
+
+    #[test]
+    fn a_way_that_is_said_is_that_of_each_problem_or_refused_at_its_key() {
+        let options =
+            ["rows", "--only", "segments", "--how", "group: 32, items: 8", "--how", "group: 256"];
+        let options = Options::try_parse_from(options).expect("options");
+        let tables = options.tables(false).expect("tables");
+        let [(Kind::Segments, problems)] = &tables[..] else { panic!("{tables:?}") };
+        assert_eq!(problems.len(), 2 * 12);
+        assert_ne!(problems[0].spec(), problems[1].spec());
+        for wrong in ["op: max", "group: 3", "over: rows"] {
+            let options = Options::try_parse_from(["rows", "--only", "segments", "--how", wrong]);
+            let error = options.expect("options").tables(false).expect_err(wrong).to_string();
+            let key = wrong.split(':').next().expect("a key");
+            assert!(error.contains("--how") && error.contains(key), "{error}");
+        }
     }
 
     #[test]

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn problem(along: Along, fold: Fold) -> Problem {
-        Problem { shape: vec![100], along, fold, element: DataType::F32 }
+        Problem { shape: vec![100], along, fold, element: DataType::F32, how: None }
     }
 
     /// The complaint that has the question in it.

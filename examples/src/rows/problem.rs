@@ -109,6 +109,8 @@ pub struct Problem {
     pub fold: Fold,
     /// What these are.
     pub element: DataType,
+    /// How it is computed, in keys of the DSL, where the table that ships is not asked.
+    pub how: Option<String>,
 }
 
 impl Problem {
@@ -158,13 +160,14 @@ impl Problem {
         }
     }
 
-    /// What is computed, as a spec that does not say how.
+    /// What is computed, and how where the table is not asked.
     ///
     /// # Errors
     /// Those of a line that the DSL does not have.
     pub fn spec(&self) -> Result<ReduceSpec, SpecErrors> {
         let (keys, element, over) = (self.fold.keys(), self.element, self.over());
-        format!("{keys}, type: {element}, over: {over}").parse()
+        let how = self.how.iter().fold(String::new(), |_, how| format!(", {how}"));
+        format!("{keys}, type: {element}, over: {over}{how}").parse()
     }
 
     /// How many arrays are folded together.
@@ -226,7 +229,7 @@ mod tests {
 
     fn along(shape: &[usize], axis: usize) -> Problem {
         let (shape, along) = (shape.to_vec(), Along::Axis(axis));
-        Problem { shape, along, fold: Fold::Sum, element: DataType::F32 }
+        Problem { shape, along, fold: Fold::Sum, element: DataType::F32, how: None }
     }
 
     #[test]

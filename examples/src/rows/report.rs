@@ -26,8 +26,10 @@ pub struct Row {
     pub op: &'static str,
     /// What the elements are.
     pub r#type: String,
-    /// The condition of the row that the table chose; `null` of its last.
+    /// The condition of the row that the table chose; `null` of its last, and where `how` was said.
     pub condition: Option<String>,
+    /// The keys of `--how`.
+    pub how: Option<String>,
     /// The kernel: a line of the DSL.
     pub spec: String,
     /// Results that were compared with the reference.
@@ -121,6 +123,7 @@ pub fn row(problem: &Problem) -> Row {
         op: problem.fold.name(),
         r#type: problem.element.to_string(),
         condition: None,
+        how: problem.how.clone(),
         spec: String::new(),
         checked: 0,
         ok: None,
@@ -238,7 +241,8 @@ mod tests {
     /// A row of so many elements of `f32` that took so long, and PyTorch so long.
     fn timed(len: usize, us: f64, torch: f64) -> Row {
         let (fold, element) = (Fold::Sum, DataType::F32);
-        let mut row = row(&Problem { shape: vec![len], along: Along::Whole, fold, element });
+        let mut row =
+            row(&Problem { shape: vec![len], along: Along::Whole, fold, element, how: None });
         row.timed(us, 2, 4000.0, &[(Who::Torch, torch)]);
         row
     }

@@ -80,6 +80,7 @@ pub fn problems(kind: Kind, simulator: bool) -> Vec<Problem> {
         along,
         fold,
         element,
+        how: None,
     };
     let mut all = Vec::new();
     match kind {

@@ -55,8 +55,28 @@ fn a_block_that_is_too_large_is_not_simulated() {
         assert!(report.contains("a block is too large to simulate: it"), "{report}");
     }
     // As little as one block, of as few terms as it takes.
-    assert!(report("items: 65536").contains("Counters at 33554432 elements (first pass)"));
+    assert!(
+        report("items: 65536").contains("Counters at 33554432 elements (the first of 2 launches)")
+    );
     assert!(report("coarsen: 4096").contains("Counters at m = 16, n = 65536, k = 64, on"));
+}
+
+#[test]
+fn every_kind_of_reduction_is_counted() {
+    for (line, counted) in [
+        ("op: argmax", "2048 elements"),
+        ("map: |x, y| x * y, launch: once", "2048 elements, on"),
+        ("op: mean_var, over: rows, type: f16, pitched", "rows of 64 elements, on"),
+        ("op: max, type: u64, over: columns, launch: once, blocks: 8", "columns of"),
+        ("over: middle, float4, group: 2", "matrices of"),
+        ("over: segments, group: 8", "segments of 16 elements, on"),
+        ("fold: |a, b| max(a, b), identity: 0, type: i64", "2048 elements"),
+    ] {
+        let output = explain(&[line, "--arch", "90", "--family", "reduce"]);
+        let (report, error) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
+        assert!(report.contains(counted) && report.contains("__global__"), "{line}: {report}");
+    }
 }
 
 #[test]

@@ -255,6 +255,9 @@ fn sources_and_pictures() {
     let source = text(&ladder("sgemm --source double_buffer").stdout);
     assert!(source.contains("__global__") && source.contains("double_buffer"));
     assert_eq!(source, text(&ladder("sgemm --source 17").stdout));
+    // Those that the table leaves out have a text too.
+    let online = text(&ladder("reduce --source online --op max").stdout);
+    assert!(online.contains("reduce_kernel!(op: logsumexp"), "{online}");
     let dir = tempfile::tempdir().expect("a temporary directory");
     for name in ["plot.svg", "plot.png"] {
         let path = dir.path().join(name);

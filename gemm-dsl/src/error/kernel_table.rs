@@ -2,19 +2,19 @@
 
 use super::SpecError;
 
-pub(crate) fn no_arrow(row: &str) -> SpecError {
+pub(crate) fn no_arrow((when, line): (&str, &str), row: &str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `{row}` has no `=>`"
+            "a row is a condition, `=>` and a line, such as `{when} => {line}`; `{row}` has no `=>`"
         ),
     )
 }
 
-pub(crate) fn no_condition() -> SpecError {
+pub(crate) fn no_condition(when: &str) -> SpecError {
     SpecError::at_value(
         &[],
-        "a row begins with its condition, such as `len <= 64`, or with `else`".to_owned(),
+        format!("a row begins with its condition, such as `{when}`, or with `else`"),
     )
 }
 
@@ -42,6 +42,14 @@ pub(crate) fn repeated(row: usize) -> SpecError {
     )
 }
 
+pub(crate) fn no_problem() -> SpecError {
+    SpecError::at_value(
+        &[],
+        "no problem comes here: the rows before are for all of which this holds; leave the row out, or move it up"
+            .to_owned(),
+    )
+}
+
 pub(crate) fn constant(always: bool) -> SpecError {
     let message = match always {
         true => {
@@ -58,6 +66,24 @@ pub(crate) fn other_work(key: &'static str) -> SpecError {
         format!(
             "all rows of a table compute the same, and `{key}` here is not as in the first row; rows differ in \
              how it is computed"
+        ),
+    )
+}
+
+pub(crate) fn late_invariant(again: bool) -> SpecError {
+    let message = match again {
+        true => "`invariant` is said already; leave this one out",
+        false => "`invariant` is about all rows; move it before the first one",
+    };
+    SpecError::at_value(&[], message.to_owned())
+}
+
+pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "`{key}: {value}` makes several sums of an element, and rows of an `invariant` table make one, in \
+             ascending K; leave `{key}` out, or `invariant`"
         ),
     )
 }

@@ -1,10 +1,12 @@
 //! What can be wrong with a reduction.
 
 use super::SpecError;
+use super::value::fault;
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
 use crate::spec::Tree;
+use crate::value::Tokens;
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(
@@ -94,8 +96,11 @@ pub(crate) fn too_many_held(items: u32, vector: u32, most: u64) -> SpecError {
         &["items", "float4", "coarsen"],
         format!(
             "{items} items{width} = {held} elements are more than the {most} that a thread holds in its \
-             registers at once; use `items: {}` or less",
-            most / u64::from(vector)
+             registers at once; use {} or less",
+            match most / u64::from(vector) {
+                0 => format!("`coarsen: {most}`"),
+                items => format!("`items: {items}`"),
+            }
         ),
     )
 }
@@ -146,6 +151,17 @@ pub(crate) fn blocks_of_groups(group: u32, block: u32) -> SpecError {
     )
 }
 
+/// `beyond` is the key of what is not folded tile by tile.
+pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
+    SpecError::at_value(
+        &["launch", beyond],
+        format!(
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and \
+             blocks as it takes, and `{beyond}` says otherwise; leave one of them out"
+        ),
+    )
+}
+
 pub(crate) fn fold_without_identity() -> SpecError {
     // One that could not be read is there.
     SpecError::at_key(
@@ -166,41 +182,60 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
     )
 }
 
-pub(crate) fn acc_stored_only(acc: Elem) -> SpecError {
-    SpecError::at_value(
-        &["acc"],
-        format!("`{acc}` is only stored, nothing is computed in it; use {}", widths(acc)),
-    )
-}
-
 /// What elements may be folded in.
 fn widths(element: Elem) -> &'static str {
     match element {
         Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
         Elem::F64 => "`acc: f64`",
         Elem::I8 | Elem::I16 | Elem::I32 => "`acc: i32`, `acc: i64`, `acc: f32` or `acc: f64`",
-        Elem::U8 | Elem::U16 | Elem::U32 => "`acc: u32`, `acc: u64`, `acc: f32` or `acc: f64`",
+        Elem::U8 | Elem::U16 => {
+            "`acc: i32`, `acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`"
+        }
+        Elem::U32 => "`acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`",
         Elem::I64 => "`acc: i64`, `acc: f32` or `acc: f64`",
         Elem::U64 => "`acc: u64`, `acc: f32` or `acc: f64`",
     }
 }
 
-pub(crate) fn no_float(what: &'static str, acc: Elem) -> SpecError {
+pub(crate) fn no_float(what: &'static str, acc: Elem, remedy: &str) -> SpecError {
     SpecError::at_value(
         &[what, "acc", "type"],
         format!(
             "`{what}` computes with floating-point numbers, and these elements are folded in `{acc}`; add \
-             `acc: f32` or `acc: f64`"
+             {remedy}"
         ),
     )
 }
 
-pub(crate) fn logsumexp_of_f64() -> SpecError {
+pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
+    let remedy = match element {
+        Elem::F64 => "use `acc: f32` with a `map` such as `|x| f32(x)`",
+        _ => "use `acc: f32`",
+    };
     SpecError::at_value(
         &["op", "acc", "type"],
-        "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use \
-         `acc: f32` with a `map` such as `|x| f32(x)`"
-            .into(),
+        format!(
+            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; {remedy}"
+        ),
+    )
+}
+
+/// An identity that does not stay what it is.
+pub(crate) fn identity_range(acc: Elem, value: i128, (least, most): (i128, i128)) -> SpecError {
+    SpecError::at_value(
+        &["identity"],
+        format!(
+            "the identity {value} is no `{acc}`, which goes from {least} to {most}; use a number of these"
+        ),
+    )
+}
+
+/// A name of an array that is that of something else which a call is given.
+pub(crate) fn taken_name(at: Tokens, name: &str, of: &str) -> SpecError {
+    fault(
+        "map",
+        at,
+        format!("`{name}` is what {of} is called; call the array otherwise, as in `{name}_in`"),
     )
 }
 
@@ -237,14 +272,21 @@ pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecErro
     )
 }
 
-pub(crate) fn too_much_shared(block: u32, width: u64, kept: u64, most: u64) -> SpecError {
+pub(crate) fn too_much_shared(
+    block: u32,
+    width: u64,
+    (kept, word): (u64, u64),
+    most: u64,
+) -> SpecError {
     let columns = if width == 1 { String::new() } else { format!(" · {width} columns") };
+    let ticket =
+        if word == 0 { String::new() } else { format!(" + {word} for the ticket of a block") };
     SpecError::at_value(
         &["block", "coarsen", "float4"],
         format!(
-            "the {block} threads of a block{columns} · {kept} bytes = {} bytes meet in shared memory, and a block \
-             has {most}; use a smaller block, or fewer columns of a thread",
-            u64::from(block) * width * kept
+            "the {block} threads of a block{columns} · {kept} bytes{ticket} = {} bytes meet in shared memory, and \
+             a block has {most}; use a smaller block, or fewer columns of a thread",
+            u64::from(block) * width * kept + word
         ),
     )
 }

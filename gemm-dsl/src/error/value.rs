@@ -13,6 +13,6 @@ pub(crate) use types::*;
 use super::SpecError;
 use crate::value::Tokens;
 
-fn fault(key: &'static str, at: Tokens, message: String) -> SpecError {
+pub(super) fn fault(key: &'static str, at: Tokens, message: String) -> SpecError {
     SpecError::at_tokens(key, (at.first, at.last), message)
 }

@@ -80,15 +80,15 @@ impl KernelBuilder {
         self.of(buffer, |buffer| buffer.unordered = true);
     }
 
-    /// Declares a named `I32` constant, or finds the one of this name and value.
+    /// Declares a named constant, or finds the one of this name and value.
     pub fn constant(
         &mut self,
         name: &str,
         value: impl Into<Expr>,
         meaning: impl Into<String>,
     ) -> Const {
-        let ty = Ty::I32;
         let (name, value, meaning) = (name.to_owned(), value.into(), meaning.into());
+        let ty = value.ty();
         let decl = ConstDecl { name, ty, value, meaning };
         // Two builders may name the same constant.
         let same = |d: &ConstDecl| d.name == decl.name && d.value == decl.value && d.ty == ty;
@@ -353,6 +353,7 @@ impl KernelBuilder {
     /// lowering, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
+        names::show_functions(&mut self.kernel);
         names::give_way(&mut self.kernel, &self.of_user);
         if let Some(rule) = self.fault {
             return Err(IrError { kernel: self.kernel.name, rule });

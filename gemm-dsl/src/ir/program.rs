@@ -279,6 +279,27 @@ impl VerifiedProgram {
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
+    /// The kernels that launches prefer, each once, in the order of the launches.
+    pub fn launched(&self) -> impl Iterator<Item = &VerifiedKernel> {
+        fn preferred(steps: &[Step], ids: &mut Vec<KernelId>) {
+            for step in steps {
+                match step {
+                    Step::Launch(launch) => {
+                        let new = launch.choose.first().filter(|id| !ids.contains(id));
+                        ids.extend(new.copied());
+                    }
+                    Step::If { then, otherwise, .. } => {
+                        preferred(then, ids);
+                        preferred(otherwise, ids);
+                    }
+                }
+            }
+        }
+        let mut ids = Vec::new();
+        preferred(&self.steps, &mut ids);
+        ids.into_iter().map(|id| self.kernel(id))
+    }
+
     /// The kernel of a number that a launch names.
     pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))

@@ -1,20 +1,15 @@
 //! Which row is chosen.
 
-use super::{KernelTable, Tabled};
-use crate::spec::ReduceSpec;
-use std::cell::RefCell;
+use super::{KernelTable, OutOfRange, SgemmProblem, SgemmShape, Tabled, Target};
+use crate::spec::{Layout, ReduceSpec, SgemmSpec};
+use crate::value::{Environment, Fact, REDUCE_TABLE, SGEMM_TABLE};
 
 fn table(text: &str) -> KernelTable<ReduceSpec> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
 }
 
 fn choose(table: &KernelTable<ReduceSpec>, [outer, len, inner]: [u64; 3]) -> usize {
-    table.choose(|name| match name {
-        "outer" => outer,
-        "len" => len,
-        "inner" => inner,
-        other => panic!("{other}"),
-    })
+    table.choose(&(outer, len, inner)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -47,42 +42,196 @@ fn the_first_row_that_holds_is_chosen() {
 #[test]
 fn the_last_row_alone_has_no_condition_and_needs_no_extent() {
     let one = table("else => items: 2");
-    assert_eq!(one.choose(|name| panic!("{name}")), 0);
+    // No condition asks for an extent, and so none is refused.
+    assert_eq!(choose(&one, [u64::MAX; 3]), 0);
+    assert_eq!(one.why(0, &(1, 2, 3)), Ok(Vec::new()));
     for table in [one, table("len < 3 => ; outer < 3 => items: 2; else => items: 4;")] {
         let (last, others) = table.rows().split_last().expect("a row");
         assert!(last.when.is_none() && others.iter().all(|row| row.when.is_some()));
     }
 }
 
-/// Those that are asked for are those of the conditions, and no other name is asked for.
+/// Every name of an environment is a fact of a problem, of its kind, and no other name is.
+fn has_all_facts<S: Tabled>(env: &Environment, problem: &S::Problem) {
+    for (name, _) in env.integers {
+        assert!(matches!(S::fact(problem, name), Some(Fact::Integer(_))), "{name}");
+    }
+    for name in env.truths() {
+        assert!(matches!(S::fact(problem, name), Some(Fact::Truth(_))), "{name}");
+    }
+    for other in ["", "M", "inn", "row", "waves", "col", "i", "ntt"] {
+        assert_eq!(S::fact(problem, other), None, "{other}");
+    }
+    assert_eq!(S::waves(problem, (64, 64)).is_some(), env.has_waves());
+}
+
 #[test]
-fn conditions_are_over_the_extents() {
-    assert_eq!(ReduceSpec::extents(), ["outer", "len", "inner"]);
-    for extent in ReduceSpec::extents() {
-        let asked = RefCell::new(Vec::new());
-        let row = table(&format!("{extent} == 9 => ; else => items: 2")).choose(|name| {
-            asked.borrow_mut().push(name.to_owned());
-            9
-        });
-        assert_eq!((row, asked.take()), (0, vec![(*extent).to_owned()]));
+fn conditions_are_over_the_facts_of_a_problem() {
+    has_all_facts::<ReduceSpec>(&REDUCE_TABLE, &(1, 2, 3));
+    has_all_facts::<SgemmSpec>(&SGEMM_TABLE, &on_h200((1, 2, 3)));
+    for (n, name) in ["outer", "len", "inner"].into_iter().enumerate() {
+        let table = table(&format!("{name} == 9 => ; else => items: 2"));
+        let mut size = [1, 2, 3];
+        assert_eq!(choose(&table, size), 1);
+        size[n] = 9;
+        assert_eq!(choose(&table, size), 0);
+        let why = table.why(1, &(size[0], size[1], size[2]));
+        assert_eq!(why, Ok(vec![(name.to_owned(), "9".to_owned())]));
     }
 }
 
 #[test]
-fn extents_beyond_arrays_choose_a_row() {
-    let table = table(
-        "outer * len < 16 => items: 1; len == 281474976710656 => items: 2; len > 9223372036854775807 => items: 3; \
-         else => items: 4",
-    );
-    for (extents, row) in [
-        ([1, 15, 1], 0),
-        ([1, 1 << 48, 1], 1),
-        ([1, (1 << 48) + 1, 1], 3),
-        ([1, i64::MAX as u64, 1], 3),
-        ([1, 1 << 63, 1], 2),
-        ([u64::MAX; 3], 2),
-        ([0, u64::MAX, 0], 0),
-    ] {
+fn extents_beyond_arrays_are_refused_where_they_are_asked_for() {
+    let table =
+        table("outer * len < 16 => items: 1; len == 281474976710656 => items: 2; else => items: 4");
+    for (extents, row) in [([1, 15, 1], 0), ([1, 1 << 48, 1], 1), ([7, 7, u64::MAX], 2)] {
         assert_eq!(choose(&table, extents), row, "{extents:?}");
     }
+    for (extents, name, value) in [
+        ((1, (1 << 48) + 1, 1), "len", (1 << 48) + 1),
+        ((u64::MAX, u64::MAX, 1), "outer", u64::MAX),
+    ] {
+        let wrong = OutOfRange { name, value, least: 0, most: 1 << 48 };
+        assert_eq!(table.choose(&extents), Err(wrong));
+        assert_eq!(table.why(0, &extents), Err(wrong));
+        let text = format!("`{name}` is {value}, and a table is for 0 to 281474976710656");
+        assert_eq!(wrong.to_string(), text);
+    }
+}
+
+fn on_h200(extents: (usize, usize, usize)) -> SgemmProblem {
+    SgemmProblem { shape: extents.into(), target: Target::H200 }
+}
+
+fn products(text: &str) -> KernelTable<SgemmSpec> {
+    text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
+}
+
+/// Whether a condition holds of a product.
+fn holds(when: &str, problem: &SgemmProblem) -> bool {
+    let table = products(&format!("{when} => ; else => unroll: 2"));
+    table.choose(problem).unwrap_or_else(|error| panic!("{when}: {error}")) == 0
+}
+
+#[test]
+fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
+    let plain = on_h200((8, 12, 20));
+    let shape = plain.shape;
+    let of = |shape: SgemmShape| SgemmProblem { shape, ..plain };
+    let on = |arch, sms| SgemmProblem { target: Target { arch, sms }, ..plain };
+    for (when, problem, expected) in [
+        ("m == 8 && n == 12 && k == 20 && batch == 1", plain, true),
+        ("arch == 90 && sms == 132", plain, true),
+        ("arch >= 100 || sms <= 108", on(80, 108), true),
+        ("k / sms == 2", on(80, 10), true),
+        ("batch == 7", of(shape.batch(7)), true),
+        ("nn && !nt && !tn && !tt", plain, true),
+        ("nt", of(shape.layout(Layout::Nt)), true),
+        ("nt", of(shape.layout(Layout::Tn)), false),
+        ("tn", of(shape.layout(Layout::Tn)), true),
+        ("tt && !nn", of(shape.layout(Layout::Tt)), true),
+        ("padded", plain, false),
+        ("padded", of(shape.padded(true)), true),
+        ("aligned", plain, true),
+        ("aligned", of(shape.aligned(false)), false),
+        ("if aligned { k > 8 } else { k > 80 }", plain, true),
+        ("{ let t = m * n; let u = aligned; u && t == 96 }", plain, true),
+    ] {
+        assert_eq!(holds(when, &problem), expected, "{when}: {problem:?}");
+    }
+}
+
+/// What a shape of extents alone is taken for: rows, or columns, one behind the other from 16 bytes on.
+#[test]
+fn packed_matrices_are_aligned_where_each_line_is() {
+    for (extents, layout, batch, expected) in [
+        ((8, 8, 8), Layout::Nn, 1, true),
+        // A row of B and C.
+        ((8, 7, 8), Layout::Nn, 1, false),
+        // A row of A.
+        ((8, 8, 7), Layout::Nn, 1, false),
+        // Rows of A, of which there is one.
+        ((1, 8, 7), Layout::Nn, 1, true),
+        ((1, 8, 7), Layout::Nn, 2, false),
+        ((1, 8, 7), Layout::Nn, 0, true),
+        ((7, 8, 8), Layout::Nn, 1, true),
+        // Columns of A.
+        ((7, 8, 8), Layout::Tn, 1, false),
+        ((8, 8, 7), Layout::Tn, 1, true),
+        // Columns of B have K elements.
+        ((8, 8, 6), Layout::Nt, 1, false),
+        ((8, 8, 6), Layout::Tt, 1, false),
+        ((12, 8, 4), Layout::Tt, 1, true),
+        // One row of C and of A, and columns of B.
+        ((1, 7, 8), Layout::Nt, 1, true),
+        ((1, 7, 8), Layout::Nt, 3, false),
+    ] {
+        let shape = SgemmShape::from(extents).layout(layout).batch(batch);
+        let problem = SgemmProblem { shape, target: Target::H200 };
+        assert_eq!(holds("aligned", &problem), expected, "{problem:?}");
+        assert!(!holds("aligned", &SgemmProblem { shape: shape.aligned(false), ..problem }));
+        assert!(holds("aligned", &SgemmProblem { shape: shape.aligned(true), ..problem }));
+    }
+}
+
+#[test]
+fn waves_are_tiles_for_each_multiprocessor() {
+    let problem = |extents: (usize, usize, usize), batch, sms| SgemmProblem {
+        shape: SgemmShape::from(extents).batch(batch),
+        target: Target { arch: 80, sms },
+    };
+    let waves = |problem: &SgemmProblem, tile| SgemmSpec::waves(problem, tile);
+    assert_eq!(waves(&problem((4096, 4096, 8), 1, 128), (128, 256)), Some(4.0));
+    assert_eq!(waves(&problem((4097, 4096, 8), 1, 128), (128, 256)), Some(4.125));
+    assert_eq!(waves(&problem((1, 1, 0), 3, 4), (128, 256)), Some(0.75));
+    assert_eq!(waves(&problem((0, 4096, 8), 1, 128), (128, 256)), Some(0.0));
+    let large = problem((usize::MAX, usize::MAX, 1), u64::MAX, 1);
+    assert!(waves(&large, (1, 1)).is_some_and(f64::is_finite));
+    let of_4096 = problem((4096, 4096, 8), 1, 128);
+    for (when, expected) in [
+        ("waves(128x256) >= 4.0", true),
+        ("waves(128x256) > 4.0", false),
+        ("waves(256x128) == waves(128x256)", true),
+        ("waves(64x64) - floor(waves(64x64)) < 0.5 && waves(64x64) * 0.5 == 16.0 - 0.0", true),
+        ("f64(m) / f64(n) >= 1.5", false),
+        ("-waves(1x1) < 0.0", true),
+        ("min(waves(64x64), 2.5) == 2.5 && max(1.0, f64(k)) == 8.0", true),
+        ("abs(1.0 - waves(128x256)) == 3.0 && clamp(waves(1x1), 0.0, 1e3) == 1000.0", true),
+        ("round(waves(128x256) + 0.5) == 4.0 && sqrt(waves(128x256)) == 2.0", true),
+        ("0.0 / 0.0 == 0.0 / f64(m - m)", false),
+        ("{ let full = floor(waves(100x100)); waves(100x100) > full }", true),
+    ] {
+        assert_eq!(holds(when, &of_4096), expected, "{when}");
+    }
+}
+
+#[test]
+fn why_a_row_is_chosen_is_what_was_asked_up_to_it() {
+    let table = products(
+        "m <= 8 || n <= 8 => unroll: 2; waves(64x64) >= 2.0 && !padded => unroll: 3; k > m => unroll: 4; else =>",
+    );
+    let why = |problem: &SgemmProblem| {
+        let row = table.choose(problem).expect("in range");
+        let why = table.why(row, problem).expect("in range");
+        let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
+        (row, why.join(", "))
+    };
+    assert_eq!(why(&on_h200((4, 9, 5))), (0, "m = 4, n = 9".to_owned()));
+    let asked = "m = 2048, n = 2048, waves(64x64) = 7.757575757575758, padded = false";
+    assert_eq!(why(&on_h200((2048, 2048, 5))), (1, asked.to_owned()));
+    let few = "m = 66, n = 9, waves(64x64) = 0.015151515151515152, padded = false, k = ";
+    assert_eq!(why(&on_h200((66, 9, 67))), (2, format!("{few}67")));
+    assert_eq!(why(&on_h200((66, 9, 66))), (3, format!("{few}66")));
+}
+
+#[test]
+fn products_beyond_what_kernels_take_are_refused_where_they_are_asked_for() {
+    let table = products("m < 9 && sms > 1 => ; else => unroll: 2");
+    let most = i32::MAX as usize;
+    assert_eq!(table.choose(&on_h200((most, usize::MAX, 1))), Ok(1));
+    let told = table.choose(&on_h200((most + 1, 1, 1))).expect_err("an extent").to_string();
+    assert_eq!(told, "`m` is 2147483648, and a table is for 0 to 2147483647");
+    let none = SgemmProblem { target: Target { arch: 90, sms: 0 }, ..on_h200((1, 1, 1)) };
+    let told = table.choose(&none).expect_err("no device").to_string();
+    assert_eq!(told, "`sms` is 0, and a table is for 1 to 2147483647");
 }

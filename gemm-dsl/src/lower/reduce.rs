@@ -1,8 +1,9 @@
 //! Reductions: threads fold elements into results. `fold` says what is made of them, `team` how threads make
 //! one of what each of them keeps, and there are two ways to share the work: the classic passes of the
 //! ladder's beginning (`tiles`), and rounds, in which the threads of a result go through its elements
-//! (`rounds`, with its `params`; `reader` is a thread's way through them, `kept` what it keeps), who they are
-//! (`place`) and what becomes of what they have folded (`finish`, and `long` for segments that take a block).
+//! (`rounds`, with its `params` and their `shape`; `reader` is a thread's way through them, `kept` what it
+//! keeps), who they are (`place`) and what becomes of what they have folded (`finish`, and `long` for segments
+//! that take a block).
 
 mod expressions;
 mod finish;
@@ -13,7 +14,10 @@ mod params;
 mod place;
 mod reader;
 mod rounds;
+mod shape;
 mod team;
+#[cfg(test)]
+mod tests;
 mod tiles;
 
 use crate::arch;

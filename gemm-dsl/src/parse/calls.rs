@@ -1,13 +1,14 @@
 //! Specs from the tokens of macro calls.
 
-use super::table::{self, ReadTable};
+use super::table;
 use super::token::Span;
 use super::{Fault, Outcome, checked, stream};
 use crate::ir::Elem;
-use crate::kernel_table::KernelTable;
+use crate::kernel_table::{KernelTable, Rows};
 use crate::plan::Checked;
-use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
+use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec, Typed};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
+use std::collections::HashMap;
 
 /// What the tokens of a macro call describe.
 #[derive(Debug)]
@@ -22,7 +23,10 @@ pub struct ReduceTokens {
 
 /// Reads the tokens of a macro call.
 pub fn reduce(tokens: TokenStream) -> ReduceTokens {
-    let (spec, types) = read(tokens, |outcome, _| [inputs(outcome), results(outcome)]);
+    let (spec, types) = read(tokens, |outcome, _| {
+        [Typed::Inputs, Typed::Results]
+            .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)))
+    });
     let [inputs, results] = types.unwrap_or_default();
     ReduceTokens { spec, inputs, results }
 }
@@ -39,44 +43,25 @@ pub struct ReduceTableTokens {
 }
 
 /// Reads the tokens of a macro call that has a table.
-pub fn reduce_table(stream: TokenStream) -> ReduceTableTokens {
-    let unknown = |fault| ReduceTableTokens { table: Err(fault), inputs: None, results: None };
-    let (tokens, places) = match stream::tokens(stream) {
-        Ok(read) => read,
-        Err(fault) => return unknown(syn::Error::new(fault.1, fault.0)),
-    };
-    let ReadTable { rows, faults } = table::read::<ReduceSpec>(&tokens);
-    let first = rows.first().map(|(row, _)| &row.spec);
-    let inputs = first.map(|spec| vec![spec.element.elem(); spec.inputs().len()]);
-    let results = first.map(|spec| spec.results().into_iter().map(|(_, elem)| elem).collect());
-    let faults = faults.into_iter().map(|fault| located(fault, &places));
-    let faults = faults.reduce(|mut all, next| {
-        all.combine(next);
-        all
+pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
+    let (table, types) = read_table(tokens, |spec: &ReduceSpec, _, _| {
+        [Typed::Inputs, Typed::Results].map(|of| types(spec, of))
     });
-    let table = match faults {
-        None => Ok(KernelTable::of(rows.into_iter().map(|(row, _)| row).collect())),
-        Some(all) => Err(all),
-    };
+    let [inputs, results] = types.map_or([None, None], |types| types.map(Some));
     ReduceTableTokens { table, inputs, results }
 }
 
-/// What the elements of each input are, if the keys that they follow from could be read.
-fn inputs(outcome: &Outcome<'_, ReduceSpec>) -> Option<Vec<Elem>> {
-    let spec = &outcome.spec;
-    let known = all_read(outcome, &["type", "map"]);
-    known.then(|| vec![spec.element.elem(); spec.inputs().len()])
+/// What the elements of each input are, or those of each result.
+fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
+    match of {
+        Typed::Inputs => vec![spec.element.elem(); spec.inputs().len()],
+        Typed::Results => spec.results().into_iter().map(|(_, elem)| elem).collect(),
+    }
 }
 
-/// The same of the results.
-fn results(outcome: &Outcome<'_, ReduceSpec>) -> Option<Vec<Elem>> {
-    let known = all_read(outcome, &["op", "fold", "finish", "type", "acc", "result", "index"]);
-    known.then(|| outcome.spec.results().into_iter().map(|(_, elem)| elem).collect())
-}
-
-/// Whether none of the keys has a value that could not be read.
-fn all_read<S>(outcome: &Outcome<'_, S>, keys: &[&str]) -> bool {
-    !outcome.unread.iter().any(|key| keys.contains(key))
+/// Whether the keys could be read from which the types of these operands follow.
+fn knows_types<S: Checked>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
+    !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
 
 /// What the tokens of a macro call describe.
@@ -95,27 +80,49 @@ pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
     SgemmTokens { spec, operands: operands.flatten() }
 }
 
+/// What the tokens of a macro call describe that has a table of products.
+#[derive(Debug)]
+pub struct SgemmTableTokens {
+    /// The table, checked; else all faults, each at its own tokens.
+    pub table: syn::Result<KernelTable<SgemmSpec>>,
+    /// The operands of all rows, if the first one tells, each with the place of its name there.
+    pub operands: Option<Vec<(SgemmOperand, Place)>>,
+}
+
+/// Reads the tokens of a macro call that has a table of products.
+pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
+    let (table, operands) = read_table(tokens, |spec: &SgemmSpec, starts, places| {
+        placed(spec, starts.get("epilogue").copied(), places)
+    });
+    SgemmTableTokens { table, operands }
+}
+
 /// The operands, if the keys that they follow from could be read.
 fn operands(
     outcome: &Outcome<'_, SgemmSpec>,
     places: &[Place],
 ) -> Option<Vec<(SgemmOperand, Place)>> {
-    if !all_read(outcome, &["scaled", "epilogue"]) {
-        return None;
-    }
-    let value = outcome.given.get("epilogue").map_or(0, |entry| entry.value_span().start);
-    // Factors have no place of their own.
+    let epilogue = outcome.given.get("epilogue").map(|entry| entry.value_span().start);
+    knows_types(outcome, Typed::Inputs).then(|| placed(&outcome.spec, epilogue, places))
+}
+
+/// The operands, of which those of the epilogue have a place.
+fn placed(
+    spec: &SgemmSpec,
+    epilogue: Option<usize>,
+    places: &[Place],
+) -> Vec<(SgemmOperand, Place)> {
     let place = |operand: &SgemmOperand| {
-        let mut named = outcome.spec.epilogue.iter().flat_map(|epilogue| epilogue.named());
+        let mut named = spec.epilogue.iter().flat_map(|epilogue| epilogue.named());
         let (param, _) = named.find(|(param, _)| param.name == operand.name)?;
-        places.get(value + param.at.first).copied()
+        places.get(epilogue? + param.at.first).copied()
     };
-    let operands = outcome.spec.operands().into_iter();
+    let operands = spec.operands().into_iter();
     let placed = operands.map(|operand| {
         let place = place(&operand).unwrap_or_else(Place::call_site);
         (operand, place)
     });
-    Some(placed.collect())
+    placed.collect()
 }
 
 /// The spec, and what else there is to tell of what was read, if there are tokens at all.
@@ -129,15 +136,35 @@ fn read<S: Checked, R>(
     };
     let outcome = checked::<S>(&tokens);
     let told = tell(&outcome, &places);
-    let faults = outcome.faults.into_iter().map(|fault| located(fault, &places));
-    let spec = match faults.reduce(|mut all, next| {
+    let Outcome { spec, faults, .. } = outcome;
+    (all_located(faults, &places).map_or(Ok(spec), Err), Some(told))
+}
+
+/// The table, and what there is to tell of a row that says what is computed: its spec, where the values of its keys
+/// begin, and the places of all tokens.
+fn read_table<S: Rows, R>(
+    stream: TokenStream,
+    tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
+) -> (syn::Result<KernelTable<S>>, Option<R>) {
+    let (tokens, places) = match stream::tokens(stream) {
+        Ok(read) => read,
+        Err(fault) => return (Err(syn::Error::new(fault.1, fault.0)), None),
+    };
+    let read = table::read::<S>(&tokens);
+    let told = read.first().map(|(spec, starts)| tell(spec, starts, &places));
+    let table = read.finish().map_err(|faults| {
+        all_located(faults, &places).unwrap_or_else(|| unreachable!("ReadTable::finish: some"))
+    });
+    (table, told)
+}
+
+/// Faults at their places, as one error; none of none.
+fn all_located(faults: Vec<Fault>, places: &[Place]) -> Option<syn::Error> {
+    let faults = faults.into_iter().map(|fault| located(fault, places));
+    faults.reduce(|mut all, next| {
         all.combine(next);
         all
-    }) {
-        None => Ok(outcome.spec),
-        Some(all) => Err(all),
-    };
-    (spec, Some(told))
+    })
 }
 
 fn located((fault, span): Fault, places: &[Place]) -> syn::Error {

@@ -5,24 +5,46 @@ use super::{Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
 use crate::error::kernel_table as error;
 use crate::error::syntax::too_many;
 use crate::error::{Excerpt, SpecError, SpecErrors};
-use crate::kernel_table::{KernelTable, Row, Rows};
-use crate::value::Closure;
+use crate::kernel_table::{INVARIANT, KernelTable, Row, Rows};
+use crate::value::{Closure, Left};
+use std::collections::HashMap;
 
 /// The most rows of a table.
 pub(super) const MAX_ROWS: usize = 256;
 
 /// What has been read of a table.
 pub(super) struct ReadTable<S> {
-    /// The rows of which it could be read what they compute, with their numbers, from 1.
-    pub rows: Vec<(Row<S>, usize)>,
-    pub faults: Vec<Fault>,
+    /// The rows of which it could be read what they compute.
+    rows: Vec<Row<S>>,
+    is_invariant: bool,
+    /// Where the values of the first of these rows begin, by their keys.
+    places: HashMap<&'static str, usize>,
+    faults: Vec<Fault>,
+}
+
+impl<S: Rows> ReadTable<S> {
+    /// A row that says what the table computes, and where the values of its keys begin.
+    pub(super) fn first(&self) -> Option<(&S, &HashMap<&'static str, usize>)> {
+        self.rows.first().map(|row| (&row.spec, &self.places))
+    }
+
+    /// The table, or its faults.
+    pub(super) fn finish(self) -> Result<KernelTable<S>, Vec<Fault>> {
+        match self.faults.is_empty() {
+            true => Ok(KernelTable::of(self.rows, self.is_invariant)),
+            false => Err(self.faults),
+        }
+    }
 }
 
 /// Reads and checks a table.
 pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
     let mut table = Table::<S> {
         rows: Vec::new(),
+        places: HashMap::new(),
         faults: Vec::new(),
+        is_invariant: false,
+        left: Left::all(),
         conditions: Vec::new(),
         first: None,
         count: 0,
@@ -33,7 +55,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
     while !rest.is_empty() {
         let row = rest.until(|token| token.is(';'));
         rest = rest.after(row.len() + 1);
-        if row.is_empty() {
+        if row.is_empty() || table.is_word(row) {
             continue;
         }
         if table.count == MAX_ROWS {
@@ -49,10 +71,10 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((error::no_else(), last));
     }
-    let Table { rows, mut faults, .. } = table;
+    let Table { rows, places, mut faults, is_invariant, .. } = table;
     if faults.is_empty() {
         // The tables of macros are read again as texts.
-        let bytes: usize = rows.iter().map(|(row, _)| row.to_string().len() + ";\n".len()).sum();
+        let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
         if bytes > MAX_TEXT {
             faults.push((error::too_long_table(bytes, MAX_TEXT), None));
         }
@@ -63,12 +85,17 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    ReadTable { rows, faults }
+    ReadTable { rows, is_invariant, places, faults }
 }
 
 struct Table<S> {
-    rows: Vec<(Row<S>, usize)>,
+    rows: Vec<Row<S>>,
+    places: HashMap<&'static str, usize>,
     faults: Vec<Fault>,
+    /// Whether all rows are to give the same bits.
+    is_invariant: bool,
+    /// The problems that no row so far is for.
+    left: Left,
     /// The conditions without faults, with the numbers of their rows.
     conditions: Vec<(Closure, usize)>,
     /// What the first row computes, if it has no fault.
@@ -86,43 +113,69 @@ impl<S: Rows> Table<S> {
         self.faults.push((fault, Some(span)));
     }
 
+    /// Whether it is no row but a word about all of them.
+    fn is_word(&mut self, row: Tokens<'_>) -> bool {
+        let is_word =
+            S::VARIES.is_some() && matches!(row.tokens(), [word] if word.text == INVARIANT);
+        if is_word && (self.count > 0 || self.is_invariant) {
+            self.fault(error::late_invariant(self.is_invariant), row.span());
+        }
+        self.is_invariant |= is_word;
+        is_word
+    }
+
     fn row(&mut self, row: Tokens<'_>) {
         let Some(arrow) = arrow(row) else {
             self.is_total |= row[0].text == "else";
-            return self.fault(error::no_arrow(&row.text()), row.span());
+            return self
+                .fault(error::no_arrow((S::CONDITION.example, S::LINE), &row.text()), row.span());
         };
         let (head, line) = (row.first(arrow), row.after(arrow + 2));
         if head.is_empty() {
             self.is_total = true;
-            return self.fault(error::no_condition(), row.first(2).span());
+            return self.fault(error::no_condition(S::CONDITION.example), row.first(2).span());
         }
         if self.told_otherwise {
             self.fault(error::behind_else(), row.span());
         }
         let when = match head.tokens() {
             [word] if word.text == "else" => {
+                if !self.told_otherwise && !self.left.any() {
+                    self.fault(error::no_problem(), head.span());
+                }
                 self.told_otherwise = true;
                 None
             }
             tokens => self.condition(tokens, head.span()),
         };
-        let Outcome { spec, faults, unread, .. } = checked_part::<S>(line);
+        let Outcome { spec, faults, given, unread } = checked_part::<S>(line);
         let is_sound = faults.is_empty();
         // What is wrong with a row as a whole stands at its line.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
+        if self.is_invariant
+            && let Some(key) = S::VARIES.and_then(|varies| varies(&spec))
+            && let Some(entry) = given.get(key)
+            && is_sound
+        {
+            self.fault(error::varies(key, &entry.value_text()), entry.value_span());
+        }
         if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
             self.fault(error::other_work(key), whole);
         }
         if is_sound && self.count == 1 {
             self.first = Some(spec.clone());
         }
-        if !unread.iter().any(|key| S::WORK.contains(key)) {
-            self.rows.push((Row { when, spec }, self.count));
+        if !unread.iter().any(|key| S::what(key).is_some()) {
+            if self.rows.is_empty() {
+                let places = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
+                self.places = places.collect();
+            }
+            self.rows.push(Row { when, spec });
         }
     }
 
-    /// A condition, unless it is faulty; also one that another row has, or that is always or never so.
+    /// A condition, unless it is faulty; also one of which no problem is left.
     fn condition(&mut self, tokens: &[Token], span: Span) -> Option<Closure> {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
@@ -142,6 +195,9 @@ impl<S: Rows> Table<S> {
             let row = *row;
             self.fault(error::repeated(row), span);
         } else {
+            if !self.left.take(&when) {
+                self.fault(error::no_problem(), span);
+            }
             self.conditions.push((when.clone(), self.count));
         }
         Some(when)
@@ -173,11 +229,10 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
 pub(crate) fn table_from_text<S: Rows>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
     let (tokens, places) =
         text::tokens(line).map_err(|fault| super::fault_of_text(line, *fault))?;
-    let ReadTable { rows, faults } = read::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
         fault.with_excerpt(place.map(|place| Excerpt::of(line, place)))
     };
-    SpecErrors::check(faults.into_iter().map(located).collect())?;
-    Ok(KernelTable::of(rows.into_iter().map(|(row, _)| row).collect()))
+    let table = read::<S>(&tokens).finish();
+    table.map_err(|faults| SpecErrors::of(faults.into_iter().map(located)))
 }

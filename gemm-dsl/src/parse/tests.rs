@@ -1,13 +1,16 @@
 mod calls;
+mod folds;
 mod hostile;
 mod lexer;
 mod plan;
 mod reduce;
 mod rows;
 mod sgemm;
+mod sgemm_table;
 mod table;
 
 use super::{Reader, Tokens, from_text, text};
+use crate::Family;
 use crate::error::quoted;
 use crate::plan::Checked;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
@@ -50,6 +53,15 @@ fn check<S: Checked>(specs: &[Faulty]) {
 #[test]
 fn every_fault_of_a_reduction_has_its_message_and_token() {
     check::<ReduceSpec>(reduce::SPECS);
+}
+
+#[test]
+fn what_is_folded_in_no_type_is_told_what_would_do() {
+    check::<ReduceSpec>(folds::SPECS);
+    for line in folds::SOUND {
+        let program = line.parse::<ReduceSpec>().and_then(|spec| spec.program());
+        assert!(program.is_ok(), "{line}: {}", program.map(drop).expect_err("refused"));
+    }
 }
 
 #[test]

@@ -3,27 +3,36 @@
 //! A reduction is sound when
 //!
 //! * the block is a power of two from 32 to 1024, and a thread takes in at least one item;
-//! * a block takes in at most 2^30 elements;
+//! * by `launch: tiles`, said or not, a block takes in at most 2^30 elements; otherwise a thread holds at most 64
+//!   at once;
+//! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type, without `map`,
+//!   `finish`, `compensated` and `blocks`;
 //! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
 //! * `unroll_last_warp` has a block of at least 64, and a tree whose last threads are one warp;
 //! * `shuffle` has no tree to contradict, and where no block folds one result there is no `tree`;
-//! * a thread holds at most 64 elements at once, but for the classic passes, which hold one;
 //! * `group` is a power of two: of rows and segments up to a warp, or the block; of columns up to the block;
 //! * several blocks fold a row only if each does so as a whole;
 //! * there are at most 65,535 blocks of one result;
+//! * what the threads of a block keep of columns fits in 48 KiB of shared memory, unless `group` is 1;
 //! * elements are folded in their own type, or in one of 4 bytes or more that holds them, or that a `map`
-//!   gives (`types`); a mean, a logarithm and a compensated sum are floating-point numbers;
+//!   gives (`types`); a mean, a logarithm and a compensated sum are floating-point numbers, and a logarithm is
+//!   no `f64`;
+//! * a result is what was folded in; or, of `f32`, an `f16` or `bf16`, of `f64` an `f32`, and of integers, with a
+//!   `finish`, an `f32` or `f64`;
 //! * a `fold` has an identity;
-//! * expressions are sound in these types (`types`);
+//! * a `finish` names the folded value, or the two of `mean_var`, and behind it at most the number of elements;
+//! * expressions are sound in these types (`types`) and neither take nor give a `u64`;
 //! * a name, if given, is an identifier of CUDA C++ with a letter or a digit.
 
+mod decisions;
+mod parts;
 mod types;
 
+pub use parts::Part;
 pub use types::Types;
 
-use super::decision::{Decision, Decisions};
 use super::{Faults, check_name};
-use crate::arch::{BLOCK_THREADS, WARP};
+use crate::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
 use crate::error::{SpecErrors, reduce as error};
 use crate::ir::{Elem, VECTOR_BYTES};
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
@@ -37,8 +46,8 @@ const MAX_HELD: u64 = 64;
 /// The most blocks that fold one result.
 const MAX_BLOCKS: u32 = 65_535;
 
-/// The most bytes of shared memory that a block has without asking for more.
-const SHARED_BYTES: u64 = 48 * 1024;
+/// What the word takes that says who has the last ticket.
+const TICKET_BYTES: u64 = 16;
 
 /// How many rounds of a group's a segment has at most that one group folds; the whole block folds longer ones.
 const ROUNDS_OF_GROUP: u64 = 16;
@@ -83,6 +92,7 @@ pub enum Share {
 pub struct ReducePlan {
     spec: ReduceSpec,
     types: Types,
+    parts: Vec<Part>,
     share: Share,
     blocks: u32,
     block_fold: BlockFold,
@@ -103,44 +113,30 @@ impl ReduceSpec {
         check_block_fold(self, &mut faults);
         check_group(self, &mut faults);
         check_blocks(self, &mut faults);
-        check_shared(self, types, &mut faults);
+        let parts = parts::parts(self, types);
+        check_shared(self, &parts, &mut faults);
         faults.check_acting(self);
+        check_launch(self, &mut faults);
         faults.finish()?;
         let block_fold = match (self.shuffle, self.unroll_last_warp) {
             (true, _) => BlockFold::Shuffle,
             (false, true) => BlockFold::UnrolledWarp,
             (false, false) => BlockFold::Tree,
         };
+        let group = self.group_of_result();
         let share = match self.over {
-            Over::All if self.is_classic() => Share::Tiles,
-            Over::All => Share::Neighbours { group: self.block },
-            Over::Rows | Over::Segments => Share::Neighbours { group: self.group.unwrap_or(WARP) },
-            Over::Columns | Over::Middle => Share::Columns {
-                group: self.group.unwrap_or_else(|| self.block.min(8)),
-                width: self.coarsen * self.vector(),
-            },
+            Over::All if self.launch_form() == LaunchForm::Tiles => Share::Tiles,
+            Over::All | Over::Rows | Over::Segments => Share::Neighbours { group },
+            Over::Columns | Over::Middle => {
+                Share::Columns { group, width: self.coarsen * self.vector() }
+            }
         };
         let blocks = match (self.blocks, share, self.over) {
             (Some(blocks), ..) => blocks,
             (None, Share::Neighbours { .. }, Over::All) => BLOCKS,
             (None, ..) => 1,
         };
-        Ok(ReducePlan { spec: self.clone(), types, share, blocks, block_fold })
-    }
-
-    /// Whether it is one of the classic passes: a kernel that folds an array of `f32` and, launched again,
-    /// what it has left.
-    fn is_classic(&self) -> bool {
-        let one_type = [self.element.elem(), self.acc_elem()] == [Elem::F32; 2];
-        self.over == Over::All
-            && self.operator().is_some_and(|op| op.identity().is_some())
-            && one_type
-            && self.result.is_none_or(|result| result.elem() == Elem::F32)
-            && self.map.is_none()
-            && self.finish.is_none()
-            && !self.compensated
-            && self.blocks.is_none()
-            && self.launch == LaunchForm::Passes
+        Ok(ReducePlan { spec: self.clone(), types, parts, share, blocks, block_fold })
     }
 
     /// Elements of an item.
@@ -164,11 +160,13 @@ fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
 fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
     let vector = spec.vector();
     let elements = u128::from(spec.block) * u128::from(spec.items) * u128::from(vector);
-    if faults.sound(&["block"]) && spec.is_classic() {
-        faults.require(elements <= MAX_BLOCK_ELEMENTS, || {
-            error::too_many_elements(spec.block, spec.items, vector)
-        });
-    } else if !spec.is_classic() {
+    if spec.launch_form() == LaunchForm::Tiles {
+        if faults.sound(&["block"]) {
+            faults.require(elements <= MAX_BLOCK_ELEMENTS, || {
+                error::too_many_elements(spec.block, spec.items, vector)
+            });
+        }
+    } else {
         let width = vector.saturating_mul(spec.coarsen);
         let held = u64::from(spec.items) * u64::from(width);
         faults.require(held <= MAX_HELD, || error::too_many_held(spec.items, width, MAX_HELD));
@@ -213,22 +211,32 @@ fn check_blocks(spec: &ReduceSpec, faults: &mut Faults) {
     faults.require(blocks <= MAX_BLOCKS, || error::too_many_blocks(blocks, MAX_BLOCKS));
     let by_parts = spec.over == Over::Rows && !spec.folds_by_blocks();
     if faults.sound(&["group", "block"]) {
-        faults
-            .require(!by_parts, || error::blocks_of_groups(spec.group.unwrap_or(WARP), spec.block));
+        let group = spec.group_of_result();
+        faults.require(!by_parts, || error::blocks_of_groups(group, spec.block));
     }
 }
 
 /// The columns of a block meet in shared memory.
-fn check_shared(spec: &ReduceSpec, types: Types, faults: &mut Faults) {
+fn check_shared(spec: &ReduceSpec, parts: &[Part], faults: &mut Faults) {
     let width = u64::from(spec.vector()) * u64::from(spec.coarsen);
     let columns = matches!(spec.over, Over::Columns | Over::Middle) && spec.group != Some(1);
     if columns && faults.sound(&["block", "group", "items", "acc"]) {
-        let kept = types.kept_bytes(spec);
+        let kept: u64 = parts.iter().map(|part| u64::from(part.elem.size())).sum();
         let bytes = u64::from(spec.block) * width * kept;
-        // A word beside them says who has the last ticket.
-        faults.require(bytes + 16 <= SHARED_BYTES, || {
-            error::too_much_shared(spec.block, width, kept, SHARED_BYTES)
+        // A word beside them says who has the last ticket. What fits in one launch form fits in the other.
+        let word = if spec.blocks.is_some_and(|blocks| blocks > 1) { TICKET_BYTES } else { 0 };
+        faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
+            error::too_much_shared(spec.block, width, (kept, word), STATIC_SHARED_BYTES)
         });
+    }
+}
+
+fn check_launch(spec: &ReduceSpec, faults: &mut Faults) {
+    if spec.launch == Some(LaunchForm::Tiles)
+        && faults.sound(&["launch"])
+        && let Some(beyond) = spec.beyond_tiles()
+    {
+        faults.0.push(error::beyond_tiles(beyond));
     }
 }
 
@@ -253,6 +261,11 @@ impl ReducePlan {
         self.types
     }
 
+    /// What is kept of the elements that were folded.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// Who folds what.
     pub fn share(&self) -> Share {
         self.share
@@ -266,6 +279,11 @@ impl ReducePlan {
     /// Whether several blocks may fold one result, which is then folded of what they leave.
     pub fn has_partials(&self) -> bool {
         self.share != Share::Tiles && self.blocks > 1
+    }
+
+    /// Whether what they leave is folded in the same launch.
+    pub fn is_once(&self) -> bool {
+        self.has_partials() && self.spec.launch_form() == LaunchForm::Once
     }
 
     /// Threads of a block: a power of two from 32 to 1024.
@@ -291,94 +309,6 @@ impl ReducePlan {
     /// How the values of a block become one.
     pub fn block_fold(&self) -> BlockFold {
         self.block_fold
-    }
-
-    /// All that was decided.
-    pub fn decisions(&self) -> Vec<Decision> {
-        let mut list = Decisions::of_block(self.block());
-        list.say(
-            "operator",
-            self.op().map_or_else(|| "the user's".to_owned(), |op| op.to_string()),
-        );
-        let items = match self.vector() {
-            1 => self.items().to_string(),
-            vector => format!("{} of {vector} elements", self.items()),
-        };
-        list.say("items of a thread", items);
-        let fold = match self.block_fold {
-            BlockFold::Tree => format!("{} tree in shared memory", self.tree()),
-            BlockFold::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
-            BlockFold::Shuffle => "shuffles in the warp, then across the warps".to_owned(),
-        };
-        match self.share {
-            Share::Tiles => {
-                list.say("elements of a block", self.elements_per_block().to_string());
-                list.say("combined by", fold);
-                return list.finish();
-            }
-            Share::Neighbours { group } if group == self.block() => list.say("combined by", fold),
-            Share::Neighbours { group } => {
-                list.say("results of a block", self.results_per_block().to_string());
-                list.say("combined by", format!("shuffles among {group} threads"));
-                if let Some(longest) = self.longest_of_group() {
-                    list.say(
-                        "longer segments",
-                        format!("of more than {longest} elements: by the block, {fold}"),
-                    );
-                }
-            }
-            Share::Columns { group, width } => {
-                list.say("columns of a block", self.results_per_block().to_string());
-                list.say("columns of a thread", width.to_string());
-                list.say(
-                    "combined by",
-                    format!("sequential tree in shared memory, {group} threads of a column"),
-                );
-            }
-        }
-        list.say("folded", self.spec.over.to_string());
-        list.say("elements of a round", self.elements_per_round().to_string());
-        self.say_types(&mut list);
-        if self.spec.over != Over::All && self.spec.over != Over::Segments {
-            list.say("strides", if self.spec.pitched { "of the launch" } else { "packed" });
-        }
-        if self.has_partials() {
-            list.say("blocks of a result", format!("at most {}", self.blocks));
-            list.say(
-                "launches",
-                match self.spec.launch {
-                    LaunchForm::Passes => "two: the second folds what blocks leave",
-                    LaunchForm::Once => {
-                        "one: the block with the last ticket folds what blocks leave"
-                    }
-                },
-            );
-        }
-        list.finish()
-    }
-
-    /// What is folded, in which types, and what is made of it.
-    fn say_types(&self, list: &mut Decisions) {
-        let (spec, types) = (&self.spec, self.types);
-        list.say("elements", format!("{}, folded in {}", types.element, types.acc));
-        if spec.compensated {
-            list.say("rounding errors", "summed beside the sum");
-        }
-        if spec.has_indices() {
-            list.say("indices and counts", types.index.to_string());
-        }
-        let expressions = [
-            ("what is folded", spec.map.as_ref().map(ToString::to_string)),
-            ("folded by", spec.fold.as_ref().map(ToString::to_string)),
-            ("of no elements", spec.identity.as_ref().map(ToString::to_string)),
-            ("what is made of it", spec.finish.as_ref().map(ToString::to_string)),
-        ];
-        for (name, expression) in expressions {
-            if let Some(expression) = expression {
-                list.say(name, expression);
-            }
-        }
-        list.say("results", types.result.to_string());
     }
 
     /// The longest segment that a group folds; the whole block folds longer ones, one after the other. None
@@ -407,6 +337,14 @@ impl ReducePlan {
             Share::Tiles | Share::Neighbours { .. } => 1,
             Share::Columns { width, .. } => width,
         }
+    }
+
+    /// Elements of a vector of neighbouring columns, in an array of results or partials of this type: where a
+    /// thread folds neighbours, and as many as fill vectors.
+    pub fn lanes_of_columns(&self, elem: Elem) -> Option<u32> {
+        let lanes = u32::from(elem.vector_lanes());
+        let neighbours = self.vector() > 1 && self.width() > 1;
+        (neighbours && lanes > 1 && self.width().is_multiple_of(lanes)).then_some(lanes)
     }
 
     /// Results that a block folds.

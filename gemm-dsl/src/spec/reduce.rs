@@ -1,8 +1,18 @@
 //! The spec of a reduction.
 
+mod acts;
+mod types;
+
+pub use types::{AccType, DataType, IndexType, ResultType};
+
 use super::expression::{Finish, Fold, Identity, Map};
-use super::table::{ActsOn, derived_name, given_name, spec, words};
+use super::table::{derived_name, given_name, spec, words};
+use crate::arch::WARP;
 use crate::ir::Elem;
+use acts::{
+    ALIGNED, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
+    SHARED_TREE, SUM, WHOLE_BLOCK,
+};
 
 words! {
     /// What a reduction makes of its elements. Its identity stands for a missing element.
@@ -23,7 +33,7 @@ words! {
         Any = "any",
         /// 1 where no element is 0, or the `map` holds for all, else 0.
         All = "all",
-        /// Two results, the mean and the variance (of the whole population), in one reading (Welford, Chan): NaN of no elements, and where one is infinite.
+        /// Two results, the mean and the variance (of the whole population), in one reading (Welford, Chan): NaN of no elements, and where one is infinite or the sum of those that a thread holds at once overflows. Of elements that lie further apart than the greatest number the mean need not be finite; of zeros it is +0, of −0 too.
         MeanVar = "mean_var",
         /// The logarithm of the sum of exponentials, in one reading, without overflow: −∞ of no elements.
         Logsumexp = "logsumexp",
@@ -31,16 +41,9 @@ words! {
 }
 
 impl Op {
-    /// The value of `f32` that changes no other where it is folded with one; none where what is folded
-    /// is more than a value.
-    pub fn identity(self) -> Option<f32> {
-        match self {
-            Op::Sum => Some(-0.0),
-            Op::Prod => Some(1.0),
-            Op::Max => Some(f32::NEG_INFINITY),
-            Op::Min => Some(f32::INFINITY),
-            Op::Argmax | Op::Argmin | Op::Any | Op::All | Op::MeanVar | Op::Logsumexp => None,
-        }
+    /// Whether one number is all that is kept of those that were folded.
+    pub fn keeps_one_number(self) -> bool {
+        matches!(self, Op::Sum | Op::Prod | Op::Max | Op::Min)
     }
 
     /// Whether its result is the index of an element.
@@ -67,70 +70,6 @@ words! {
 }
 
 words! {
-    /// What the elements of an array are.
-    DataType {
-        /// IEEE binary32.
-        F32 = "f32",
-        /// IEEE binary64.
-        F64 = "f64",
-        /// IEEE binary16; folded in another type.
-        F16 = "f16",
-        /// The upper half of a binary32; folded in another type.
-        Bf16 = "bf16",
-        /// A signed byte; folded in another type.
-        I8 = "i8",
-        /// An unsigned byte; folded in another type.
-        U8 = "u8",
-        /// A signed 32-bit integer.
-        I32 = "i32",
-        /// An unsigned 32-bit integer.
-        U32 = "u32",
-        /// A signed 64-bit integer.
-        I64 = "i64",
-        /// An unsigned 64-bit integer.
-        U64 = "u64",
-    }
-}
-
-impl DataType {
-    /// The element type of the IR.
-    pub fn elem(self) -> Elem {
-        match self {
-            DataType::F32 => Elem::F32,
-            DataType::F64 => Elem::F64,
-            DataType::F16 => Elem::F16,
-            DataType::Bf16 => Elem::Bf16,
-            DataType::I8 => Elem::I8,
-            DataType::U8 => Elem::U8,
-            DataType::I32 => Elem::I32,
-            DataType::U32 => Elem::U32,
-            DataType::I64 => Elem::I64,
-            DataType::U64 => Elem::U64,
-        }
-    }
-}
-
-words! {
-    /// The type of indices and lengths.
-    IndexType {
-        /// Up to 2^32 − 1 elements for one result.
-        U32 = "u32",
-        /// As many as there may be.
-        U64 = "u64",
-    }
-}
-
-impl IndexType {
-    /// The element type of the IR.
-    pub fn elem(self) -> Elem {
-        match self {
-            IndexType::U32 => Elem::U32,
-            IndexType::U64 => Elem::U64,
-        }
-    }
-}
-
-words! {
     /// What is folded into one result. The elements are seen as (outer, length, inner): neighbours along `inner` lie next to one another.
     Over {
         /// All elements of an array.
@@ -147,165 +86,64 @@ words! {
 }
 
 words! {
-    /// In how many launches several blocks fold what becomes one result.
+    /// In how many launches several blocks fold what becomes one result. By `passes` and `once` of one spec it has the same bits.
     LaunchForm {
-        /// One launch folds elements, others what the blocks before have left.
+        /// As many as it takes until one value is left: each block folds one tile of its elements, and the same kernel then folds what the blocks have left. Of whole arrays of `f32` by `sum`, `prod`, `max` or `min` alone.
+        Tiles = "tiles",
+        /// Two: one folds elements, by at most as many blocks as there may be, the other what they have left.
         Passes = "passes",
-        /// One: each block takes a ticket when it has left its part, and the one with the last folds all parts, in the order of the blocks.
+        /// One: each block takes a ticket when it has left its part, and the one with the last folds all parts, by a fixed tree over the numbers of the blocks.
         Once = "once",
     }
 }
-
-/// Reductions whose blocks combine their values in shared memory.
-const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| !spec.shuffle,
-    key: "shuffle",
-    because: "`shuffle` replaces the shared-memory tree",
-    remedy: "leave one of them out",
-};
-
-/// Reductions that have an operator of ours.
-const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.fold.is_none(),
-    key: "fold",
-    because: "`fold` says what is made of two values",
-    remedy: "leave one of them out",
-};
-
-/// Reductions with a fold of the user's.
-const FOLD: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.fold.is_some(),
-    key: "fold",
-    because: "the operators of `op` have identities of their own",
-    remedy: "leave it out, or write a `fold`",
-};
-
-/// Reductions whose results are numbers.
-const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
-    key: "op",
-    because: "its result is an index or a truth value",
-    remedy: "leave it out",
-};
-
-/// Reductions that keep indices or counts of elements.
-const INDICES: ActsOn<ReduceSpec> = ActsOn {
-    includes: ReduceSpec::has_indices,
-    key: "op",
-    because: "it keeps neither indices nor counts of elements",
-    remedy: "leave it out",
-};
-
-const SUM: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.operator() == Some(Op::Sum),
-    key: "op",
-    because: "it is the rounding of sums that is made good",
-    remedy: "leave it out",
-};
-
-/// Reductions with many results.
-const MANY: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.over != Over::All,
-    key: "over",
-    because: "all threads fold the one result",
-    remedy: "leave it out, or say what is folded by `over`",
-};
-
-/// Reductions of tensors with more than one dimension.
-const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| matches!(spec.over, Over::Rows | Over::Columns | Over::Middle),
-    key: "over",
-    because: "there are no rows that may lie apart",
-    remedy: "leave it out",
-};
-
-/// Reductions of which several blocks may share a result.
-const SHARED: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.over != Over::Segments,
-    key: "over",
-    because: "the length of a segment is not known when it is launched",
-    remedy: "leave it out",
-};
-
-/// Reductions of which several blocks do.
-const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1),
-    key: "over",
-    because: "one block folds a result, so that there is one launch anyway",
-    remedy: "leave it out, or add `blocks: 2` or more",
-};
-
-/// Reductions whose threads may read vectors.
-const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.over != Over::Segments,
-    key: "over",
-    because: "a segment begins anywhere",
-    remedy: "leave it out",
-};
-
-/// Reductions whose threads fold columns one by one.
-const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| matches!(spec.over, Over::Columns | Over::Middle) && !spec.float4,
-    key: "over",
-    because: "only of columns that are not read by vectors a thread folds several that lie apart",
-    remedy: "leave it out",
-};
-
-/// Reductions whose block folds one result in the end.
-const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
-    includes: ReduceSpec::folds_by_blocks,
-    key: "over",
-    because: "no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree",
-    remedy: "leave it out",
-};
 
 spec! {
     /// A reduction of arrays: each result is made of many elements.
     ReduceSpec for "reduce_kernel" {
         /// What is made of the elements.
-        op(Op): Op = Op::Sum, "", on NO_FOLD;
-        /// What is made of two values, in place of an operator. It should be associative, and indifferent to the order: how the elements are grouped is for the spec and the shape to say, and a result may depend on it.
-        fold(Fold): Option<Fold> = None::<Fold>, "fold_{}";
+        op(Op): Op = Op::Sum, "", on NO_FOLD, what(Results);
+        /// What is made of two values, in place of an operator. It should be associative and commutative: how the elements are grouped, and in which order they come, follows from the spec and the shape, and a result may depend on it.
+        fold(Fold): Option<Fold> = None::<Fold>, "fold_{}", what(Results);
         /// The value of `fold` that changes no other: it stands for missing elements.
-        identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD;
-        /// What is folded: an expression of an element of each of one to four arrays, of its index `i` and of the number `len` of elements.
-        map(Map): Option<Map> = None::<Map>, "map_{}";
-        /// What the result is made of: an expression of the folded value, or the two of `mean_var`, and of the number of elements where it is named behind.
-        finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS;
+        identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
+        /// What is folded: an expression of an element of each of one to four arrays, of its index `i` and of the number `len` of elements, both integers.
+        map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
+        /// What the result is made of: an expression of the folded value, or the two of `mean_var`, and, where it is named behind, of the number of elements, in the type that is folded in.
+        finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
         /// What the elements are.
-        element(DataType): DataType = DataType::F32, "{}", called "type";
+        element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
         /// What they are folded in. Without it, elements that are only stored in `f32`, `i32` or `u32`, others in their own type; sums of integers wrap.
-        acc(DataType): Option<DataType> = None::<DataType>, "acc_{}";
+        acc(AccType): Option<AccType> = None::<AccType>, "acc_{}", what(Results) as ReduceSpec::acc_elem;
         /// What a result is; without it what was folded in.
-        result(DataType): Option<DataType> = None::<DataType>, "result_{}", on NUMBERS;
+        result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS, what(Results) as ReduceSpec::result_elem;
         /// The type of indices, of counts and of the offsets of segments.
-        index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES;
-        /// Whether the rounding errors of a sum are summed too (Neumaier): what is left of them does not grow with the number of elements.
-        compensated(bool): bool = false, "compensated", on SUM;
+        index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
+        /// Whether the rounding errors of a sum are summed too (Neumaier): what is left is one rounding of the result and, of the sum of magnitudes, about 2 d² u², where an element takes part in d additions and u is the unit of rounding.
+        compensated(bool): bool = false, "compensated", on SUM, what;
         /// What is folded into one result.
-        over(Over): Over = Over::All, "{}";
+        over(Over): Over = Over::All, "{}", what;
         /// Whether rows may lie apart, as those of a part of a matrix: strides come with the launch.
-        pitched(bool): bool = false, "pitched", on DIMENSIONS;
+        pitched(bool): bool = false, "pitched", on DIMENSIONS, what;
         /// Threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// Threads that fold one result together: a power of two up to 32, or the whole block, of a row or a segment (32 without it); of columns, up to the block, which has `block / group` threads for neighbours (8 without it).
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result takes a thread", on MANY;
         /// How a block combines its values.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
-        /// Items that a thread folds while loading, a block apart.
+        /// Items that a thread folds while loading, the threads of a result apart.
         items(u32): u32 = 1, "items{}", least 1 "a thread takes in at least one item";
         /// Whether the last 32 threads finish unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp", on WHOLE_BLOCK;
         /// Whether registers are shuffled in a warp, then across warps, in place of the tree.
         shuffle(bool): bool = false, "shuffle", on WHOLE_BLOCK;
-        /// Whether an item is a vector of 16 bytes, as `float4` is, instead of one element. Of columns a thread then folds as many neighbours.
+        /// Whether an item is a vector of 16 bytes, as `float4` is, instead of one element. Of columns a thread then folds as many neighbours, and what becomes of them is stored by vectors, too.
         float4(bool): bool = false, "float4", on ALIGNED;
         /// Columns that a thread folds, as far apart as the block is wide.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
-        /// The most blocks that fold one result: each goes on until no elements are left, and what they leave is folded in the order of the blocks.
+        /// The most blocks that fold one result, each of which goes on until no elements are left; without it 1024 of a whole array, else 1. What they leave is folded by a fixed tree over their numbers.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result takes a block", on SHARED;
-        /// In how many launches several blocks fold one result.
-        launch(LaunchForm): LaunchForm = LaunchForm::Passes, "{}", on SEVERAL;
+        /// In how many launches several blocks fold one result. Without it `tiles` where that goes and there are no `blocks`, else `passes`.
+        launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
     }
 }
 
@@ -328,10 +166,23 @@ impl ReduceSpec {
         self.operator().map_or("by", Op::word)
     }
 
+    /// Whether indices or counts of elements are kept.
+    pub(crate) fn keeps_indices(&self) -> bool {
+        self.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar)
+    }
+
     /// Whether indices or counts of elements are kept, or offsets read.
     pub(crate) fn has_indices(&self) -> bool {
-        let kept = self.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar);
-        kept || self.over == Over::Segments
+        self.keeps_indices() || self.over == Over::Segments
+    }
+
+    /// Threads of a block that fold one result together.
+    pub(crate) fn group_of_result(&self) -> u32 {
+        match self.over {
+            Over::All => self.block,
+            Over::Rows | Over::Segments => self.group.unwrap_or(WARP),
+            Over::Columns | Over::Middle => self.group.unwrap_or_else(|| self.block.min(8)),
+        }
     }
 
     /// Whether the threads of a block fold one result in the end.
@@ -339,9 +190,36 @@ impl ReduceSpec {
         match self.over {
             // The block folds long segments.
             Over::All | Over::Segments => true,
-            Over::Rows => self.group == Some(self.block),
+            Over::Rows => self.group_of_result() == self.block,
             Over::Columns | Over::Middle => false,
         }
+    }
+
+    /// In how many launches several blocks fold one result.
+    pub fn launch_form(&self) -> LaunchForm {
+        match (self.launch, self.beyond_tiles()) {
+            (Some(form), _) => form,
+            (None, None) => LaunchForm::Tiles,
+            (None, Some(_)) => LaunchForm::Passes,
+        }
+    }
+
+    /// The first key of what is not folded tile by tile.
+    pub(crate) fn beyond_tiles(&self) -> Option<&'static str> {
+        let is_f32 = |elem: Elem| elem == Elem::F32;
+        let beyond = [
+            ("fold", self.fold.is_some()),
+            ("op", !self.op.keeps_one_number()),
+            ("map", self.map.is_some()),
+            ("finish", self.finish.is_some()),
+            ("type", !is_f32(self.element.elem())),
+            ("acc", !is_f32(self.acc_elem())),
+            ("result", !is_f32(self.result_elem())),
+            ("compensated", self.compensated),
+            ("over", self.over != Over::All),
+            ("blocks", self.blocks.is_some()),
+        ];
+        beyond.into_iter().find(|(_, beyond)| *beyond).map(|(key, _)| key)
     }
 
     /// The names of the arrays that are folded together: those of `map`, in its order.
@@ -373,12 +251,12 @@ impl ReduceSpec {
                 DataType::U8 => Elem::U32,
                 own => own.elem(),
             },
-            DataType::elem,
+            AccType::elem,
         )
     }
 
     /// What a result is, where it is a number.
     fn result_elem(&self) -> Elem {
-        self.result.map_or_else(|| self.acc_elem(), DataType::elem)
+        self.result.map_or_else(|| self.acc_elem(), ResultType::elem)
     }
 }

@@ -172,16 +172,16 @@ spec! {
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
         pitched(bool): bool = false, "pitched";
         /// Whether a launch computes many products of one size, and where their matrices lie.
-        batch(Batch): Option<Batch> = None, "batch_{}";
+        batch(Batch): Option<Batch> = None, "batch_{}", what;
         /// Products of a batch that a block computes, each by threads of its own: one that is small is no
         /// work for a whole block.
         products(u32): u32 = 1, "products{}",
             least 1 "a block computes at least one product",
             on TILE;
         /// Whether the product is that of BLAS, alpha·A·B + beta·C: it takes alpha and beta.
-        scaled(bool): bool = false, "scaled";
+        scaled(bool): bool = false, "scaled", what(Inputs);
         /// What is stored where the product has a sum, as an expression of it and of operands.
-        epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}";
+        epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}", what(Inputs);
     }
 }
 
@@ -197,6 +197,17 @@ impl SgemmSpec {
                 derived_name(format!("sgemm_naive_{block}"), self)
             }
         }
+    }
+
+    /// Whether each element of C is one sum, in ascending K by one accumulator. All such products of the same matrices
+    /// give the same bits, whatever their tiles are.
+    pub fn is_invariant(&self) -> bool {
+        self.splits_sums().is_none()
+    }
+
+    /// The key by which it is not [invariant](Self::is_invariant).
+    pub(crate) fn splits_sums(&self) -> Option<&'static str> {
+        (self.partials > 1).then_some("partials")
     }
 
     /// The threads of a block where neither a block nor a tile is given.

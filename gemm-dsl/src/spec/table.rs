@@ -40,6 +40,27 @@ pub(crate) struct Key<S> {
     pub least: Option<(u32, &'static str)>,
     /// The kernels that it acts on; all of the family without this.
     pub acts_on: Option<ActsOn<S>>,
+    /// What it says of what is computed; nothing, without this, but of how.
+    pub what: Option<What<S>>,
+    /// Takes the field of another spec.
+    pub take: fn(&mut S, &S),
+}
+
+/// What a key says of what is computed.
+pub(crate) struct What<S> {
+    /// Whether two specs compute the same as far as it goes.
+    pub same: fn(&S, &S) -> bool,
+    /// Of which operands the types follow from it, among others.
+    pub types: &'static [Typed],
+}
+
+/// Operands that have types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// What a kernel reads.
+    Inputs,
+    /// What it writes.
+    Results,
 }
 
 /// The kernels of a family that some keys act on.
@@ -79,6 +100,25 @@ pub(crate) trait Table: Spec + Default {
     fn key(name: &str) -> Option<&'static Key<Self>> {
         Self::KEYS.iter().find(|key| key.name == name)
     }
+
+    /// What the key of this name says of what is computed.
+    fn what(name: &str) -> Option<&'static What<Self>> {
+        Self::key(name).and_then(|key| key.what.as_ref())
+    }
+
+    /// The first key by which another spec computes something else.
+    fn differs(&self, other: &Self) -> Option<&'static str> {
+        let differs =
+            |key: &&Key<Self>| key.what.as_ref().is_some_and(|what| !(what.same)(self, other));
+        Self::KEYS.iter().find(differs).map(|key| key.name)
+    }
+
+    /// What another spec computes, in the way of this one.
+    fn computing(mut self, what: &Self) -> Self {
+        let keys = Self::KEYS.iter().filter(|key| key.what.is_some());
+        keys.for_each(|key| (key.take)(&mut self, what));
+        self
+    }
 }
 
 /// Prints the fields that differ from the default, in the table's order.
@@ -115,8 +155,9 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 /// Declares a spec: its macro, and for each key its name, the type a setter takes, the type of the
 /// field, its default and its tag in a kernel's derived name; then, where there is one, the least
 /// number with the reason, the kernels that the key acts on, and how the key is written where its field
-/// cannot be called so. Every spec starts with the key
-/// `name`.
+/// cannot be called so. `what` marks a key of what is computed: specs that differ in others alone compute
+/// the same. `what(Inputs)` is one from which the types of these operands follow, `as` what of the spec counts where it is
+/// not the field. Every spec starts with the key `name`.
 macro_rules! spec {
     ($(#[$doc:meta])* $spec:ident for $macro:literal {
         $(
@@ -124,7 +165,8 @@ macro_rules! spec {
             $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal
                 $(, least $least:literal $why:literal)?
                 $(, on $on:expr)?
-                $(, called $called:literal)?;
+                $(, called $called:literal)?
+                $(, what $(($($typed:ident),+))? $(as $same:expr)?)?;
         )*
     }) => {
         $(#[$doc])*
@@ -198,6 +240,10 @@ macro_rules! spec {
                     $(least: Some(($least, $why)),)?
                     $(acts_on: Some($on),)?
                     $(name: $called,)?
+                    $(what: Some($crate::spec::table::What {
+                        same: $crate::spec::table::spec!(@same $key $($same)?),
+                        types: &[$($($crate::spec::table::Typed::$typed),+)?],
+                    }),)?
                     ..$crate::spec::table::spec!(@key $key, $ty, $default, $tag)
                 },)*
             ];
@@ -210,6 +256,8 @@ macro_rules! spec {
             }
         }
     };
+    (@same $key:ident) => { |spec, other| spec.$key == other.$key };
+    (@same $key:ident $same:expr) => { |spec, other| $same(spec) == $same(other) };
     (@called $key:ident) => { stringify!($key) };
     (@called $key:ident $called:literal) => { $called };
     (@key $key:ident, $ty:ty, $default:expr, $tag:literal) => {
@@ -238,6 +286,8 @@ macro_rules! spec {
             smallest: |spec| $crate::spec::table::Value::smallest(&spec.$key),
             least: None,
             acts_on: None,
+            what: None,
+            take: |spec, other| spec.$key = other.$key.clone(),
         }
     };
 }

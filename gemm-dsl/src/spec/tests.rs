@@ -2,8 +2,8 @@
 //! the checks, the documentation and the random specs of the tests know of a key, they know from
 //! there. The count of ARCHITECTURE.md rests on it.
 
-use super::table::{ActsOn, Table, derived_name, spec, words};
-use super::{Datum, Kind, Rect, Spec};
+use super::table::{ActsOn, Key, Table, Typed, derived_name, spec, words};
+use super::{Datum, Kind, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::error::SpecErrors;
 use crate::parse::from_text;
 use crate::plan::{Checked, Faults};
@@ -31,14 +31,20 @@ spec! {
     /// A family for tests.
     ProbeSpec for "probe_kernel" {
         /// How fast.
-        pace(Pace): Pace = Pace::Slow, "{}";
+        pace(Pace): Pace = Pace::Slow, "{}", what;
         /// How many,
         /// at least two.
-        depth(u32): Option<u32> = None, "depth{}", least 2 "one is none";
+        depth(u32): Option<u32> = None, "depth{}", least 2 "one is none", what(Inputs) as ProbeSpec::levels;
         /// How large.
         area(Rect): Rect = Rect::new(1, 1), "{}";
         /// Whether without a stop.
         rush(bool): bool = false, "rush", on FAST;
+    }
+}
+
+impl ProbeSpec {
+    fn levels(&self) -> u32 {
+        self.depth.unwrap_or(2)
     }
 }
 
@@ -86,6 +92,57 @@ fn a_row_is_all_that_the_checks_need() {
     let empty = ProbeSpec::default().area(Rect::new(0, 3)).check().map_err(|e| e.to_string());
     let expected = "`area: 0x3` has a dimension of 0; every dimension must be at least 1";
     assert_eq!(empty, Err(expected.to_owned()));
+}
+
+/// What is marked, and nothing else, says what is computed: as a field, or as what counts of the spec.
+#[test]
+fn a_row_is_all_that_tables_need() {
+    let spec = ProbeSpec::default();
+    let fast = spec.clone().pace(Pace::Fast);
+    assert_eq!((spec.differs(&fast), fast.differs(&spec)), (Some("pace"), Some("pace")));
+    assert_eq!(spec.differs(&spec.clone().depth(2)), None);
+    assert_eq!(spec.differs(&spec.clone().depth(3)), Some("depth"));
+    assert_eq!(spec.differs(&spec.clone().name("mine").area(Rect::new(2, 2)).rush(true)), None);
+    let types = |key| ProbeSpec::what(key).map(|what| what.types);
+    let expected = [Some(&[][..]), Some(&[Typed::Inputs][..]), None];
+    assert_eq!(["pace", "depth", "area"].map(types), expected);
+    let other = fast.clone().depth(3).area(Rect::new(2, 2));
+    assert_eq!(spec.rush(true).computing(&other), fast.depth(3).rush(true));
+}
+
+/// The marks of the families: what a table may not mix.
+#[test]
+fn keys_of_what_is_computed_are_marked() {
+    fn marked<S: Table>() -> Vec<&'static str> {
+        S::KEYS.iter().filter(|key| key.what.is_some()).map(|key| key.name).collect()
+    }
+    let of_reductions = [
+        "op",
+        "fold",
+        "identity",
+        "map",
+        "finish",
+        "type",
+        "acc",
+        "result",
+        "index",
+        "compensated",
+        "over",
+        "pitched",
+    ];
+    assert_eq!(marked::<ReduceSpec>(), of_reductions);
+    let of_products = ["batch", "scaled", "epilogue"];
+    assert_eq!(marked::<SgemmSpec>(), of_products);
+    // What a macro makes the type of a kernel of.
+    fn typed<S: Table>(of: Typed) -> Vec<&'static str> {
+        let is_typed =
+            |key: &&Key<S>| key.what.as_ref().is_some_and(|what| what.types.contains(&of));
+        S::KEYS.iter().filter(is_typed).map(|key| key.name).collect()
+    }
+    assert_eq!(typed::<ReduceSpec>(Typed::Inputs), ["map", "type"]);
+    let of_results = ["op", "fold", "finish", "type", "acc", "result", "index"];
+    assert_eq!(typed::<ReduceSpec>(Typed::Results), of_results);
+    assert_eq!(typed::<SgemmSpec>(Typed::Inputs), ["scaled", "epilogue"]);
 }
 
 #[test]

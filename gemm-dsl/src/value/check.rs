@@ -2,7 +2,7 @@
 
 mod operation;
 
-use super::environment::{Environment, KEYWORDS, RESERVED};
+use super::environment::{Environment, KEYWORDS, RESERVED, WAVES};
 use super::parse::MAX_DEPTH;
 use super::range::Range;
 use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
@@ -11,7 +11,8 @@ use super::{literal, remedy};
 use crate::error::SpecError;
 use crate::error::value as error;
 
-/// All faults of what has been read, in the order of the text; of types only if they are known.
+/// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
+/// many values there are, it knows the types too: before, a name that is never read may be one too many.
 pub(super) fn check(
     env: &'static Environment,
     typing: Option<&Typing>,
@@ -34,7 +35,7 @@ pub(super) fn check(
         .map(|known| error::unused(env, known.at, &known.name, known.operand))
         .collect();
     // A name may be unused because it was misspelt where it was used.
-    if check.faults.is_empty() {
+    if check.faults.is_empty() && (typing.is_some() || !env.is_counted_by_plan()) {
         check.faults = unused;
     }
     check.faults.sort_by_key(|fault| fault.tokens().map_or(0, |(first, _)| first));
@@ -204,9 +205,11 @@ impl<'c> Check<'c> {
     /// That a name means nothing by itself.
     fn unreserved(&mut self, name: &str, at: Tokens) {
         let key = self.env.key;
-        if RESERVED.contains(&name) || KEYWORDS.contains(&name) {
+        let lent = self.env.names().any(|known| known == name);
+        let is_waves = name == WAVES && self.env.has_waves();
+        if lent || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
             self.fault(error::reserved(key, at, name));
-        } else if self.env.function(name).is_some() {
+        } else if is_waves || self.env.function(name).is_some() {
             self.fault(error::function_name(key, at, name));
         }
     }
@@ -245,7 +248,7 @@ impl<'c> Check<'c> {
             return None;
         }
         match &e.kind {
-            NodeKind::Float(_) if self.env.on_host => {
+            NodeKind::Float(_) if !self.env.has_floats() => {
                 self.fault(error::no_floats(key, e.at, &e.to_string()));
                 None
             }
@@ -256,6 +259,7 @@ impl<'c> Check<'c> {
             }
             NodeKind::Int(value) => self.typing.map(|_| Known::Int(Range::of(*value))),
             NodeKind::Name(name) => self.name(name, e.at),
+            NodeKind::Waves(..) => self.typing.map(|typing| Known::Float(typing.float)),
             NodeKind::Unary(op, operand) => {
                 let (known, typing) = (self.node(operand, depth + 1)?, self.typing?);
                 match (op, known) {
@@ -320,11 +324,15 @@ impl<'c> Check<'c> {
                 value => value,
             };
         }
-        if self.env.integers.contains(&name) {
-            return self.typing.map(|_| Known::Int(Range::of_name(name)));
+        if let Some(range) = self.env.integer(name) {
+            return self.typing.map(|_| Known::Int(range));
+        }
+        if self.env.truths().contains(&name) {
+            return self.typing.map(|_| Known::Bool);
         }
         let names = self.known.iter().filter(|known| !known.gone).map(|known| known.name.as_str());
-        let names: Vec<&str> = names.chain(self.env.integers.iter().copied()).collect();
+        let lent: Vec<&'static str> = self.env.names().collect();
+        let names: Vec<&str> = names.chain(lent).collect();
         let gone = self.known.iter().any(|known| known.gone && known.name == name);
         self.faults.push(error::unknown_name(self.env, at, name, &names, gone));
         None

@@ -1,6 +1,7 @@
 //! Where an expression stands: which names it may use.
 
-use super::function::Function;
+use super::function::{Function, Signature};
+use super::range::Range;
 use super::tree::Type;
 use super::typing::{Float, Typing};
 
@@ -21,27 +22,70 @@ pub struct Environment {
     pub operands: &'static [&'static [&'static str]],
     /// The operand that is what the key writes, as it was before: its name, and what it is indexed by.
     pub output: Option<(&'static str, &'static [&'static str])>,
-    /// Integers that need no declaration.
-    pub integers: &'static [&'static str],
-    /// Whether it is evaluated on the host, with integers and truth values alone.
-    pub on_host: bool,
+    /// Integers that need no declaration, and what each can be.
+    pub integers: &'static [(&'static str, Range)],
+    /// What else there is where the host evaluates it; none where a kernel does.
+    pub host: Option<Host>,
     /// The types, where they are always the same. Where they follow from other keys of the spec, its plan
     /// [checks](super::Closure::check) them.
     pub typing: Option<Typing>,
 }
 
+/// What an expression has that the host evaluates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Host {
+    /// Truth values that need no declaration.
+    pub truths: &'static [&'static str],
+    /// Whether there are floats: numbers with a point, functions of them, and `waves(128x256)`.
+    pub floats: bool,
+}
+
 impl Environment {
-    /// The functions of its expressions: all, but for the conversion to `f64` where everything is an `f32`;
-    /// on the host those of integers.
+    /// What an integer of this name can be, if there is one.
+    pub fn integer(&self, name: &str) -> Option<Range> {
+        self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)
+    }
+
+    /// The truth values that need no declaration.
+    pub fn truths(&self) -> &'static [&'static str] {
+        self.host.map_or(&[], |host| host.truths)
+    }
+
+    /// The names that need no declaration.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let truths = self.truths().iter().copied();
+        self.integers.iter().map(|(name, _)| *name).chain(truths)
+    }
+
+    /// Whether there are floats.
+    pub fn has_floats(&self) -> bool {
+        self.host.is_none_or(|host| host.floats)
+    }
+
+    /// Whether there is `waves(128x256)`.
+    pub fn has_waves(&self) -> bool {
+        self.host.is_some_and(|host| host.floats)
+    }
+
+    /// The functions of its expressions: all, but for the conversion to `f64` where everything is an `f32`; on the
+    /// host those that IEEE 754 or the integers define, and one conversion.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let has_f64 = self.typing.as_ref().is_none_or(Typing::has_f64);
-        let on_host = self.on_host;
+        let float = self.typing.as_ref().map(|typing| typing.float);
+        let (host, has_floats) = (self.host, self.has_floats());
         let functions = Function::ALL.iter().copied();
-        functions.filter(move |function| match function {
-            Function::Min | Function::Max | Function::Abs | Function::Clamp => true,
-            Function::ToF64 => has_f64 && !on_host,
-            _ => !on_host,
+        functions.filter(move |function| match (function.row().signature, host) {
+            (Signature::Number, _) => true,
+            (Signature::Float, _) => has_floats,
+            (Signature::Single, host) => host.is_none(),
+            (Signature::Conversion, None) => has_f64 || function.converts_to() == Some(Float::F32),
+            (Signature::Conversion, Some(_)) => has_floats && function.converts_to() == float,
         })
+    }
+
+    /// Whether the plan says how many values there are: that is where a name is lent to the one behind them.
+    pub(super) fn is_counted_by_plan(&self) -> bool {
+        self.lent.is_some()
     }
 
     /// The function of this name, if its expressions have it.
@@ -52,6 +96,9 @@ impl Environment {
 
 /// The names that no environment lends to a parameter or a definition, but for one that says so.
 pub(super) const RESERVED: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
+
+/// The function of a tile that conditions have.
+pub(crate) const WAVES: &str = "waves";
 
 /// The words of the grammar.
 pub(super) const KEYWORDS: &[&str] = &["let", "if", "else"];
@@ -65,8 +112,14 @@ pub static EPILOGUE: Environment = Environment {
     lent: None,
     operands: &[&[], &["n"], &["m"], &["m", "n"]],
     output: Some(("c", &["m", "n"])),
-    integers: &["m", "n", "k", "row", "col"],
-    on_host: false,
+    integers: &[
+        ("m", Range::INDEX),
+        ("n", Range::INDEX),
+        ("k", Range::INDEX),
+        ("row", Range::INDEX),
+        ("col", Range::INDEX),
+    ],
+    host: None,
     typing: Some(Typing::F32),
 };
 
@@ -79,8 +132,8 @@ pub static MAP: Environment = Environment {
     lent: None,
     operands: &[],
     output: None,
-    integers: &["i", "len"],
-    on_host: false,
+    integers: &[("i", Range::LENGTH), ("len", Range::LENGTH)],
+    host: None,
     typing: None,
 };
 
@@ -94,7 +147,7 @@ pub static FINISH: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    on_host: false,
+    host: None,
     typing: None,
 };
 
@@ -108,7 +161,7 @@ pub static FOLD: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    on_host: false,
+    host: None,
     typing: None,
 };
 
@@ -122,7 +175,7 @@ pub static IDENTITY: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    on_host: false,
+    host: None,
     typing: None,
 };
 
@@ -135,7 +188,28 @@ pub static REDUCE_TABLE: Environment = Environment {
     lent: None,
     operands: &[],
     output: None,
-    integers: &["outer", "len", "inner"],
-    on_host: true,
+    integers: &[("outer", Range::LENGTH), ("len", Range::LENGTH), ("inner", Range::LENGTH)],
+    host: Some(Host { truths: &[], floats: false }),
     typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
+};
+
+/// A condition in a table of products: which ones a row is for.
+pub static SGEMM_TABLE: Environment = Environment {
+    key: "condition",
+    example: "m <= 64",
+    values: (0, 0),
+    meaning: "nothing",
+    lent: None,
+    operands: &[],
+    output: None,
+    integers: &[
+        ("m", Range::INDEX),
+        ("n", Range::INDEX),
+        ("k", Range::INDEX),
+        ("batch", Range::INDEX),
+        ("sms", Range::COUNT),
+        ("arch", Range::COUNT),
+    ],
+    host: Some(Host { truths: &["nn", "nt", "tn", "tt", "padded", "aligned"], floats: true }),
+    typing: Some(Typing { float: Float::F64, values: Vec::new(), result: Type::Bool }),
 };

@@ -75,6 +75,10 @@ impl Closure {
             return self.nothing(k, name, typing);
         }
         let key = self.env.key;
+        if self.env.host.is_some() {
+            k.mistake(|| format!("{name}: a {key} is evaluated on the host"));
+            return self.nothing(k, name, typing);
+        }
         let mut read = BTreeSet::new();
         // The functions that it applies come first.
         let mut library = Library::default();
@@ -83,7 +87,8 @@ impl Closure {
             NodeKind::Call(function, _) => library.define(k, *function),
             _ => {}
         });
-        let integers = self.env.integers.iter().copied().filter(|name| read.contains(name));
+        let integers = self.env.integers.iter().map(|(name, _)| *name);
+        let integers = integers.filter(|name| read.contains(name));
         let integers: Vec<&'static str> = integers.collect();
         let params = self.typed(typing);
         let names: Vec<(&str, Ty)> =
@@ -202,6 +207,9 @@ impl Lowering<'_> {
                 let cond = self.node(cond);
                 let (yes, no) = (self.block(yes), self.block(no));
                 cond.select(yes, no)
+            }
+            NodeKind::Waves(..) => {
+                unreachable!("lower_as: a condition is of the host, and nothing else has it")
             }
             NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();

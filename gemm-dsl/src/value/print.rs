@@ -40,6 +40,7 @@ impl Display for Node {
             NodeKind::Float(bits) => write!(f, "{:?}", f64::from_bits(*bits)),
             NodeKind::Int(value) => value.fmt(f),
             NodeKind::Name(name) => f.write_str(name),
+            NodeKind::Waves(m, n) => write!(f, "waves({m}x{n})"),
             NodeKind::Unary(op, e) => {
                 f.write_char(match op {
                     Unary::Neg => '-',
@@ -87,9 +88,11 @@ fn operand(e: &Node, floor: Level, f: &mut Formatter<'_>) -> Result {
         NodeKind::Unary(..) => Level::Unary,
         // An `if` in an operand looks like a statement without them.
         NodeKind::If(..) => Level::Or,
-        NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Call(..) => {
-            Level::Primary
-        }
+        NodeKind::Float(_)
+        | NodeKind::Int(_)
+        | NodeKind::Name(_)
+        | NodeKind::Call(..)
+        | NodeKind::Waves(..) => Level::Primary,
     };
     let alone = matches!(e.kind, NodeKind::If(..)) || level < floor;
     if alone { write!(f, "({e})") } else { e.fmt(f) }

@@ -7,10 +7,10 @@ use super::{
 };
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -198,7 +198,7 @@ impl Grow<'_> {
         let mut names: Vec<Name> =
             self.names.iter().filter(|name| name.ty == ty).cloned().collect();
         if ty == Type::Int {
-            let reserved = |name: &&str| Name { name: name.to_string(), ty, wide: false };
+            let reserved = |(name, _): &(&str, _)| Name { name: name.to_string(), ty, wide: false };
             names.extend(self.env.integers.iter().map(reserved));
         }
         if !names.is_empty() && !self.random.chance(3) {

@@ -4,20 +4,30 @@
 use super::tree::Binary;
 
 /// The least and the greatest value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) least: i128,
-    pub(super) most: i128,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// The least.
+    pub least: i128,
+    /// The greatest.
+    pub most: i128,
 }
 
-/// Extents and positions inside a block's reach: `int`s of the kernel.
-const INDEX: Range = Range { least: 0, most: i32::MAX as i128 };
 /// What no integer of the host comes to.
 const HOST: i128 = 1 << 120;
-/// Lengths of arrays and indices into them.
-const LENGTH: Range = Range { least: 0, most: 1 << 48 };
 
 impl Range {
+    /// Extents and positions inside a block's reach: `int`s of the kernel.
+    pub(super) const INDEX: Range = Range { least: 0, most: i32::MAX as i128 };
+    /// Lengths of arrays and indices into them.
+    pub(super) const LENGTH: Range = Range { least: 0, most: 1 << 48 };
+    /// What a device has at least one of.
+    pub(super) const COUNT: Range = Range { least: 1, most: i32::MAX as i128 };
+
+    /// Whether it is one of these.
+    pub(crate) fn contains(self, value: i128) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
     pub(super) fn of(value: i64) -> Self {
         Self { least: value.into(), most: value.into() }
     }
@@ -25,14 +35,6 @@ impl Range {
     /// All from one value to another.
     pub(super) fn between(one: i128, other: i128) -> Self {
         Self::over([one, other])
-    }
-
-    /// What a reserved name can be.
-    pub(super) fn of_name(name: &str) -> Self {
-        match name {
-            "len" | "i" | "outer" | "inner" => LENGTH,
-            _ => INDEX,
-        }
     }
 
     fn over(values: impl IntoIterator<Item = i128>) -> Self {
@@ -69,7 +71,7 @@ impl Range {
     }
 
     pub(super) fn has_zero(self) -> bool {
-        (self.least..=self.most).contains(&0)
+        self.contains(0)
     }
 
     /// Whether the host holds all values, which has 128 bits.

@@ -117,6 +117,8 @@ pub enum NodeKind {
     If(Box<Node>, Box<Block>, Box<Block>),
     /// A function of the language.
     Call(Function, Vec<Node>),
+    /// `waves(128x256)`: a condition's number of tiles of so many rows and columns for each multiprocessor.
+    Waves(u32, u32),
 }
 
 /// Operators on one operand.
@@ -239,7 +241,7 @@ impl Node {
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         f(self);
         match &self.kind {
-            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) => {}
+            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
             NodeKind::Unary(_, e) => e.visit(f),
             NodeKind::Binary(_, a, b, _) => {
                 a.visit(f);

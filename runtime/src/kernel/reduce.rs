@@ -11,7 +11,7 @@ mod table;
 pub use by_name::Arrays;
 pub use elements::Elements;
 pub use lists::{InputsFor, ResultsFor};
-pub use table::{Choice, ReduceTable};
+pub use table::ReduceTable;
 
 use super::ReduceKernel;
 use crate::device::Device;

@@ -3,17 +3,21 @@
 mod bind;
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
-use super::{Call, Sgemm};
+use super::table::Read;
+use super::{Call, Choice, Sgemm, SgemmTable, What};
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::launch;
 use crate::launched::Launched;
 use crate::matrix::Matrix;
 use crate::operand::{Input, Output, read, resolve, write};
+use crate::program::Prepared;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
-use bind::{bind, bind_beside, check_exact, elements};
+use bind::{bind, bind_beside, check_exact, elements, shape_of};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, SgemmShape};
+use gemm_dsl::spec::{SgemmOperand, SgemmSpec};
+use std::sync::Arc;
 
 impl<E> Sgemm<E> {
     /// The kernel of a spec: the same as the macro makes of the same line.
@@ -35,7 +39,7 @@ impl<E> Sgemm<E> {
     where
         E: Operands,
     {
-        Call { kernel: self, device, given: E::Unset::default() }
+        Call::new(What::Kernel(&self.line), device, E::Unset::default())
     }
 
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
@@ -104,15 +108,62 @@ impl<E> Sgemm<E> {
         C: Output<Element = f32> + ?Sized,
         (): OperandsFor<E>,
     {
-        multiply(self, device, (("a", a), ("b", b), ("c", c)), size, &())
+        let what = What::Kernel(&self.line);
+        multiply::<E, _, _, _>(what, device, (("a", a), ("b", b), ("c", c)), size, &())
     }
+}
+
+impl<E> SgemmTable<E> {
+    /// The table of a text or of data: the same as the macro makes of the same rows.
+    ///
+    /// # Errors
+    /// [`Error::KernelType`] where `E` does not list the operands of its rows, which says what the type is.
+    pub fn new(table: &KernelTable<SgemmSpec>) -> Result<Self>
+    where
+        E: Operands,
+    {
+        for row in table.rows() {
+            operands::check::<E>(&row.spec)?;
+        }
+        Ok(Self::checked(table.clone()))
+    }
+
+    /// A call on a device, which has not been given operands yet. Its launch chooses the row.
+    pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
+    where
+        E: Operands,
+    {
+        Call::new(What::Table(self.read()), device, E::Unset::default())
+    }
+
+    /// The row that computes a product on a device, and why. Extents `(m, n, k)` alone are a single product of
+    /// matrices that lie row by row, packed, from 16 bytes on; an [`SgemmShape`] says more. The simulator stands for an
+    /// H200.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for an extent of 2^31 or more that a condition asks for.
+    pub fn choice(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Choice> {
+        self.chosen(&problem(shape.into(), device))
+    }
+
+    /// The kernel that computes a product on a device.
+    ///
+    /// # Errors
+    /// As [`choice`](Self::choice).
+    pub fn kernel(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Sgemm<E>> {
+        self.kernel_for(&problem(shape.into(), device))
+    }
+}
+
+fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
+    SgemmProblem { shape, target: device.target() }
 }
 
 impl<'a, E> Call<'a, SgemmSpec, E> {
     /// The call with a tuple of all operands of the kernel, in its order: `(&bias, 0.5)` for a
     /// `Sgemm<(N, f32)>`.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
-        Call { kernel: self.kernel, device: self.device, given: operands }
+        Call::new(self.what, self.device, operands)
     }
 }
 
@@ -131,8 +182,8 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// comes after it.
     ///
     /// # Errors
-    /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too; of
-    /// operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
+    /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too, and of a table
+    /// those of [`SgemmTable::choice`]; of operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
     /// [`Error::WrongOperand`].
     pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
     where
@@ -155,7 +206,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         O: OperandsFor<E>,
     {
         let size = extents(a, b, (c.0, &*c.1))?;
-        multiply(self.kernel, self.device, (a, b, c), size, &self.given)
+        multiply(self.what, self.device, (a, b, c), size, &self.given)
     }
 }
 
@@ -192,9 +243,32 @@ pub(crate) fn extents(
     Ok((m, n, k))
 }
 
+/// The program of a call, or what chooses it.
+enum Program<'a> {
+    One(Arc<Prepared>),
+    Of(&'a Read<SgemmSpec>),
+}
+
+impl<'a> Program<'a> {
+    fn of(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
+        Ok(match what {
+            What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
+            What::Table(table) => Self::Of(table),
+        })
+    }
+
+    /// What the caller gives beside the matrices.
+    fn operands(&self) -> &[SgemmOperand] {
+        match self {
+            Self::One(program) => &program.operands,
+            Self::Of(table) => &table.operands,
+        }
+    }
+}
+
 /// Launches a product; `size` is (m, n, k).
 fn multiply<E, A, B, C>(
-    kernel: &Sgemm<E>,
+    what: What<'_, SgemmSpec>,
     device: &Device,
     ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
     size: (usize, usize, usize),
@@ -205,12 +279,16 @@ where
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
-    let program = kernel.prepare(device)?;
-    let beside = operands.give_all(&program.operands)?;
+    let of = Program::of(what, device)?;
+    let beside = operands.give_all(of.operands())?;
     let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
-    let is_batch = program.program.extents.contains(&Extent::BATCH);
     dispatch!(device, on => {
         let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
+        let program = match of {
+            Program::One(program) => program,
+            Program::Of(table) => table.prepare(device, &problem(shape_of((&a, &b, &c), size), device))?,
+        };
+        let is_batch = program.program.extents.contains(&Extent::BATCH);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = is_batch.then_some(products);
         // Nor does what lies beside no product need a shape that fits.

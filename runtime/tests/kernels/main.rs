@@ -2,6 +2,7 @@
 
 mod operands;
 mod reduce;
+mod tables;
 mod views;
 
 use gemm_runtime::{

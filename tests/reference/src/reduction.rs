@@ -3,7 +3,7 @@
 use crate::UNIT;
 use crate::fold::Depth;
 use gemm_dsl::plan::{ReducePlan, Share};
-use gemm_dsl::spec::{LaunchForm, Op};
+use gemm_dsl::spec::Op;
 use rayon::prelude::*;
 
 /// Elements that one thread of the host combines at a time.
@@ -37,10 +37,10 @@ pub struct Verdict {
 /// to it, in some order of the operations.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Unjudged {
-    /// What it folds is more than a value.
+    /// It is none of these.
     #[error(
-        "`op: {0}` folds more than one value of float32, and these bounds are those of sums, products and \
-         extrema. Use `sum`, `prod`, `max` or `min`"
+        "the result of `op: {0}` is no float of whole arrays alone, and these bounds are those of sums, products \
+         and extrema. Use `sum`, `prod`, `max` or `min`; `rows` has the others"
     )]
     Op(Op),
     /// A sum overflows.
@@ -209,7 +209,7 @@ fn is_power_of_two(x: f32) -> bool {
 /// The launches that a reduction of an array takes: each leaves one value a block, the last one value.
 pub fn passes(plan: &ReducePlan, len: usize) -> usize {
     if plan.share() != Share::Tiles {
-        return if plan.spec().launch == LaunchForm::Once { 1 } else { 2 };
+        return if plan.has_partials() && !plan.is_once() { 2 } else { 1 };
     }
     let mut left = (len as u64).div_ceil(plan.elements_per_block());
     let mut passes = 1;

@@ -3,7 +3,7 @@
 use super::{repaired, values, with};
 use crate::reduction::CLASSIC;
 use gemm_dsl::plan::Share;
-use gemm_dsl::spec::{DataType, Op, Over, ReduceSpec, Spec};
+use gemm_dsl::spec::{AccType, DataType, Op, Over, ReduceSpec, Spec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -50,7 +50,7 @@ pub fn plain_reduce() -> impl Strategy<Value = ReduceSpec> {
 pub fn plain_reduce_of(op: Op, over: Over, element: DataType) -> impl Strategy<Value = ReduceSpec> {
     let base = ReduceSpec::default().op(op).over(over);
     let typed = base.clone().element(element);
-    let sound = [typed.clone(), typed.acc(DataType::F32)].into_iter().find(|s| s.plan().is_ok());
+    let sound = [typed.clone(), typed.acc(AccType::F32)].into_iter().find(|s| s.plan().is_ok());
     let ReduceSpec { element, acc, .. } = sound.unwrap_or(base);
     let is_said = move |spec: &ReduceSpec| spec.op == op && spec.over == over;
     let said = move |spec: ReduceSpec| {

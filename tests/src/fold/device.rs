@@ -107,17 +107,17 @@ fn launch<T: Element>(
 }
 
 /// Where the elements of an image lie.
-fn range(image: &Image) -> std::ops::Range<usize> {
+pub(super) fn range(image: &Image) -> std::ops::Range<usize> {
     image.start..image.start + image.len
 }
 
 /// All of the memory of an image.
-fn upload<T: Element>(device: &Device, image: &Image) -> Result<Buffer<T>, Error> {
+pub(super) fn upload<T: Element>(device: &Device, image: &Image) -> Result<Buffer<T>, Error> {
     device.upload_of(&of_bits(&image.memory))
 }
 
 /// The view that a kernel takes for an input; none of a vector.
-fn matrix<'a, T: Element>(
+pub(super) fn matrix<'a, T: Element>(
     over: Over,
     part: &'a BufferView<'_, T>,
     axes: &[Axis],
@@ -135,12 +135,12 @@ fn matrix<'a, T: Element>(
 }
 
 /// Segments by offsets of either type.
-enum Cut {
+pub(super) enum Cut {
     U32(Segments<u32>),
     U64(Segments<u64>),
 }
 
-fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
+pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
     fn segments<J: Offset>(device: &Device, image: &Image) -> Result<Segments<J>, Error> {
         Segments::new(device, &of_bits::<J>(&image.memory[range(image)]))
     }

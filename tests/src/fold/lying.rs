@@ -6,6 +6,9 @@ use crate::random::Random;
 use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::ir::{Elem, Extent};
 
+/// The inputs of a reduction at most.
+const MOST_INPUTS: usize = 4;
+
 /// Where the arrays lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lying {
@@ -14,24 +17,29 @@ pub struct Lying {
     pub offset: usize,
     /// What the offset of an array grows by from one to the next.
     pub shift: usize,
-    /// Elements behind each row and, of several matrices, behind each of them; of `pitched` kernels.
-    pub padding: [usize; 2],
+    /// Elements of each input behind each row and, of several matrices, behind each of them; of `pitched` kernels.
+    pub padding: [[usize; 2]; MOST_INPUTS],
 }
 
 impl Lying {
     /// Aligned and packed.
-    pub const PACKED: Lying = Lying { offset: 0, shift: 0, padding: [0, 0] };
+    pub const PACKED: Lying = Lying::padded([0, 0]);
+
+    /// Aligned, with the same padding in each input.
+    pub const fn padded(padding: [usize; 2]) -> Self {
+        Self { offset: 0, shift: 0, padding: [padding; MOST_INPUTS] }
+    }
 
     /// Anyhow.
     pub fn random(random: &mut Random) -> Self {
         let mut below = |n: u64| (random.bits() % n) as usize;
-        // Mostly whole vectors of any type, so that both access variants run.
+        // Often whole vectors of any type, so that both access variants run.
         let step = [1, 16][below(2)];
-        Self {
-            offset: below(5) * step,
-            shift: below(2) * step,
-            padding: [below(4) * step, below(3) * step],
-        }
+        let (offset, shift) = (below(5) * step, below(2) * step);
+        // Where the distances are not all whole, most are, so that it is often one alone that is not.
+        let whole = below(2) == 0;
+        let mut some = |most: u64| below(most) * if whole || below(4) > 0 { 16 } else { 1 };
+        Self { offset, shift, padding: [(); MOST_INPUTS].map(|()| [some(4), some(3)]) }
     }
 }
 
@@ -130,11 +138,11 @@ impl Images {
     pub(super) fn new(case: &Case, lying: &Lying) -> Self {
         let (spec, shape) = (&case.spec, &case.shape);
         let start = |nth: usize| lying.offset + nth * lying.shift;
-        let padding = if spec.pitched { &lying.padding[..] } else { &[] };
+        let padding = |nth: usize| if spec.pitched { &lying.padding[nth][..] } else { &[] };
         let extents = shape.elements(spec.over);
         let inputs = case.inputs.iter().enumerate();
         let mut inputs: Vec<Image> = inputs
-            .map(|(n, bits)| Image::new(case.elem(), &extents, start(n), padding).filled(bits))
+            .map(|(n, bits)| Image::new(case.elem(), &extents, start(n), padding(n)).filled(bits))
             .collect();
         if let Shape::Segments(offsets) = shape {
             let (elem, nth) = (spec.index.elem(), inputs.len());

@@ -42,15 +42,19 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
     cases
 }
 
-/// The case in the other launch form, which gives the same bits; of the classic passes there is none.
-pub fn in_the_other_form(case: &Case) -> Option<Case> {
-    let mut other = case.clone();
-    other.spec.launch = match case.spec.launch {
-        LaunchForm::Passes => LaunchForm::Once,
-        LaunchForm::Once => LaunchForm::Passes,
-    };
-    let is_classic = |case: &Case| case.plan().share() == Share::Tiles;
-    (other.spec.plan().is_ok() && !is_classic(case) && !is_classic(&other)).then_some(other)
+/// The case by passes and in one launch, which give the same bits; none where one block folds a result, or where the
+/// ticket of one launch has no room in shared memory.
+pub fn in_both_forms(case: &Case) -> Option<[Case; 2]> {
+    let plan = case.plan();
+    let several = plan.has_partials() || plan.share() == Share::Tiles;
+    let form = |form| Case { spec: case.spec.clone().launch(form), ..case.clone() };
+    let forms = several.then(|| [LaunchForm::Passes, LaunchForm::Once].map(form));
+    forms.filter(|forms| forms.iter().all(|form| form.spec.plan().is_ok()))
+}
+
+/// Whether these bits are those of the case in both launch forms too: tiles alone may give others.
+pub fn has_bits_of_both(case: &Case) -> bool {
+    case.plan().share() != Share::Tiles
 }
 
 /// The spec with expressions of ours, as far as some suit, and random inputs; none where it is not sound at all.

@@ -14,5 +14,7 @@ const _: ReduceKernel = reduce_kernel!(tree: interleaved, shuffle);
 const _: ReduceKernel = reduce_kernel!(tree: interleaved_divergent, unroll_last_warp);
 const _: ReduceKernel = reduce_kernel!(name: __);
 const _: ReduceKernel = reduce_kernel!(name: ünder);
+const _: ReduceKernel = reduce_kernel!(launch: tiles, map: |x| x * x);
+const _: ReduceKernel = reduce_kernel!(launch: tiles, blocks: 8);
 
 fn main() {}

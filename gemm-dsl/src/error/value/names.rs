@@ -3,7 +3,7 @@
 use super::fault;
 use crate::error::{SpecError, clip, quoted};
 use crate::parse::closest;
-use crate::value::{Environment, Function, Tokens};
+use crate::value::{Environment, Function, Tokens, WAVES};
 
 /// How many values there are, in words.
 fn values(count: usize) -> String {
@@ -109,6 +109,8 @@ pub(crate) fn unknown_name(
         ": the block that defines it ends before; define it outside".into()
     } else if let Some(function) = env.function(name) {
         format!(" and no value but a function: `{}`", call_of(function))
+    } else if name == WAVES && env.has_waves() {
+        " and no value but a function: `waves(128x256)`".into()
     } else if matches!(name, "true" | "false") {
         "; write the condition itself".into()
     } else if let Some(close) = closest(name, names) {
@@ -148,15 +150,26 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn unknown_function(env: &Environment, at: Tokens, name: &str) -> SpecError {
-    let functions: Vec<&'static str> = env.functions().map(Function::name).collect();
+    let waves = env.has_waves().then_some(WAVES);
+    let functions: Vec<&'static str> = env.functions().map(Function::name).chain(waves).collect();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
     let named = alias.or(name.strip_suffix('f')).and_then(|name| env.function(name));
-    let close = || closest(name, &functions).and_then(|name| env.function(name));
-    let hint = match named.or_else(close) {
+    let close = closest(name, &functions);
+    let hint = match named.or_else(|| env.function(close?)) {
         Some(close) => format!("; did you mean `{}`?", call_of(close)),
+        None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
         None => format!("; there are {}", quoted(&functions)),
     };
     fault(env.key, at, format!("`{}` is no function{hint}", clip(name)))
+}
+
+pub(crate) fn waves(key: &'static str, at: Tokens, found: &str) -> SpecError {
+    let message = format!(
+        "`waves` is of a tile, rows and columns from 1 to {}, such as `waves(128x256)`, not {}",
+        u32::MAX,
+        clip(found)
+    );
+    fault(key, at, message)
 }
 
 pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: usize) -> SpecError {

@@ -204,7 +204,7 @@ pub(crate) fn overflow(key: &'static str, at: Tokens, typing: &Typing) -> SpecEr
 }
 
 pub(crate) fn by_zero(
-    key: &'static str,
+    env: &Environment,
     at: Tokens,
     op: Binary,
     divisor: &str,
@@ -212,17 +212,23 @@ pub(crate) fn by_zero(
     typing: &Typing,
 ) -> SpecError {
     let divisor = clip(divisor);
+    let never = || "divide by what is never 0, such as `max(abs(x), 1)`".to_owned();
     let convert = match typing.result {
-        Type::Int => "divide by what is never 0, such as `max(abs(x), 1)`".to_owned(),
-        _ => format!("convert both by `{}(…)`", typing.float.name()),
+        Type::Int => Some(never()),
+        _ if !env.has_floats() => None,
+        _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
     };
     // Nothing is changed but the 0.
-    let remedy = match (least, most) {
-        (0, 1..) => format!("write `max({divisor}, 1)`, or {convert}"),
-        (..=-1, 0) => format!("write `min({divisor}, -1)`, or {convert}"),
-        _ => convert,
+    let write = match (least, most) {
+        (0, 1..) => Some(format!("write `max({divisor}, 1)`")),
+        (..=-1, 0) => Some(format!("write `min({divisor}, -1)`")),
+        _ => None,
     };
-    fault(key, at, format!("the right side of `{}` may be 0; {remedy}", op.sign()))
+    let remedy = match (write, convert) {
+        (Some(write), Some(convert)) => format!("{write}, or {convert}"),
+        (write, convert) => write.or(convert).unwrap_or_else(never),
+    };
+    fault(env.key, at, format!("the right side of `{}` may be 0; {remedy}", op.sign()))
 }
 
 /// A number with a point where there are integers only.

@@ -1,13 +1,31 @@
-//! Parameters that a user has named.
+//! Parameters and variables that a user has named.
 
 use super::KernelBuilder;
 use crate::ir::{Kernel, Names, ParamKind};
+use std::collections::BTreeSet;
 
 impl KernelBuilder {
     /// Says that the parameter declared last has the name that a user gave it. The text spells it so
     /// where nothing of its own is called that, and otherwise in a way that resembles it.
     pub fn named_by_user(&mut self) {
         self.of_user.extend(self.kernel.params.len().checked_sub(1));
+    }
+}
+
+/// Gives variables of functions that are called as another function names that nothing in the text has: those of
+/// an expression are called as its user says, who does not know what else there is.
+pub(super) fn show_functions(k: &mut Kernel) {
+    let own = k.own_variables();
+    let functions: BTreeSet<&str> = k.functions.iter().map(|f| f.name.as_str()).collect();
+    let hides = |n: &usize| !own[*n] && functions.contains(k.vars[*n].name.as_str());
+    let hiding: Vec<usize> = (0..k.vars.len()).filter(hides).collect();
+    if hiding.is_empty() {
+        return;
+    }
+    let taken = functions.into_iter().chain(k.vars.iter().map(|var| var.name.as_str()));
+    let mut names = Names::without(taken);
+    for n in hiding {
+        k.vars[n].name = names.fresh(&k.vars[n].name);
     }
 }
 

@@ -228,7 +228,7 @@ impl fmt::Display for Unmet {
             (Subject::Blocks { .. }, Need::AtMost(max)) => write!(
                 f,
                 "{subject} to be at most {max}, but these extents take {value}. Use larger tiles, \
-                 or more items per thread, or split the problem"
+                 or more items or rows per block, or split the problem"
             ),
             (Subject::Stride { .. }, Need::AtMost(max)) => write!(
                 f,

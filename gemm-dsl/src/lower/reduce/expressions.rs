@@ -88,8 +88,11 @@ impl Expressions {
             return is_zero.select(Expr::U32(0), Expr::U32(1));
         };
         let elements = elements.into_iter().map(in_expression);
-        let value =
-            map.apply(elements, |name| if name == "i" { index.clone() } else { len.clone() });
+        let value = map.apply(elements, |name| match name {
+            "i" => index.clone(),
+            "len" => len.clone(),
+            other => unreachable!("MAP: it has no integer {other}"),
+        });
         if is_truth {
             return value.select(Expr::U32(1), Expr::U32(0));
         }

@@ -1,16 +1,15 @@
-//! What becomes of what threads have folded: results, or partials, of which the block with the last ticket
-//! makes results.
+//! What becomes of what threads have folded: results, or partials, of which a second launch, or the block with
+//! the last ticket, makes results.
 
 use super::expressions::Expressions;
-use super::fold::{Fold, number};
+use super::fold::Fold;
 use super::kept::Kept;
-use super::place::{Params, Place};
+use super::params::Params;
+use super::place::{Columns, Folds, Place, Split};
 use super::rounds::Role;
-use super::team::{DoneOf, Team, load, store, values};
-use crate::ir::{
-    Access, AtomicOp, BufferId, Change, Elem, Expr, For, KernelBuilder, Layout, Order, Scope,
-    Special,
-};
+use super::team::{Team, load, store, values};
+use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Special};
+use crate::lower::tickets::Tickets;
 use crate::plan::ReducePlan;
 
 /// The end of a kernel.
@@ -20,6 +19,17 @@ pub(super) struct Finish<'f> {
     pub(super) expressions: &'f Expressions,
     pub(super) place: &'f Place,
     pub(super) params: &'f Params,
+    /// Whether arrays are read and written by vectors.
+    pub(super) wide: bool,
+}
+
+/// Where what the threads of a result have folded goes.
+#[derive(Clone, Copy)]
+pub(super) enum To<'t> {
+    Results,
+    Partials,
+    /// Partials; of one result, which one thread stores, that takes the block's ticket, too.
+    Counted(&'t Tickets),
 }
 
 impl Finish<'_> {
@@ -31,31 +41,27 @@ impl Finish<'_> {
         role: Role,
     ) {
         match role {
-            Role::Whole => self.fold_team(k, team, kept, &mut |k, w, all| {
-                self.store_results(k, w, all);
-            }),
-            Role::First => self.fold_team(k, team, kept, &mut |k, w, all| {
-                self.store_partials(k, w, all);
-            }),
+            Role::Whole => self.fold_team(k, team, kept, To::Results),
+            Role::First => self.fold_team(k, team, kept, To::Partials),
             Role::Last => {
                 self.fold_partials(k, kept);
-                self.fold_team(k, team, kept, &mut |k, w, all| self.store_results(k, w, all));
+                self.fold_team(k, team, kept, To::Results);
             }
             Role::Once => self.by_tickets(k, team, kept),
         }
     }
 
     /// The threads of a result fold what they keep, and one of them has it all.
-    fn fold_team(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept, done: DoneOf<'_>) {
-        if let Some(columns) = &self.place.columns {
-            return team.by_columns(k, columns, &|w| kept.of(w), &mut |k, w, all| {
-                k.if_(columns.inside(w.clone()), |k| done(k, w, all));
+    fn fold_team(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept, to: To<'_>) {
+        if let Some(columns) = self.place.columns() {
+            return team.by_columns(k, columns, &|w| kept.of(w), &mut |k, all| {
+                self.store_columns(k, columns, to, all);
             });
         }
         let kept = kept.of(None);
         let group = self.plan.group();
         if group == self.plan.block() {
-            return team.by_block(k, values(&kept), &mut |k, all| done(k, None, all));
+            return team.by_block(k, values(&kept), &mut |k, all| self.store(k, to, None, all));
         }
         if group > 1 {
             k.comment("The threads of a result fold their registers: a lane takes the value of the lane s above.");
@@ -63,107 +69,185 @@ impl Finish<'_> {
         }
         // A thread past the last result has none.
         let first = (group > 1).then(|| self.place.lane.clone().equals(0));
-        let has = match (first, self.place.inside.clone()) {
+        let has = match (first, self.place.inside()) {
             (Some(first), Some(inside)) => Some(first.and(inside)),
             (first, inside) => first.or(inside),
         };
         match has {
-            None => done(k, None, values(&kept)),
-            Some(has) => k.if_(has, |k| done(k, None, values(&kept))),
+            None => self.store(k, to, None, values(&kept)),
+            Some(has) => k.if_(has, |k| self.store(k, to, None, values(&kept))),
         }
     }
 
-    pub(super) fn store_results(&self, k: &mut KernelBuilder, w: Option<Expr>, all: Vec<Expr>) {
-        let values = self.fold.values(k, &all);
-        let results = self.expressions.results(values, self.place.n.clone());
-        store(k, &self.params.outputs, &self.place.result(w), results);
-    }
-
-    /// Which of the parts of a result the block leaves, and how many there are.
-    fn part(&self) -> &(Expr, Expr) {
-        match &self.place.part {
-            Some(part) => part,
-            None => unreachable!("there are several blocks"),
+    /// Stores what one result, or a partial, is made of.
+    pub(super) fn store(&self, k: &mut KernelBuilder, to: To<'_>, w: Option<Expr>, all: Vec<Expr>) {
+        let made = self.made(k, to, all);
+        store(k, self.arrays(to), &self.index(to, w), made);
+        if let (To::Counted(tickets), None) = (to, self.place.columns()) {
+            tickets.take(k);
         }
     }
 
-    fn store_partials(&self, k: &mut KernelBuilder, w: Option<Expr>, all: Vec<Expr>) {
-        let (part, _) = self.part();
-        store(k, &self.params.partials, &self.place.partial(part.clone(), w, true), all);
+    /// What is stored, an element of each array.
+    fn made(&self, k: &mut KernelBuilder, to: To<'_>, all: Vec<Expr>) -> Vec<Expr> {
+        match to {
+            To::Results => {
+                let values = self.fold.values(k, &all);
+                self.expressions.results(values, self.place.n.clone())
+            }
+            To::Partials | To::Counted(_) => all,
+        }
     }
 
-    /// What the blocks have left, in their order.
+    fn arrays(&self, to: To<'_>) -> &[BufferId] {
+        match to {
+            To::Results => &self.params.outputs,
+            To::Partials | To::Counted(_) => &self.params.partials,
+        }
+    }
+
+    fn index(&self, to: To<'_>, w: Option<Expr>) -> Vec<Expr> {
+        match to {
+            To::Results => self.place.result(w),
+            To::Partials | To::Counted(_) => self.place.partial(self.split().block.clone(), w),
+        }
+    }
+
+    /// Stores what the columns of a thread are made of, each as far as there is such a one; `all` is what has
+    /// been folded of one.
+    fn store_columns(
+        &self,
+        k: &mut KernelBuilder,
+        columns: &Columns,
+        to: To<'_>,
+        all: &dyn Fn(Option<Expr>) -> Vec<Expr>,
+    ) {
+        let arrays = self.arrays(to);
+        let lanes = |array: &BufferId| self.lanes(array.elem);
+        let Some(width) =
+            columns.width.filter(|_| arrays.iter().any(|array| lanes(array).is_some()))
+        else {
+            return columns.each(k, |k, w| {
+                k.if_(columns.inside(w.clone()), |k| self.store(k, to, w.clone(), all(w)));
+            });
+        };
+        // All columns of a vector are there, or none.
+        k.if_(columns.inside(None), |k| {
+            let each = arrays.iter().enumerate();
+            let held = each.map(|(n, array)| neighbours(k, array.elem, (n, arrays.len()), width));
+            let held: Vec<BufferId> = held.collect();
+            columns.each(k, |k, w| {
+                let made = self.made(k, to, all(w.clone()));
+                store(k, &held, w.as_slice(), made);
+            });
+            for (array, held) in arrays.iter().zip(&held) {
+                let Some(lanes) = lanes(array) else {
+                    columns.each(k, |k, w| {
+                        let value = load(&[*held], w.as_slice());
+                        store(k, &[*array], &self.index(to, w), value);
+                    });
+                    continue;
+                };
+                for first in (0..self.plan.width()).step_by(lanes as usize) {
+                    let at = (first > 0).then_some(Expr::I32(first as i32));
+                    let from = Access::new(*held, [Expr::I32(first as i32)]).vector();
+                    k.store(Access::new(*array, self.index(to, at)).vector(), from.load());
+                }
+            }
+        });
+    }
+
+    /// Elements of a vector of an array of neighbouring columns, where the kernel has such.
+    fn lanes(&self, elem: Elem) -> Option<u32> {
+        if self.wide { self.plan.lanes_of_columns(elem) } else { None }
+    }
+
+    /// The block among those of its result.
+    fn split(&self) -> &Split {
+        match &self.place.split {
+            Some(split) => split,
+            None => unreachable!("only of several blocks there are partials"),
+        }
+    }
+
+    /// Each thread folds some of the partials; which, and how the threads then fold theirs, is the same for
+    /// whichever block does it.
     fn fold_partials(&self, k: &mut KernelBuilder, kept: &Kept) {
-        let (_, parts) = self.part();
-        k.comment("What the blocks have left, in their order.");
-        let step = Change::Add(u64::from(self.plan.group()).into());
-        let from = self.place.lane.clone().wide();
-        k.loop_("left", For::below(from, parts.clone()).change(step), |k, left| {
+        k.comment("Partials are folded by a fixed tree over the numbers of their blocks: first each thread");
+        k.comment("strides through them, then the threads fold theirs.");
+        let step = Change::Add(Expr::from(self.place.group).wide());
+        let (from, blocks) = (self.place.lane.clone().wide(), self.split().blocks.clone());
+        k.loop_("block", For::below(from, blocks).change(step), |k, block| {
+            let held = self.load_neighbours(k, block.into());
             self.place.each(k, |k, w| {
-                let others =
-                    load(&self.params.partials, &self.place.partial(left.into(), w.clone(), false));
+                let index = self.place.partial_of_some(block.into(), w.clone());
+                let arrays = self.params.partials.iter().zip(&held);
+                let others = arrays.map(|(array, held)| match held {
+                    Some(held) => Access::new(*held, w.clone()).load(),
+                    None => Access::new(*array, index.clone()).load(),
+                });
+                let others: Vec<Expr> = others.collect();
                 self.fold.combine_into(k, &kept.of(w), &others);
             });
         });
     }
 
-    fn by_tickets(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
-        let flag = "whether all blocks have left their parts";
-        let is_last = k.shared("is_last", Elem::U32, [1.into()], Layout::row_major(1), flag);
-        let is_columns = self.place.columns.is_some();
-        let ticket = self.ticket_of();
-        self.fold_team(k, team, kept, &mut |k, w, all| {
-            self.store_partials(k, w, all);
-            if !is_columns {
-                self.take_ticket(k, is_last, &ticket);
+    /// The partials of a block of the thread's columns in registers, of those arrays that are read by vectors.
+    fn load_neighbours(&self, k: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
+        let arrays = &self.params.partials;
+        let width = self.place.columns().and_then(|columns| columns.width);
+        let (Some(columns), Some(width)) = (self.place.columns(), width) else {
+            return vec![None; arrays.len()];
+        };
+        let loaded = arrays.iter().enumerate().map(|(n, array)| {
+            let lanes = self.lanes(array.elem)?;
+            let held = neighbours(k, array.elem, (n, arrays.len()), width);
+            for first in (0..self.plan.width()).step_by(lanes as usize) {
+                let column = columns.first_of_vector();
+                let column = if first > 0 { column + first as i32 } else { column };
+                let from = Access::new(*array, self.place.partial_at(block.clone(), Some(column)));
+                let to = Access::new(held, [Expr::I32(first as i32)]).vector();
+                k.store(to, from.vector().load());
             }
+            Some(held)
         });
-        if is_columns {
-            k.barrier();
-            k.if_(self.is_first_thread(), |k| self.take_ticket(k, is_last, &ticket));
+        loaded.collect()
+    }
+
+    fn by_tickets(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
+        let (word, first_thread) = (self.ticket(), self.place.is_first_thread());
+        let tickets = Tickets::new(k, word, self.split().blocks.clone(), first_thread);
+        self.fold_team(k, team, kept, To::Counted(&tickets));
+        if self.place.columns().is_some() {
+            tickets.take_for_all(k);
         }
-        k.barrier();
-        let flag = Access::new(is_last, [0.into()]).load();
-        k.if_(flag.equals(Expr::U32(1)), |k| {
-            k.comment("All others have left theirs: this block has the last ticket.");
+        tickets.by_last(k, |k| {
             kept.reset(k, self.place, &team.identity);
             self.fold_partials(k, kept);
-            self.fold_team(k, team, kept, &mut |k, w, all| self.store_results(k, w, all));
-            k.comment("The next launch finds the tickets as this one did.");
-            k.if_(self.is_first_thread(), |k| k.store(ticket.clone(), number(Elem::U32, 0)));
+            self.fold_team(k, team, kept, To::Results);
         });
     }
 
-    /// Says that this block has left its part: whoever takes the last ticket sees all parts.
-    fn take_ticket(&self, k: &mut KernelBuilder, is_last: BufferId, ticket: &Access) {
-        let (_, parts) = self.part();
-        let one = number(Elem::U32, 1);
-        let before = k.atomic(
-            "ticket",
-            AtomicOp::Add,
-            ticket.clone(),
-            one.clone(),
-            Order::AcqRel,
-            Scope::Device,
-        );
-        let last = (before + one.clone()).equals(parts.clone().cast(Elem::U32));
-        k.store(Access::new(is_last, [0.into()]), last.select(one, number(Elem::U32, 0)));
-    }
-
-    /// The word that the blocks of a result count in.
-    fn ticket_of(&self) -> Access {
-        let Some(tickets) = self.params.tickets else { unreachable!("there are tickets") };
-        let at = match (self.params.outer, self.params.inner) {
-            (None, None) => 0.into(),
-            _ => Expr::from(Special::BlockX),
+    /// The word that the blocks of a result count in: results that are folded by the same blocks share one.
+    fn ticket(&self) -> Access {
+        let Some(tickets) = self.params.tickets else {
+            unreachable!("in one launch there are tickets")
+        };
+        let at = match self.place.folds {
+            Folds::Array => 0.into(),
+            Folds::Row { .. } | Folds::Segment { .. } | Folds::Columns(_) => Special::BlockX.into(),
         };
         Access::new(tickets, [at])
     }
+}
 
-    fn is_first_thread(&self) -> Expr {
-        match &self.place.columns {
-            None => self.place.lane.clone().equals(0),
-            Some(columns) => columns.ty.clone().equals(0).and(columns.tx.clone().equals(0)),
-        }
-    }
+/// Registers for elements of the columns of a thread, those of the `n`-th of `count` arrays.
+fn neighbours(
+    k: &mut KernelBuilder,
+    elem: Elem,
+    (n, count): (usize, usize),
+    width: Const,
+) -> BufferId {
+    let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };
+    k.registers(&name, elem, [width.into()], "of the columns of the thread")
 }

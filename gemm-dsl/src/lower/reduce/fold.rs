@@ -17,7 +17,7 @@ use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
 use value::Operator;
 
-/// A part of what is kept.
+/// A part of what is kept, as the plan has it, with its identity.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// The variable that holds it.
@@ -30,18 +30,12 @@ pub(super) struct Part {
     pub(super) identity: Expr,
 }
 
-impl Part {
-    fn new(name: &'static str, plural: &'static str, identity: Expr) -> Self {
-        let Ty::Scalar(elem) = identity.ty() else { unreachable!("an identity is a number") };
-        Self { name, plural, elem, identity }
-    }
-}
-
 /// What is made of the elements.
 pub(super) struct Fold {
     kind: Kind,
     types: Types,
     parts: Vec<Part>,
+    keeps_indices: bool,
 }
 
 enum Kind {
@@ -140,21 +134,28 @@ impl Fold {
             Some(Op::MeanVar) => Kind::Moments,
             Some(Op::Logsumexp) => Kind::Logsumexp(logsumexp::Logsumexp::new(k)),
         };
-        let parts = match &kind {
-            Kind::Value(operator) => vec![operator.part(types, expressions)],
-            Kind::Arg(arg) => arg.parts(types),
-            Kind::Compensated => compensated::parts(types),
-            Kind::Moments => moments::parts(types),
-            Kind::Logsumexp(_) => logsumexp::parts(),
+        let identity = |(n, elem)| match &kind {
+            Kind::Value(operator) => operator.identity(elem, expressions),
+            Kind::Arg(arg) => arg.identity(n, elem),
+            Kind::Compensated => compensated::identity(n, elem),
+            Kind::Moments => zero(elem),
+            Kind::Logsumexp(_) => logsumexp::identity(n, elem),
         };
-        Self { kind, types, parts }
+        let parts = plan.parts().iter().enumerate().map(|(n, part)| Part {
+            name: part.name,
+            plural: part.plural,
+            elem: part.elem,
+            identity: identity((n, part.elem)),
+        });
+        let (parts, keeps_indices) = (parts.collect(), plan.spec().keeps_indices());
+        Self { kind, types, parts, keeps_indices }
     }
 
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The value of an element that is missing: what a thread holds in its place changes nothing.
+    /// What a thread holds in place of an element that is missing: the identity, or what is not counted.
     pub(super) fn missing(&self) -> Expr {
         match &self.kind {
             Kind::Moments => zero(self.types.acc),
@@ -191,7 +192,7 @@ impl Fold {
 
     /// Whether it keeps indices or counts of elements.
     pub(super) fn keeps_indices(&self) -> bool {
-        matches!(self.kind, Kind::Arg(_) | Kind::Moments)
+        self.keeps_indices
     }
 
     /// Prepares what a thread keeps for values whose first index is this, of so many.
@@ -214,7 +215,7 @@ impl Fold {
         }
     }
 
-    /// What two threads keep, as one: `a` has the elements that come first, where that counts.
+    /// What two threads keep, as one. Neither has the elements that come first.
     pub(super) fn combine(&self, k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             Kind::Value(operator) => vec![operator.apply(a[0].clone(), b[0].clone())],

@@ -20,7 +20,7 @@ impl Kept {
         place: &Place,
     ) -> Self {
         let parts = fold.parts().iter().zip(identity);
-        let Some(width) = place.columns.as_ref().and_then(|columns| columns.width) else {
+        let Some(width) = place.columns().and_then(|columns| columns.width) else {
             let parts = parts.map(|(part, identity)| k.mut_(part.name, identity.clone()));
             return Self::One(parts.collect());
         };

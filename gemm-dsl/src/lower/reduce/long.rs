@@ -1,15 +1,15 @@
 //! Segments that are too long for a group of threads.
 
 use super::expressions::Expressions;
-use super::finish::Finish;
+use super::finish::{Finish, To};
 use super::fold::Fold;
 use super::kept::Kept;
-use super::place::{Params, Place};
+use super::params::Params;
+use super::place::{Groups, Place};
 use super::reader::Reader;
 use super::team::{Team, values};
 use crate::ir::{
-    Access, AtomicOp, Const, Elem, Expr, For, KernelBuilder, Layout, Order, Scalar, Scope, Special,
-    Stmt,
+    Access, AtomicOp, Const, Elem, Expr, For, KernelBuilder, Layout, Order, Scope, Special, Stmt,
 };
 use crate::plan::ReducePlan;
 
@@ -21,6 +21,7 @@ pub(super) struct Long<'l> {
     pub(super) expressions: &'l Expressions,
     pub(super) params: &'l Params,
     pub(super) block: Const,
+    pub(super) groups: &'l Groups,
 }
 
 impl Long<'_> {
@@ -31,9 +32,6 @@ impl Long<'_> {
         kept: &Kept,
         (place, missing): (&Place, Expr),
     ) {
-        let (Some((per_block, longest)), Some(segments)) = (place.groups, self.params.outer) else {
-            return;
-        };
         // Most blocks have none: they are not to look at each of their segments.
         let layout = Layout::row_major(1);
         let found = "how many of the block's segments are longer";
@@ -42,7 +40,7 @@ impl Long<'_> {
         k.comment("The whole block folds each longer one of its segments, if there is one.");
         k.if_(place.tid.clone().equals(0), |k| k.store(longer.clone(), Expr::U32(0)));
         k.barrier();
-        let is_long = place.lane.clone().equals(0).and(place.is_long(longest));
+        let is_long = place.lane.clone().equals(0).and(self.groups.is_long());
         k.if_(is_long, |k| {
             k.atomic_only(
                 AtomicOp::Add,
@@ -54,9 +52,7 @@ impl Long<'_> {
         });
         k.barrier();
         let some = longer.load().gt(Expr::U32(0));
-        let all = k.block(|k| {
-            self.each_long(k, team, kept, (place, missing), (per_block, longest), segments)
-        });
+        let all = k.block(|k| self.each_long(k, team, kept, (place, missing)));
         k.push(Stmt::If { cond: some, then: all, otherwise: Vec::new() });
     }
 
@@ -67,16 +63,15 @@ impl Long<'_> {
         team: &mut Team<'_>,
         kept: &Kept,
         (place, missing): (&Place, Expr),
-        (per_block, longest): (Const, Const),
-        segments: Scalar,
     ) {
-        let (plan, p, block) = (self.plan, self.params, self.block);
+        let (plan, p, block, groups) = (self.plan, self.params, self.block, self.groups);
+        let per_block = groups.per_block;
         k.loop_("nth", For::below(0, per_block), |k, nth| {
             let segment = Expr::from(Special::BlockX).wide() * per_block + nth;
             let segment = k.let_("long_segment", segment);
-            k.if_(Expr::from(segment).lt(segments), |k| {
+            k.if_(Expr::from(segment).lt(groups.segments), |k| {
                 let tid = place.tid.clone();
-                let (place, is_long) = Place::of_long_segment(k, p, (tid, block), segment, longest);
+                let (place, is_long) = groups.of_long(k, (tid, block), segment);
                 k.if_(is_long, |k| {
                     kept.reset(k, &place, &team.identity);
                     let (fold, expressions) = (self.fold, self.expressions);
@@ -84,9 +79,9 @@ impl Long<'_> {
                     let reader =
                         Reader { plan, fold, expressions, place, round, missing, wide: false };
                     reader.rounds(k, p, kept);
-                    let finish = Finish { plan, fold, expressions, place, params: p };
+                    let finish = Finish { plan, fold, expressions, place, params: p, wide: false };
                     team.by_block(k, values(&kept.of(None)), &mut |k, all| {
-                        finish.store_results(k, None, all);
+                        finish.store(k, To::Results, None, all);
                     });
                     k.comment("The next one uses the same shared memory.");
                     k.barrier();

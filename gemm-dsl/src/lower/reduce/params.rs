@@ -2,11 +2,51 @@
 //! its grid.
 
 use super::fold::Fold;
-use super::place::{self, Params};
 use super::rounds::Role;
-use crate::ir::{Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Ty};
+use super::shape::{self, Shape};
+use crate::ir::{
+    BufferId, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Ty,
+};
+use crate::lower::tickets;
 use crate::plan::ReducePlan;
 use crate::spec::Over;
+
+/// The parameters of a kernel, as far as it has them.
+pub(super) struct Params {
+    pub(super) inputs: Vec<BufferId>,
+    pub(super) outputs: Vec<BufferId>,
+    /// What blocks leave, an array for each part of the fold.
+    pub(super) partials: Vec<BufferId>,
+    /// How many blocks of a result have left theirs.
+    pub(super) tickets: Option<BufferId>,
+    /// Elements of a result; of segments, of all.
+    pub(super) n: Scalar,
+    pub(super) results: Results,
+}
+
+/// Of what there are results.
+#[derive(Clone, Copy)]
+pub(super) enum Results {
+    /// Of an array, one.
+    Array,
+    /// Of so many rows.
+    Rows(Scalar),
+    /// Of so many segments, which begin and end where the array says.
+    Segments(Scalar, BufferId),
+    /// Of so many columns, of as many matrices if there are several.
+    Columns(Scalar, Option<Scalar>),
+}
+
+impl Params {
+    fn shape<'s>(&self, plan: &'s ReducePlan) -> Shape<'s> {
+        let (outer, inner) = match self.results {
+            Results::Array => (None, None),
+            Results::Rows(outer) | Results::Segments(outer, _) => (Some(outer), None),
+            Results::Columns(inner, outer) => (outer, Some(inner)),
+        };
+        Shape { plan, n: self.n.into(), outer: outer.map(Expr::from), inner: inner.map(Expr::from) }
+    }
+}
 
 pub(super) fn params(
     k: &mut KernelBuilder,
@@ -26,9 +66,8 @@ pub(super) fn params(
             k.named_by_user();
         }
     }
-    let has_offsets = over == Over::Segments;
-    let offsets =
-        has_offsets.then(|| k.global("offsets", plan.types().index, Operand::Input(inputs.len())));
+    let offsets = (over == Over::Segments)
+        .then(|| k.global("offsets", plan.types().index, Operand::Input(inputs.len())));
     let mut outputs = Vec::new();
     if role != Role::First {
         let results = spec.results();
@@ -46,9 +85,9 @@ pub(super) fn params(
         }
     }
     let last = Operand::Temp(partials.len());
-    let tickets = (role == Role::Once).then(|| k.global("tickets", Elem::U32, last));
+    let tickets = (role == Role::Once).then(|| tickets::parameter(k, last));
     let n = k.extent("n", Ty::U64, Extent::LENGTH);
-    let outer = place::outer_extent(over).map(|extent| {
+    let outer = shape::outer_extent(over).map(|extent| {
         let name = match over {
             Over::Middle => "matrices",
             Over::Segments => "segments",
@@ -56,61 +95,77 @@ pub(super) fn params(
         };
         k.extent(name, Ty::U64, extent)
     });
-    let inner = place::inner_extent(over).map(|extent| k.extent("columns", Ty::U64, extent));
+    let inner = shape::inner_extent(over).map(|extent| k.extent("columns", Ty::U64, extent));
+    let results = match (outer, inner, offsets) {
+        (Some(segments), _, Some(offsets)) => Results::Segments(segments, offsets),
+        (matrices, Some(columns), _) => Results::Columns(columns, matrices),
+        (Some(rows), None, None) => Results::Rows(rows),
+        (None, None, _) => Results::Array,
+    };
+    let params = Params { inputs, outputs, partials, tickets, n, results };
+    params.declare_inputs(k, plan, &names, wide && reads);
+    params.declare_others(k, plan, wide && reads);
+    params
+}
 
-    let vector = u64::from(plan.vector());
-    let wide = (wide && reads).then_some(vector);
-    let extent = |scalar: Option<_>| scalar.map(Expr::from);
-    let dims = place::elements(n.into(), extent(outer), extent(inner), over);
-    for (operand, input) in inputs.iter().enumerate() {
-        let name = if spec.map.is_some() { names[operand] } else { "in" };
-        let strides = place::strides(k, plan, operand, (name, &dims), wide);
-        k.shape(*input, dims.clone(), strides);
-        if wide.is_some() {
-            k.require(Requirement::Aligned { operand: Operand::Input(operand), bytes: 16 });
+impl Params {
+    /// Extents and strides of the inputs, and what vectors require of them.
+    fn declare_inputs(&self, k: &mut KernelBuilder, plan: &ReducePlan, names: &[&str], wide: bool) {
+        let shape = self.shape(plan);
+        let vector = wide.then_some(u64::from(plan.vector()));
+        for (operand, (input, name)) in self.inputs.iter().zip(names).enumerate() {
+            let name = if plan.spec().map.is_some() { name } else { "in" };
+            let strides = shape.strides(k, (operand, name), vector);
+            k.shape(*input, shape.elements(), strides);
+            if wide {
+                k.require(Requirement::Aligned { operand: Operand::Input(operand), bytes: 16 });
+            }
+        }
+        let contiguous = match self.results {
+            Results::Rows(_) => Some(self.n),
+            Results::Columns(columns, _) => Some(columns),
+            Results::Array | Results::Segments(..) => None,
+        };
+        if let (Some(of), Some(scalar)) = (vector, contiguous) {
+            k.require(Requirement::Multiple { scalar, of });
         }
     }
-    let contiguous = match over {
-        Over::Rows => Some(n),
-        Over::Columns | Over::Middle => inner,
-        Over::All | Over::Segments => None,
-    };
-    if let (Some(of), Some(scalar)) = (wide, contiguous) {
-        k.require(Requirement::Multiple { scalar, of });
+
+    /// Extents and strides of the other arrays, and what vectors of neighbouring columns require of them.
+    fn declare_others(&self, k: &mut KernelBuilder, plan: &ReducePlan, wide: bool) {
+        let shape = self.shape(plan);
+        if let Results::Segments(segments, offsets) = self.results {
+            k.shape(offsets, [Expr::from(segments) + 1u64], [1.into()]);
+        }
+        let (results, partials) = (shape.results(), shape.partials());
+        let outputs = self.outputs.iter().enumerate();
+        let outputs = outputs.map(|(n, array)| (Operand::Output(n), array, &results));
+        let temps = self.partials.iter().enumerate();
+        let temps = temps.map(|(n, array)| (Operand::Temp(n), array, &partials));
+        for (operand, array, dims) in outputs.chain(temps) {
+            k.shape(*array, dims.iter().cloned(), shape::packed(dims));
+            if wide && plan.lanes_of_columns(array.elem).is_some() {
+                k.require(Requirement::Aligned { operand, bytes: 16 });
+            }
+        }
+        if let Some(array) = self.tickets {
+            tickets::shape(k, array, shape.tiles());
+        }
     }
-    if let (Some(offsets), Some(segments)) = (offsets, outer) {
-        k.shape(offsets, [Expr::from(segments) + 1u64], [1.into()]);
-    }
-    let results = place::results(over, extent(outer), extent(inner));
-    for output in &outputs {
-        k.shape(*output, results.clone(), place::packed(&results));
-    }
-    let parts = place::partial_dims(over, &results, place::parts(plan, n.into()));
-    for array in &partials {
-        k.shape(*array, parts.clone(), place::packed(&parts));
-    }
-    if let Some(tickets) = tickets {
-        k.shape(tickets, [place::tickets(plan, extent(outer), extent(inner))], [1.into()]);
-    }
-    Params { inputs, outputs, partials, tickets, offsets, n, outer, inner }
 }
 
 pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, role: Role, p: &Params) {
+    let shape = p.shape(plan);
     let several = plan.has_partials() && role != Role::Last;
-    let parts = if several { place::parts(plan, p.n.into()) } else { 1u64.into() };
-    let per_block = u64::from(plan.results_per_block());
-    let (block, grid) = match (p.outer, p.inner) {
-        (None, None) => ((plan.block(), 1), [parts, 1u64.into(), 1u64.into()]),
-        (Some(rows), None) => {
-            let blocks = match per_block {
-                1 => rows.into(),
-                many => Expr::from(rows).div_ceil(many),
-            };
-            ((plan.block(), 1), [blocks, parts, 1u64.into()])
-        }
-        (outer, Some(_)) => {
-            let tiles = place::tickets(plan, outer.map(Expr::from), p.inner.map(Expr::from));
-            ((plan.block() / plan.group(), plan.group()), [tiles, parts, 1u64.into()])
+    let blocks = if several { shape.blocks() } else { 1u64.into() };
+    let block = match p.results {
+        Results::Columns(..) => (plan.block() / plan.group(), plan.group()),
+        Results::Array | Results::Rows(_) | Results::Segments(..) => (plan.block(), 1),
+    };
+    let grid = match p.results {
+        Results::Array => [blocks, 1u64.into(), 1u64.into()],
+        Results::Rows(_) | Results::Segments(..) | Results::Columns(..) => {
+            [shape.tiles(), blocks, 1u64.into()]
         }
     };
     k.geometry(Geometry { block, grid, blocks_per_sm: 1 });

@@ -3,10 +3,36 @@
 use super::expressions::Expressions;
 use super::fold::{Fold, Held};
 use super::kept::Kept;
-use super::place::{Params, Place};
-use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Stmt, Var};
+use super::params::Params;
+use super::place::{Columns, Place};
+use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Stmt, Var};
 use crate::plan::ReducePlan;
 use crate::spec::Over;
+
+/// What the threads of a result take in at once.
+#[derive(Clone, Copy)]
+pub(super) struct Round {
+    /// Elements, or vectors, of a thread.
+    pub(super) items: Const,
+    /// Elements of a result.
+    pub(super) elements: Const,
+}
+
+impl Round {
+    /// The constants, of which the second has this name.
+    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
+        let what = if plan.vector() > 1 { "vectors" } else { "elements" };
+        let what = format!("{what} of a thread per iteration");
+        let items = k.constant("ITEMS", plan.items() as i32, what);
+        // Of columns a vector has an element of each.
+        let elements = match plan.vector() {
+            vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
+            _ => group * items,
+        };
+        let elements = k.constant(name, elements, "elements of a result per iteration of a block");
+        Self { items, elements }
+    }
+}
 
 /// What a thread reads, round by round.
 pub(super) struct Reader<'r> {
@@ -25,17 +51,10 @@ impl Reader<'_> {
     pub(super) fn rounds(&self, k: &mut KernelBuilder, p: &Params, kept: &Kept) {
         let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
-        let what = if plan.vector() > 1 { "vectors" } else { "elements" };
-        let what = format!("{what} of a thread in a round");
-        let items = k.constant("ITEMS", plan.items() as i32, what);
-        let mut round = group * items;
-        if vector > 1 {
-            round = round * vector;
-        }
-        let round = k.constant(self.round, round, "elements of a result in a round");
-        let (from, step) = match &place.part {
+        let Round { items, elements: round } = Round::new(k, plan, group, self.round);
+        let (from, step) = match &place.split {
             None => (Expr::U64(0), Expr::from(round).wide()),
-            Some((part, parts)) => (part.clone() * round, parts.clone() * round),
+            Some(split) => (split.block.clone() * round, split.blocks.clone() * round),
         };
         if self.fold.keeps_indices() {
             let lane = place.lane.clone();
@@ -43,12 +62,12 @@ impl Reader<'_> {
             let first = from.clone() + lane;
             place.each(k, |k, w| self.fold.begin(k, &kept.of(w), first.clone(), &place.n));
         }
-        k.comment(match &place.part {
-            None => "Round by round: the loads of a thread are in flight together.",
-            Some(_) => {
-                "Round by round, block after block: the loads of a thread are in flight together."
-            }
-        });
+        let name = self.round;
+        let stride = match &place.split {
+            None => format!("{name} elements per iteration"),
+            Some(_) => "Grid-stride loop".to_owned(),
+        };
+        k.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
         k.loop_(
             "begin",
             For::below(from, place.n.clone()).change(Change::Add(step)),
@@ -58,11 +77,11 @@ impl Reader<'_> {
                     let at = item * group + lane.clone();
                     begin + if vector > 1 { at * vector } else { at }
                 };
-                let width = place.columns.as_ref().and_then(|columns| columns.width);
+                let width = place.columns().and_then(|columns| columns.width);
                 let lanes = (vector > 1).then_some(Expr::I32(vector));
                 let dims =
                     [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
-                let values = k.registers("e", self.fold.held(), dims, "what a thread holds");
+                let values = k.registers("e", self.fold.held(), dims, "the thread's elements");
                 let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
                     values,
                     items,
@@ -83,7 +102,11 @@ impl Reader<'_> {
                 });
                 let n = Some(&place.n);
                 let otherwise = k.block(|k| {
-                    k.comment("The last round: past the end, what changes nothing.");
+                    k.comment(if self.fold.counts() {
+                        "Tail: past the end zeros, which are not counted."
+                    } else {
+                        "Tail: past the end the identity."
+                    });
                     self.load(k, p, &held(n, None));
                     if self.fold.counts() {
                         absorb(k, n);
@@ -100,7 +123,7 @@ impl Reader<'_> {
 
     /// Elements of a result in an item.
     fn vector(&self) -> u32 {
-        if self.place.columns.is_none() { self.plan.vector() } else { 1 }
+        if self.place.columns().is_none() { self.plan.vector() } else { 1 }
     }
 
     /// Fills the registers of a thread.
@@ -134,7 +157,7 @@ impl Reader<'_> {
 
     /// What is folded of the elements at an index.
     fn lift(&self, p: &Params, index: Expr, w: Option<Expr>) -> Expr {
-        let column = self.place.columns.as_ref().map(|columns| columns.column(w));
+        let column = self.place.columns().map(|columns| columns.column(w));
         let load =
             |input: &BufferId| self.place.element(*input, index.clone(), column.clone()).load();
         self.lifted(p.inputs.iter().map(load).collect(), index.clone())
@@ -168,7 +191,7 @@ impl Reader<'_> {
     /// Fills what belongs to an item by one load of each input.
     fn vectors(&self, k: &mut KernelBuilder, p: &Params, held: &Held, (item, i): (Var, Var)) {
         let (place, vector) = (self.place, self.plan.vector());
-        let first = place.columns.as_ref().map(|columns| columns.first(vector));
+        let first = place.columns().map(Columns::first_of_vector);
         let load = |input: &BufferId| place.element(*input, i.into(), first.clone()).vector();
         let loads: Vec<Access> = p.inputs.iter().map(load).collect();
         if let ([load], true) = (loads.as_slice(), self.is_moved()) {
@@ -181,7 +204,7 @@ impl Reader<'_> {
         for lane in 0..vector {
             let elements = loaded.iter().map(|v| Expr::from(*v).lane(lane as u8)).collect();
             let lane = lane as i32;
-            let index = if place.columns.is_some() { i.into() } else { i + lane };
+            let index = if place.columns().is_some() { i.into() } else { i + lane };
             let value = self.lifted(elements, index);
             k.store(Access::new(held.values, [item.into(), lane.into()]), value);
         }

@@ -1,5 +1,6 @@
 //! Reductions in rounds: the threads of a result take in so many of its elements at once, until none are left.
-//! Where several blocks fold a result, each leaves a partial one, and these are folded in their order.
+//! Where several blocks fold a result, each leaves a partial one, and these are folded by a fixed tree over the
+//! numbers of their blocks.
 
 use super::expressions::{Expressions, Needs};
 use super::finish::Finish;
@@ -7,16 +8,18 @@ use super::fold::Fold;
 use super::kept::Kept;
 use super::long::Long;
 use super::params::{geometry, params};
-use super::place::{self, Place};
+use super::place::{Folds, Place};
 use super::reader::Reader;
+use super::shape::{self, Shape};
 use super::team::Team;
-use crate::ir::program::{Fill, Launch, Program, Slot, Step};
+use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{
-    Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Variant, VerifiedKernel,
+    Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Variant, VerifiedKernel,
     VerifiedProgram,
 };
+use crate::lower::tickets;
 use crate::plan::ReducePlan;
-use crate::spec::{IndexType, LaunchForm, Over};
+use crate::spec::{IndexType, Over};
 
 /// What a kernel folds, and what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,25 +44,25 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         extents.push((extent, value.clone()));
         value
     };
-    let outer = place::outer_extent(over).map(|outer| extent(&mut program, outer));
+    let outer = shape::outer_extent(over).map(|outer| extent(&mut program, outer));
     let length = extent(&mut program, Extent::LENGTH);
-    let inner = place::inner_extent(over).map(|inner| extent(&mut program, inner));
+    let inner = shape::inner_extent(over).map(|inner| extent(&mut program, inner));
 
     let mut bind = Vec::new();
-    let dims = place::elements(length.clone(), outer.clone(), inner.clone(), over);
+    let shape = Shape { plan, n: length, outer, inner };
+    let dims = shape.elements();
     for (n, name) in spec.inputs().into_iter().enumerate() {
         let slot = program.input(name.to_owned(), plan.types().element, dims.clone());
         bind.push((Operand::Input(n), slot));
     }
-    if let (Over::Segments, Some(segments)) = (over, &outer) {
+    if let (Over::Segments, Some(segments)) = (over, &shape.outer) {
         let slot = program.input("offsets", plan.types().index, [segments.clone() + 1u64]);
         bind.push((Operand::Input(bind.len()), slot));
     }
-    let results = place::results(over, outer.clone(), inner.clone());
+    let results = shape.results();
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
         bind.push((Operand::Output(n), program.output(name, elem, results.clone())));
     }
-    let form = plan.has_partials().then_some(spec.launch);
     let kernels = |program: &mut Program, role: Role| {
         let mut choose = Vec::new();
         for wide in [true, false].into_iter().filter(|wide| plan.vector() > 1 || !wide) {
@@ -68,50 +71,35 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         Ok::<_, IrError>(choose)
     };
     let launch = |choose, bind| Step::Launch(Launch { choose, bind, extents: extents.clone() });
-    let Some(form) = form else {
+    if !plan.has_partials() {
         let choose = kernels(&mut program, Role::Whole)?;
         program.steps = vec![launch(choose, bind)];
         return VerifiedProgram::new(program);
-    };
+    }
 
-    let parts = place::parts(plan, length.clone());
-    let dims = place::partial_dims(over, &results, parts);
-    let names = part_names(plan).into_iter().enumerate();
-    let temps =
-        names.map(|(n, (name, elem))| (Operand::Temp(n), program.temp(name, elem, dims.clone())));
+    let dims = shape.partials();
+    let is_one = plan.parts().len() == 1;
+    let temps = plan.parts().iter().enumerate().map(|(n, part)| {
+        let name = if is_one { "partials" } else { part.plural };
+        (Operand::Temp(n), program.temp(name, part.elem, dims.clone()))
+    });
     let temps: Vec<(Operand, Slot)> = temps.collect();
     let is_output = |(operand, _): &&(Operand, Slot)| matches!(operand, Operand::Output(_));
-    match form {
-        LaunchForm::Passes => {
-            let first = kernels(&mut program, Role::First)?;
-            let last = vec![program.kernel(kernel(plan, Role::Last, false)?)];
-            let outputs: Vec<_> = bind.iter().filter(is_output).chain(&temps).copied().collect();
-            bind.retain(|bound| !is_output(&bound));
-            bind.extend(temps);
-            program.steps = vec![launch(first, bind), launch(last, outputs)];
-        }
-        LaunchForm::Once => {
-            let dims = [place::tickets(plan, outer, inner)];
-            let slot = program.temp_of("tickets", Elem::U32, dims, Fill::Kept);
-            let tickets = (Operand::Temp(temps.len()), slot);
-            bind.extend(temps);
-            bind.push(tickets);
-            let choose = kernels(&mut program, Role::Once)?;
-            program.steps = vec![launch(choose, bind)];
-        }
+    if plan.is_once() {
+        let tickets = (Operand::Temp(temps.len()), tickets::slot(&mut program, shape.tiles()));
+        bind.extend(temps);
+        bind.push(tickets);
+        let choose = kernels(&mut program, Role::Once)?;
+        program.steps = vec![launch(choose, bind)];
+    } else {
+        let first = kernels(&mut program, Role::First)?;
+        let last = vec![program.kernel(kernel(plan, Role::Last, false)?)];
+        let outputs: Vec<_> = bind.iter().filter(is_output).chain(&temps).copied().collect();
+        bind.retain(|bound| !is_output(&bound));
+        bind.extend(temps);
+        program.steps = vec![launch(first, bind), launch(last, outputs)];
     }
     VerifiedProgram::new(program)
-}
-
-/// The parts of what blocks leave, by the names of their arrays.
-fn part_names(plan: &ReducePlan) -> Vec<(&'static str, Elem)> {
-    let mut k = KernelBuilder::new("");
-    let expressions = Expressions::new(&mut k, plan, Needs { map: false, finish: false });
-    let fold = Fold::new(&mut k, plan, &expressions);
-    match fold.parts() {
-        [part] => vec![("partials", part.elem)],
-        parts => parts.iter().map(|part| (part.plural, part.elem)).collect(),
-    }
 }
 
 /// One kernel; `wide` where the elements of a vector are one 16-byte load.
@@ -127,7 +115,10 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
     if plan.vector() > 1 && role != Role::Last {
         k.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            k.title("Access variant for an input that cannot be read by aligned vectors.");
+            k.title(match plan.width() {
+                1 => "Access variant for an input that cannot be read by aligned vectors.",
+                _ => "Access variant for arrays that cannot be read or written by aligned vectors.",
+            });
         }
     }
     let reads = role != Role::Last;
@@ -144,10 +135,12 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
         k.require(Requirement::Range { scalar: params.n, min: 0, max });
     }
     let place = Place::new(&mut k, plan, &params, block);
-    let identity = match fold.parts() {
-        [part] => vec![k.let_("identity", part.identity.clone()).into()],
-        parts => parts.iter().map(|part| part.identity.clone()).collect(),
-    };
+    let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
+        // It stands for missing elements, too.
+        0 if !fold.counts() => k.let_("identity", part.identity.clone()).into(),
+        _ => part.identity.clone(),
+    });
+    let identity: Vec<Expr> = identity.collect();
     let kept = Kept::new(&mut k, &fold, &identity, &place);
     let tid = place.tid.clone();
     let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
@@ -164,11 +157,20 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
         };
         reader.rounds(&mut k, &params, &kept);
     }
-    let finish =
-        Finish { plan, fold: &fold, expressions: &expressions, place: &place, params: &params };
+    let finish = Finish {
+        plan,
+        fold: &fold,
+        expressions: &expressions,
+        place: &place,
+        params: &params,
+        wide,
+    };
     finish.build(&mut k, &mut team, &kept, role);
-    let long = Long { plan, fold: &fold, expressions: &expressions, params: &params, block };
-    long.build(&mut k, &mut team, &kept, (&place, missing_of(&fold, &identity)));
+    if let Folds::Segment { groups: Some(groups), .. } = &place.folds {
+        let long =
+            Long { plan, fold: &fold, expressions: &expressions, params: &params, block, groups };
+        long.build(&mut k, &mut team, &kept, (&place, missing_of(&fold, &identity)));
+    }
     k.finish()
 }
 

@@ -10,8 +10,9 @@ use crate::plan::{BlockFold, ReducePlan};
 /// What is done with what all threads have kept, by the one that has it.
 pub(super) type Done<'d> = &'d mut dyn FnMut(&mut KernelBuilder, Vec<Expr>);
 
-/// The same with one of several results: which of the thread's columns it is.
-pub(super) type DoneOf<'d> = &'d mut dyn FnMut(&mut KernelBuilder, Option<Expr>, Vec<Expr>);
+/// The same with the columns of a thread, by the one that has them: what all threads have kept of one of them.
+pub(super) type DoneOf<'d> =
+    &'d mut dyn FnMut(&mut KernelBuilder, &dyn Fn(Option<Expr>) -> Vec<Expr>);
 
 /// The threads of a block.
 pub(super) struct Team<'t> {

@@ -178,6 +178,56 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "launch: tiles, map: |x| x * x",
+        &[(
+            "tiles",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `map` says otherwise; leave one of them out",
+        )],
+    ),
+    (
+        "launch: tiles, over: rows, group: 256, blocks: 2",
+        &[(
+            "tiles",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `over` says otherwise; leave one of them out",
+        )],
+    ),
+    (
+        "blocks: 8, launch: tiles",
+        &[(
+            "tiles",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `blocks` says otherwise; leave one of them out",
+        )],
+    ),
+    (
+        "over: rows, launch: passes",
+        &[(
+            "launch",
+            "`launch` has nothing to act on: one block folds a result where `blocks` does not say more; leave it out",
+        )],
+    ),
+    (
+        "over: rows, block: 64, shuffle",
+        &[(
+            "shuffle",
+            "`shuffle` has nothing to act on: no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree; leave it out",
+        )],
+    ),
+    (
+        "finish: |s, len, more| s",
+        &[(
+            "|s, len, more| s",
+            "`finish` names 3 values, and there are 1 and, behind them, the number of elements: `finish: |s, len| s / len`",
+        )],
+    ),
+    (
+        "finish: |s, len| s",
+        &[("len", "`len` is never read; read it, or write `_len` if that is meant")],
+    ),
+    (
+        "type: f16, acc: f16",
+        &[("f16", "`acc` takes one of `f32`, `f64`, `i32`, `u32`, `i64`, `u64`, not `f16`")],
+    ),
+    (
         "name: __",
         &[(
             "__",

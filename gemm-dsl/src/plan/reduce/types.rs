@@ -3,9 +3,12 @@
 use super::Faults;
 use crate::error::reduce as error;
 use crate::ir::Elem;
-use crate::spec::{Op, ReduceSpec};
+use crate::spec::{Op, Over, ReduceSpec};
 use crate::value::{Closure, Float, Type, Typing, ValueType};
 use std::iter;
+
+/// What the array is called that says where segments begin.
+pub(crate) const OFFSETS: &str = "offsets";
 
 /// The types of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,45 +23,37 @@ pub struct Types {
     pub result: Elem,
 }
 
-impl Types {
-    /// Bytes of what a thread keeps of a result.
-    pub(super) fn kept_bytes(self, spec: &ReduceSpec) -> u64 {
-        let (acc, index) = (u64::from(self.acc.size()), u64::from(self.index.size()));
-        match spec.operator() {
-            Some(Op::Argmax | Op::Argmin) => acc + index,
-            Some(Op::MeanVar) => 2 * acc + index,
-            Some(Op::Logsumexp) => 2 * acc,
-            Some(Op::Any | Op::All) => 4,
-            Some(Op::Sum) if spec.compensated => 2 * acc,
-            _ => acc,
-        }
-    }
-}
-
 /// The types of a spec, and what is wrong with them and with the expressions in them.
 pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     let (element, acc) = (spec.element.elem(), spec.acc_elem());
     let [(_, result), ..] = spec.results()[..] else { unreachable!("there is a result") };
     let types = Types { element, acc, index: spec.index.elem(), result };
     let truth = spec.operator().is_some_and(Op::is_truth);
-    if !acc.computes() {
-        faults.0.push(error::acc_stored_only(acc));
-    } else if spec.map.is_none() && !truth {
+    if spec.map.is_none() && !truth {
         faults.require(holds(acc, element), || error::acc_narrow(element, acc));
     }
     if !faults.sound(&["acc"]) {
         return types;
     }
     match spec.operator() {
-        Some(Op::MeanVar) => faults.require(acc.is_float(), || error::no_float("op", acc)),
-        Some(Op::Logsumexp) if acc == Elem::F64 => faults.0.push(error::logsumexp_of_f64()),
-        Some(Op::Logsumexp) => faults.require(acc.is_float(), || error::no_float("op", acc)),
+        Some(Op::MeanVar) => {
+            faults
+                .require(acc.is_float(), || error::no_float("op", acc, "`acc: f32` or `acc: f64`"));
+        }
+        Some(Op::Logsumexp) if acc == Elem::F64 => {
+            faults.0.push(error::logsumexp_of_f64(element));
+        }
+        Some(Op::Logsumexp) => {
+            faults.require(acc.is_float(), || error::no_float("op", acc, "`acc: f32`"));
+        }
         _ => {}
     }
-    if spec.compensated {
-        faults.require(acc.is_float(), || error::no_float("compensated", acc));
+    if spec.compensated && spec.operator() == Some(Op::Sum) {
+        let either = "`acc: f32` or `acc: f64`";
+        faults.require(acc.is_float(), || error::no_float("compensated", acc, either));
     }
-    if let Some(result) = spec.result {
+    let is_number = !spec.operator().is_some_and(|op| op.is_index() || op.is_truth());
+    if let Some(result) = spec.result.filter(|_| is_number) {
         let (result, finish) = (result.elem(), spec.finish.is_some());
         let fits = match acc {
             Elem::F32 => matches!(result, Elem::F32 | Elem::F16 | Elem::Bf16),
@@ -81,7 +76,9 @@ fn holds(acc: Elem, element: Elem) -> bool {
         (true, true) => acc.size() >= element.size(),
         (true, false) => false,
         (false, true) => true,
-        (false, false) => acc.is_signed() == element.is_signed() && acc.size() >= element.size(),
+        (false, false) if acc.is_signed() == element.is_signed() => acc.size() >= element.size(),
+        // A sign takes a bit.
+        (false, false) => acc.is_signed() && acc.size() > element.size(),
     }
 }
 
@@ -148,27 +145,36 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     let [element, acc] = [spec.element.elem(), spec.acc_elem()];
     let is_wide = |elems: &[Elem]| elems.contains(&Elem::U64);
     let wide_result = spec.result.map_or(acc, |result| result.elem());
-    let mut check = |key, closure: Option<&Closure>, typing: Typing, wide: bool| {
-        let Some(closure) = closure else { return };
-        if wide {
-            faults.0.push(error::expression_of_u64(key));
-        } else {
-            faults.0.extend(closure.check(&typing));
-        }
-    };
+    let check =
+        |faults: &mut Faults, key, closure: Option<&Closure>, typing: Typing, wide: bool| {
+            let Some(closure) = closure else { return };
+            if wide {
+                faults.0.push(error::expression_of_u64(key));
+            } else {
+                faults.0.extend(closure.check(&typing));
+            }
+        };
     let truth = spec.operator().is_some_and(Op::is_truth);
     let mapped = if truth { vec![element] } else { vec![element, acc] };
     let map = spec.map.as_ref().map(|map| map.closure());
-    check("map", map, spec.typing_of_map(), is_wide(&mapped));
+    check(faults, "map", map, spec.typing_of_map(), is_wide(&mapped));
+    check_names(spec, faults);
     let fold = spec.fold.as_ref().map(|fold| fold.closure());
-    check("fold", fold, spec.typing_of_fold(), is_wide(&[acc]));
+    check(faults, "fold", fold, spec.typing_of_fold(), is_wide(&[acc]));
     let identity = spec.identity.as_ref().map(|identity| identity.closure());
     let identity = identity.filter(|_| spec.fold.is_some());
-    check("identity", identity, spec.typing_of_identity(), is_wide(&[acc]));
+    check(faults, "identity", identity, spec.typing_of_identity(), is_wide(&[acc]));
+    if let (Some(identity), Some(ValueType::Int { least, most })) = (identity, ValueType::of(acc))
+        && let Some((value, _)) = identity.range(&spec.typing_of_identity())
+        && !(least..=most).contains(&value)
+    {
+        faults.0.push(error::identity_range(acc, value, (least, most)));
+    }
     let Some(finish) = &spec.finish else { return };
     let (has, least) = (finish.closure().params().len(), spec.folded_values());
     if (least..=least + 1).contains(&has) {
         check(
+            faults,
             "finish",
             Some(finish.closure()),
             spec.typing_of_finish(),
@@ -177,5 +183,22 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     } else {
         let example = if least == 2 { "|mean, var, len| sqrt(var)" } else { "|s, len| s / len" };
         faults.0.push(error::finish_values(has, least, example));
+    }
+}
+
+/// An array is given by its name, as results and offsets are.
+fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
+    let Some(map) = &spec.map else { return };
+    let results = spec.results();
+    for param in map.closure().params() {
+        if results.iter().any(|(name, _)| *name == param.name) {
+            faults.0.push(error::taken_name(param.at, &param.name, "a result"));
+        } else if spec.over == Over::Segments && param.name == OFFSETS {
+            faults.0.push(error::taken_name(
+                param.at,
+                OFFSETS,
+                "the array of where segments begin",
+            ));
+        }
     }
 }

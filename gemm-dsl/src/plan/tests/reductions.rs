@@ -81,6 +81,12 @@ proptest! {
         for kernel in &program.kernels {
             prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
         }
+        // What blocks leave is what the plan says is kept.
+        if plan.has_partials() {
+            let parts: Vec<_> = plan.parts().iter().map(|part| part.elem).collect();
+            let temps: Vec<_> = program.temps.iter().map(|temp| temp.elem).collect();
+            prop_assert_eq!(&temps[..parts.len()], &parts[..], "`{}`", spec);
+        }
         // Each input by its name, then the offsets; each result by its.
         let inputs: Vec<&str> = program.inputs.iter().map(|input| &*input.name).collect();
         let mut expected = spec.inputs();

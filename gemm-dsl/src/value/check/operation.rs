@@ -11,7 +11,7 @@ use crate::value::typing::Float;
 impl Check<'_> {
     /// An integer, if 64 bits hold it.
     pub(super) fn integer(&mut self, range: Range, at: Tokens) -> Option<Known> {
-        if range.fits() || (self.env.on_host && range.fits_host()) {
+        if range.fits() || (self.env.host.is_some() && range.fits_host()) {
             return Some(Known::Int(range));
         }
         self.fault(error::overflow(self.env.key, at, self.typing?));
@@ -54,7 +54,7 @@ impl Check<'_> {
             },
             (_, Int(x), Int(y)) if op.is_comparison() => return Some(Int(x.or(y))),
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
-                error::by_zero(key, b.at, op, &b.to_string(), (y.least, y.most), typing)
+                error::by_zero(self.env, b.at, op, &b.to_string(), (y.least, y.most), typing)
             }
             // Where the quotient leaves 64 bits, C says nothing of the remainder either.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {

@@ -1,7 +1,7 @@
 //! Exponentials: a power of two, chosen by bits, times a polynomial near 1.
 
 use super::{
-    Function, bits, fma, max, min, of_bits, polynomial, shifted_left, shifted_right, unary,
+    Function, bits, fma, max, min, neg, of_bits, polynomial, shifted_left, shifted_right, unary,
 };
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
@@ -56,17 +56,17 @@ pub(in crate::value) fn exp(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// 2^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below 2^-126,
+/// e^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below −87,
 /// where a term no longer counts, it stays there, and a NaN becomes some number.
-pub(crate) fn falling_power(k: &mut KernelBuilder) -> FunctionId {
+pub(crate) fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "2^x for x <= 0, within 1.7e-7 of it: 2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",
-        "1 at 0, and never less than 2^-126.",
+        "e^x for x <= 0, within (1.8 + 0.14 |x|) 1e-7 of it; 1 at 0, and never less than e^-87.",
+        "2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",
     ];
-    k.function("falling_power_f32", &meaning, &[("x", Ty::F32)], |k, params| {
-        let z = k.let_("z", max(params[0], -126.0));
-        let rounder = k.let_("rounder", z + ROUNDER);
-        let f = k.let_("f", z - (rounder - ROUNDER));
+    k.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |k, params| {
+        let z = k.let_("z", max(params[0], -87.0));
+        let (rounder, n) = reduce(k, z);
+        let f = k.let_("f", fma(z, LOG2_E, neg(n)));
         let p = polynomial(k, "p", &f.into(), &SHORT_POWER);
         of_bits(bits(p) + shifted_left(bits(rounder), 23))
     })

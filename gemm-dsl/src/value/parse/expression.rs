@@ -2,7 +2,7 @@
 
 use super::{MAX_DEPTH, Parser, Read};
 use crate::error::value as error;
-use crate::value::environment::KEYWORDS;
+use crate::value::environment::{KEYWORDS, WAVES};
 use crate::value::tokens::Token;
 use crate::value::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
 
@@ -145,6 +145,13 @@ impl Parser<'_> {
 
     fn call(&mut self, name: &str, at: Tokens, depth: usize) -> Read<Node> {
         self.at += 1;
+        if name == WAVES && self.env.has_waves() {
+            return self.waves(at);
+        }
+        // Of `wave(64x64)` the name is wrong, and not the tile.
+        if self.env.has_waves() && self.env.function(name).is_none() {
+            return Err(error::unknown_function(self.env, at, name));
+        }
         let mut args = Vec::new();
         while !matches!(self.peek(), Some(Token::Close(')'))) {
             args.push(self.expression(depth + 1)?);
@@ -164,5 +171,25 @@ impl Parser<'_> {
             return Err(error::arity(self.key(), whole, function, args.len()));
         }
         Ok(Node { kind: NodeKind::Call(function, args), at: whole })
+    }
+
+    /// The tile of `waves(128x256)`, whose bracket is open.
+    fn waves(&mut self, start: Tokens) -> Read<Node> {
+        let at = self.here();
+        let side = |text: &str| {
+            let is_plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
+            text.parse().ok().filter(|_| is_plain)
+        };
+        let tile = match self.peek() {
+            Some(Token::Literal(text)) => text.split_once('x'),
+            _ => None,
+        };
+        let tile = tile.and_then(|(m, n)| Some((side(m)?, side(n)?)));
+        let Some((m, n)) = tile else {
+            return Err(error::waves(self.key(), at, &self.found()));
+        };
+        self.at += 1;
+        let at = start.to(self.close(')')?);
+        Ok(Node { kind: NodeKind::Waves(m, n), at })
     }
 }

@@ -99,6 +99,7 @@ impl<'c> Evaluator<'c> {
                 Float::F32 => F32(e.to_string().parse().expect("a number")),
                 Float::F64 => F64(f64::from_bits(*bits)),
             },
+            NodeKind::Waves(..) => unreachable!("of conditions alone"),
             NodeKind::Int(value) => Int(*value),
             NodeKind::Name(name) => {
                 let known = self.known.iter().rev().find(|(known, _)| known == name);

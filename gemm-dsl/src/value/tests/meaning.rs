@@ -6,7 +6,7 @@ use crate::ir::{
 };
 use crate::sim::{Buffer, launch};
 use crate::value::random::{self, Random};
-use crate::value::{Closure, EPILOGUE, Float, Function};
+use crate::value::{Closure, EPILOGUE, Float, Function, library};
 use proptest::prelude::*;
 
 /// Threads of a block, and what the reserved names stand for at an element.
@@ -25,6 +25,25 @@ fn integer(name: &str, element: usize) -> i64 {
 
 /// A kernel that gives `closure(input[e])` for each element e.
 fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
+    of_each(len, |k| {
+        let lowered = closure.lower(k);
+        move |x, row, col| {
+            lowered.apply([x], |name| match name {
+                "m" => EXTENTS[0].into(),
+                "n" => EXTENTS[1].into(),
+                "k" => EXTENTS[2].into(),
+                "row" => row.clone(),
+                _ => col.clone(),
+            })
+        }
+    })
+}
+
+/// A kernel that gives what is made of each element, of its row and of its column.
+fn of_each<F: Fn(Expr, Expr, Expr) -> Expr>(
+    len: usize,
+    function: impl FnOnce(&mut KernelBuilder) -> F,
+) -> VerifiedKernel {
     let mut k = KernelBuilder::new("each");
     let input = k.global("in", Elem::F32, Operand::Input(0));
     let output = k.global("out", Elem::F32, Operand::Output(0));
@@ -33,17 +52,11 @@ fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
     }
     let grid = [Expr::U64(len.div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
     k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
-    let lowered = closure.lower(&mut k);
+    let function = function(&mut k);
     let (row, col) = (Expr::from(Special::BlockX), Expr::from(Special::ThreadX));
     let e = k.let_("e", row.clone() * THREADS as i32 + col.clone());
     let x = Access::new(input, [e.into()]).load();
-    let value = lowered.apply([x], |name| match name {
-        "m" => EXTENTS[0].into(),
-        "n" => EXTENTS[1].into(),
-        "k" => EXTENTS[2].into(),
-        "row" => row.clone(),
-        _ => col.clone(),
-    });
+    let value = function(x, row, col);
     k.if_(Expr::from(e).lt(len as i32), |k| {
         k.push(Stmt::Store { target: Access::new(output, [e.into()]), value });
     });
@@ -51,8 +64,12 @@ fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
 }
 
 fn simulated(closure: &Closure, input: &[f32]) -> Vec<f32> {
+    launched(&kernel(closure, input.len()), input)
+}
+
+fn launched(kernel: &VerifiedKernel, input: &[f32]) -> Vec<f32> {
     let buffers = [Buffer::from_f32(input), Buffer::zeros(input.len())];
-    launch(&kernel(closure, input.len()), &buffers, &[]).expect("the kernel runs");
+    launch(kernel, &buffers, &[]).expect("the kernel runs");
     buffers[1].to_vec()
 }
 
@@ -140,8 +157,30 @@ fn the_functions_are_their_prototypes() {
     }
 }
 
+#[test]
+fn a_falling_exponential_is_as_near_as_it_says() {
+    let mut random = Random(3);
+    let any = |random: &mut Random| -(random.bits() as f32 / u64::MAX as f32 * 12.0 - 7.5).exp();
+    let input: Vec<f32> = (0..1 << 16)
+        .map(|_| any(&mut random))
+        .chain([0.0, -0.0, -1e-45, -87.0, -87.1, -1e30, f32::NEG_INFINITY, f32::NAN])
+        .collect();
+    let kernel = of_each(input.len(), |k| {
+        let exp = library::falling_exponential(k);
+        move |x, _, _| exp.apply([x])
+    });
+    for (x, found) in input.iter().zip(launched(&kernel, &input)) {
+        let expected = f64::from(x.max(-87.0)).exp();
+        let off = (f64::from(found) / expected - 1.0).abs();
+        let bound = (1.8 + 0.14 * f64::from(x.abs().min(87.0))) * 1e-7;
+        assert!(off <= bound || x.is_nan() && found.is_finite(), "{x:e}: {found:e}, {off:e} off");
+        assert!(*x != 0.0 || found == 1.0, "{x}: {found}");
+    }
+}
+
 fn evaluated(closure: &Closure, element: usize, x: f32) -> f32 {
-    let reserved = EPILOGUE.integers.iter().map(|name| (*name, Value::Int(integer(name, element))));
+    let reserved =
+        EPILOGUE.integers.iter().map(|(name, _)| (*name, Value::Int(integer(name, element))));
     let params = closure.params().iter().map(|param| (param.name.as_str(), Value::F32(x)));
     match value(closure, Float::F32, reserved.chain(params)) {
         Value::F32(value) => value,

@@ -16,8 +16,8 @@ static ENV: Environment = Environment {
     lent: None,
     operands: &[],
     output: None,
-    integers: &NAMES,
-    on_host: false,
+    integers: &[("a", Range::INDEX), ("b", Range::INDEX), ("c", Range::INDEX)],
+    host: None,
     typing: None,
     example: "a + b",
 };

@@ -1,7 +1,7 @@
 //! Reductions whose spec is known only when the program runs.
 
 use super::super::operands::ByName;
-use super::super::{Call, Kernel};
+use super::super::{Call, Kernel, What};
 use super::fold::{Given, fold};
 use crate::device::Device;
 use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
@@ -65,7 +65,7 @@ impl Kernel<ReduceSpec, ByName> {
 
     /// A call on a device, which has not been given arrays yet.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
-        Call { kernel: self, device, given: Arrays::default() }
+        Call::new(What::Kernel(&self.line), device, Arrays::default())
     }
 }
 
@@ -98,7 +98,13 @@ impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
     /// array of other elements; and those of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
     /// [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
     pub fn launch(self) -> Result<Launched> {
-        let program = self.kernel.prepare(self.device)?;
+        let line = match self.what {
+            What::Kernel(line) => line,
+            What::Table(_) => {
+                unreachable!("no table of reductions goes by name: `call` is of a kernel")
+            }
+        };
+        let program = self.device.programs().get::<ReduceSpec>(line)?;
         let spec = program.spec::<ReduceSpec>();
         let Arrays { inputs, mut outputs, segments } = self.given;
         if segments.len() > 1 {

@@ -24,7 +24,10 @@ pub(super) fn axes<B: Backend>(
         let len = match input.shape {
             None => given,
             Some(shape) if shape.is_packed() => shape.count() as u64,
-            Some(shape) => return Err(padded(argument, &shape)),
+            Some(shape) => {
+                let remedy = "Copy it to a buffer of its own first";
+                return Err(padded(argument, &shape, remedy));
+            }
         };
         return Ok(vec![(Extent::LENGTH, Axis { extent: len, stride: 1 })]);
     }
@@ -106,7 +109,8 @@ pub(super) fn room<'n, B: Backend>(
         }
         // Of one element it does not matter how far the others lie.
         if needed > 1 && !shape.is_packed() {
-            return Err(padded(argument, &shape));
+            let remedy = "Give one without gaps, such as that of `device.alloc_of(len)?`";
+            return Err(padded(argument, &shape, remedy));
         }
     }
     if has < needed {
@@ -158,10 +162,18 @@ fn product(extents: &[(Extent, u64)], times: &str) -> (String, String) {
     (names.join(times), values.join(times))
 }
 
-fn padded(argument: &str, shape: &Shape) -> Error {
-    let [cols, row_stride, col_stride] =
-        [shape.cols, shape.row_stride, shape.col_stride].map(|n| n as u64);
-    Error::Padded { argument: argument.to_owned(), cols, row_stride, col_stride }
+fn padded(argument: &str, shape: &Shape, remedy: &'static str) -> Error {
+    let (Shape { rows, cols, row_stride, col_stride, .. }, batch) = (*shape, shape.batch());
+    let one = Shape { batch: None, ..*shape };
+    let layout = if one.is_packed() {
+        format!("its matrices of {rows}x{cols} start every {} elements", batch.distance)
+    } else {
+        format!(
+            "its rows of {cols} start every {row_stride} elements, with neighbours in a row {col_stride} apart"
+        )
+    };
+    let [cols, row_stride, col_stride] = [cols, row_stride, col_stride].map(|n| n as u64);
+    Error::Padded { argument: argument.to_owned(), cols, row_stride, col_stride, layout, remedy }
 }
 
 fn no_shape(over: Over, argument: &str, len: u64) -> Error {

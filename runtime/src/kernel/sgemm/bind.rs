@@ -1,14 +1,59 @@
 //! Whether what is given for the matrices and the operands of a product holds what the kernel reads.
 
+use crate::address::Address;
 use crate::backend::{Backend, Place};
 use crate::error::{Error, Result};
 use crate::launch::Bound;
 use crate::operand::Resolved;
-use crate::shape::Shape;
-use gemm_dsl::spec::{Along, SgemmOperand};
+use crate::shape::{Batch, Shape};
+use gemm_dsl::ir::VECTOR_BYTES;
+use gemm_dsl::kernel_table::{SgemmShape, lines_take_vectors};
+use gemm_dsl::spec::{Along, Layout, SgemmOperand};
 
 /// An extent with its name.
 pub(super) type NamedExtent = (&'static str, u64);
+
+/// What a table chooses a row by: the extents (m, n, k) and how the matrices lie.
+pub(super) fn shape_of<B: Backend>(
+    (a, b, c): (&Resolved<'_, B>, &Resolved<'_, B>, &Resolved<'_, B>),
+    size: (usize, usize, usize),
+) -> SgemmShape {
+    let shape = |matrix: &Resolved<'_, B>| match matrix.shape {
+        Some(shape) => shape,
+        None => unreachable!("Call::launch: a table is called with views"),
+    };
+    let shapes = [shape(a), shape(b), shape(c)];
+    let layout = match [shapes[0], shapes[1]].map(|shape| shape.lies_in_columns()) {
+        [false, false] => Layout::Nn,
+        [false, true] => Layout::Nt,
+        [true, false] => Layout::Tn,
+        [true, true] => Layout::Tt,
+    };
+    let places = [&a.place, &b.place, &c.place].into_iter().zip(&shapes);
+    SgemmShape::from(size)
+        .batch(shapes[2].batch().count as u64)
+        .layout(layout)
+        .padded(shapes.iter().any(Shape::is_padded))
+        .aligned(places.into_iter().all(|(place, shape)| is_aligned(place, shape)))
+}
+
+/// Whether the first element of each line of a matrix, of a batch or a list of each, lies on 16 bytes.
+fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape) -> bool {
+    let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
+    let lines = if shape.lies_in_columns() { shape.transposed() } else { *shape };
+    let (lines, pitch) = (lines.rows as u64, lines.row_stride as u64);
+    let Batch { count, distance } = shape.batch();
+    match place {
+        Place::One { address, .. } => {
+            on_16_bytes(address.bytes())
+                && lines_take_vectors((lines, pitch), (count as u64, distance as u64))
+        }
+        Place::List(list) => {
+            list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
+                && lines_take_vectors((lines, pitch), (1, 0))
+        }
+    }
+}
 
 /// The number of elements of a matrix.
 pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {

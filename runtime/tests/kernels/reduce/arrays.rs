@@ -202,12 +202,33 @@ fn results_have_room() {
     let mut padded = wide.part(0..2, 0..5).expect("inside");
     let error = MIDDLE.launch(&device, &batch, &mut padded).expect_err("padding");
     assert!(matches!(&error, Error::Padded { argument, .. } if argument == "output"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("Give one without gaps, such as that of `device.alloc_of(len)?`")
+    );
     let mut apart = MatrixMut::new(&mut to, 6, 2).expect("room");
     let mut column = apart.part(0..5, 0..1).expect("inside");
     let error = ROWS.launch(&device, &matrix, &mut column).expect_err("results lie apart");
     assert!(matches!(&error, Error::Padded { argument, .. } if argument == "output"), "{error}");
     assert_eq!(device.download(&to).expect("ours"), [[3.0; 10].as_slice(), &[7.0; 2]].concat());
     assert_eq!(device.download(&four).expect("ours"), [0.0; 4]);
+}
+
+/// What keeps an array from being consecutive elements is said of it.
+#[test]
+fn matrices_that_lie_apart_are_no_array() {
+    let device = Device::simulator();
+    let elements = device.upload(&[1.0; 24]).expect("elements");
+    let apart = MatrixRef::batch_apart(&elements, (2, 10), 4, 2, 2).expect("inside");
+    let mut output = device.alloc(1).expect("room");
+    let kernel = <ReduceKernel>::new("".parse().expect("a spec")).expect("a kernel");
+    let error = kernel.launch(&device, &apart, &mut output).expect_err("gaps");
+    assert_eq!(
+        error.to_string(),
+        "`input` is to be of consecutive elements, but its matrices of 4x2 start every 10 elements. Copy it to a \
+         buffer of its own first"
+    );
 }
 
 /// By tickets the last block makes the results: the same bits in one launch, and the tickets are left for the next.

@@ -57,9 +57,9 @@ fn same(
 ) {
     let line = table.text().lines().nth(row).expect("a row").split_once("=>").expect("an arrow").1;
     let kernel = ReduceKernel::new(spec(line.trim_end_matches(';'))).expect("its type");
-    let choice = table.choice(size);
+    let choice = table.choice(size).expect("in range");
     assert_eq!((choice.row, choice.line.as_str()), (row, kernel.spec_line()), "{size:?}");
-    assert_eq!(table.kernel(size), kernel, "{size:?}");
+    assert_eq!(table.kernel(size).expect("in range"), kernel, "{size:?}");
     let poison = vec![7.25; results + 3];
     let (mut one, mut other) =
         (device.upload(&poison).expect("room"), device.upload(&poison).expect("room"));
@@ -267,7 +267,7 @@ fn a_table_has_the_type_of_its_rows_and_its_text() {
     assert_eq!(made.text(), argmax.to_string());
     assert_eq!((made.to_string(), made.clone().text()), (argmax.to_string(), made.text()));
     let printed = format!("{made:?}");
-    assert!(printed.starts_with("ReduceTable { text: \"len < 4 => op: argmax;"), "{printed}");
+    assert!(printed.starts_with("Table { text: \"len < 4 => op: argmax;"), "{printed}");
 
     let Err(error) = ReduceTable::<f32>::tuned(&spec("op: mean_var")) else { panic!("two") };
     assert!(matches!(error, Error::KernelType { .. }));
@@ -279,16 +279,42 @@ fn a_table_has_the_type_of_its_rows_and_its_text() {
 }
 
 #[test]
-fn any_extents_have_a_choice() {
+fn extents_that_no_array_has_are_refused() {
     for table in [&ROWS, &COLUMNS, &MIDDLE, &ALL, &SEGMENTS] {
-        for size in
-            [(0, 0, 0), (1, 1 << 48, 1), (u64::MAX, u64::MAX, u64::MAX), (u64::MAX, 0, 1 << 63)]
-        {
-            let choice = table.choice(size);
+        for size in [(0, 0, 0), (1, 1 << 48, 1), (1 << 48, 0, 1 << 48)] {
+            let choice = table.choice(size).expect("in range");
             let last = table.text().lines().count() - 1;
             assert_eq!(choice.condition.is_none(), choice.row == last, "{size:?}");
-            assert_eq!(table.kernel(size).spec_line(), choice.line);
+            assert_eq!(table.kernel(size).expect("in range").spec_line(), choice.line);
+        }
+        for size in [(u64::MAX, u64::MAX, u64::MAX), (1 << 49, 1 << 49, 1 << 49)] {
+            assert!(matches!(table.choice(size), Err(Error::TooLarge { .. })), "{size:?}");
+            assert!(matches!(table.kernel(size), Err(Error::TooLarge { .. })), "{size:?}");
         }
     }
-    assert_eq!(ROWS.choice((u64::MAX, u64::MAX, 1)).row, 2);
+    assert_eq!(
+        ALL.choice((1, u64::MAX, 1)).expect_err("too long").to_string(),
+        "`len` is 18446744073709551615, and a table is for 0 to 281474976710656: the limit is 281474976710656. \
+         Check the order of the extents"
+    );
+    // Nor are they of a matrix without columns.
+    let device = device();
+    let x = device.upload(&[1.0]).expect("room");
+    let rows = MatrixRef::new(&x, usize::MAX, 0).expect("no elements");
+    let columns = rows.t();
+    let mut to = device.alloc(1).expect("room");
+    assert!(matches!(
+        COLUMNS.launch(&device, &columns, &mut to),
+        Err(Error::Padded { .. } | Error::TooLarge { .. })
+    ));
+    let outcome = ROWS.launch(&device, &rows, &mut to);
+    assert!(outcome.is_err());
+}
+
+#[test]
+fn why_is_what_conditions_have_asked() {
+    let choice = ROWS.choice((3, 9, 1)).expect("in range");
+    assert_eq!((choice.row, choice.why.as_str()), (3, "len = 9, outer = 3"));
+    let choice = ROWS.choice((3, 4, 1)).expect("in range");
+    assert_eq!((choice.row, choice.why.as_str()), (0, "len = 4"));
 }

@@ -1,8 +1,8 @@
 //! The greatest value, or the smallest, and its index. The first index wins; a NaN is beyond all numbers.
 
 use super::value::extreme;
-use super::{Cell, Part, nowhere};
-use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
+use super::{Cell, nowhere};
+use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty};
 use crate::plan::Types;
 
 pub(super) struct Arg {
@@ -40,11 +40,8 @@ impl Arg {
         Self { greatest, beyond, wins }
     }
 
-    pub(super) fn parts(&self, types: Types) -> Vec<Part> {
-        vec![
-            Part::new("best", "values", extreme(types.acc, !self.greatest)),
-            Part::new("best_at", "indices", nowhere(types.index)),
-        ]
+    pub(super) fn identity(&self, part: usize, elem: Elem) -> Expr {
+        if part == 0 { extreme(elem, !self.greatest) } else { nowhere(elem) }
     }
 
     /// The thread's first element has the index to begin with: the first of elements that are all as small

@@ -1,14 +1,13 @@
 //! Compensated sums: what rounding takes from each is summed beside it, by the error-free sum of two numbers
 //! (O. Møller, D. Knuth), as A. Neumaier's sum does.
 
-use super::{Cell, Part, zero};
+use super::value::none_added;
+use super::{Cell, zero};
 use crate::intrinsic::Intrinsic;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty, Var};
-use crate::plan::Types;
 
-pub(super) fn parts(types: Types) -> Vec<Part> {
-    let none = if types.acc == Elem::F64 { Expr::F64(-0.0) } else { Expr::F32(-0.0) };
-    vec![Part::new("sum", "sums", none), Part::new("error", "errors", zero(types.acc))]
+pub(super) fn identity(part: usize, elem: Elem) -> Expr {
+    if part == 0 { none_added(elem) } else { zero(elem) }
 }
 
 /// The sum of two, and what it lacks.
@@ -30,15 +29,14 @@ pub(super) fn combine(k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr
     vec![total.into(), error.into()]
 }
 
-/// The sum with what it lacks, unless that is nothing, which leaves the sign of a zero, or comes of an
-/// infinite sum.
+/// The sum with what it lacks, unless that is nothing, which leaves the sign of a zero, or NaN: then the sum, or a
+/// difference on the way to what it lacks, is infinite or NaN itself.
 pub(super) fn value(all: &[Expr]) -> Expr {
     let (sum, error) = (all[0].clone(), all[1].clone());
-    let (zero, infinity) = match error.ty() {
-        Ty::F64 => (Expr::F64(0.0), Expr::F64(f64::INFINITY)),
-        _ => (Expr::F32(0.0), Expr::F32(f32::INFINITY)),
+    let zero = match error.ty() {
+        Ty::F64 => Expr::F64(0.0),
+        _ => Expr::F32(0.0),
     };
-    let size = Expr::Call(Intrinsic::Abs, vec![error.clone()]);
-    let counts = size.clone().gt(zero).and(size.lt(infinity));
+    let counts = Expr::Call(Intrinsic::Abs, vec![error.clone()]).gt(zero);
     counts.select(sum.clone() + error, sum)
 }

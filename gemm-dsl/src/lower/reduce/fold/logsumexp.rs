@@ -2,26 +2,22 @@
 //! power of what the others are less than it. A greater value scales the sum (M. Milakov and N. Gimelshein, "Online
 //! normalizer calculation for softmax", 2018).
 
-use super::{Cell, Held, Part};
+use super::value::extreme;
+use super::{Cell, Held, zero};
 use crate::intrinsic::Intrinsic;
-use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
+use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty, Var};
 use crate::value::library;
 
-const LOG2_E: f32 = std::f32::consts::LOG2_E;
-
 pub(super) struct Logsumexp {
-    /// 2^x for x that are not positive.
-    power: FunctionId,
+    /// e^x for x that are not positive.
+    exp: FunctionId,
     /// What exponents are relative to: a maximum, or 0 where that is infinite.
     base: FunctionId,
     log: FunctionId,
 }
 
-pub(super) fn parts() -> Vec<Part> {
-    vec![
-        Part::new("top", "tops", Expr::F32(f32::NEG_INFINITY)),
-        Part::new("sum", "sums", Expr::F32(0.0)),
-    ]
+pub(super) fn identity(part: usize, elem: Elem) -> Expr {
+    if part == 0 { extreme(elem, false) } else { zero(elem) }
 }
 
 fn maximum(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
@@ -34,20 +30,19 @@ fn is_infinite(x: impl Into<Expr>) -> Expr {
 
 impl Logsumexp {
     pub(super) fn new(k: &mut KernelBuilder) -> Self {
-        let power = library::falling_power(k);
+        let exp = library::falling_exponential(k);
         let log = library::logarithm(k);
         let meaning =
             "What exponents are relative to: the greatest value, or 0 where that is infinite.";
         let base = k.function("base_of", &[meaning], &[("top", Ty::F32)], |_, p| {
             is_infinite(p[0]).select(0.0, p[0])
         });
-        Self { power, base, log }
+        Self { exp, base, log }
     }
 
-    /// e^(value − base). The difference comes first: it is exact where it counts, and a product with log2 e
-    /// before it would be off by as many units as the base is large.
+    /// e^(value − base). The difference is exact where it counts.
     fn term(&self, value: Expr, base: Var) -> Expr {
-        self.power.apply([(value - base) * LOG2_E])
+        self.exp.apply([value - base])
     }
 
     pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], held: &Held) {
@@ -64,13 +59,19 @@ impl Logsumexp {
         let top = k.let_("both_top", maximum(a[0].clone(), b[0].clone()));
         let base = k.let_("base", self.base.apply([top.into()]));
         let scaled = |p: &[Expr]| p[1].clone() * self.term(p[0].clone(), base);
-        let sum = k.let_("both_sum", scaled(a) + scaled(b));
+        let [own, other] =
+            [("own_share", a), ("other_share", b)].map(|(name, p)| k.let_(name, scaled(p)));
+        let sum = k.let_("both_sum", own + other);
         vec![top.into(), sum.into()]
     }
 
     /// An infinite maximum is the result.
     pub(super) fn value(&self, k: &mut KernelBuilder, all: &[Expr]) -> Expr {
-        let top = k.let_("top_of_all", all[0].clone());
+        // What is no variable is read once.
+        let top = match all[0] {
+            Expr::Var(top) => top,
+            _ => k.let_("top_of_all", all[0].clone()),
+        };
         is_infinite(top).select(top, top + self.log.apply([all[1].clone()]))
     }
 }

@@ -3,18 +3,10 @@
 //! two of what threads keep are combined as T. Chan, G. Golub and R. LeVeque do ("Updating formulae and a pairwise
 //! algorithm for computing sample variances", 1979).
 
-use super::{Cell, Held, Part, number, zero};
+use super::{Cell, Held, number, zero};
 use crate::intrinsic::{CANONICAL_NAN, Intrinsic};
 use crate::ir::{Elem, Expr, KernelBuilder};
 use crate::plan::Types;
-
-pub(super) fn parts(types: Types) -> Vec<Part> {
-    vec![
-        Part::new("count", "counts", number(types.index, 0)),
-        Part::new("mean", "means", zero(types.acc)),
-        Part::new("squares", "squared", zero(types.acc)),
-    ]
-}
 
 fn fma(a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
     Expr::Call(Intrinsic::Fma, vec![a.into(), b.into(), c.into()])
@@ -71,7 +63,8 @@ pub(super) fn combine(k: &mut KernelBuilder, a: &[Expr], b: &[Expr], types: Type
     vec![both.into(), mean.into(), squares.into()]
 }
 
-/// Mean and variance; both are NaN of no elements, and where one is infinite, whose squares are NaN.
+/// Mean and variance; both are NaN of no elements, and where one, or the sum of those that a thread has held at
+/// once, was infinite: then squares are NaN.
 pub(super) fn values(k: &mut KernelBuilder, all: &[Expr], types: Types) -> Vec<Expr> {
     let counted = k.let_("counted", all[0].clone().cast(types.acc));
     let nan = match types.acc {

@@ -1,6 +1,6 @@
 //! Folds of one value.
 
-use super::{Part, number};
+use super::number;
 use crate::intrinsic::Intrinsic;
 use crate::ir::{BinaryOp, Elem, Expr, Integer};
 use crate::lower::reduce::expressions::{Expressions, UserFold};
@@ -18,30 +18,15 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    pub(super) fn part(&self, types: Types, expressions: &Expressions) -> Part {
-        let acc = self.folded_in(types.acc);
-        let bound = |greatest: bool| extreme(acc, greatest);
-        let (name, identity) = match self {
-            Operator::Sum if acc == Elem::F32 => ("sum", Expr::F32(-0.0)),
-            Operator::Sum if acc == Elem::F64 => ("sum", Expr::F64(-0.0)),
-            Operator::Sum => ("sum", number(acc, 0)),
-            Operator::Prod => ("product", number(acc, 1)),
-            Operator::Max => ("largest", bound(false)),
-            Operator::Min => ("smallest", bound(true)),
-            Operator::Any => ("any", Expr::U32(0)),
-            Operator::All => ("all", Expr::U32(1)),
-            Operator::User(_) => ("folded", expressions.identity()),
-        };
-        Part::new(name, "x", identity)
-    }
-
-    /// Sums and products of integers wrap, which only those without a sign do.
-    fn folded_in(&self, acc: Elem) -> Elem {
-        match (self, acc) {
-            (Operator::Any | Operator::All, _) => Elem::U32,
-            (Operator::Sum | Operator::Prod, Elem::I32) => Elem::U32,
-            (Operator::Sum | Operator::Prod, Elem::I64) => Elem::U64,
-            _ => acc,
+    /// The value of a type that changes no other.
+    pub(super) fn identity(&self, elem: Elem, expressions: &Expressions) -> Expr {
+        match self {
+            Operator::Sum => none_added(elem),
+            Operator::Prod | Operator::All => number(elem, 1),
+            Operator::Max => extreme(elem, false),
+            Operator::Min => extreme(elem, true),
+            Operator::Any => number(elem, 0),
+            Operator::User(_) => expressions.identity(),
         }
     }
 
@@ -70,6 +55,15 @@ impl Operator {
             Operator::Any | Operator::All => folded,
             _ => folded.bitcast(types.acc),
         }
+    }
+}
+
+/// The sum of none: −0, to which any number may be added.
+pub(super) fn none_added(elem: Elem) -> Expr {
+    match elem {
+        Elem::F32 => Expr::F32(-0.0),
+        Elem::F64 => Expr::F64(-0.0),
+        elem => number(elem, 0),
     }
 }
 

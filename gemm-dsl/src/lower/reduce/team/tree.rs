@@ -109,7 +109,7 @@ impl Team<'_> {
         });
     }
 
-    /// What an active thread makes of what lies at two places; elsewhere, what changes nothing.
+    /// What an active thread makes of what lies at two places; elsewhere, the identity.
     fn held_where(
         &self,
         k: &mut KernelBuilder,
@@ -136,7 +136,7 @@ impl Team<'_> {
     }
 
     /// The tree over the rows of a block's threads: those of the first row get what those of their columns
-    /// keep. `kept` is of one of the columns of a thread, and `done` is what is done with it.
+    /// keep. `kept` is of one of the columns of a thread, and `done` is what is done with them.
     pub(in crate::lower::reduce) fn by_columns(
         &mut self,
         k: &mut KernelBuilder,
@@ -145,7 +145,7 @@ impl Team<'_> {
         done: DoneOf<'_>,
     ) {
         if self.plan.group() == 1 {
-            return columns.each(k, |k, w| done(k, w.clone(), values(&kept(w))));
+            return done(k, &|w| values(&kept(w)));
         }
         let dims: Vec<Expr> = [columns.rows.into()]
             .into_iter()
@@ -173,8 +173,6 @@ impl Team<'_> {
             });
             k.barrier();
         });
-        k.if_(ty.clone().equals(0), |k| {
-            columns.each(k, |k, w| done(k, w.clone(), load(&x, &at(0.into(), w))));
-        });
+        k.if_(ty.clone().equals(0), |k| done(k, &|w| load(&x, &at(0.into(), w))));
     }
 }

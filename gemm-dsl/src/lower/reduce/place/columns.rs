@@ -1,0 +1,108 @@
+//! Threads that fold columns.
+
+use super::{Folds, Place, Split};
+use crate::ir::{Const, Expr, KernelBuilder, Scalar, Special, Var};
+use crate::lower::reduce::params::Params;
+use crate::plan::ReducePlan;
+
+/// The columns that a thread folds.
+pub(in crate::lower::reduce) struct Columns {
+    /// The thread's place in its block.
+    pub(in crate::lower::reduce) tx: Expr,
+    pub(in crate::lower::reduce) ty: Expr,
+    /// Threads of a block that lie next to one another, and rows of them.
+    pub(in crate::lower::reduce) across: Const,
+    pub(in crate::lower::reduce) rows: Const,
+    /// How many columns there are, where they are several.
+    pub(in crate::lower::reduce) width: Option<Const>,
+    /// Their matrix, where there are several.
+    pub(super) matrix: Option<Var>,
+    /// The first one, though there may be none such.
+    first: Var,
+    /// How far the next one lies.
+    step: Expr,
+    /// How many there are in all.
+    all: Scalar,
+}
+
+impl Columns {
+    /// Does something for each of them: the index of one among them is none where there is but one.
+    pub(in crate::lower::reduce) fn each(
+        &self,
+        k: &mut KernelBuilder,
+        mut f: impl FnMut(&mut KernelBuilder, Option<Expr>),
+    ) {
+        match self.width {
+            None => f(k, None),
+            Some(width) => k.unrolled("w", width, |k, w| f(k, Some(w.into()))),
+        }
+    }
+
+    /// Which column it is, though there may be none such.
+    pub(super) fn own(&self, w: Option<Expr>) -> Expr {
+        match w {
+            None => self.first.into(),
+            Some(w) if self.step == Expr::I32(1) => self.first + w,
+            Some(w) => self.first + w * self.step.clone(),
+        }
+    }
+
+    /// A column that there is: past the last one, the last.
+    pub(in crate::lower::reduce) fn column(&self, w: Option<Expr>) -> Expr {
+        self.own(w).min(Expr::from(self.all) - 1)
+    }
+
+    /// Whether there is such a column.
+    pub(in crate::lower::reduce) fn inside(&self, w: Option<Expr>) -> Expr {
+        self.own(w).lt(self.all)
+    }
+
+    /// The first of the columns of a vector, all of which there are.
+    pub(in crate::lower::reduce) fn first_of_vector(&self) -> Expr {
+        let width = self.width.map_or(Expr::I32(1), Expr::from);
+        Expr::from(self.first).min(Expr::from(self.all) - width)
+    }
+}
+
+impl Place {
+    pub(super) fn of_columns(
+        k: &mut KernelBuilder,
+        plan: &ReducePlan,
+        p: &Params,
+        (block, all, matrices): (Const, Scalar, Option<Scalar>),
+    ) -> Self {
+        let rows = k.constant("GROUP", plan.group() as i32, "threads that fold a column together");
+        let across = k.constant("ACROSS", block / rows, "threads of a block that read neighbours");
+        let width = plan.width() as i32;
+        let width = (width > 1).then(|| k.constant("WIDTH", width, "columns of a thread"));
+        let columns = match width {
+            None => across,
+            Some(width) => k.constant("COLUMNS", across * width, "columns of a block"),
+        };
+        let tx: Expr = k.let_("tx", Special::ThreadX).into();
+        let ty: Expr = k.let_("ty", Special::ThreadY).into();
+        k.comment(
+            "Neighbours read neighbours; those past the last column repeat it and store nothing.",
+        );
+        let tile: Expr = Expr::from(Special::BlockX).wide();
+        let (tile, matrix) = match matrices {
+            None => (tile, None),
+            Some(_) => {
+                let columns = Expr::from(columns).wide();
+                let tiles = k.let_("tiles", Expr::from(all).div_ceil(columns));
+                let matrix = k.let_("matrix", tile.clone() / Expr::from(tiles));
+                (tile % Expr::from(tiles), Some(matrix))
+            }
+        };
+        let (first, step) = match width {
+            Some(width) if plan.vector() > 1 => (tx.clone() * width, 1.into()),
+            Some(_) | None => (tx.clone(), across.into()),
+        };
+        let first = k.let_("own", tile * columns + first);
+        let split = Split::new(k, plan, p, (rows, Special::BlockY));
+        let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
+        let folds =
+            Folds::Columns(Columns { tx, ty, across, rows, width, matrix, first, step, all });
+        Self { tid, group: rows, lane, n, split, folds }
+    }
+}

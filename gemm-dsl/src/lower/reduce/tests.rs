@@ -1,0 +1,55 @@
+//! Names of a user beside those of the text.
+
+use super::reduce;
+use crate::cuda;
+use crate::spec::ReduceSpec;
+use std::collections::BTreeSet;
+
+/// Lines in which `$` is what a user names.
+const LINES: &[&str] = &[
+    "map: |$, y| $ * y, finish: |s, len| s / len, launch: once",
+    "map: |x| { let $ = x * x; $ + x }, finish: |s| { let $ = s + 1.0; $ * $ }, over: rows",
+    "map: |$| $ * $, over: rows, group: 256, pitched, float4, blocks: 4, launch: once",
+    "map: |$, y| $ * y, over: middle, pitched, group: 4",
+    "map: |$| $ + 1.0, over: segments, group: 8",
+    "op: argmin, map: |$| $ - 1.0, over: columns, blocks: 4",
+    "op: logsumexp, map: |$, y| $ + y",
+    "op: mean_var, map: |$| $ * $, over: rows, group: 8",
+    "fold: |$, b| $ * b, identity: 1.0, map: |x| x + 1.0",
+    "fold: |a, b| a * b, identity: 1.0, map: |$| { let b = exp($); b / 2.0 }",
+    "op: sum, compensated, map: |$| $ * $",
+];
+
+/// What C++ keeps for itself, or has a meaning elsewhere.
+const OTHERS: &[&str] = &[
+    "_", "x_", "__x", "x__y", "A", "in", "in_", "int", "__half", "N", "output", "mean", "var",
+    "offsets",
+];
+
+fn identifiers(line: &str) -> BTreeSet<String> {
+    let spec: ReduceSpec = line.replace('$', "own").parse().expect(line);
+    let program = reduce(&spec.plan().expect(line)).expect(line);
+    let mut all: BTreeSet<String> = OTHERS.iter().map(|name| (*name).to_owned()).collect();
+    for kernel in program.variants() {
+        let source = cuda::source(kernel);
+        let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        all.extend(words.filter(is_name).map(str::to_owned));
+    }
+    all
+}
+
+#[test]
+fn whatever_a_text_is_made_of_may_be_a_name_of_the_user() {
+    for line in LINES {
+        let (mut built, names) = (0, identifiers(line));
+        for name in &names {
+            // A word of the language, or one of the results: said where it stands.
+            let Ok(spec) = line.replace('$', name).parse::<ReduceSpec>() else { continue };
+            let Ok(plan) = spec.plan() else { continue };
+            reduce(&plan).unwrap_or_else(|error| panic!("{spec}: {error}"));
+            built += 1;
+        }
+        assert!(10 * built > 7 * names.len(), "{line}: {built} of {}", names.len());
+    }
+}

@@ -1,0 +1,90 @@
+//! Tickets: several blocks each have a part of something, and one of them makes one of all parts, in the same
+//! launch.
+//!
+//! A block leaves its part in global memory and takes a ticket, the number of blocks that took one before it. Whoever
+//! gets the last sees what all others have left: their atomics released it, and its own, which comes behind all
+//! of theirs, acquires it. The word is then set back to zero, so that a launch leaves it as it was found.
+//!
+//! Which block is the last differs from run to run, so bits must not depend on it: parts lie by the
+//! numbers of their blocks, and the last block folds them as any other would have.
+//!
+//! What a part is, a number, a few of them or a tile, and how parts become one, is the caller's.
+
+use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::{
+    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Layout, Operand, Order, Scope,
+};
+
+/// The array of words that a program keeps for tickets: as many as there are things made of parts.
+pub(super) fn slot(program: &mut Program, words: Expr) -> Slot {
+    program.temp_of("tickets", Elem::U32, [words], Fill::Kept)
+}
+
+/// The parameter of a kernel that is this array. Its extent may name parameters that come later, and is given
+/// to [`shape`].
+pub(super) fn parameter(k: &mut KernelBuilder, operand: Operand) -> BufferId {
+    k.global("tickets", Elem::U32, operand)
+}
+
+/// Says how many words there are.
+pub(super) fn shape(k: &mut KernelBuilder, tickets: BufferId, words: Expr) {
+    k.shape(tickets, [words], [1.into()]);
+}
+
+/// The tickets of the blocks that share one thing.
+pub(super) struct Tickets {
+    /// The word that they count in.
+    word: Access,
+    /// How many blocks these are: a `U64`, at least 1.
+    blocks: Expr,
+    /// Where the thread that takes the block's ticket tells the others.
+    is_last: Access,
+    /// Whether this is the thread that takes the block's ticket.
+    first_thread: Expr,
+}
+
+impl Tickets {
+    /// Declares the word of shared memory by which a block learns that it is the last. `first_thread` holds for
+    /// one thread of the block.
+    pub(super) fn new(
+        k: &mut KernelBuilder,
+        word: Access,
+        blocks: Expr,
+        first_thread: Expr,
+    ) -> Self {
+        let meaning = "whether all other blocks have left their parts";
+        let is_last = k.shared("is_last", Elem::U32, [1.into()], Layout::row_major(1), meaning);
+        Self { word, blocks, is_last: Access::new(is_last, [0.into()]), first_thread }
+    }
+
+    /// Takes the block's ticket, by the one thread that has left all of the block's part.
+    pub(super) fn take(&self, k: &mut KernelBuilder) {
+        let (one, none) = (Expr::U32(1), Expr::U32(0));
+        let (word, order) = (self.word.clone(), Order::AcqRel);
+        let before = k.atomic("ticket", AtomicOp::Add, word, one.clone(), order, Scope::Device);
+        let last = (before + one.clone()).equals(self.blocks.clone().cast(Elem::U32));
+        k.store(self.is_last.clone(), last.select(one, none));
+    }
+
+    /// Takes the block's ticket where all its threads have left some of its part: the barrier puts their stores
+    /// before the atomic.
+    pub(super) fn take_for_all(&self, k: &mut KernelBuilder) {
+        k.barrier();
+        k.if_(self.first_thread.clone(), |k| self.take(k));
+    }
+
+    /// Does something by all threads of the block with the last ticket, which sees all parts, and sets the
+    /// word back. A block that comes here again, for another thing, must meet at a barrier before it takes
+    /// that one's ticket.
+    pub(super) fn by_last(&self, k: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
+        // The flag is seen by all; and what its thread has acquired is.
+        k.barrier();
+        k.if_(self.is_last.clone().load().equals(Expr::U32(1)), |k| {
+            k.comment("The last ticket: this block sees the parts of all others.");
+            make(k);
+            k.comment("Back to zero, for the next launch.");
+            let first_thread = self.first_thread.clone();
+            k.if_(first_thread, |k| k.store(self.word.clone(), Expr::U32(0)));
+        });
+    }
+}

@@ -1,0 +1,122 @@
+//! Messages about what a reduction folds, and in which types: each names what would do.
+
+use super::Faulty;
+
+pub(super) const SPECS: &[Faulty] = &[
+    (
+        "map: |output| output",
+        &[(
+            "output",
+            "`output` is what a result is called; call the array otherwise, as in `output_in`",
+        )],
+    ),
+    (
+        "op: mean_var, map: |x, var| x + var",
+        &[("var", "`var` is what a result is called; call the array otherwise, as in `var_in`")],
+    ),
+    (
+        "over: segments, map: |offsets| offsets * 2.0",
+        &[(
+            "offsets",
+            "`offsets` is what the array of where segments begin is called; call the array otherwise, as in `offsets_in`",
+        )],
+    ),
+    (
+        "type: u8, acc: i32, op: max, compensated",
+        &[(
+            "compensated",
+            "`compensated` has nothing to act on: it is the rounding of sums that is made good; leave it out",
+        )],
+    ),
+    (
+        "type: u32, acc: i32",
+        &[(
+            "i32",
+            "`acc: i32` does not hold every `u32`: a `map` says what is folded in its place, or use `acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`",
+        )],
+    ),
+    (
+        "op: logsumexp, type: i8",
+        &[(
+            "logsumexp",
+            "`op` computes with floating-point numbers, and these elements are folded in `i32`; add `acc: f32`",
+        )],
+    ),
+    (
+        "op: logsumexp, acc: f64",
+        &[(
+            "logsumexp",
+            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use `acc: f32`",
+        )],
+    ),
+    (
+        "op: logsumexp, type: f64",
+        &[(
+            "logsumexp",
+            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use `acc: f32` with a `map` such as `|x| f32(x)`",
+        )],
+    ),
+    (
+        "op: argmax, result: u64",
+        &[(
+            "result",
+            "`result` has nothing to act on: its result is an index or a truth value; leave it out",
+        )],
+    ),
+    (
+        "type: i32, fold: |a, b| max(a, b), identity: 3000000000",
+        &[(
+            "3000000000",
+            "the identity 3000000000 is no `i32`, which goes from -2147483648 to 2147483647; use a number of these",
+        )],
+    ),
+    (
+        "over: columns, group: 1, coarsen: 65",
+        &[(
+            "65",
+            "1 items · 65 = 65 elements are more than the 64 that a thread holds in its registers at once; use `coarsen: 64` or less",
+        )],
+    ),
+    (
+        "over: columns, block: 64, coarsen: 64, op: mean_var, blocks: 2",
+        &[(
+            "64",
+            "the 64 threads of a block · 64 columns · 12 bytes + 16 for the ticket of a block = 49168 bytes meet in shared memory, and a block has 49152; use a smaller block, or fewer columns of a thread",
+        )],
+    ),
+    (
+        "over: columns, block: 128, coarsen: 64, op: mean_var",
+        &[(
+            "128",
+            "the 128 threads of a block · 64 columns · 12 bytes = 98304 bytes meet in shared memory, and a block has 49152; use a smaller block, or fewer columns of a thread",
+        )],
+    ),
+    (
+        "over: rows, group: 256, blocks: 65536",
+        &[("65536", "`blocks: 65536` is more than a grid has along y; use 65535 or less")],
+    ),
+    (
+        "over: segments, launch: once",
+        &[(
+            "launch",
+            "`launch` has nothing to act on: one block folds a result where `blocks` does not say more; leave it out",
+        )],
+    ),
+];
+
+/// What the remedies above lead to, and what lies at the bounds.
+pub(super) const SOUND: &[&str] = &[
+    "map: |output_in| output_in",
+    "map: |mean| mean",
+    "map: |offsets| offsets",
+    "type: u8, acc: i64",
+    "type: u32, acc: i64",
+    "type: u8, acc: i32",
+    "op: logsumexp, type: i8, acc: f32",
+    "op: logsumexp, type: f64, acc: f32, map: |x| f32(x)",
+    "op: argmax, index: u64",
+    "type: i32, fold: |a, b| max(a, b), identity: -2147483648",
+    "over: columns, group: 1, coarsen: 64",
+    "over: columns, block: 64, coarsen: 64, op: mean_var",
+    "over: rows, group: 256, blocks: 65535",
+];

@@ -1,0 +1,351 @@
+//! Tables of products: what is read of them, and what is told of faulty ones.
+
+use super::super::{MAX_FAULTS, SgemmTableTokens, sgemm_table};
+use super::Faulty;
+use crate::kernel_table::{KernelTable, SgemmProblem, SgemmShape, Target};
+use crate::spec::SgemmSpec;
+use crate::value::random::Random;
+use proc_macro2::TokenStream;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+type Table = KernelTable<SgemmSpec>;
+
+fn table(text: &str) -> Table {
+    text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
+}
+
+/// The faults of a text: what is underlined, and the message.
+fn faults(text: &str) -> Vec<(String, String)> {
+    let Err(errors) = text.parse::<Table>() else { return Vec::new() };
+    let told = errors.iter().map(|fault| {
+        let underlined = fault.excerpt().map_or(String::new(), |excerpt| {
+            excerpt.text.chars().skip(excerpt.indent).take(excerpt.width).collect()
+        });
+        (underlined, fault.message().to_owned())
+    });
+    told.collect()
+}
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))
+}
+
+/// The table of the tokens of a macro call, or the messages of its faults.
+fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
+    let SgemmTableTokens { table, .. } = sgemm_table(tokens);
+    table.map_err(|error| error.into_iter().map(|fault| fault.to_string()).collect())
+}
+
+const NO_ELSE: &str =
+    "a table needs a row for what no condition holds of; add `else => …` at the end";
+const TWO_SUMS: &str = "`partials: 2` makes several sums of an element, and rows of an `invariant` table make one, in \
+                        ascending K; leave `partials` out, or `invariant`";
+const LATE: &str = "`invariant` is about all rows; move it before the first one";
+const TWICE: &str = "`invariant` is said already; leave this one out";
+const TILE: &str =
+    "`waves` is of a tile, rows and columns from 1 to 4294967295, such as `waves(128x256)`, not ";
+
+const NONE_LEFT: &str = "no problem comes here: the rows before are for all of which this holds; leave the row out, or move it up";
+
+const TABLES: &[Faulty] = &[
+    ("m <= 8 => ; m <= 4 => ; else =>", &[("m <= 4", NONE_LEFT)]),
+    (
+        "m <= 8 || n <= 8 => ; n == 8 && aligned => ; 8 > m => ; else =>",
+        &[("n == 8 && aligned", NONE_LEFT), ("8 > m", NONE_LEFT)],
+    ),
+    ("m < 8 => ; m >= 8 => ; else =>", &[("else", NONE_LEFT)]),
+    ("aligned => ; !aligned => ; m > 5 => ; else =>", &[("m > 5", NONE_LEFT), ("else", NONE_LEFT)]),
+    ("m >= 0 => ; else =>", &[("else", NONE_LEFT)]),
+    (
+        "m > 9 && m < 5 => ; sms == 0 => ; 2147483647 < k => ; else =>",
+        &[("m > 9 && m < 5", NONE_LEFT), ("sms == 0", NONE_LEFT), ("2147483647 < k", NONE_LEFT)],
+    ),
+    (
+        "waves(8x8) > 1.0 && m > 4 => ; m > 4 && !(waves(8x8) > 1.0) => ; m == 7 => ; m != 4 && m < 4 || m == 4 => ; else =>",
+        &[("m == 7", NONE_LEFT), ("else", NONE_LEFT)],
+    ),
+    ("", &[("", NO_ELSE)]),
+    ("invariant", &[("invariant", NO_ELSE)]),
+    ("invariant; invariant; else =>", &[("invariant", TWICE)]),
+    ("m < 2 => ; invariant; else =>", &[("invariant", LATE)]),
+    (
+        "m < 2 => ; invariant; else => unroll: 2, partials: 2",
+        &[("invariant", LATE), ("2", TWO_SUMS)],
+    ),
+    ("invariant; m < 2 => unroll: 2, partials: 2; else =>", &[("2", TWO_SUMS)]),
+    // A row that is faulty otherwise is told that.
+    (
+        "invariant; else => unroll: 3, partials: 2",
+        &[(
+            "3",
+            "`unroll: 3` is no multiple of `partials: 2`, and a round of the unrolled loop adds to each partial sum equally often: 3 mod 2 = 1; use a multiple of 2",
+        )],
+    ),
+    (
+        "else => batch: strided; else =>",
+        &[
+            (
+                "else =>",
+                "no problem comes to a row behind `else`; move `else` to the end, or leave the row out",
+            ),
+            (
+                "else =>",
+                "all rows of a table compute the same, and `batch` here is not as in the first row; rows differ in how \
+             it is computed",
+            ),
+        ],
+    ),
+    (
+        "waves(64) > 1.0 => ; waves(64x0) > 1.0 => ; waves(m) > 1.0 => ; waves() > 1.0 => ; waves(1x2x3) > 1.0 =>; else =>",
+        &[
+            ("64", "TILE`64`"),
+            ("64x0", "TILE`64x0`"),
+            ("m", "TILE`m`"),
+            (")", "TILE`)`"),
+            ("1x2x3", "TILE`1x2x3`"),
+        ],
+    ),
+    (
+        "waves(64x64) > 2 => ; m > 1.0 => ; 1.5 > 1.0 => ; sin(1.0) > 0.0 => ; wave(8x8) > 1.0 => ; else =>",
+        &[
+            (
+                "2",
+                "`>` stands between an f64 and the integer `2`, and nothing is converted by itself; write `2.0`",
+            ),
+            (
+                "m",
+                "`>` stands between an f64 and the integer `m`, and nothing is converted by itself; write `f64(m)`",
+            ),
+            (
+                "1.5 > 1.0",
+                "this holds of every problem, so that none comes to the rows behind; write `else`, at the end",
+            ),
+            ("sin", "`sin` is no function; did you mean `min(a, b)`?"),
+            ("wave", "`wave` is no function; did you mean `waves(128x256)`?"),
+        ],
+    ),
+    (
+        "{ let m = 4; m > 3 } => ; { let aligned = 4; aligned > 3 } => ; { let waves = 4; waves > 3 } => ; else =>",
+        &[
+            ("m", "`m` has a meaning of its own; use another name, such as `m_value`"),
+            (
+                "aligned",
+                "`aligned` has a meaning of its own; use another name, such as `aligned_value`",
+            ),
+            ("waves", "`waves` is a function; use another name, such as `waves_value`"),
+        ],
+    ),
+];
+
+#[test]
+fn every_fault_of_a_table_has_its_message_and_token() {
+    for (text, expected) in TABLES {
+        let expected: Vec<(String, String)> =
+            expected.iter().map(|(at, of)| ((*at).to_owned(), of.replace("TILE", TILE))).collect();
+        assert_eq!(faults(text), expected, "{text}");
+        let messages: Vec<String> = expected.into_iter().map(|(_, message)| message).collect();
+        assert_eq!(read(tokens(text)), Err(messages), "{text}");
+    }
+    // It is a word of tables of products, and of no condition.
+    assert_eq!(
+        faults("invariant => ; else =>")[0].1,
+        "`invariant` is no name that is known here; there are `m`, `n`, `k`, `batch`, `sms`, `arch`, `nn`, `nt`, `tn`, `tt`, `padded`, `aligned`"
+    );
+}
+
+/// Rows that some problem comes to, as near as they are to none.
+#[test]
+fn rows_for_what_is_left_are_rows() {
+    for text in [
+        "m <= 8 => ; m <= 9 => ; else =>",
+        "m <= 8 && n <= 8 => ; m <= 8 => ; n <= 8 => ; m > 9 => ; m == 9 && aligned => ; else =>",
+        "waves(8x8) > 1.0 => ; waves(8x8) <= 1.0 => ; else =>",
+        "m % 4 == 0 => ; m % 4 != 0 => ; else =>",
+        "m != 4 => ; m == 4 => unroll: 2; else =>",
+        "nn => ; nt => ; tn => ; tt => ; else =>",
+    ] {
+        // What is left of the fifth is nothing.
+        let expected = usize::from(text.starts_with("m != 4"));
+        assert_eq!(faults(text).len(), expected, "{text}");
+    }
+}
+
+/// What is found to be left of nothing is so: no problem chooses a row that is told.
+#[test]
+fn no_problem_comes_to_a_row_that_is_told() {
+    let atoms = [
+        "m <= 3",
+        "m == 2",
+        "m != 1",
+        "n > 2",
+        "3 >= n",
+        "aligned",
+        "m % 2 == 0",
+        "waves(1x1) > 0.01",
+    ];
+    let mut random = Random(5);
+    let (mut told, mut rest) = (0, 0);
+    for _ in 0..3_000 {
+        let mut pick = |n: usize| random.bits() as usize % n;
+        let mut conditions = Vec::new();
+        for _ in 0..1 + pick(4) {
+            let mut when = atoms[pick(atoms.len())].to_owned();
+            for _ in 0..pick(3) {
+                let not = ["", "!"][pick(2)];
+                let sign = ["&&", "||"][pick(2)];
+                when = format!("({when}) {sign} {not}({})", atoms[pick(atoms.len())]);
+            }
+            conditions.push(when);
+        }
+        let rows: Vec<String> = conditions.iter().map(|when| format!("{when} => ;\n")).collect();
+        let faults = faults(&format!("{}else =>", rows.concat()));
+        if faults.iter().any(|(_, message)| message.starts_with("row ")) {
+            continue;
+        }
+        let dead: Vec<&String> = faults.iter().map(|(at, _)| at).collect();
+        // Each condition by itself, which is a row that something comes to.
+        let alone: Vec<Table> = conditions
+            .iter()
+            .filter_map(|when| format!("{when} => ; else => unroll: 2").parse().ok())
+            .collect();
+        if alone.len() < conditions.len() {
+            continue;
+        }
+        let mut comes = vec![false; conditions.len() + 1];
+        for n in 0..98 {
+            let shape = SgemmShape::from((n % 7, n / 7 % 7, 4)).aligned(n >= 49);
+            let problem = SgemmProblem { shape, target: Target::H200 };
+            let holds = |table: &Table| table.choose(&problem) == Ok(0);
+            comes[alone.iter().position(holds).unwrap_or(conditions.len())] = true;
+        }
+        for (n, when) in conditions.iter().map(String::as_str).chain(["else"]).enumerate() {
+            let is_told = dead.iter().any(|at| *at == when);
+            assert!(!is_told || !comes[n], "{when}: {rows:?}");
+            told += usize::from(is_told);
+            rest += usize::from(!is_told);
+        }
+    }
+    assert!(told > 300 && rest > 300, "{told} {rest}");
+}
+
+#[test]
+fn rows_differ_in_how_and_by_what_lies_where() {
+    for (key, other) in
+        [("batch", "batch: pointers"), ("scaled", "scaled"), ("epilogue", "epilogue: |acc| -acc")]
+    {
+        let told = faults(&format!("m < 2 => ; m < 3 => {other}; else => unroll: 2"));
+        let message = format!("all rows of a table compute the same, and `{key}` here");
+        assert!(
+            matches!(told.as_slice(), [(at, of)] if at == other && of.starts_with(&message)),
+            "{told:?}"
+        );
+    }
+    table(
+        "nt => layout: nt; padded => pitched; m % 16 == 0 => bounds: aligned; m < 4 => name: mine; \
+         else => tile: 8x8x8, partials: 2",
+    );
+}
+
+#[test]
+fn invariant_is_printed_and_read_back() {
+    let of = table("invariant;; m <= 8 => unroll: 2,; else =>");
+    assert!(of.is_invariant());
+    assert_eq!(of.to_string(), "invariant;\nm <= 8 => unroll: 2;\nelse => ");
+    assert_eq!(table(&of.to_string()), of);
+    assert_eq!(read(tokens("invariant; m<=8=>unroll:2;else=>")), Ok(of.clone()));
+    let plain = table("m <= 8 => unroll: 2; else =>");
+    assert!(!plain.is_invariant() && plain != of);
+}
+
+const CONDITIONS: &[&str] = &[
+    "m <= 8 || n <= 8",
+    "aligned && !padded && waves(128x256) >= 2.0",
+    "nt && k % 4 == 0 && arch >= 90",
+    "{ let tiles = waves(64x64); tiles - floor(tiles) > 0.5 }",
+    "if tt { f64(m) / f64(n) > 1.5 } else { batch > sms }",
+    "abs(0.001 - waves(1x1)) <= max(1.0, waves(4294967295x1))",
+];
+
+const LINES: &[&str] =
+    &["", "tile: 64x64x16, thread: 8x8, float4", "unroll: 4", "layout: nt, block: 8x32"];
+
+const PIECES: &[&str] = &[
+    "invariant;",
+    "invariant",
+    ";",
+    "=>",
+    "waves(",
+    "waves(64x64)",
+    ")",
+    "64x64",
+    "0x1",
+    "2.0",
+    "nn",
+    "aligned",
+    "&&",
+    "!",
+    "else",
+    "m",
+    "f64(m)",
+    "1.5",
+    "1e999",
+    "partials: 2",
+    "floor(",
+    "-",
+    "/ 0",
+    "/ 0.0",
+    "% sms",
+    "{",
+    "}",
+    ",",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_table_prints_and_reads_back(
+        invariant: bool,
+        conditions in proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
+        lines in proptest::collection::vec(select(LINES), CONDITIONS.len() + 1),
+    ) {
+        let word = if invariant { "invariant;\n" } else { "" };
+        let rows = conditions.iter().zip(&lines).map(|(when, line)| format!("{when} => {line};\n"));
+        let text = format!("{word}{}else => {}", rows.collect::<String>(), lines[CONDITIONS.len()]);
+        let read_back = table(&text);
+        prop_assert_eq!(read_back.to_string(), text.clone());
+        prop_assert_eq!(read(tokens(&text)), Ok(read_back));
+    }
+
+    #[test]
+    fn a_table_with_pieces_put_in_or_taken_out_is_held(
+        conditions in proptest::collection::vec(select(CONDITIONS), 0..4),
+        line in select(LINES),
+        changes in proptest::collection::vec((any::<Index>(), 0..6usize, any::<Index>()), 1..6),
+        extents in any::<[u32; 3]>(),
+    ) {
+        let rows = conditions.iter().map(|when| format!("{when} => {line};"));
+        let mut text: Vec<char> = format!("{}else => {line}", rows.collect::<String>()).chars().collect();
+        for (at, taken, piece) in changes {
+            let at = at.index(text.len() + 1);
+            let until = text.len().min(at + taken);
+            text.splice(at..until, piece.get(PIECES).chars());
+        }
+        let text: String = text.into_iter().collect();
+        match text.parse::<Table>() {
+            Ok(read_back) => {
+                let printed = read_back.to_string();
+                prop_assert_eq!(printed.parse::<Table>(), Ok(read_back.clone()), "{}", printed);
+                let [m, n, k] = extents.map(|extent| (extent / 2) as usize);
+                let shape = SgemmShape::from((m, n, k));
+                let row = read_back.choose(&SgemmProblem { shape, target: Target::H200 });
+                prop_assert!(row.is_ok_and(|row| row < read_back.rows().len()), "{}", text);
+            }
+            Err(faults) => {
+                prop_assert!((1..=MAX_FAULTS + 1).contains(&faults.iter().count()));
+                prop_assert!(faults.iter().all(|fault| !fault.message().is_empty()));
+            }
+        }
+    }
+}

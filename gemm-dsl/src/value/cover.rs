@@ -1,0 +1,156 @@
+//! Which problems come to a row of a table: those that the conditions before it leave.
+//!
+//! A problem is told by what conditions compare: integers that stand alone against a number have ranges, and
+//! everything else is a question whose answer may be anything, but the same wherever the question is. So what is
+//! found to be left of no problem is left of none; that something is left may be wrong.
+
+use super::tree::{Binary, Block, Node, NodeKind, Unary};
+use super::{Closure, Environment, Range};
+use std::collections::BTreeMap;
+
+/// The most regions that are told apart; of more, nothing is found.
+const MOST: usize = 512;
+
+/// Problems whose integers are in ranges, and that answer questions so.
+#[derive(Clone, Debug, Default)]
+struct Region {
+    integers: BTreeMap<&'static str, Range>,
+    answers: BTreeMap<String, bool>,
+}
+
+impl Region {
+    /// What two have in common, if there is anything.
+    fn and(&self, other: &Self) -> Option<Self> {
+        let mut both = self.clone();
+        for (name, range) in &other.integers {
+            let own = both.integers.entry(name).or_insert(*range);
+            own.least = own.least.max(range.least);
+            own.most = own.most.min(range.most);
+            if own.least > own.most {
+                return None;
+            }
+        }
+        for (question, answer) in &other.answers {
+            if *both.answers.entry(question.clone()).or_insert(*answer) != *answer {
+                return None;
+            }
+        }
+        Some(both)
+    }
+}
+
+/// What several have in common with several others; none of too many.
+fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
+    let mut all = Vec::new();
+    for one in some {
+        all.extend(others.iter().filter_map(|other| one.and(other)));
+        if all.len() > MOST {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+/// The problems that no condition so far holds of.
+#[derive(Debug)]
+pub(crate) struct Left(Option<Vec<Region>>);
+
+impl Left {
+    /// All problems.
+    pub(crate) fn all() -> Self {
+        Self(Some(vec![Region::default()]))
+    }
+
+    /// Whether some may be left.
+    pub(crate) fn any(&self) -> bool {
+        self.0.as_ref().is_none_or(|left| !left.is_empty())
+    }
+
+    /// Takes those that a condition holds of; whether there may be any.
+    pub(crate) fn take(&mut self, when: &Closure) -> bool {
+        let Some(left) = &self.0 else { return true };
+        let of = |holds| block(when.env, &when.body, holds);
+        let comes = of(true).and_then(|regions| common(left, &regions));
+        let left = of(false).and_then(|regions| common(left, &regions));
+        self.0 = left;
+        comes.is_none_or(|comes| !comes.is_empty())
+    }
+}
+
+fn block(env: &Environment, block: &Block, holds: bool) -> Option<Vec<Region>> {
+    match block.lets.is_empty() {
+        true => node(env, &block.value, holds),
+        false => Some(question(block.to_string(), holds)),
+    }
+}
+
+/// The problems of which an expression holds, or does not; none of too many regions.
+fn node(env: &Environment, e: &Node, holds: bool) -> Option<Vec<Region>> {
+    match &e.kind {
+        NodeKind::Unary(Unary::Not, e) => node(env, e, !holds),
+        NodeKind::Binary(op @ (Binary::And | Binary::Or), a, b, _) => {
+            let (a, b) = (node(env, a, holds)?, node(env, b, holds)?);
+            if (*op == Binary::And) == holds {
+                return common(&a, &b);
+            }
+            Some(a.into_iter().chain(b).collect())
+        }
+        NodeKind::Binary(op, a, b, _) => {
+            let compared = match (&a.kind, &b.kind) {
+                (NodeKind::Name(name), NodeKind::Int(value)) => ranges(env, name, *op, *value),
+                (NodeKind::Int(value), NodeKind::Name(name)) => {
+                    ranges(env, name, turned(*op), *value)
+                }
+                _ => None,
+            };
+            let Some((name, yes, no)) = compared else {
+                return Some(question(e.to_string(), holds));
+            };
+            let ranges = if holds { yes } else { no };
+            let region = |range| Region { integers: [(name, range)].into(), ..Region::default() };
+            Some(ranges.into_iter().filter(|range| range.least <= range.most).map(region).collect())
+        }
+        _ => Some(question(e.to_string(), holds)),
+    }
+}
+
+fn question(question: String, holds: bool) -> Vec<Region> {
+    vec![Region { answers: [(question, holds)].into(), ..Region::default() }]
+}
+
+/// The same comparison from the other side.
+fn turned(op: Binary) -> Binary {
+    match op {
+        Binary::Lt => Binary::Gt,
+        Binary::Le => Binary::Ge,
+        Binary::Gt => Binary::Lt,
+        Binary::Ge => Binary::Le,
+        other => other,
+    }
+}
+
+/// An integer, its ranges where a comparison with a number holds, and where it does not.
+fn ranges(
+    env: &Environment,
+    name: &str,
+    op: Binary,
+    value: i64,
+) -> Option<(&'static str, Vec<Range>, Vec<Range>)> {
+    let (name, Range { least, most }) = env.integers.iter().find(|(known, _)| *known == name)?;
+    let value = i128::from(value);
+    let (below, above) = (
+        |end: i128| Range { least: *least, most: end.min(*most) },
+        |start: i128| Range { least: start.max(*least), most: *most },
+    );
+    let at = Range { least: value.max(*least), most: value.min(*most) };
+    let (yes, no) = match op {
+        Binary::Lt => (vec![below(value - 1)], vec![above(value)]),
+        Binary::Le => (vec![below(value)], vec![above(value + 1)]),
+        Binary::Gt => (vec![above(value + 1)], vec![below(value)]),
+        Binary::Ge => (vec![above(value)], vec![below(value - 1)]),
+        Binary::Eq => (vec![at], vec![below(value - 1), above(value + 1)]),
+        Binary::Ne => (vec![below(value - 1), above(value + 1)], vec![at]),
+        _ => return None,
+    };
+    Some((name, yes, no))
+}

@@ -1,0 +1,205 @@
+//! Tables that the macros make: which kernel computes a problem.
+
+use super::Kernel;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::program::Prepared;
+use gemm_dsl::SpecErrors;
+use gemm_dsl::kernel_table::{KernelTable, OutOfRange, Tabled};
+use gemm_dsl::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+/// A table of kernels that compute the same: for each problem the line that computes it. Only kernels that are
+/// chosen are compiled. `S` and `E` are those of its [`Kernel`]s.
+///
+/// A launch chooses its row without a lock and without a copy of the table: the text of a macro is read once, by
+/// the first call that needs it, and other tables when they are made.
+pub struct Table<S: Tabled, E = ()> {
+    rows: Rows<S>,
+    of: PhantomData<fn() -> E>,
+}
+
+/// A table of products, made by [`sgemm_table!`](crate::sgemm_table); `E` are its operands, as of an
+/// [`Sgemm`](crate::Sgemm).
+///
+/// A row is chosen by the extents `m`, `n`, `k` and `batch`, by how A and B lie, by the alignment of the matrices and
+/// by the device; the macro's page says all that a condition may name. Each row's line takes matrices that lie
+/// as its `layout` and `pitched` say, so that a table for several has a row for each.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmTable, sgemm_table};
+///
+/// const GEMM: SgemmTable = sgemm_table! {
+///     m <= 8 || n <= 8 => tile: 8x8x8, thread: 1x1;
+///     aligned && waves(64x64) >= 2.0 => tile: 64x64x16, thread: 8x8, float4;
+///     else => tile: 16x16x8, thread: 2x2;
+/// };
+///
+/// let device = Device::simulator();
+/// let (a, b, mut c) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?, device.alloc(1)?);
+/// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 1)?);
+/// GEMM.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 1)?)?;
+/// assert_eq!(device.download(&c)?, [11.0]);
+///
+/// let choice = GEMM.choice((100, 64, 32), &device)?;
+/// assert_eq!((choice.row, choice.line.as_str()), (2, "tile: 16x16x8, thread: 2x2"));
+/// assert_eq!(choice.why, "m = 100, n = 64, aligned = true, waves(64x64) = 0.015151515151515152");
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub type SgemmTable<E = ()> = Table<SgemmSpec, E>;
+
+/// Which row of a table computes a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// Its number, from 0.
+    pub row: usize,
+    /// Its condition; none of the last row.
+    pub condition: Option<String>,
+    /// The line of its kernel.
+    pub line: String,
+    /// Why: what its condition and those of the rows before it ask, which do not hold, and the answers:
+    /// `m = 4, n = 4096`.
+    pub why: String,
+}
+
+/// A table as launches use it.
+pub struct Read<S> {
+    pub(super) table: KernelTable<S>,
+    text: String,
+    /// The line of each row, which no launch prints again.
+    lines: Vec<String>,
+    /// What the caller of any row gives beside the matrices of a product.
+    pub(super) operands: Vec<SgemmOperand>,
+}
+
+/// Where the table of a macro call is kept once it has been read.
+pub struct Slot<S>(OnceLock<Read<S>>);
+
+/// The rows of a table.
+enum Rows<S: Tabled> {
+    /// The canonical text, and the place of what it says.
+    OfMacro(&'static str, fn() -> &'static Slot<S>),
+    Owned(Arc<Read<S>>),
+}
+
+impl<S: Tabled> Slot<S> {
+    /// One of a table that has not been read.
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<S> Read<S> {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<S: Tabled> Read<S> {
+    fn new(table: KernelTable<S>) -> Self {
+        let lines = table.rows().iter().map(|row| row.spec.to_string()).collect();
+        let operands = table.rows().first().map(|row| row.spec.operands()).unwrap_or_default();
+        Self { text: table.to_string(), table, lines, operands }
+    }
+
+    /// The line of the kernel for a problem.
+    fn line(&self, problem: &S::Problem) -> Result<&str> {
+        Ok(&self.lines[self.table.choose(problem)?])
+    }
+
+    /// The program of the kernel for a problem.
+    pub(super) fn prepare(&self, device: &Device, problem: &S::Problem) -> Result<Arc<Prepared>> {
+        device.programs().get::<S>(self.line(problem)?)
+    }
+}
+
+impl<S: Tabled, E> Table<S, E> {
+    #[doc(hidden)]
+    pub const fn __from_macro(text: &'static str, slot: fn() -> &'static Slot<S>) -> Self {
+        Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
+    }
+
+    /// A table whose rows have been checked, and are of the type that is asked for.
+    pub(super) fn checked(table: KernelTable<S>) -> Self {
+        Self { rows: Rows::Owned(Arc::new(Read::new(table))), of: PhantomData }
+    }
+
+    /// The rows, one a line; before them `invariant`, where the table says so.
+    pub fn text(&self) -> &str {
+        match &self.rows {
+            Rows::OfMacro(text, _) => text,
+            Rows::Owned(read) => &read.text,
+        }
+    }
+
+    pub(super) fn read(&self) -> &Read<S> {
+        match &self.rows {
+            Rows::Owned(read) => read,
+            Rows::OfMacro(text, slot) => slot().0.get_or_init(|| {
+                let table: Result<KernelTable<S>, SpecErrors> = text.parse();
+                match table {
+                    Ok(table) => Read::new(table),
+                    Err(faults) => unreachable!("the macro has checked its rows: {faults}"),
+                }
+            }),
+        }
+    }
+
+    /// The row for a problem, and why.
+    pub(super) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
+        let read = self.read();
+        let row = read.table.choose(problem)?;
+        let condition = read.table.rows()[row].when.as_ref().map(ToString::to_string);
+        let why = read.table.why(row, problem)?;
+        let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
+        Ok(Choice { row, condition, line: read.lines[row].clone(), why: why.join(", ") })
+    }
+
+    /// The kernel for a problem.
+    pub(super) fn kernel_for(&self, problem: &S::Problem) -> Result<Kernel<S, E>> {
+        let line = self.read().line(problem)?.to_owned();
+        Ok(Kernel { line: Cow::Owned(line), of: PhantomData })
+    }
+}
+
+impl From<OutOfRange> for Error {
+    fn from(wrong: OutOfRange) -> Self {
+        Error::TooLarge {
+            what: wrong.to_string(),
+            limit: wrong.most,
+            remedy: "Check the order of the extents",
+        }
+    }
+}
+
+impl<S: Tabled, E> Clone for Table<S, E> {
+    fn clone(&self) -> Self {
+        let rows = match &self.rows {
+            Rows::OfMacro(text, slot) => Rows::OfMacro(text, *slot),
+            Rows::Owned(read) => Rows::Owned(Arc::clone(read)),
+        };
+        Self { rows, of: PhantomData }
+    }
+}
+
+impl<S: Tabled, E> fmt::Debug for Table<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("text", &self.text()).finish_non_exhaustive()
+    }
+}
+
+/// The rows.
+impl<S: Tabled, E> fmt::Display for Table<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// What the macros say of the tables of each family.
+pub type ReduceSlot = Slot<ReduceSpec>;
+/// The same of products.
+pub type SgemmSlot = Slot<SgemmSpec>;

@@ -1,0 +1,189 @@
+//! Tables of products: which line is launched for what views, and what is refused.
+
+use super::{product, values};
+use gemm_runtime::{
+    ByName, Device, Error, KernelTable, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
+    N, SgemmShape, SgemmSpec, SgemmTable, sgemm_table, spec::Layout,
+};
+
+const LAYERS: SgemmTable<(N, f32)> = sgemm_table! {
+    m <= 2 => tile: 8x8x8, epilogue: |acc, bias[n], slope| max(acc, slope * acc) + bias;
+    else => block: 8x8, epilogue: |acc, bias[n], slope| max(acc, slope * acc) + bias;
+};
+
+static ANY: SgemmTable = sgemm_table! {
+    nn && padded => pitched;
+    nn => tile: 8x8x8;
+    nt => layout: nt, tile: 8x8x8;
+    tn => layout: tn, tile: 8x8x8;
+    else => layout: tt, tile: 8x8x8;
+};
+
+fn table(text: &str) -> KernelTable<SgemmSpec> {
+    text.parse().unwrap_or_else(|faults| panic!("{text}: {faults}"))
+}
+
+fn ran(launched: &Launched) -> String {
+    launched.steps().next().expect("it ran").kernel().to_owned()
+}
+
+#[test]
+fn a_table_takes_operands_as_its_kernels_do() -> Result<(), Error> {
+    let device = Device::simulator();
+    let by_name = SgemmTable::<ByName>::new(&table(LAYERS.text()))?;
+    for (m, kernel) in [(2, "8x8x8"), (3, "naive")] {
+        let (n, k) = (5, 4);
+        let (a, b) = (device.upload(&values(m * k))?, device.upload(&values(k * n))?);
+        let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
+        let bias = device.upload(&values(n))?;
+        let sums = product(&values(m * k), &values(k * n), (m, n, k));
+        let stored = |i: usize| f32::max(sums[i], 0.5 * sums[i]) + values(n)[i % n];
+        let expected: Vec<f32> = (0..m * n).map(stored).collect();
+        let (mut one, mut other) = (device.alloc(m * n)?, device.alloc(m * n)?);
+        let mut to = MatrixMut::new(&mut one, m, n)?;
+        let launched = LAYERS.call(&device).operands((&bias, 0.5)).launch(&a, &b, &mut to)?;
+        assert!(ran(&launched).contains(kernel), "{launched:?}");
+        let mut to = MatrixMut::new(&mut other, m, n)?;
+        by_name
+            .call(&device)
+            .operand("slope", 0.5)
+            .operand("bias", &bias)
+            .launch(&a, &b, &mut to)?;
+        assert_eq!(
+            (device.download(&one)?, device.download(&other)?),
+            (expected.clone(), expected)
+        );
+
+        let mut to = MatrixMut::new(&mut other, m, n)?;
+        let outcome = by_name.call(&device).operand("bias", &bias).launch(&a, &b, &mut to);
+        assert!(matches!(outcome, Err(Error::MissingOperand { .. })));
+        let call = by_name.call(&device).operand("bias", &bias).operand("slope", 0.5);
+        let outcome = call.operand("alpha", 1.0).launch(&a, &b, &mut to);
+        assert!(matches!(outcome, Err(Error::UnknownOperand { .. })));
+    }
+    let told = SgemmTable::<(N,)>::new(&table(LAYERS.text())).map(drop).expect_err("two operands");
+    assert!(told.to_string().contains("`Sgemm<(N, f32)>`, not `Sgemm<(N,)>`"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
+    let device = Device::simulator();
+    let (m, n, k) = (6, 7, 5);
+    let (by_rows, by_columns) = (values(m * k), |values: &[f32], rows: usize, cols: usize| {
+        let at = |i: usize| values[i % rows * cols + i / rows];
+        (0..rows * cols).map(at).collect::<Vec<f32>>()
+    });
+    let of_b = values(k * n);
+    let expected = product(&by_rows, &of_b, (m, n, k));
+    for (layout, name) in
+        [(Layout::Nn, "8x8x8"), (Layout::Nt, "_nt"), (Layout::Tn, "_tn"), (Layout::Tt, "_tt")]
+    {
+        let a = match layout.transposes_a() {
+            true => device.upload(&by_columns(&by_rows, m, k))?,
+            false => device.upload(&by_rows)?,
+        };
+        let b = match layout.transposes_b() {
+            true => device.upload(&by_columns(&of_b, k, n))?,
+            false => device.upload(&of_b)?,
+        };
+        let a = if layout.transposes_a() {
+            MatrixRef::new(&a, k, m)?.t()
+        } else {
+            MatrixRef::new(&a, m, k)?
+        };
+        let b = if layout.transposes_b() {
+            MatrixRef::new(&b, n, k)?.t()
+        } else {
+            MatrixRef::new(&b, k, n)?
+        };
+        let mut c = device.alloc(m * n)?;
+        let launched = ANY.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)?;
+        assert!(ran(&launched).contains(name), "{launched:?}");
+        assert_eq!(device.download(&c)?, expected, "{layout}");
+        let choice = ANY.choice(SgemmShape::from((m, n, k)).layout(layout), &device)?;
+        assert!(choice.line.contains(&layout.to_string()) || layout == Layout::Nn, "{choice:?}");
+    }
+    // With something between the rows of C alone.
+    let (a, b) = (device.upload(&by_rows)?, device.upload(&of_b)?);
+    let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
+    let mut c = device.alloc(m * (n + 1))?;
+    let launched =
+        ANY.call(&device).launch(&a, &b, &mut MatrixMut::pitched(&mut c, m, n, n + 1)?)?;
+    assert!(ran(&launched).contains("pitched"), "{launched:?}");
+    // A row that does not take what its condition lets through says so.
+    let only = sgemm_table! { else => tile: 8x8x8 };
+    let outcome = only.call(&device).launch(&a, &b, &mut MatrixMut::pitched(&mut c, m, n, n + 1)?);
+    assert!(outcome.is_err_and(|error| matches!(error, Error::Unmet(_) | Error::Padded { .. })));
+    Ok(())
+}
+
+#[test]
+fn every_matrix_of_a_list_counts_for_alignment() -> Result<(), Error> {
+    let device = Device::simulator();
+    let of = sgemm_table! {
+        aligned && batch >= 2 => batch: pointers, block: 8x8;
+        else => batch: pointers, block: 4x4;
+    };
+    let (a, b) = (device.upload(&[1.0; 64])?, device.upload(&[2.0; 64])?);
+    for (at, name) in [(16, "8x8"), (17, "4x4")] {
+        let parts = [a.slice(..16)?, a.slice(at..at + 16)?];
+        let of_a = [MatrixRef::new(&parts[0], 4, 4)?, MatrixRef::new(&parts[1], 4, 4)?];
+        let of_b = [MatrixRef::new(&b, 4, 4)?, MatrixRef::new(&b, 4, 4)?];
+        let (of_a, of_b) = (MatrixList::new(&device, &of_a)?, MatrixList::new(&device, &of_b)?);
+        let mut c = device.alloc(32)?;
+        let mut whole = MatrixMut::new(&mut c, 8, 4)?;
+        let mut of_c = MatrixListMut::parts(&device, &mut whole, (4, 4), [(0, 0), (4, 0)])?;
+        let launched = of.call(&device).launch(&of_a, &of_b, &mut of_c)?;
+        assert!(ran(&launched).contains(name), "{launched:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_given_wrongly_is_told_before_a_row_is_chosen() -> Result<(), Error> {
+    let device = Device::simulator();
+    let foreign = Device::simulator();
+    let (a, b) = (device.upload(&[1.0; 9])?, foreign.upload(&[1.0; 9])?);
+    let (a, b) = (MatrixRef::new(&a, 3, 3)?, MatrixRef::new(&b, 3, 3)?);
+    let mut c = device.alloc(9)?;
+    let outcome = ANY.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, 3, 3)?);
+    assert!(matches!(outcome, Err(Error::WrongDevice { .. })));
+    let outcome =
+        ANY.call(&device).launch(&a, &a.part(0..2, 0..3)?, &mut MatrixMut::new(&mut c, 3, 3)?);
+    assert!(matches!(outcome, Err(Error::Extents { .. })));
+    let large = sgemm_table! { m > 5 => block: 8x8; else => };
+    assert_eq!(
+        large.choice((1 << 31, 1, 1), &device).expect_err("too large").to_string(),
+        "`m` is 2147483648, and a table is for 0 to 2147483647: the limit is 2147483647. Check the order of the \
+         extents"
+    );
+    assert!(large.kernel((1 << 31, 1, 1), &device).is_err());
+    assert_eq!(large.choice((6, usize::MAX, 1), &device)?.row, 0);
+    Ok(())
+}
+
+/// One table of a macro call, read by many threads at once.
+#[test]
+fn threads_share_a_table() {
+    let device = Device::simulator();
+    std::thread::scope(|scope| {
+        for n in 0..8_usize {
+            let device = &device;
+            scope.spawn(move || {
+                let table = sgemm_table! { m > 4 => block: 8x8; k < n => unroll: 2; else => };
+                for m in 0..200 {
+                    let choice = table.choice((m, n, 4), device).expect("in range");
+                    let row = if m > 4 {
+                        0
+                    } else if n > 4 {
+                        1
+                    } else {
+                        2
+                    };
+                    assert_eq!(choice.row, row);
+                }
+            });
+        }
+    });
+}
