@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(format!("sgemm::aligned::{name}"), move |gpu| {
             like_the_simulator(gpu, &aligned, accepted(&aligned, Size::new(130, 130, 40)))
         }));
-        if spec.partials == 1 {
+        if spec.is_invariant() {
             let spec = spec.clone();
             trials.push(trial(format!("sgemm::hard::{name}"), move |gpu| ascending(gpu, &spec)));
         }

@@ -26,4 +26,5 @@ mod sgemm;
 mod sgemm_counters;
 mod sgemm_tables;
 mod speaking;
+mod split_k;
 mod views;

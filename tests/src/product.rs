@@ -104,12 +104,21 @@ impl Problem {
         [stored(&self.a, m, k, layout.transposes_a()), stored(&self.b, k, n, layout.transposes_b())]
     }
 
-    /// C of a spec in `f32`: each sum from +0 on, its terms in ascending k, one rounding each.
+    /// C of a spec in `f32`: each sum from +0 on, its terms in ascending k, one rounding each; of ranges of K
+    /// each so, and then added in their order.
     pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
+        // As few whole tiles each as it takes for so many ranges at most.
+        let bk = spec.tile.map_or(k, |tile| tile.k as usize).max(1);
+        let range = k.div_ceil(bk).div_ceil(spec.split_k as usize) * bk;
         let at = |row: usize, col: usize| {
-            let terms = (0..k).map(|p| (self.a[row * k + p], self.b[p * n + col]));
-            terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
+            let term = |p: usize| (self.a[row * k + p], self.b[p * n + col]);
+            let sum = |from: usize| {
+                let terms = (from..k.min(from + range)).map(term);
+                terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
+            };
+            let sums = (0..k).step_by(range.max(1)).map(sum);
+            sums.reduce(|all, next| all + next).unwrap_or(0.0)
         };
         let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
         self.stored(spec, &sums)

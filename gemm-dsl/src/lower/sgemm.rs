@@ -12,7 +12,7 @@
 //!
 //! Every kernel sums the terms of an element from +0 on in ascending k, with one fused multiply-add
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
-//! `partials` give the same bits, those of a zero's sign included.
+//! `partials` and `split_k` give the same bits, those of a zero's sign included.
 
 mod copy;
 mod edge;
@@ -25,6 +25,7 @@ mod operands;
 mod pipeline;
 mod ring;
 mod schedule;
+mod split;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ use crate::ir::{
 use crate::plan::{Pipeline, SgemmPlan, Shape};
 use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Slot};
 use finish::Finish;
+use split::Split;
 use tile::Tiled;
 
 /// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
@@ -96,6 +98,8 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         }
         None => k.clone(),
     };
+    let size = [m.clone(), n.clone()];
+    bind.extend(split::slots(&mut program, plan, size, batch.clone()));
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
         choose.push(program.kernel(kernel(&scalar)?));
@@ -165,8 +169,14 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
         Shape::Tiled(shape) => {
             let tiled = Tiled::declare(&mut k, plan, shape, problem);
             let finish = Finish::declare(&mut k, plan, &tiled.problem);
+            let split = Split::declare(&mut k, &tiled);
             let acc = pipeline::main_loop(&mut k, &tiled);
-            epilogue::store(&mut k, &tiled, &acc, &finish);
+            match split {
+                None => epilogue::store(&mut k, &tiled, &acc, &finish),
+                Some(split) => split.gather(&mut k, &tiled, &acc, |k, all| {
+                    epilogue::store(k, &tiled, all, &finish);
+                }),
+            }
         }
     }
     k.finish()

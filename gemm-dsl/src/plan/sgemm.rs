@@ -3,10 +3,11 @@
 //! A matrix product is sound when
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `products`, `partials`, `spread`, `raster` and `blocks_per_sm`; `stages` is at least 2. A name, if
+//!   1024), `products`, `partials`, `spread`, `raster`, `split_k` (at most 65,535) and `blocks_per_sm`; `stages` is at
+//!   least 2. A name, if
 //!   given, is an identifier of CUDA C++ with a letter or a digit.
 //! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
-//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `order` and
+//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `order`, `split_k` and
 //!   `products`; with it no `block`, `lanes` and `coarsen`. `products` needs `batch`. `transpose`
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs
@@ -168,6 +169,11 @@ impl SgemmPlan {
     /// Independent partial sums of one element of C; at least 1.
     pub fn partials(&self) -> u32 {
         self.spec.partials
+    }
+
+    /// The most ranges of K that blocks of their own sum; at least 1.
+    pub fn split_k(&self) -> u32 {
+        self.spec.split_k
     }
 
     /// Tile rows that are visited together; at least 1.

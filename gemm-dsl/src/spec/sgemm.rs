@@ -167,6 +167,11 @@ spec! {
         /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
+        /// The ranges of K, multiples of the tile's, that blocks of their own sum: what they leave is added in the
+        /// order of the ranges by the last of them, which then stores. Fewer where K has fewer tiles.
+        split_k(u32): u32 = 1, "split{}",
+            least 1 "K is at least one range",
+            on TILE;
         /// Which shapes the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
@@ -207,7 +212,8 @@ impl SgemmSpec {
 
     /// The key by which it is not [invariant](Self::is_invariant).
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
-        (self.partials > 1).then_some("partials")
+        let splits = [("partials", self.partials > 1), ("split_k", self.split_k > 1)];
+        splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
     }
 
     /// The threads of a block where neither a block nor a tile is given.

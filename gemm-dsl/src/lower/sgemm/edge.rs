@@ -26,7 +26,7 @@ pub(super) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     if tiled.t.ragged() == Ragged::Last {
         return tiled.bk.into();
     }
-    let depth = Expr::from(tiled.problem.k);
+    let depth = tiled.depth();
     let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
     k.let_("first", first).into()
 }
@@ -44,8 +44,8 @@ pub(super) fn bring_in(
         (Ragged::First, Some(width)) => copy(k, Some(width)),
         (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
         (Ragged::Last, _) => {
-            let left = Expr::from(tiled.problem.k) - k0.clone();
-            let whole = (k0.clone() + tiled.bk).le(tiled.problem.k);
+            let left = tiled.depth() - k0.clone();
+            let whole = (k0.clone() + tiled.bk).le(tiled.depth());
             k.if_else(whole, |k| copy(k, None), |k| copy(k, Some(&left)));
         }
     }

@@ -40,6 +40,29 @@ impl Accumulators {
         Self { place, tall, wide, partials, count }
     }
 
+    /// Declares sums that are still to be set, one for each element.
+    pub fn sums(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
+        let (tall, wide) = (tiled.t.tm() > 1, tiled.t.tn() > 1);
+        let dims = [tall.then_some(tiled.tm), wide.then_some(tiled.tn)];
+        let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
+        let place = if dims.is_empty() {
+            Sums::One(k.mut_("sum_of_all", 0.0))
+        } else {
+            Sums::Many(k.registers("sum_of_all", Elem::F32, dims, ""))
+        };
+        Self { place, tall, wide, partials: 1, count: None }
+    }
+
+    /// Sets the sum of element (m, n).
+    pub fn set(&self, k: &mut KernelBuilder, (m, n): (&Expr, &Expr), sum: Expr) {
+        match &self.place {
+            Sums::One(var) => k.assign(*var, sum),
+            Sums::Many(buffer) => {
+                k.store(self.access(*buffer, 0.into(), m.clone(), n.clone()), sum);
+            }
+        }
+    }
+
     fn access(&self, buffer: BufferId, p: Expr, m: Expr, n: Expr) -> Access {
         let p = (self.partials > 1).then_some(p);
         let (m, n) = (self.tall.then_some(m), self.wide.then_some(n));

@@ -61,9 +61,9 @@ fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
     }
     let buffer = (next == Next::OtherBuffer).then(|| k.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
-    let end = tiled.problem.k + tiled.bk;
+    let end = tiled.depth() + tiled.bk;
     k.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |k, k0| {
-        let more = Expr::from(k0).lt(tiled.problem.k);
+        let more = Expr::from(k0).lt(tiled.depth());
         let k0 = Expr::from(k0);
         if next == Next::Direct {
             multiply(k, tiled, &acc, &slot);

@@ -89,7 +89,7 @@ impl Ring<'_> {
         let (end, bk) = (self.stages - 1, self.tiled.bk);
         k.loop_("s", For::below(1, end).unroll(Unroll::Full), |k, s| {
             let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
-            k.if_(k0.clone().lt(self.tiled.problem.k), |k| {
+            k.if_(k0.clone().lt(self.tiled.depth()), |k| {
                 self.start_existing(k, &Share::All, &s.into(), &k0, None);
                 self.advance(k, &bk.into());
             });
@@ -106,7 +106,7 @@ impl Ring<'_> {
         spread: u32,
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
-        let (depth, bk) = (tiled.problem.k, tiled.bk);
+        let (depth, bk) = (tiled.depth(), tiled.bk);
         let spread_name = (spread > 1).then(|| {
             k.constant("SPREAD", spread as i32, "k steps over which a tile's copies are issued")
         });
@@ -114,19 +114,19 @@ impl Ring<'_> {
         let read = k.mut_("read", 0);
         let write = k.mut_("write", ring - 1);
         let from = first + (ring - 2) * bk;
-        let end = depth + (ring - 1) * bk;
+        let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
         k.loop_("k0", tiles, |k, k0| {
             k.comment(
                 "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
             );
-            let more = k.let_("more", Expr::from(k0).lt(depth));
+            let more = k.let_("more", Expr::from(k0).lt(depth.clone()));
             k.unrolled("k", bk, |k, i| {
                 k.if_(Expr::from(i).equals(bk - 1), |k| {
                     k.push(Stmt::CopyWait { pending: self.pending.clone() });
                     k.barrier();
                     // After the last tile there is nothing to turn to: its own is read once more.
-                    let another = Expr::from(k0).lt(depth + (ring - 2) * bk);
+                    let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     k.assign(read, another.select(self.after(read), read));
                 });
                 pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % bk));

@@ -3,7 +3,7 @@
 
 use super::Problem;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
-use crate::plan::SgemmPlan;
+use crate::plan::{SgemmPlan, Shape};
 
 /// The first row and the first column of C of this block.
 #[derive(Clone, Copy, Debug)]
@@ -26,21 +26,68 @@ pub(super) struct Part {
     pub products: Const,
 }
 
-/// The grid: one block for each tile of C, of a batch for each of each product or of as many as a block
-/// computes, in one dimension.
+/// The grid: along x one block for each tile of C, of a batch for each of each product or of as many as a block
+/// computes; along y for each range of K.
 pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
+    let wide = |scalar| Expr::from(scalar).wide();
+    let size = [problem.m, problem.n].map(wide);
+    [tiles(plan, size, problem.batch.map(wide)), ranges(plan, wide(problem.k)), 1u64.into()]
+}
+
+/// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
+pub(super) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
     let (bm, bn) = plan.block_tile();
-    let tiles = |extent, tile: u32| Expr::from(extent).wide().div_ceil(u64::from(tile));
-    let tiles = tiles(problem.m, bm) * tiles(problem.n, bn);
-    let blocks = match problem.batch {
-        Some(batch) => {
-            let blocks = Expr::from(batch).wide();
-            let products = plan.products();
-            tiles * if products > 1 { blocks.div_ceil(u64::from(products)) } else { blocks }
-        }
-        None => tiles,
-    };
-    [blocks, 1u64.into(), 1u64.into()]
+    let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
+    match (batch, plan.products()) {
+        (None, _) => tiles,
+        (Some(batch), 1) => tiles * batch,
+        (Some(batch), products) => tiles * batch.div_ceil(u64::from(products)),
+    }
+}
+
+/// How many ranges of so many terms blocks of their own sum: at least one, and none is empty but the only one.
+pub(super) fn ranges(plan: &SgemmPlan, terms: Expr) -> Expr {
+    let (Shape::Tiled(t), 2..) = (plan.shape(), plan.split_k()) else { return 1u64.into() };
+    let tiles = terms.div_ceil(u64::from(t.bk()));
+    let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
+    tiles.clone().div_ceil(tiles.div_ceil(u64::from(plan.split_k())))
+}
+
+/// The number of a block's tile among all, and of its range of K.
+pub(super) fn tile_and_range() -> [Expr; 2] {
+    [Special::BlockX, Special::BlockY].map(Expr::from)
+}
+
+/// The range of K that a block sums.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    /// The most ranges that there are, and how many there are.
+    pub most: Const,
+    pub ranges: Var,
+    /// Its first term.
+    pub begin: Var,
+    /// How many terms it has.
+    pub depth: Var,
+}
+
+impl Range {
+    /// The range of this block, in whole tiles of K but for the last.
+    pub(super) fn of_block(
+        k: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &Problem,
+        bk: Const,
+    ) -> Self {
+        let most = k.constant("SPLIT_K", plan.split_k() as i32, "ranges of K at most");
+        k.comment("Block y sums the y-th range of K: whole tiles, as few as it takes for at most SPLIT_K ranges.");
+        let terms = Expr::from(problem.k);
+        let tiles = k.let_("tiles_k", terms.clone().gt(0).select((terms.clone() - 1) / bk + 1, 1));
+        let of_range = k.let_("tiles_of_range", (tiles + (most - 1)) / most);
+        let ranges = k.let_("ranges", (tiles + of_range - 1) / of_range);
+        let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * bk);
+        let depth = k.let_("depth", (terms - begin).min(of_range * bk));
+        Self { most, ranges, begin, depth }
+    }
 }
 
 /// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the

@@ -2,7 +2,7 @@
 //! constants, the position of a thread, and of both operands all places where their elements lie.
 
 use super::copy::{Extents, TileCopy};
-use super::schedule::{self, Origin, Part};
+use super::schedule::{self, Origin, Part, Range};
 use super::{Matrix, Problem};
 use crate::arch::WARP;
 use crate::ir::{
@@ -26,6 +26,8 @@ pub(super) struct Tiled<'p> {
     pub threads: Const,
     /// The thread's own product, where the block computes several.
     pub part: Option<Part>,
+    /// The terms that the block sums, where that is not all of K.
+    pub range: Option<Range>,
     pub origin: Origin,
     /// This thread's elements of the tile, along the rows and along the columns of C.
     pub rows: Elements,
@@ -47,11 +49,17 @@ pub(super) struct Factor {
     pub copy: TileCopy,
     /// What a thread multiplies.
     pub own: Elements,
+    /// The first of the terms that the block sums, where that is not the first of all.
+    pub begin: Option<Var>,
 }
 
 impl Factor {
-    /// An element in global memory, by its row of A or column of B, and k.
+    /// An element in global memory, by its row of A or column of B, and k among the terms of the block.
     pub fn at(&self, free: Expr, k: Expr) -> Access {
+        let k = match self.begin {
+            None => k,
+            Some(begin) => begin + k,
+        };
         let [row, col] = by_row(&self.plan, free, k);
         self.matrix.at(row, col)
     }
@@ -157,6 +165,8 @@ impl<'p> Tiled<'p> {
         }
         let origin = schedule::origin(k, plan, &problem, (bm.into(), bn.into()), part);
         let problem = problem.of(k, origin.batch);
+        let range = (plan.split_k() > 1).then(|| Range::of_block(k, plan, &problem, bk));
+        let begin = range.map(|range| range.begin);
         let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
         let a_copy =
             TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
@@ -170,6 +180,7 @@ impl<'p> Tiled<'p> {
             shared: a,
             copy: a_copy,
             own: rows,
+            begin,
         };
         let b = Factor {
             plan: t.b(),
@@ -179,8 +190,35 @@ impl<'p> Tiled<'p> {
             shared: b,
             copy: b_copy,
             own: cols,
+            begin,
         };
-        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, part, origin, rows, cols, a, b }
+        Self {
+            plan,
+            t,
+            problem,
+            bm,
+            bn,
+            bk,
+            tm,
+            tn,
+            tid,
+            threads,
+            part,
+            range,
+            origin,
+            rows,
+            cols,
+            a,
+            b,
+        }
+    }
+
+    /// How many terms the block sums.
+    pub fn depth(&self) -> Expr {
+        match self.range {
+            None => self.problem.k.into(),
+            Some(range) => range.depth.into(),
+        }
     }
 }
 

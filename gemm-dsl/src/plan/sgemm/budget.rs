@@ -16,7 +16,12 @@ pub(crate) struct SharedSum {
     /// Rows and row length of A, then of B, padding included.
     pub a: (u128, u128),
     pub b: (u128, u128),
+    /// Bytes beside them: the word that says who has the last ticket.
+    pub word: u128,
 }
+
+/// What that word takes.
+const WORD: u128 = 4;
 
 impl SharedSum {
     /// Of a spec that may be too large for a plan.
@@ -29,13 +34,20 @@ impl SharedSum {
             buffers: Pipeline::of(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
             b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
+            word: if spec.split_k > 1 { WORD } else { 0 },
         }
     }
 
     /// Of a plan.
-    pub fn of_plan(products: u32, buffers: u32, a: OperandPlan, b: OperandPlan) -> Self {
+    pub fn of_plan(
+        (products, buffers): (u32, u32),
+        a: OperandPlan,
+        b: OperandPlan,
+        is_split: bool,
+    ) -> Self {
         let wide = |(rows, row): (u32, u32)| (rows.into(), row.into());
-        Self { products, buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()) }
+        let word = if is_split { WORD } else { 0 };
+        Self { products, buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()), word }
     }
 
     /// Bytes of the whole of A and of B; each array starts on 16 bytes.
@@ -47,7 +59,10 @@ impl SharedSum {
 
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
-        a + b
+        match self.word {
+            0 => a + b,
+            word => a + b.next_multiple_of(16) + word,
+        }
     }
 
     /// Whether a block may have as much.

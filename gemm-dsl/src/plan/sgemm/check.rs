@@ -11,6 +11,9 @@ use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Tile};
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
 
+/// The most ranges of K.
+const MAX_SPLIT: u32 = 65_535;
+
 /// All faults of a spec. The order matters: a check is left out where an earlier fault is about a
 /// key that its arithmetic rests on. Gives the geometry that the last checks read: there is one of every
 /// spec with a tile and without a fault.
@@ -19,6 +22,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
     unroll_is_short(spec, faults);
+    split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
     products_of_batch(spec, faults);
@@ -64,6 +68,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
             error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
         });
     }
+}
+
+fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
+    faults.require(spec.split_k <= MAX_SPLIT, || {
+        error::above("split_k", spec.split_k, MAX_SPLIT, "a grid has no more blocks along y")
+    });
 }
 
 fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {

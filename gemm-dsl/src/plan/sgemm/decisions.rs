@@ -36,6 +36,13 @@ impl SgemmPlan {
         let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
         list.say("unrolling along k", unroll);
         list.say("partial sums", self.partials().to_string());
+        list.say(
+            "ranges of K",
+            match self.split_k() {
+                1 => "one".to_owned(),
+                most => format!("{most} at most, of whole tiles: added in their order by the last block of a tile"),
+            },
+        );
         let order = match self.raster() {
             Some(group) => format!("groups of {group} tile rows"),
             None => "tile by tile along the rows".to_owned(),

@@ -118,6 +118,8 @@ facts! {
         tn: u32,
         /// Products of a batch in a block, each with threads and tiles of its own.
         products: u32,
+        /// Whether blocks of their own sum ranges of K.
+        is_split: bool,
         /// Threads along the rows of the block tile.
         threads_m: u32,
         /// Threads along the columns of the block tile.
@@ -211,7 +213,8 @@ impl TiledPlan {
         };
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
-        let tiles = SharedSum::of_plan(products, pipeline.buffers(), a, b).total();
+        let is_split = spec.split_k > 1;
+        let tiles = SharedSum::of_plan((products, pipeline.buffers()), a, b, is_split).total();
         let block = (threads_m * threads_n * products, tiles.next_multiple_of(16));
         let epilogue =
             EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n), block);
@@ -222,6 +225,7 @@ impl TiledPlan {
             tm: thread.m,
             tn: thread.n,
             products,
+            is_split,
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
@@ -264,7 +268,8 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let tiles = SharedSum::of_plan(self.products, self.buffers(), self.a, self.b).total();
+        let buffers = (self.products, self.buffers());
+        let tiles = SharedSum::of_plan(buffers, self.a, self.b, self.is_split).total();
         let sum = match waiting::bytes(self.epilogue.waiting(), self.threads(), self.tn) {
             0 => tiles,
             sums => tiles.next_multiple_of(16) + sums,
