@@ -132,9 +132,10 @@ impl<T, R> ReduceKernel<T, R> {
         J: Offset,
         O: ResultsFor<R>,
     {
+        let cut = segments.cut();
         let given = Given {
             inputs: &inputs.arrays(),
-            segments: Some(&segments.cut()),
+            segments: Some(&cut),
             outputs: &mut results.arrays(),
         };
         fold(device, &self.prepare(device)?, given)
