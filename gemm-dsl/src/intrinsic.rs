@@ -137,6 +137,15 @@ fn fma<T: Float>([a, b, c]: [T; 3]) -> T {
 }
 
 fn maximum<T: Float>([a, b, _]: [T; 3]) -> T {
+    greater(a, b)
+}
+
+fn minimum<T: Float>([a, b, _]: [T; 3]) -> T {
+    smaller(a, b)
+}
+
+/// IEEE 754-2019 maximum: NaN propagates, −0 is below +0.
+pub(crate) fn greater<T: Float>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         // Equal values differ at most in the sign of a zero: +0 is the greater.
@@ -146,7 +155,8 @@ fn maximum<T: Float>([a, b, _]: [T; 3]) -> T {
     }
 }
 
-fn minimum<T: Float>([a, b, _]: [T; 3]) -> T {
+/// IEEE 754-2019 minimum.
+pub(crate) fn smaller<T: Float>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() | b.bits()),

@@ -163,6 +163,36 @@ pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, S
     sim::launch(kernel, &[a, b, Buffer::zeros(m * n)], &scalars)
 }
 
+/// How a planted fault showed in a launch whose blocks speak.
+#[derive(Debug, PartialEq)]
+pub enum Shown {
+    Race,
+    Uninitialised,
+    /// The order of blocks or of threads has a say in the result.
+    Order,
+    /// Tickets are not as they were.
+    NotKept,
+    /// A wrong result.
+    Wrong,
+    Not,
+    Otherwise(String),
+}
+
+impl Shown {
+    /// By what the simulator found.
+    pub fn by(error: SimError) -> Self {
+        match error {
+            SimError::Fault(fault) => match fault.kind {
+                FaultKind::Race { .. } => Self::Race,
+                FaultKind::Uninitialised { .. } => Self::Uninitialised,
+                other => Self::Otherwise(other.to_string()),
+            },
+            SimError::OrderDependent { .. } | SimError::TurnDependent { .. } => Self::Order,
+            other => Self::Otherwise(other.to_string()),
+        }
+    }
+}
+
 /// What kind of fault a launch met; `None` if it went well.
 pub fn fault(launched: Result<Counters, SimError>) -> Option<FaultKind> {
     match launched {

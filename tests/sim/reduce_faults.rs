@@ -4,26 +4,11 @@
 use crate::plant::*;
 use gemm_dsl::Family;
 use gemm_dsl::ir::{Order, Scope, VerifiedProgram};
-use gemm_dsl::sim::{FaultKind, SimError};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_reference::fold::Number;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};
-
-/// How a fault showed.
-#[derive(Debug, PartialEq)]
-enum Shown {
-    Race,
-    Uninitialised,
-    /// The order of blocks or of threads has a say in the result.
-    Order,
-    NotKept,
-    /// A wrong result.
-    Wrong,
-    Not,
-    Otherwise(String),
-}
 
 /// Kernels of one launch, whose blocks speak: a tree, shuffles, folds of several parts, columns.
 const SPEAKING: [&str; 7] = [
@@ -59,14 +44,7 @@ fn shown(case: &Case, program: &VerifiedProgram) -> Shown {
             Err(_) => Shown::Wrong,
         },
         Err(Failure::NotKept(..)) => Shown::NotKept,
-        Err(Failure::Sim(SimError::Fault(fault))) => match fault.kind {
-            FaultKind::Race { .. } => Shown::Race,
-            FaultKind::Uninitialised { .. } => Shown::Uninitialised,
-            other => Shown::Otherwise(other.to_string()),
-        },
-        Err(Failure::Sim(SimError::OrderDependent { .. } | SimError::TurnDependent { .. })) => {
-            Shown::Order
-        }
+        Err(Failure::Sim(error)) => Shown::by(error),
         Err(other) => Shown::Otherwise(other.to_string()),
     }
 }

@@ -78,6 +78,19 @@ struct Launch<'l> {
 /// A result: C, packed, and the access variant that computed it.
 pub type Multiplied = (Vec<f32>, Variant);
 
+/// The sum of `k` terms of a spec: of each range of K from +0 on in ascending order, one rounding a term, and the
+/// ranges in theirs. A range has as few whole tiles as it takes for so many ranges at most.
+pub fn in_order(spec: &SgemmSpec, k: usize, term: impl Fn(usize) -> (f32, f32)) -> f32 {
+    let bk = spec.tile.map_or(k, |tile| tile.k as usize).max(1);
+    let range = k.div_ceil(bk).div_ceil(spec.split_k as usize) * bk;
+    let sum = |from: usize| {
+        let terms = (from..k.min(from + range)).map(&term);
+        terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
+    };
+    let sums = (0..k).step_by(range.max(1)).map(sum);
+    sums.reduce(|all, next| all + next).unwrap_or(0.0)
+}
+
 impl Problem {
     /// Random operands.
     pub fn new(size: Size, seed: u64) -> Self {
@@ -108,17 +121,8 @@ impl Problem {
     /// each so, and then added in their order.
     pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
-        // As few whole tiles each as it takes for so many ranges at most.
-        let bk = spec.tile.map_or(k, |tile| tile.k as usize).max(1);
-        let range = k.div_ceil(bk).div_ceil(spec.split_k as usize) * bk;
         let at = |row: usize, col: usize| {
-            let term = |p: usize| (self.a[row * k + p], self.b[p * n + col]);
-            let sum = |from: usize| {
-                let terms = (from..k.min(from + range)).map(term);
-                terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
-            };
-            let sums = (0..k).step_by(range.max(1)).map(sum);
-            sums.reduce(|all, next| all + next).unwrap_or(0.0)
+            in_order(spec, k, |p| (self.a[row * k + p], self.b[p * n + col]))
         };
         let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
         self.stored(spec, &sums)

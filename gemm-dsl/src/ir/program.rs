@@ -267,37 +267,37 @@ impl VerifiedProgram {
 
     /// The preferred kernel, and those that stand in for it where its contract is not met.
     pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
-        fn with_preferred(steps: &[Step]) -> Option<&Launch> {
-            steps.iter().find_map(|step| match step {
-                Step::Launch(launch) => launch.choose.contains(&KernelId(0)).then_some(launch),
-                Step::If { then, otherwise, .. } => {
-                    with_preferred(then).or_else(|| with_preferred(otherwise))
-                }
-            })
-        }
-        let launch = with_preferred(&self.steps);
+        let launch = self.all_launches().into_iter().find(|l| l.choose.contains(&KernelId(0)));
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
     /// The kernels that launches prefer, each once, in the order of the launches.
     pub fn launched(&self) -> impl Iterator<Item = &VerifiedKernel> {
-        fn preferred(steps: &[Step], ids: &mut Vec<KernelId>) {
+        let mut ids = Vec::new();
+        for id in self.all_launches().into_iter().filter_map(|launch| launch.choose.first()) {
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
+        ids.into_iter().map(|id| self.kernel(id))
+    }
+
+    /// All launches in the order of the steps, whichever way these go.
+    fn all_launches(&self) -> Vec<&Launch> {
+        fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {
             for step in steps {
                 match step {
-                    Step::Launch(launch) => {
-                        let new = launch.choose.first().filter(|id| !ids.contains(id));
-                        ids.extend(new.copied());
-                    }
+                    Step::Launch(launch) => launches.push(launch),
                     Step::If { then, otherwise, .. } => {
-                        preferred(then, ids);
-                        preferred(otherwise, ids);
+                        collect(then, launches);
+                        collect(otherwise, launches);
                     }
                 }
             }
         }
-        let mut ids = Vec::new();
-        preferred(&self.steps, &mut ids);
-        ids.into_iter().map(|id| self.kernel(id))
+        let mut launches = Vec::new();
+        collect(&self.steps, &mut launches);
+        launches
     }
 
     /// The kernel of a number that a launch names.

@@ -11,7 +11,8 @@ mod table;
 
 use super::{Reader, Tokens, from_text, text};
 use crate::Family;
-use crate::error::quoted;
+use crate::error::{SpecErrors, quoted};
+use crate::kernel_table::{KernelTable, Tabled};
 use crate::plan::Checked;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
 use proc_macro2::TokenStream;
@@ -23,18 +24,33 @@ use proptest::sample::select;
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
 fn faults<S: Checked>(text: &str) -> Vec<(String, String)> {
-    let Err(errors) = from_text::<S>(text) else {
-        return Vec::new();
-    };
-    errors
-        .iter()
-        .map(|fault| {
-            let underlined = fault.excerpt().map_or(String::new(), |excerpt| {
-                excerpt.text.chars().skip(excerpt.indent).take(excerpt.width).collect()
-            });
-            (underlined, fault.message().to_owned())
-        })
-        .collect()
+    told(from_text::<S>(text))
+}
+
+/// What is told of faults: what is underlined, and the message.
+fn told<T>(read: Result<T, SpecErrors>) -> Vec<(String, String)> {
+    let Err(errors) = read else { return Vec::new() };
+    let told = errors.iter().map(|fault| {
+        let underlined = fault.excerpt().map_or(String::new(), |excerpt| {
+            excerpt.text.chars().skip(excerpt.indent).take(excerpt.width).collect()
+        });
+        (underlined, fault.message().to_owned())
+    });
+    told.collect()
+}
+
+/// The table of a text without faults.
+fn table<S: Tabled>(text: &str) -> KernelTable<S> {
+    text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
+}
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))
+}
+
+/// The messages of the faults of a table of tokens.
+fn messages<T>(table: syn::Result<T>) -> Result<T, Vec<String>> {
+    table.map_err(|error| error.into_iter().map(|fault| fault.to_string()).collect())
 }
 
 /// The message, with the keys that it lists.

@@ -4,6 +4,7 @@
 
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Environment, Function, Range};
+use crate::intrinsic::{greater, smaller};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -326,30 +327,19 @@ fn call(function: Function, args: &[Value]) -> Value {
         (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
         (Function::Abs, [Int(x)]) => Int(x.abs()),
         (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
-        (Function::Min, [Float(a), Float(b)]) => Float(-maximum(-a, -b)),
-        (Function::Max, [Float(a), Float(b)]) => Float(maximum(*a, *b)),
+        (Function::Min, [Float(a), Float(b)]) => Float(smaller(*a, *b)),
+        (Function::Max, [Float(a), Float(b)]) => Float(greater(*a, *b)),
         (Function::Abs, [Float(x)]) => Float(x.abs()),
         (Function::Clamp, [Float(x), Float(low), Float(high)]) => {
-            Float(-maximum(-maximum(*x, *low), -high))
+            Float(smaller(greater(*x, *low), *high))
         }
         (Function::Sqrt, [Float(x)]) => Float(x.sqrt()),
         (Function::Rsqrt, [Float(x)]) => Float(1.0 / x.sqrt()),
         (Function::Fma, [Float(a), Float(b), Float(c)]) => Float(a.mul_add(*b, *c)),
         (Function::Floor, [Float(x)]) => Float(x.floor()),
         (Function::Round, [Float(x)]) => Float(x.round_ties_even()),
-        (Function::Relu, [Float(x)]) => Float(maximum(*x, 0.0)),
+        (Function::Relu, [Float(x)]) => Float(greater(*x, 0.0)),
         (Function::ToF64, [Int(x)]) => Float(*x as f64),
         _ => unreachable!("Environment::functions: {} is of a kernel", function.name()),
-    }
-}
-
-/// As IEEE 754-2019 has it: NaN wins, −0 below +0.
-fn maximum(a: f64, b: f64) -> f64 {
-    match a.partial_cmp(&b) {
-        None => f64::NAN,
-        Some(std::cmp::Ordering::Greater) => a,
-        Some(std::cmp::Ordering::Less) => b,
-        Some(std::cmp::Ordering::Equal) if a.is_sign_positive() => a,
-        Some(std::cmp::Ordering::Equal) => b,
     }
 }

@@ -58,9 +58,12 @@ pub(super) fn params(
     let (spec, over) = (plan.spec(), plan.spec().over);
     let reads = role != Role::Last;
     let mut inputs = Vec::new();
-    let names = if reads { spec.inputs() } else { Vec::new() };
+    let names = match (reads, &spec.map) {
+        (false, _) => Vec::new(),
+        (true, None) => vec!["in"],
+        (true, Some(_)) => spec.inputs(),
+    };
     for (n, name) in names.iter().enumerate() {
-        let name = if spec.map.is_some() { name } else { "in" };
         inputs.push(k.global(name, plan.types().element, Operand::Input(n)));
         if spec.map.is_some() {
             k.named_by_user();
@@ -114,7 +117,6 @@ impl Params {
         let shape = self.shape(plan);
         let vector = wide.then_some(u64::from(plan.vector()));
         for (operand, (input, name)) in self.inputs.iter().zip(names).enumerate() {
-            let name = if plan.spec().map.is_some() { name } else { "in" };
             let strides = shape.strides(k, (operand, name), vector);
             k.shape(*input, shape.elements(), strides);
             if wide {

@@ -2,7 +2,7 @@
 
 use super::super::table::MAX_ROWS;
 use super::super::{MAX_FAULTS, MAX_TEXT, ReduceTableTokens, reduce_table};
-use super::Faulty;
+use super::{Faulty, messages, tokens, told};
 use crate::ir::Elem;
 use crate::kernel_table::KernelTable;
 use crate::spec::ReduceSpec;
@@ -13,29 +13,16 @@ use proptest::sample::{Index, select};
 type Table = KernelTable<ReduceSpec>;
 
 fn table(text: &str) -> Table {
-    text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
+    super::table(text)
 }
 
-/// The faults of a text: what is underlined, and the message.
 fn faults(text: &str) -> Vec<(String, String)> {
-    let Err(errors) = text.parse::<Table>() else { return Vec::new() };
-    let told = errors.iter().map(|fault| {
-        let underlined = fault.excerpt().map_or(String::new(), |excerpt| {
-            excerpt.text.chars().skip(excerpt.indent).take(excerpt.width).collect()
-        });
-        (underlined, fault.message().to_owned())
-    });
-    told.collect()
-}
-
-fn tokens(text: &str) -> TokenStream {
-    text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))
+    told(text.parse::<Table>())
 }
 
 /// The table of the tokens of a macro call, or the messages of its faults.
 fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
-    let ReduceTableTokens { table, .. } = reduce_table(tokens);
-    table.map_err(|error| error.into_iter().map(|fault| fault.to_string()).collect())
+    messages(reduce_table(tokens).table)
 }
 
 const NO_ELSE: &str =

@@ -215,6 +215,20 @@ fn results_have_room() {
     assert_eq!(device.download(&four).expect("ours"), [0.0; 4]);
 }
 
+/// All that a launch runs can be read: of two launches both kernels, of passes of one kernel that one.
+#[test]
+fn sources_are_those_of_all_launches() {
+    let sources = |line: &str| {
+        <ReduceKernel>::new(line.parse().expect("a spec")).expect("a kernel").sources()
+    };
+    let two = sources("map: |x| x * x, finish: |s| sqrt(s)");
+    assert!(matches!(&two[..], [_, last] if last.contains("_of_partials(")), "{two:?}");
+    assert!(!two[0].contains("_of_partials("), "{}", two[0]);
+    for line in ["", "launch: once"] {
+        assert_eq!(sources(line).len(), 1, "{line}");
+    }
+}
+
 /// What keeps an array from being consecutive elements is said of it.
 #[test]
 fn matrices_that_lie_apart_are_no_array() {
