@@ -1,15 +1,18 @@
 //! What a launch costs the host, on a GPU: the typed launch of a small reduction against the bare
-//! driver call with the same kernel and arguments, the median of 10,000 each; and what the first
-//! launch of a kernel costs, compiled anew and from the disk cache.
+//! driver call with the same kernel and arguments, the median of 10,000 each; what it costs to choose a
+//! row of a table; and what the first launch of a kernel costs, compiled anew and from the disk cache.
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
+use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, SgemmShape, Target};
+use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
 use gemm_examples::show::{Table, number, text};
 use gemm_runtime::compile::{self, Options as CompileOptions};
-use gemm_runtime::{Device, Error, ReduceKernel, reduce_kernel};
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm};
 use std::ffi::{CString, c_void};
+use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -23,6 +26,11 @@ const LAUNCHES: usize = 10_000;
 /// Launches between two waits, so that the stream never runs full.
 const BATCH: usize = 100;
 
+/// As many as a table that is written from measurements may have.
+const ROWS: usize = 40;
+/// The side of a small product.
+const SIDE: usize = 16;
+
 /// Measure what a launch costs the host.
 #[derive(Debug, Parser)]
 #[command(name = "launch_overhead")]
@@ -30,6 +38,9 @@ struct Options {
     /// Print the time of the first launch in microseconds and nothing else
     #[arg(long, hide = true)]
     first_launch: bool,
+    /// Measure what the choice of a row costs, which needs no GPU, and nothing else
+    #[arg(long)]
+    choice: bool,
 }
 
 fn main() -> ExitCode {
@@ -37,6 +48,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
+    if options.choice {
+        let [middle, slowest] = choice()?;
+        println!("choosing one of {ROWS} rows: {middle:.3} µs, at most {slowest:.3} µs");
+        return Ok(Outcome::Right);
+    }
     let device = open_gpu()?;
     let first = first_launch(&device)?;
     if options.first_launch {
@@ -44,6 +60,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         return Ok(Outcome::Right);
     }
     let Launches { buffers, slices, bare } = launches(&device)?;
+    let ([choosing, _], by_table) = (choice()?, product(&device)?);
     println!("on {}, microseconds of host time", device.name());
     let mut table = Table::new([text("what"), number("µs")]);
     let mut row = |what: &str, time: f64| {
@@ -52,6 +69,8 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     row("typed launch", buffers);
     row("typed launch on slices of cudarc", slices);
     row("bare driver call", bare);
+    row("choosing one of 40 rows", choosing);
+    row("sgemm, by the table that ships", by_table);
     row("NVRTC compiles the kernel", compilation(&device)?);
     let cache = tempfile::tempdir()?;
     row("first launch, compiled anew", first_launch_of_process(cache.path())?);
@@ -93,6 +112,50 @@ fn compilation(device: &Device) -> Result<f64, Error> {
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(median(&mut times))
+}
+
+/// The time that a table of products takes for a choice in microseconds: the median of many problems, and that of
+/// the slowest one. Its conditions are of the kinds that one from measurements has.
+fn choice() -> Result<[f64; 2], Failure> {
+    let mut rows = Vec::new();
+    for at in 0..ROWS - 1 {
+        let (extent, layout) = (1_u64 << (at % 13), ["nn", "nt", "tn", "tt"][at % 4]);
+        let (tile_m, tile_n) = ([16, 32, 64, 128][at % 4], [32, 64, 128, 256][at / 4 % 4]);
+        let when = match at % 3 {
+            0 => format!("{layout} && m <= {extent} && n >= {extent} && k > {}", 3 * extent),
+            1 => format!("waves({tile_m}x{tile_n}) <= {at}.5 && k >= {extent} && {layout}"),
+            _ => format!("(m <= {extent} || n <= {extent}) && waves({tile_m}x{tile_n}) > 0.{at}"),
+        };
+        rows.push(format!("{when} => unroll: {}", at + 2));
+    }
+    rows.push("else =>".to_owned());
+    let table: KernelTable<SgemmSpec> = rows.join("; ").parse().map_err(Error::from)?;
+    let extents = [1, 7, 64, 100, 1000, 4096, 8192];
+    let mut times = Vec::new();
+    for m in extents {
+        for n in extents {
+            for (k, layout) in [(64, Layout::Nn), (512, Layout::Tn), (32768, Layout::Tt)] {
+                let shape = SgemmShape::from((m, n, k)).layout(layout).aligned(true);
+                let problem = SgemmProblem { shape, target: Target::H200 };
+                let start = Instant::now();
+                for _ in 0..LAUNCHES {
+                    black_box(table.choose(black_box(&problem))).map_err(Error::from)?;
+                }
+                times.push(start.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64);
+            }
+        }
+    }
+    let middle = median(&mut times);
+    Ok([middle, times.into_iter().fold(0.0, f64::max)])
+}
+
+/// The host time of a small product whose kernel the table that ships chooses.
+fn product(device: &Device) -> Result<f64, Error> {
+    let x = device.upload(&[1.0; SIDE * SIDE])?;
+    let mut room = device.alloc(SIDE * SIDE)?;
+    let a = MatrixRef::new(&x, SIDE, SIDE)?;
+    let mut c = MatrixMut::new(&mut room, SIDE, SIDE)?;
+    host_time(device, || sgemm(&a, &a, &mut c).run(device).map(drop))
 }
 
 /// The host times of a launch in microseconds.

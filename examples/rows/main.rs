@@ -13,13 +13,11 @@ mod table;
 
 use bench::Bench;
 use clap::Parser;
-use gemm_examples::cli::{Failure, Outcome, device_label, exit, seed_or_new};
+use gemm_examples::cli::{Failure, Outcome, device_label, exit, seed_or_new, write_json};
 use gemm_examples::progress;
 use gemm_examples::rows::options::Options;
 use gemm_examples::rows::report::{Report, Row, behind, means};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -64,7 +62,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     if let Some(path) = &options.json {
         let peers = bench.peers().iter().map(|(_, name)| name.clone()).collect();
         let (read_gb_s, means) = (bench.read_rate(), means(&rows));
-        write(path, &Report { device: name, seed, read_gb_s, peers, rows, means })?;
+        write_json(path, &Report { device: name, seed, read_gb_s, peers, rows, means })?;
     }
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
@@ -86,17 +84,4 @@ fn summary(rows: &[Row]) -> Result<(), Failure> {
 
 fn say(text: &str) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{text}")?)
-}
-
-/// Writes the report as one object.
-fn write(path: &Path, report: &Report) -> Result<(), Failure> {
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    let written = File::create(path).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        serde_json::to_writer_pretty(&mut file, report)?;
-        writeln!(file)?;
-        file.flush()
-    });
-    Ok(written.map_err(named)?)
 }

@@ -6,6 +6,7 @@ use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Verdict};
+use gemm_runtime::compile::Resources;
 use gemm_runtime::{
     AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm,
 };
@@ -190,4 +191,63 @@ pub fn launch_once(
     let mut c = placed(&beside.c_before(), (m, n))?;
     let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
     beside.launch(&Sgemm::new(spec.clone())?, device, (&a, &b), &mut c.view_mut()?)
+}
+
+/// The extents of a small product that a spec has the same kernel for as for another one: its rows begin on 16 bytes
+/// where those do, and it has one row or column where that has.
+///
+/// # Errors
+/// Those of the plan.
+pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
+    let (rows, cols) = spec.plan()?.block_tile();
+    let depth = spec.tile.map_or(1, |tile| tile.k);
+    let small = |extent: usize, tile: u32| match extent {
+        0 | 1 => extent,
+        _ => (tile as usize).next_multiple_of(4) + usize::from(!extent.is_multiple_of(4)),
+    };
+    Ok(Size { m: small(of.m, rows), n: small(of.n, cols), k: small(of.k, depth) })
+}
+
+/// Compiles, loads and launches a spec on a small product, and says what its machine code occupies.
+///
+/// # Errors
+/// Those of uploads and of the launch.
+pub fn first_launch(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Resources, Error> {
+    let Size { m, n, k } = size;
+    let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
+    let launched = launch_once(device, spec, (&a, &b), size)?;
+    let missing = || Error::Internal("loaded machine code has no resources".to_owned());
+    launched.resources().ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a launch on zeros takes.
+    fn variant(spec: &SgemmSpec, size: Size) -> gemm_runtime::Variant {
+        let device = Device::simulator();
+        let (a, b) = (vec![0.0; size.m * size.k], vec![0.0; size.k * size.n]);
+        launch_once(&device, spec, (&a, &b), size).expect("it runs").variant()
+    }
+
+    #[test]
+    fn a_small_product_takes_the_kernel_of_a_large_one() {
+        let staged = "tile: 16x16x8, thread: 4x4, float4, transpose, stages: 2";
+        for layout in ["nn", "nt", "tn", "tt"] {
+            for line in ["tile: 16x16x8, thread: 4x4, float4", staged] {
+                let line = match layout {
+                    "tn" => line.replace("transpose, ", ""),
+                    _ => line.to_owned(),
+                };
+                let spec: SgemmSpec = format!("{line}, layout: {layout}").parse().expect("sound");
+                for of in [(64, 64, 64), (1, 64, 63), (62, 1, 64), (63, 64, 64), (64, 63, 1)] {
+                    let of = Size::new(of.0, of.1, of.2);
+                    let small = as_small(&spec, of).expect("a plan");
+                    assert!(small.m <= 17 && small.n <= 17 && small.k <= 9, "{small}");
+                    assert_eq!(variant(&spec, small), variant(&spec, of), "{spec} at {of}");
+                }
+            }
+        }
+    }
 }

@@ -4,8 +4,11 @@ use crate::npy::NpyError;
 use crate::plot::PlotError;
 use clap::ValueEnum;
 use gemm_runtime::{Device, Error, SpecErrors};
-use std::io::{self, ErrorKind};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::num::IntErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Where kernels run, as said on the command line.
@@ -170,6 +173,35 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
 /// A seed: the one given, or a new one.
 pub fn seed_or_new(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| fastrand::u64(..1 << 32))
+}
+
+/// Asks whether a file can be written, before a measurement that would be lost. Of one that is there nothing
+/// changes.
+///
+/// # Errors
+/// [`Failure::Output`] where it cannot.
+pub fn writable(path: &Path) -> Result<(), Failure> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map(drop).map_err(|error| named(path, &error))
+}
+
+/// Writes something into a file, as one JSON object.
+///
+/// # Errors
+/// [`Failure::Output`], which names the file.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let written = File::create(path).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut file, value)?;
+        writeln!(file)?;
+        file.flush()
+    });
+    written.map_err(|error| named(path, &error))
+}
+
+/// An error of a file, with its name.
+pub fn named(path: &Path, error: &io::Error) -> Failure {
+    Failure::Output(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 mod blas;
 mod ceiling;
 mod elements;
+mod graph;
+mod judge;
 mod library;
 mod separate;
 mod timer;
@@ -12,6 +14,9 @@ mod truth;
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
 pub use elements::elements;
+pub use graph::captured;
+pub(crate) use judge::BEHIND;
+pub use judge::Judge;
 pub use separate::Separate;
 pub use timer::{Timer, Work, median};
 pub use truth::Reference;

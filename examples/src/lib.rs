@@ -8,6 +8,7 @@ pub mod cli;
 pub mod data;
 pub mod family;
 pub mod gpu;
+pub mod grid;
 pub mod ladder;
 pub mod npy;
 pub mod occupancy;

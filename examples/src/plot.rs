@@ -1,9 +1,11 @@
 //! Pictures of measurements, as SVG or PNG.
 
 mod bars;
+mod heat;
 mod lines;
 
 pub use bars::Bars;
+pub use heat::{Heat, Panel};
 pub use lines::{Lines, Series};
 
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
@@ -41,7 +43,7 @@ pub enum PlotError {
     },
 }
 
-/// The size of a picture in pixels.
+/// The size of a picture in pixels, unless it says otherwise.
 const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);
@@ -52,6 +54,11 @@ type Drawn = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Something that can be drawn on any backend.
 pub trait Picture {
+    /// Its size in pixels.
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
     /// Draws it.
     ///
     /// # Errors
@@ -110,10 +117,10 @@ pub fn save(picture: &impl Picture, path: &Path) -> Result<(), PlotError> {
     let drawn = match format(path)? {
         Format::Svg => {
             let mut text = String::new();
-            draw_on(picture, SVGBackend::with_string(&mut text, SIZE))
+            draw_on(picture, SVGBackend::with_string(&mut text, picture.size()))
                 .and_then(|()| Ok(std::fs::write(path, text)?))
         }
-        Format::Png => draw_on(picture, BitMapBackend::new(path, SIZE)),
+        Format::Png => draw_on(picture, BitMapBackend::new(path, picture.size())),
     };
     drawn.map_err(|error| failed(error.to_string()))
 }
@@ -202,12 +209,34 @@ mod tests {
             bars: vec![("items".to_owned(), 3.0), ("shuffle".to_owned(), 4.0)],
             ceiling: Some(("read bandwidth".to_owned(), 4.5)),
         };
+        let panel = |title: &str, values| Panel {
+            title: title.to_owned(),
+            rows: vec!["16".to_owned(), "64".to_owned()],
+            cols: vec!["4096".to_owned()],
+            values,
+        };
+        let panels = vec![
+            panel("k = 64", vec![vec![Some(0.87)], vec![None]]),
+            panel("k = 512", vec![vec![Some(f64::NAN)], vec![Some(3.5)]]),
+        ];
+        let heat = Heat {
+            title: "Ratios".to_owned(),
+            labels: ["m", "n"].map(str::to_owned),
+            panels,
+            across: 4,
+        };
         let dir = tempfile::tempdir().expect("a temporary directory");
         let read = |path: &Path| std::fs::read(path).expect("a picture");
         for (name, start) in [("plot.svg", &b"<svg"[..]), ("plot.png", &b"\x89PNG"[..])] {
             let path = dir.path().join(name);
             save(&lines, &path).expect("a picture of lines");
             assert!(read(&path).starts_with(start));
+            save(&heat, &path).expect("a picture of maps");
+            assert!(read(&path).starts_with(start));
+            if name.ends_with("svg") {
+                let text = String::from_utf8(read(&path)).expect("SVG is text");
+                assert!(text.contains("k = 512") && text.contains("0.87") && text.contains("3.50"));
+            }
             save(&bars, &path).expect("a picture of bars");
             assert!(read(&path).starts_with(start));
         }

@@ -3,4 +3,5 @@
 pub mod options;
 pub mod rank;
 pub mod space;
+pub mod table;
 pub mod target;

@@ -12,11 +12,21 @@
 //! parallel), checked and timed beside cuBLAS in a few launches; then the neighbours of the best
 //! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
 //! lines of the DSL. Reductions are compared with reading alone.
+//!
+//! ```text
+//! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 --seed 7 --limit 1200
+//! ```
+//!
+//! With `--table` nothing is searched: lines are timed over a grid of shapes, and a table of those that are fastest is
+//! written, see [`gemm_examples::tune::table`]. Times are kept in a file, to which another run adds, and from which a
+//! table is made without a GPU.
 
 mod finals;
+mod measure;
 mod reduce;
 mod search;
 mod sgemm;
+mod table;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
@@ -29,10 +39,13 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
+    let seed = seed_or_new(options.seed);
     // What was asked for comes before what this machine has.
+    if let Some(task) = options.table.task(seed)? {
+        return table::run(&task, seed);
+    }
     let (space, problem) = (options.space()?, options.problem()?);
     let device = open_gpu()?;
-    let seed = seed_or_new(options.seed);
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
     let limits = search::Limits {
         start: Instant::now(),

@@ -1,7 +1,7 @@
 //! Matrix products, beside cuBLAS.
 
 use gemm_examples::bench::{Bench, Fusion};
-use gemm_examples::beside::launch_once;
+use gemm_examples::beside::{as_small, first_launch};
 use gemm_examples::cli::Failure;
 use gemm_examples::data;
 use gemm_examples::gpu::Product;
@@ -96,7 +96,8 @@ impl Target for Sgemm<'_> {
         move |spec| {
             let mut worst = Resources::default();
             for odd in [vector.then_some(0), scalar.then_some(1)].into_iter().flatten() {
-                let found = first_launch(&device, spec, odd)?;
+                let size = as_small(spec, Size::square(4 + odd))?;
+                let found = first_launch(&device, spec, size)?;
                 worst.registers = worst.registers.max(found.registers);
                 worst.stack = worst.stack.max(found.stack);
             }
@@ -143,16 +144,4 @@ impl Target for Sgemm<'_> {
         let rate = products.flops() / time / 1e6;
         Ok(Timed { time, rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
     }
-}
-
-/// Multiplies one tile, or a little more than one.
-fn first_launch(device: &Device, spec: &SgemmSpec, odd: usize) -> Result<Resources, Error> {
-    let plan = spec.plan()?;
-    let (rows, cols) = plan.block_tile();
-    let depth = spec.tile.map_or(4, |tile| tile.k);
-    let (m, n, k) = (rows as usize, cols as usize + odd, depth as usize + odd);
-    let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
-    let launched = launch_once(device, spec, (&a, &b), Size { m, n, k })?;
-    let missing = || Error::Internal("loaded machine code has no resources".to_owned());
-    launched.resources().ok_or_else(missing)
 }

@@ -1,5 +1,6 @@
 //! What is wrong with a spec. Every message of the grammar and of the plans is worded here.
 
+pub(crate) mod direct;
 pub(crate) mod kernel_table;
 pub(crate) mod name;
 pub(crate) mod reduce;

@@ -25,7 +25,7 @@ use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
 use crate::spec::ReduceSpec;
-use crate::value::{Asked, Closure, Conditions, Environment, Fact, REDUCE_TABLE, Value};
+use crate::value::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,8 +40,8 @@ pub trait Tabled: Family {
     /// All of its faults.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
 
-    /// What a name of a condition stands for; none of a name that its conditions have not.
-    fn fact(problem: &Self::Problem, name: &str) -> Option<Fact>;
+    /// What the names of its conditions stand for, in the order of their environment.
+    fn facts(problem: &Self::Problem) -> Facts;
 
     /// How many tiles of so many rows and columns there are for each multiprocessor; none where conditions do not ask.
     fn waves(_: &Self::Problem, _: (u32, u32)) -> Option<f64> {
@@ -125,8 +125,8 @@ impl<S: Tabled> KernelTable<S> {
     /// # Errors
     /// [`OutOfRange`] for an extent that no array has.
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
-        let fact = |name: &str| S::fact(problem, name);
-        first(&self.conditions, Facts { fact: &fact, waves: &|tile| S::waves(problem, tile) })
+        let waves = |tile| waves_of::<S>(problem, tile);
+        first(&self.conditions, Problem { facts: &S::facts(problem), waves: &waves })
     }
 
     /// Why a row is chosen for a problem: what its condition and those before it name, and what that is, in the order
@@ -139,73 +139,38 @@ impl<S: Tabled> KernelTable<S> {
         row: usize,
         problem: &S::Problem,
     ) -> Result<Vec<(String, String)>, OutOfRange> {
-        let fact = |name: &str| S::fact(problem, name);
-        let facts = Facts { fact: &fact, waves: &|tile| S::waves(problem, tile) };
-        let asked = self.conditions.asked_by(row.saturating_add(1));
-        let named = asked.iter().map(|asked| {
-            let value = facts.value(*asked)?;
-            Ok((asked.to_string(), value.to_string()))
-        });
-        named.collect()
+        let (facts, waves) = (S::facts(problem), |tile| waves_of::<S>(problem, tile));
+        check(&self.conditions, &facts)?;
+        let problem = Problem { facts: &facts, waves: &waves };
+        let asked = self.conditions.asked_by(row).iter();
+        Ok(asked.map(|asked| (asked.to_string(), problem.answer(*asked).to_string())).collect())
     }
 }
 
+/// The waves that conditions of a family ask for.
+fn waves_of<S: Tabled>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
+    S::waves(problem, tile).unwrap_or_else(|| {
+        unreachable!("Environment::has_waves: problems of this family have them")
+    })
+}
+
 /// The first row for a problem.
-fn first(conditions: &Conditions, facts: Facts<'_>) -> Result<usize, OutOfRange> {
-    // Integers have ranges, which are checked first; what takes longer is found out when it is asked.
-    let mut known = Vec::with_capacity(conditions.asked().len());
-    for asked in conditions.asked() {
-        known.push(match asked {
-            Asked::Integer(..) => Some(facts.value(*asked)?),
-            Asked::Truth(_) | Asked::Waves(..) => None,
-        });
-    }
-    let ask = |asked| match facts.value(asked) {
-        Ok(value) => value,
-        Err(wrong) => unreachable!("only integers have ranges: {wrong}"),
-    };
-    match conditions.first(known, &ask) {
+fn first(conditions: &Conditions, problem: Problem<'_>) -> Result<usize, OutOfRange> {
+    check(conditions, problem.facts)?;
+    match conditions.first(problem) {
         Some(row) => Ok(row),
         None => unreachable!("checked: the last row has no condition"),
     }
 }
 
-/// What a problem answers: of no family, so that debug builds of other crates have it optimised.
-#[derive(Clone, Copy)]
-struct Facts<'f> {
-    fact: &'f dyn Fn(&str) -> Option<Fact>,
-    waves: &'f dyn Fn((u32, u32)) -> Option<f64>,
-}
-
-impl Facts<'_> {
-    fn fact(self, name: &str) -> Fact {
-        match (self.fact)(name) {
-            Some(fact) => fact,
-            None => unreachable!("a test asks for all names of the environment: {name}"),
+/// Checks that what is asked is in the ranges that conditions were checked with.
+fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
+    match conditions.out_of_range(facts) {
+        None => Ok(()),
+        Some((name, value, range)) => {
+            let end = |end| u64::try_from(end).unwrap_or(0);
+            Err(OutOfRange { name, value, least: end(range.least), most: end(range.most) })
         }
-    }
-
-    /// What is asked, in the ranges that conditions were checked with.
-    fn value(self, asked: Asked) -> Result<Value, OutOfRange> {
-        Ok(match asked {
-            Asked::Waves(m, n) => match (self.waves)((m, n)) {
-                Some(waves) => Value::Float(waves),
-                None => unreachable!("Environment::has_waves: problems of this family have them"),
-            },
-            Asked::Integer(name, range) => match self.fact(name) {
-                Fact::Integer(value) if range.contains(value.into()) => Value::Int(value.into()),
-                Fact::Integer(value) => {
-                    let [least, most] = [range.least, range.most];
-                    let end = |end| u64::try_from(end).unwrap_or(0);
-                    return Err(OutOfRange { name, value, least: end(least), most: end(most) });
-                }
-                Fact::Truth(_) => unreachable!("a test asks for all names: {name} is an integer"),
-            },
-            Asked::Truth(name) => match self.fact(name) {
-                Fact::Truth(truth) => Value::Bool(truth),
-                Fact::Integer(_) => unreachable!("a test asks for all names: {name} is a truth"),
-            },
-        })
     }
 }
 
@@ -250,14 +215,8 @@ impl Tabled for ReduceSpec {
         parse::table_from_text(text)
     }
 
-    fn fact((outer, len, inner): &(u64, u64, u64), name: &str) -> Option<Fact> {
-        let extent = match name {
-            "outer" => outer,
-            "len" => len,
-            "inner" => inner,
-            _ => return None,
-        };
-        Some(Fact::Integer(*extent))
+    fn facts((outer, len, inner): &(u64, u64, u64)) -> Facts {
+        Facts::new([*outer, *len, *inner], [])
     }
 }
 

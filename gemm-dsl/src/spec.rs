@@ -29,7 +29,8 @@ pub use expression::{Finish, Fold, Identity, Map};
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };
-pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec};
+pub(crate) use sgemm::Sharing;
+pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec, Split};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};
 

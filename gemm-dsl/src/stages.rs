@@ -4,7 +4,7 @@
 
 use crate::spec::{
     Batch, Block, Epilogue, Fragment, Lanes, LaunchForm, Layout, Op, Order, Over, Rect, ReduceSpec,
-    SgemmSpec, Tile, Tree,
+    SgemmSpec, Split, Tile, Tree,
 };
 
 /// One step of a ladder.
@@ -174,6 +174,23 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
         s.epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
     });
+    // Eight warps of four rows each, a lane with eight loads of 16 bytes of A under way.
+    ladder.start(29, "matrix_vector", |s: SgemmSpec| {
+        s.block(Block::new(8, 1)).lanes(Lanes::K).thread(Rect::new(4, 1)).float4(true).unroll(2)
+    });
+    // A small C: eight groups of sixteen threads take turns along K.
+    let slices = ladder.start(30, "slices", |s: SgemmSpec| {
+        s.tile(Tile::new(16, 16, 64))
+            .thread(Rect::new(4, 4))
+            .float4(true)
+            .transpose(true)
+            .pad_a(4)
+            .stages(3)
+            .slices(8)
+            .blocks_per_sm(4)
+    });
+    ladder.step(&slices, 31, "split_k", |s| s.split_k(Split::Auto));
+    ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
     ladder.0
 }
 
@@ -197,7 +214,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=10));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=28));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=32));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -210,7 +227,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 39);
+        assert_eq!(names.len(), 43);
     }
 
     #[test]
@@ -228,10 +245,7 @@ mod tests {
         let geometry: Vec<(u32, u64)> = sgemm()
             .iter()
             .filter_map(|stage| stage.spec.plan().ok())
-            .map(|plan| match plan.shape() {
-                Shape::Naive(naive) => (naive.threads(), 0),
-                Shape::Tiled(tiled) => (tiled.threads(), tiled.shared_bytes()),
-            })
+            .map(|plan| (plan.threads(), plan.shared_bytes()))
             .collect();
         let kib = 1024;
         let expected = [
@@ -263,6 +277,10 @@ mod tests {
             (256, 4 * 5 * 16 * (132 + 256)),
             (256, 4 * 5 * 16 * (132 + 256)),
             (256, 4 * 3 * 16 * (132 + 256) + 16 * kib),
+            (256, 0),
+            (128, 4 * 3 * 64 * (20 + 16) + 4 * 7 * 16 * 16),
+            (128, 4 * 3 * 64 * (20 + 16) + 16 + 4 * 16 * 16 + 4 * 7 * 16 * 16),
+            (256, 4 * 5 * 16 * (132 + 256) + 4),
         ];
         assert_eq!(geometry, expected);
     }

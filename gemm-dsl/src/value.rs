@@ -68,8 +68,8 @@ pub use environment::{
     EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
 };
 pub use function::{Bound, Function, Row, Signature};
-pub use host::Fact;
-pub(crate) use host::{Asked, Conditions, Value};
+pub use host::Facts;
+pub(crate) use host::{Conditions, Problem};
 pub use lower::Lowered;
 pub use range::Range;
 pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};

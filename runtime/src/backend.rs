@@ -9,7 +9,7 @@ pub(crate) mod simulator;
 
 use crate::address::{Address, Argument};
 use crate::error::Result;
-use crate::program::Loadable;
+use crate::program::{Loadable, Made};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Stretch;
@@ -74,6 +74,11 @@ pub(crate) trait Backend: Sized {
     /// Says whether what the program was given by [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros: not from its first launch on,
     /// and again behind its last one.
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
+
+    /// Has the machine code of a kernel; what it took, if it was not there. The simulator needs none.
+    fn ready(&self, _: &Loadable) -> Result<Option<Made>> {
+        Ok(None)
+    }
 
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
     /// order and size, and its contract holds for them.

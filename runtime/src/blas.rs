@@ -1,20 +1,28 @@
-//! Products in the terms of BLAS: views say how matrices lie, and the kernel follows from them.
+//! Products in the terms of BLAS: views say how matrices lie, and a table that ships chooses the kernel.
 
-mod choice;
+mod tables;
+#[cfg(test)]
+mod tests;
 
+use crate::ahead::ahead;
+use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel::{Called, Sgemm, extents};
+use crate::kernel::{
+    Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on,
+};
 use crate::launched::Launched;
-use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
-use choice::{Choice, Size};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
+use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
+use gemm_dsl::spec::{Batch, SgemmOperand, SgemmSpec};
+use std::sync::OnceLock;
+use tables::{Asked, Shipped, Tables};
 
 /// C = alpha·A·B + beta·C, of matrices of `f32` that lie on a device in rows or in columns, packed or
-/// not, one, a batch or a list: the kernel is chosen by how they lie and how large they are.
+/// not, one, a batch or a list: a table that ships for the GPU, one of [`sgemm_tables`], chooses the kernel by how they
+/// lie and how large they are.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -45,8 +53,14 @@ use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 /// | `strideA`, `strideB`, `strideC`, `batchCount` of `cublasSgemmStridedBatched` | [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; a stride of 0: `pitched` |
 ///
 /// The rules are those of BLAS: where beta is 0 C is not read, and a NaN in it is gone; where alpha or k is
-/// 0 neither A nor B is read. Results differ from those of cuBLAS in rounding: here the terms of an element
-/// are always summed in the order of k.
+/// 0 neither A nor B is read. Results differ from those of cuBLAS in rounding: here the terms of an element are summed as
+/// the row of the table says, in the order of k, or of ranges of k where it says `split_k`. The same product has the same
+/// bits on every run and on every device of the same table and as many multiprocessors.
+///
+/// # First launches
+///
+/// The first launch of a kernel compiles it, and [`Launched::compiled`] says how long that took; [`warm`] does it
+/// ahead.
 ///
 /// [`AsMatrix`]: crate::AsMatrix
 pub fn sgemm<'a, A, B, C>(a: &'a A, b: &'a B, c: &'a mut C) -> SgemmCall<'a>
@@ -69,6 +83,26 @@ pub struct SgemmCall<'a> {
     beta: f32,
 }
 
+/// The table of a call, and what it asks of the rows.
+struct Asks {
+    table: &'static Shipped,
+    asked: Asked,
+}
+
+impl Chooses for Asks {
+    fn operands(&self) -> &[SgemmOperand] {
+        static FACTORS: OnceLock<Vec<SgemmOperand>> = OnceLock::new();
+        if !self.asked.scaled {
+            return &[];
+        }
+        FACTORS.get_or_init(|| SgemmSpec::default().scaled(true).operands())
+    }
+
+    fn line(&self, problem: &SgemmProblem) -> Result<&str> {
+        self.table.line(problem, self.asked)
+    }
+}
+
 impl SgemmCall<'_> {
     /// The factor of A·B, 1 without this.
     pub fn alpha(self, alpha: f32) -> Self {
@@ -86,14 +120,19 @@ impl SgemmCall<'_> {
     /// [`Error::Extents`] where the views do not agree, [`Error::Unlisted`] where only some are lists, [`Error::Scattered`] for a matrix that lies neither
     /// in rows nor in columns, and those of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
     pub fn run(self, device: &Device) -> Result<Launched> {
-        let choice = self.choice()?;
+        self.run_by(Tables::on(device), device)
+    }
+
+    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<Launched> {
+        let asks = self.asks(tables)?;
         let Self { a, b, mut c, alpha, beta } = self;
-        let factors = choice.scaled.then_some((alpha, beta));
-        if !c.shape().lies_in_columns() {
-            return launch(device, &choice, factors, (("a", &a), ("b", &b), &mut c));
+        let factors = (alpha, beta);
+        if c.shape().lies_in_rows() {
+            return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)));
         }
         // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
-        let turned = launch(device, &choice, factors, (("b", &b.t()), ("a", &a.t()), &mut c.t()));
+        let turned = (("b", &b.t()), ("a", &a.t()), ("c", &mut c.t()));
+        let turned = launch(device, &asks, factors, turned);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -107,16 +146,67 @@ impl SgemmCall<'_> {
         })
     }
 
-    /// The spec of the kernel that it takes.
+    /// The spec of the kernel that it takes on a device.
     ///
     /// # Errors
     /// Those of [`SgemmCall::run`] about the views.
-    pub fn spec(&self) -> Result<SgemmSpec> {
-        Ok(self.choice()?.spec())
+    pub fn spec(&self, device: &Device) -> Result<SgemmSpec> {
+        Ok(self.choice(device)?.line.parse()?)
     }
 
-    fn choice(&self) -> Result<Choice> {
-        let (m, n, _) = extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+    /// Which row of the table that ships for a device computes it, and why. The line is that of the row with what
+    /// the call needs beside: `layout` and `pitched` as the matrices lie, `scaled` where there are factors, and
+    /// `batch`. Where C lies in columns alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
+    ///
+    /// let device = Device::simulator();
+    /// let (x, mut room) = (device.alloc(64 * 64)?, device.alloc(64 * 64)?);
+    /// let (a, mut c) = (MatrixRef::new(&x, 64, 64)?, MatrixMut::new(&mut room, 64, 64)?);
+    /// let choice = sgemm(&a, &a.t(), &mut c).beta(1.0).choice(&device)?;
+    /// assert!(choice.line.starts_with("layout: nt, tile: 32x32x16"), "{choice:?}");
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`SgemmCall::run`] about the views.
+    pub fn choice(&self, device: &Device) -> Result<Choice> {
+        self.choice_by(Tables::on(device), device)
+    }
+
+    fn choice_by(&self, tables: &'static Tables, device: &Device) -> Result<Choice> {
+        let asks = self.asks(tables)?;
+        asks.table.choice(&self.problem(device)?, asks.asked)
+    }
+
+    /// Compiles what it launches, ahead: see [`warm`], which does so of many shapes at once.
+    ///
+    /// # Errors
+    /// Those of [`SgemmCall::choice`] and of [`warm`].
+    pub fn warm(&self, device: &Device) -> Result<()> {
+        let asks = self.asks(Tables::on(device))?;
+        ahead::<SgemmSpec>(device, [asks.line(&self.problem(device)?)?])
+    }
+
+    /// What a row is chosen by.
+    fn problem(&self, device: &Device) -> Result<SgemmProblem> {
+        let (m, n, k) = extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+        let (a, b) = (&self.a, &self.b);
+        let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
+        let shape = match c.shape.lies_in_rows() {
+            true => shape_on(device, (("a", a), ("b", b), ("c", &c)), (m, n, k))?,
+            false => {
+                let matrices = (("b", &b.t()), ("a", &a.t()), ("c", &c.t()));
+                shape_on(device, matrices, (n, m, k))?
+            }
+        };
+        Ok(problem(shape, device))
+    }
+
+    /// What it asks of the tables of a device.
+    fn asks(&self, tables: &'static Tables) -> Result<Asks> {
+        extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
             if !shape.lies_in_rows() && !shape.lies_in_columns() {
@@ -124,8 +214,6 @@ impl SgemmCall<'_> {
                 return Err(Error::Scattered { argument, row_stride, col_stride });
             }
         }
-        let [a, b, c] = shapes.map(|shape| shape.lies_in_columns());
-        let (a, b) = if c { (!b, !a) } else { (a, b) };
         let counts = [self.a.count(), self.b.count(), self.c.count()];
         let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];
         let first = |is_list| lists.into_iter().find(|(_, of)| *of == is_list);
@@ -134,34 +222,72 @@ impl SgemmCall<'_> {
             (Some(_), None) => Some(Batch::Pointers),
             (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
         };
-        Ok(Choice {
-            layout: match (a, b) {
-                (false, false) => Layout::Nn,
-                (false, true) => Layout::Nt,
-                (true, false) => Layout::Tn,
-                (true, true) => Layout::Tt,
-            },
-            size: Size::of(m, n, batch.and(counts.into_iter().flatten().max())),
-            pitched: shapes.iter().any(Shape::is_padded),
-            batch,
-            scaled: self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0,
-        })
+        let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
+        let asked = Asked { scaled, batch };
+        Ok(Asks { table: tables.table(asked), asked })
     }
 }
 
-/// Launches the kernel of a choice on matrices that the caller calls so, and on C.
+/// Launches what is chosen for matrices that the caller calls so.
 fn launch(
     device: &Device,
-    choice: &Choice,
-    factors: Option<(f32, f32)>,
-    (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, &mut MatrixMut<'_>),
+    asks: &Asks,
+    factors: (f32, f32),
+    matrices: (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
 ) -> Result<Launched> {
-    let line = choice.line();
-    match factors {
-        None => Sgemm::<()>::of_line(line).call(device).launch_as(a, b, ("c", c)),
-        Some(factors) => {
-            let kernel = Sgemm::<(f32, f32)>::of_line(line);
-            kernel.call(device).operands(factors).launch_as(a, b, ("c", c))
-        }
+    match asks.asked.scaled {
+        true => launch_chosen::<(f32, f32)>(asks, device, matrices, &factors),
+        false => launch_chosen::<()>(asks, device, matrices, &()),
     }
+}
+
+/// The tables that [`sgemm`] chooses by: of single products, and of batches and lists, whose rows say `batch: strided`.
+/// There are some for `sm_80`, `sm_89`, `sm_90`, `sm_100` and `sm_120` and for GPUs like these, of which those for `sm_90` are
+/// measured, on an H200, and the others are by model; and some that every GPU can take, for all others and,
+/// without an architecture, for the simulator. A row says nothing of `scaled` and `pitched`, which follow from a call; so
+/// does `layout`, where a row takes matrices however they lie.
+///
+/// ```
+/// use gemm_runtime::{compile::Arch, sgemm_tables};
+///
+/// let [single, batch] = sgemm_tables(Some(Arch::sm(90)));
+/// println!("{single}\n\n{batch}");
+/// ```
+pub fn sgemm_tables(arch: Option<Arch>) -> [&'static SgemmTable; 2] {
+    let Tables { one, batch } = Tables::of(arch.map(Arch::number));
+    [&one.table, &batch.table]
+}
+
+/// Compiles, ahead and in parallel, what [`sgemm`] launches on a device for products of these shapes: `(m, n, k)`, or
+/// an [`SgemmShape`] that says how the matrices lie. A `batch` of more than 1 is one of `batch: strided`. Each kernel is
+/// made once, for arrays on 16 bytes and for others, without `alpha` and `beta`, unless the device has it. A launch
+/// of such a product then compiles nothing. [`SgemmCall::warm`] does so of a call, with its factors and its lists.
+///
+/// In the simulator, which compiles nothing, the kernels are generated.
+///
+/// ```
+/// use gemm_runtime::{Device, SgemmShape, spec::Layout, warm};
+///
+/// let device = Device::simulator();
+/// warm(&device, [(64, 64, 64), (1, 128, 512)])?;
+/// warm(&device, [SgemmShape::from((8, 8, 8)).batch(100).layout(Layout::Nt)])?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Ahead`] with the first line that failed and why; all others are made. [`Error::TooLarge`] for an extent
+/// of 2^31 or more.
+pub fn warm<I>(device: &Device, shapes: I) -> Result<()>
+where
+    I: IntoIterator,
+    I::Item: Into<SgemmShape>,
+{
+    let tables = Tables::on(device);
+    let lines = shapes.into_iter().map(|shape| {
+        let shape: SgemmShape = shape.into();
+        let batch = (shape.batch != 1).then_some(Batch::Strided);
+        let asked = Asked { scaled: false, batch };
+        tables.table(asked).line(&problem(shape, device), asked)
+    });
+    ahead::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
 }

@@ -117,12 +117,22 @@ pub fn nvrtc_version() -> Result<(u32, u32)> {
     Ok(nvrtc::get()?.version())
 }
 
-/// The machine code from the disk cache, or else from the compiler.
-pub(crate) fn cubin(cache: &Cache, name: &str, source: &str, arch: Arch) -> Result<Vec<u8>> {
+/// The machine code from the disk cache, or else from the compiler; whether it was compiled.
+pub(crate) fn cubin(
+    cache: &Cache,
+    name: &str,
+    source: &str,
+    arch: Arch,
+) -> Result<(Vec<u8>, bool)> {
     let nvrtc = nvrtc::get()?;
     let flags = Options::default().flags(arch);
     let (major, minor) = nvrtc.version();
     let compiler = format!("NVRTC {major}.{minor}");
     let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &compiler]);
-    cache.get_or_build(key, || Ok(nvrtc.compile(name, source, arch, &flags)?.cubin))
+    let mut is_compiled = false;
+    let cubin = cache.get_or_build(key, || {
+        is_compiled = true;
+        nvrtc.compile(name, source, arch, &flags).map(|compiled| compiled.cubin)
+    });
+    Ok((cubin?, is_compiled))
 }

@@ -63,6 +63,16 @@ pub enum Error {
         /// NVRTC's log, followed by the lines of the source it names.
         listing: String,
     },
+    /// A kernel could not be made ahead of its launch.
+    #[error("`{line}` could not be made ahead{}: {error}", more(*others))]
+    Ahead {
+        /// The line of the kernel.
+        line: String,
+        /// Why not.
+        error: Box<Error>,
+        /// How many more failed, whose errors are not told.
+        others: usize,
+    },
     /// Device memory is exhausted, or what is copied from there has no room on the host.
     #[error(
         "out of memory on {device}: {bytes} bytes were asked for. Free buffers or use smaller ones"
@@ -401,6 +411,10 @@ impl From<HostError> for Error {
             remedy: "Use smaller extents",
         }
     }
+}
+
+fn more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(", nor could {others} more") }
 }
 
 fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {

@@ -6,9 +6,10 @@ mod sgemm;
 mod table;
 
 pub use reduce::{Arrays, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
-pub(crate) use sgemm::{Called, extents};
+pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
+use crate::ahead::ahead;
 use crate::device::Device;
 use crate::error::Result;
 use crate::program::Prepared;
@@ -115,11 +116,6 @@ impl<S, E> Kernel<S, E> {
         Self { line: Cow::Borrowed(line), of: PhantomData }
     }
 
-    /// The kernel of a line that is known to be sound.
-    pub(crate) fn of_line(line: &'static str) -> Self {
-        Self { line: Cow::Borrowed(line), of: PhantomData }
-    }
-
     /// The spec as a line of the DSL, in canonical order and without defaults.
     pub fn spec_line(&self) -> &str {
         &self.line
@@ -143,6 +139,15 @@ impl<S: Family, E> Kernel<S, E> {
     /// reduction in two launches also the one that folds what the first leaves.
     pub fn sources(&self) -> Vec<String> {
         self.program().launched().map(cuda::source).collect()
+    }
+
+    /// Compiles all its kernels ahead, those for arrays on 16 bytes and those for others, unless the device has them:
+    /// a launch then compiles nothing. In the simulator, which compiles nothing, they are generated.
+    ///
+    /// # Errors
+    /// [`Error::Ahead`](crate::Error::Ahead) with what compiling and loading failed with.
+    pub fn warm(&self, device: &Device) -> Result<()> {
+        ahead::<S>(device, [self.spec_line()])
     }
 
     fn program(&self) -> VerifiedProgram {

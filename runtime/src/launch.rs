@@ -8,7 +8,7 @@ use crate::address::{Address, Argument};
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
-use crate::launched::{Launched, Ran};
+use crate::launched::{Launched, Ran, Took};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
@@ -143,13 +143,18 @@ pub(crate) fn launch<B: Backend>(
     let launches = program.program.launches(problem)?;
     let (backend, temps) = (on.backend, Vec::new());
     let mut run = Run { backend, program, inputs, outputs, problem, temps, held: None };
-    let mut steps = Vec::with_capacity(launches.len());
-    let mut first = KernelId(0);
-    for (number, launch) in launches.into_iter().enumerate() {
+    // Whatever is compiled is so before any scratch memory is held, which other threads may wait for.
+    let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), Took::default());
+    for launch in launches {
         let (kernel, call) = run.choose(launch)?;
-        if number == 0 {
-            first = kernel;
+        if !call.is_empty() {
+            took.add(backend.ready(program.kernel(kernel))?);
         }
+        chosen.push((launch, kernel, call));
+    }
+    let first = chosen.first().map_or(KernelId(0), |(_, kernel, _)| *kernel);
+    let mut steps = Vec::with_capacity(chosen.len());
+    for (launch, kernel, call) in chosen {
         if !call.is_empty() {
             let counters = run.launch(launch, kernel, &call)?;
             steps.push(Ran { kernel, grid: call.grid, counters });
@@ -158,7 +163,7 @@ pub(crate) fn launch<B: Backend>(
     if let Some(workspace) = &mut run.held {
         B::holds_zeros(workspace, true);
     }
-    Ok(Launched { program: Arc::clone(program), first, steps })
+    Ok(Launched { program: Arc::clone(program), first, steps, took })
 }
 
 /// A program under way.

@@ -1,12 +1,13 @@
 //! What a launch tells of itself.
 
 use crate::compile::Resources;
-use crate::program::{Loadable, Prepared};
+use crate::program::{Loadable, Made, Prepared};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::sim::Counters;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a launch did.
 #[derive(Clone)]
@@ -16,6 +17,23 @@ pub struct Launched {
     /// The kernel chosen for the first step, whether there was anything to launch or not.
     pub(crate) first: KernelId,
     pub(crate) steps: Vec<Ran>,
+    pub(crate) took: Took,
+}
+
+/// What a launch took to have machine code that the device had not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Took {
+    compiled: Option<Duration>,
+    found: Option<Duration>,
+}
+
+impl Took {
+    /// Adds what a kernel took, if it was not there.
+    pub(crate) fn add(&mut self, made: Option<Made>) {
+        let Some(Made { took, is_compiled }) = made else { return };
+        let sum = if is_compiled { &mut self.compiled } else { &mut self.found };
+        *sum = Some(sum.unwrap_or_default() + took);
+    }
 }
 
 /// A kernel that ran.
@@ -48,6 +66,29 @@ impl Launched {
     /// The kernel launches, in order.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = LaunchedStep<'_>> {
         self.steps.iter().map(|ran| LaunchedStep { program: &self.program, ran })
+    }
+
+    /// How long it compiled: the time from the text of its kernels to machine code that is loaded, as a first launch
+    /// takes it. None where it compiled nothing, which is so of every later launch, behind a
+    /// [`warm`](crate::warm), for what another thread compiled meanwhile, and in the simulator.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator();
+    /// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
+    /// SUM.warm(&device)?;
+    /// assert_eq!(SUM.launch(&device, &x, &mut sum)?.compiled(), None);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn compiled(&self) -> Option<Duration> {
+        self.took.compiled
+    }
+
+    /// How long it took to load kernels that were found in the disk cache; none where it has loaded none from there.
+    pub fn loaded_from_disk(&self) -> Option<Duration> {
+        self.took.found
     }
 
     /// Registers of a thread, its stack and the static shared memory of a block, as the driver

@@ -57,6 +57,7 @@
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
 mod address;
+mod ahead;
 mod backend;
 mod blas;
 mod buffer;
@@ -78,7 +79,7 @@ mod segments;
 mod shape;
 mod view;
 
-pub use blas::{SgemmCall, sgemm};
+pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;

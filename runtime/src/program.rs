@@ -11,6 +11,7 @@ use gemm_dsl::spec::SgemmOperand;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 /// The programs of a device by macro and spec.
 #[derive(Default)]
@@ -24,6 +25,13 @@ impl Programs {
             let (program, operands) = (spec.program()?, spec.operands());
             Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, operands) })
         })
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn made(&self) -> usize {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.values().map(HashMap::len).sum()
     }
 
     /// A program that follows from no spec.
@@ -100,6 +108,14 @@ impl Prepared {
     }
 }
 
+/// What it took to have the machine code of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) took: Duration,
+    /// Whether it was compiled, and not found on disk.
+    pub(crate) is_compiled: bool,
+}
+
 /// One kernel of a program, with its machine code once it has been launched on a GPU.
 pub(crate) struct Loadable {
     pub(crate) kernel: VerifiedKernel,
@@ -127,19 +143,27 @@ impl Loadable {
         })
     }
 
-    /// The machine code. Of threads that ask at the same time, one loads it and the others wait;
-    /// after a failure the next one tries again.
+    /// The machine code, and what this call took to have it; `load` also says whether it has compiled. Of threads
+    /// that ask at the same time, one loads it and the others wait, those that ask for other kernels do not; after a
+    /// failure the next one tries again.
     pub(crate) fn function(
         &self,
-        load: impl FnOnce() -> Result<CudaFunction>,
-    ) -> Result<&CudaFunction> {
+        load: impl FnOnce() -> Result<(CudaFunction, bool)>,
+    ) -> Result<(&CudaFunction, Option<Made>)> {
         if let Some(function) = self.function.get() {
-            return Ok(function);
+            return Ok((function, None));
         }
         let _loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = None;
         if self.function.get().is_none() {
-            _ = self.function.set(load()?);
+            let start = Instant::now();
+            let (function, is_compiled) = load()?;
+            _ = self.function.set(function);
+            made = Some(Made { took: start.elapsed(), is_compiled });
         }
-        self.function.get().ok_or_else(|| Error::Internal("a loaded kernel is gone".to_owned()))
+        let function = self.function.get();
+        let function =
+            function.ok_or_else(|| Error::Internal("a loaded kernel is gone".to_owned()))?;
+        Ok((function, made))
     }
 }

@@ -7,6 +7,7 @@ use gemm_reference::product::Size;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::random::Hard;
+use gemm_tests::sharing::SIMULATED;
 use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
@@ -76,7 +77,7 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
 /// The bits of ascending chains of multiply-adds, the sign of a zero included, on operands that
 /// underflow, cancel and overflow.
 fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
-    let bk = spec.tile.map_or(8, |tile| tile.k as usize);
+    let bk = spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize;
     for k in [1, 4, bk - 1, bk, bk + 1, 3 * bk + 4] {
         let size = Size::new(5, 12, k);
         for hard in Hard::ALL {
@@ -88,7 +89,7 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
                 same_bits(
                     &format!("`{spec}` at {size} with {hard:?}"),
                     &c,
-                    &canonical(spec, &problem),
+                    &canonical(gpu, spec, &problem),
                 )?;
             }
         }
@@ -96,8 +97,9 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-fn canonical(spec: &SgemmSpec, problem: &Problem) -> Vec<f32> {
-    let chains = problem.ascending(spec).into_iter();
+fn canonical(gpu: &Device, spec: &SgemmSpec, problem: &Problem) -> Vec<f32> {
+    let sms = gpu.multiprocessors().map_or(SIMULATED, |sms| sms as usize);
+    let chains = problem.ascending_on(sms, spec).into_iter();
     chains.map(|c| if c.is_nan() { f32::from_bits(0x7fff_ffff) } else { c }).collect()
 }
 

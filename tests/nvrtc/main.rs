@@ -1,5 +1,5 @@
 //! The real compiler takes what the generator writes: every stage of both ladders, and a sample of
-//! random specs, for every architecture from Turing on. Needs NVRTC and no GPU.
+//! random specs, for every architecture from Turing on; the rows that ship, each for its own. Needs NVRTC and no GPU.
 
 use gemm_dsl::Family;
 use gemm_dsl::cuda;
@@ -7,8 +7,10 @@ use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::{arbitrary, elements, needs::Need, stem, sync};
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
@@ -39,6 +41,19 @@ fn main() -> ExitCode {
     for (i, line) in LISTS.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
+    }
+    for arch in [75, 80, 89, 90, 100, 120] {
+        for (table, of) in sgemm_tables(Some(Arch::sm(arch))).into_iter().zip(["one", "batch"]) {
+            let table: KernelTable<SgemmSpec> =
+                table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
+            // Several rows may have one kernel.
+            let mut known = HashSet::new();
+            let rows = table.rows().iter().enumerate();
+            for (i, row) in rows.filter(|(_, row)| known.insert(row.spec.to_string())) {
+                let (name, spec) = (format!("ships::sm_{arch}_{of}_{i}"), row.spec.clone());
+                trials.push(Need::Nvrtc.trial(name, move || compiles(&spec, &[arch])));
+            }
+        }
     }
     for (i, line) in NEIGHBOURS.iter().enumerate() {
         let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));

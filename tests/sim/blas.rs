@@ -223,7 +223,7 @@ fn every_line_is_sound() {
             let mut c = if bit(2) { c.t() } else { c };
             let (a, b) = (view(bit(0)), view(bit(1)));
             let call = sgemm(&a, &b, &mut c).beta(if bit(5) { 0.5 } else { 0.0 });
-            let line = call.spec().expect("views that fit").to_string();
+            let line = call.spec(&device).expect("views that fit").to_string();
             let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!((spec.scaled, spec.batch.is_some(), spec.pitched), (bit(5), bit(4), bit(3)));
             let turned = bit(2);
@@ -282,7 +282,7 @@ fn the_line_of_lists_is_that_of_batches() {
                     MatrixMut::batch_apart(&mut room, (2, extent * pitch), extent, extent, pitch);
                 let mut to = to.expect("room");
                 let mut to = if bit(2) { to.t() } else { to };
-                sgemm(&a, &b, &mut to).beta(beta).spec().expect("views that fit").to_string()
+                sgemm(&a, &b, &mut to).beta(beta).spec(&device).expect("views that fit").to_string()
             };
             let mut whole = MatrixMut::pitched(&mut room, 2 * extent, extent, pitch).expect("room");
             let (of, firsts) = ((extent, extent), [(0, 0), (extent, 0)]);
@@ -290,7 +290,7 @@ fn the_line_of_lists_is_that_of_batches() {
             let mut to = if bit(2) { to.t() } else { to.as_matrix_mut() };
             let line = sgemm(&list_a, &list_b, &mut to)
                 .beta(beta)
-                .spec()
+                .spec(&device)
                 .expect("lists that fit")
                 .to_string();
             assert_eq!(line, expected.replace("batch: strided", "batch: pointers"));

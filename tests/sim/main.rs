@@ -3,6 +3,7 @@
 mod batch;
 mod blas;
 mod counters;
+mod direct;
 mod elements;
 mod epilogue;
 mod lists;

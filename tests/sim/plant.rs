@@ -111,7 +111,7 @@ pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<Ver
     let is_it = |stmt: &Stmt| matches!(stmt, Stmt::For(l) if kernel[l.var].name == var);
     changed(kernel, 0, is_it, |stmt, _| {
         if let Stmt::For(Loop { var, test, .. }) = stmt {
-            let next = Expr::from(*var) + i32::from(by < 0);
+            let next = Expr::from(*var) + (-by).max(0);
             if let Expr::Binary(_, left, right) = test {
                 let end = if by < 0 { (**right).clone() } else { (**right).clone() + by };
                 (**left, **right) = (next, end);

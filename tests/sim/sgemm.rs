@@ -1,5 +1,6 @@
 //! Matrix products against f64, and against one another.
 
+use gemm_dsl::plan::Shape;
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::beside::plain;
@@ -70,13 +71,17 @@ fn both_access_variants_give_the_same_bits() {
         };
         for placement in [a, b, c] {
             let (scalar, name) = product(&stage.spec, size, placement);
-            // A kernel that reads a matrix 4 bytes at a time, as asynchronous copies that transpose
+            // A kernel that accesses a matrix 4 bytes at a time, as asynchronous copies that transpose
             // do, does not mind where it lies.
-            let (layout, copies) = (stage.spec.layout, stage.spec.stages.is_some());
-            let indifferent = copies
-                && (placement == a && !layout.transposes_a()
-                    || placement == b && layout.transposes_b());
-            let expected = if indifferent { Variant::Vector } else { Variant::Scalar };
+            let plan = stage.spec.plan().expect("a stage has a plan");
+            let widths = match plan.shape() {
+                Shape::Naive(_) => [1; 3],
+                Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
+                Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+            };
+            let moved =
+                [a, b, c].iter().position(|other| *other == placement).expect("one of them");
+            let expected = if widths[moved] == 1 { Variant::Vector } else { Variant::Scalar };
             assert_eq!(name, expected, "{} with {placement:?}", stage.name);
             assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);
         }
@@ -192,13 +197,33 @@ fn ascending(
     Ok(())
 }
 
+/// Terms that a block takes at once, at least so many that there are fewer and more.
+fn depth(spec: &SgemmSpec) -> usize {
+    spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize
+}
+
+/// Kernels that stage nothing, with steps of four terms that may end early and others.
+const DIRECT: [&str; 8] = [
+    "block: 2x3, thread: 2x3",
+    "block: 1x8, thread: 4x4, float4, unroll: 2",
+    "block: 4x2, lanes: m, thread: 4x1, float4, layout: tt",
+    "block: 2x2, lanes: k, thread: 4x2, float4, unroll: 2",
+    "block: 1x2, lanes: k, thread: 1x4, float4, layout: nt, slices: 3",
+    "block: 2x1, lanes: k, thread: 2x2, slices: 2, split_k: 2",
+    "block: 1x4, thread: 4x8, float4, slices: 4, unroll: 2, split_k: 3",
+    "block: 4x4, thread: 8x4, layout: tn, float4, unroll: 3, split_k: 2",
+];
+
 #[test]
 fn what_fills_a_ragged_tile_changes_no_bit() {
     let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
     let specs = specs.chain(vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]));
-    let specs: Vec<SgemmSpec> = specs.filter(SgemmSpec::is_invariant).collect();
+    let specs = specs.filter(|spec| spec.partials == 1);
+    let direct = DIRECT.iter().map(|line| line.parse::<SgemmSpec>().expect("a sound line"));
+    let direct = direct.flat_map(|s| [s.clone(), s.pitched(true)]);
+    let specs: Vec<SgemmSpec> = specs.chain(direct).collect();
     specs.par_iter().for_each(|spec| {
-        let bk = spec.tile.map_or(8, |tile| tile.k as usize);
+        let bk = depth(spec);
         let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
         for k in [0, 1, 4, bk - 1, bk, bk + 1, bk + 4, 3 * bk - 1, 3 * bk + 3, 7 * bk + 4] {
             let size = Size::new(3, 8, k);

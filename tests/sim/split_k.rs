@@ -1,85 +1,145 @@
-//! Ranges of K that blocks of their own sum: what makes one of them add what all have left is needed.
+//! Terms of a tile that several blocks sum: what makes one of them add what all have left is needed.
 
 use crate::plant::*;
 use gemm_dsl::ir::{Elem, Order, Scope, VerifiedKernel};
 use gemm_dsl::sim::{self, Buffer};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{SgemmSpec, Split};
 use gemm_reference::product::Size;
-use gemm_tests::product::in_order;
-use gemm_tests::random;
+use gemm_tests::random::{self, Random};
+use gemm_tests::sharing::{SIMULATED, Sharing};
 
-/// Kernels of three ranges in every pipeline, with several products a block.
-const LINES: [&str; 4] = [
-    "tile: 16x16x8, thread: 2x2, split_k: 3",
-    "tile: 16x16x8, thread: 4x4, split_k: 3, double_buffer, float4",
-    "tile: 16x16x8, thread: 4x4, split_k: 3, stages: 3, fragment: split",
-    "tile: 8x8x8, thread: 2x2, split_k: 3, prefetch, batch: strided, products: 2",
+/// Kernels of three ranges and of shared tiles in every pipeline, with several products a block, and without any; and
+/// the barriers of each at least.
+const LINES: [(&str, usize); 15] = [
+    ("tile: 16x16x8, thread: 2x2, split_k: 3", 4),
+    ("tile: 16x16x8, thread: 4x4, split_k: 3, double_buffer, float4", 4),
+    ("tile: 16x16x8, thread: 4x4, split_k: 3, stages: 3, fragment: split", 4),
+    ("tile: 8x8x8, thread: 2x2, split_k: 3, prefetch, batch: strided, products: 2", 4),
+    ("tile: 16x16x8, thread: 4x2, split_k: auto, double_buffer", 4),
+    ("tile: 16x16x8, thread: 2x2, stream_k, raster: 2", 4),
+    ("tile: 16x16x8, thread: 4x4, stream_k, stages: 3, spread: 2, float4", 4),
+    ("tile: 8x8x8, thread: 2x2, stream_k, batch: strided, products: 2", 4),
+    ("tile: 16x16x8, thread: 4x4, split_k: 3, slices: 4, double_buffer, float4", 5),
+    (
+        "tile: 16x16x8, thread: 4x4, stream_k, slices: 2, stages: 3, spread: 2, float4, transpose, pad_a: 4",
+        5,
+    ),
+    ("tile: 8x8x8, thread: 2x2, slices: 2, split_k: auto, batch: strided, products: 2", 5),
+    ("block: 8x8, thread: 2x2, unroll: 8, split_k: 3", 2),
+    ("block: 2x8, thread: 4x1, float4, slices: 2, split_k: 3, batch: strided", 3),
+    ("block: 2x2, lanes: k, thread: 4x4, slices: 2, split_k: 3", 3),
+    ("block: 2x2, lanes: k, thread: 4x1, float4, split_k: auto", 2),
 ];
 
-/// Two tiles along rows and along columns at least; six of K, the last of which is ragged: three ranges of two.
-const SIZE: Size = Size { m: 20, n: 24, k: 44 };
+/// Two tiles along rows and along columns at least; of K five, or rounds, the last of which is ragged: ranges of two,
+/// two and one.
+fn size(spec: &SgemmSpec) -> Size {
+    let depth = spec.plan().expect("a sound spec").depth() as usize;
+    Size { m: 20, n: 24, k: 4 * depth + (depth / 2).next_multiple_of(4) }
+}
+
+const RANGES: u32 = 3;
+/// Blocks that share all tiles: five begin and end inside of them, and of three some have a whole one and begin
+/// another.
+const BLOCKS: [usize; 2] = [5, 3];
 const BATCH: usize = 3;
 
 fn spec(line: &str) -> SgemmSpec {
     line.parse().expect("a line")
 }
 
-/// What is multiplied: of a batch each product of its own numbers.
-fn factors(spec: &SgemmSpec) -> (usize, Vec<f32>, Vec<f32>) {
-    let Size { m, n, k } = SIZE;
-    let count = if spec.batch.is_some() { BATCH } else { 1 };
-    (count, random::values(1, count * m * k), random::values(2, count * k * n))
+/// A launch of a kernel: what is multiplied, and by how many blocks where these share all tiles.
+#[derive(Clone, Copy, Debug)]
+struct Launch {
+    size: Size,
+    /// Products of a batch; else one.
+    count: usize,
+    blocks: usize,
 }
 
-/// Each sum by ranges of whole tiles of K, added in their order.
-fn expected(spec: &SgemmSpec) -> Vec<f32> {
-    let Size { m, n, k } = SIZE;
-    let (count, a, b) = factors(spec);
-    let products = a.chunks(m * k).zip(b.chunks(k * n));
-    let all = products.flat_map(|(a, b)| {
-        let at = move |at: usize| in_order(spec, k, |p| (a[at / n * k + p], b[p * n + at % n]));
-        (0..m * n).map(at)
-    });
-    let all: Vec<f32> = all.collect();
-    assert_eq!(all.len(), count * m * n);
-    all
-}
-
-fn shown(spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
-    let Size { m, n, k } = SIZE;
-    let (count, a, b) = factors(spec);
-    let tile = spec.tile.expect("a tile");
-    let tiles = m.div_ceil(tile.m as usize) * n.div_ceil(tile.n as usize);
-    let tiles = tiles * count.div_ceil(spec.products as usize);
-    let sums = (tile.m * tile.n * spec.products * spec.split_k) as usize;
-    let c = Buffer::from_f32(&vec![f32::NAN; count * m * n]);
-    let partials = Buffer::from_f32(&vec![f32::NAN; tiles * sums]);
-    let tickets = Buffer::zeros_of(Elem::U32, tiles);
-    let buffers = [Buffer::from_f32(&a), Buffer::from_f32(&b), c, partials, tickets];
-    let mut scalars = vec![m as u64, n as u64, k as u64];
-    if spec.batch.is_some() {
-        scalars.push(count as u64);
-        scalars.extend([m * k, k * n, m * n].map(|apart| apart as u64));
+impl Launch {
+    fn of(spec: &SgemmSpec, size: Size, blocks: usize) -> Self {
+        Self { size, count: if spec.batch.is_some() { BATCH } else { 1 }, blocks }
     }
-    match sim::launch(kernel, &buffers, &scalars) {
-        Ok(_) if buffers[4].bits().iter().any(|word| *word != 0) => Shown::NotKept,
-        Ok(_) => {
-            let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits();
-            let all = buffers[2].to_vec();
-            if all.iter().zip(&expected(spec)).all(same) { Shown::Not } else { Shown::Wrong }
+
+    fn factors(&self) -> [Vec<f32>; 2] {
+        let Size { m, n, k } = self.size;
+        [random::values(1, self.count * m * k), random::values(2, self.count * k * n)]
+    }
+
+    fn sharing(&self, spec: &SgemmSpec) -> Sharing {
+        // By the reference `auto` is as many ranges as the kernel is given.
+        let spec = match spec.split_k {
+            Split::Auto => &spec.clone().split_k(RANGES),
+            Split::Ranges(_) => spec,
+        };
+        Sharing::new(spec, self.size, self.count, SIMULATED).by_blocks(self.blocks)
+    }
+
+    /// Each sum by parts of K, added in their order.
+    fn expected(&self, spec: &SgemmSpec) -> Vec<f32> {
+        let Size { m, n, k } = self.size;
+        let ([a, b], sharing) = (self.factors(), self.sharing(spec));
+        let element = |at: usize| {
+            let (nth, at) = (at / (m * n), (at / n % m, at % n));
+            let term = |p: usize| (a[(nth * m + at.0) * k + p], b[(nth * k + p) * n + at.1]);
+            sharing.sum(nth, at, term)
+        };
+        (0..self.count * m * n).map(element).collect()
+    }
+
+    fn shown(&self, spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
+        let (Size { m, n, k }, Self { count, blocks, .. }) = (self.size, *self);
+        let [a, b] = self.factors();
+        let (rows, cols) = spec.plan().expect("a sound spec").block_tile();
+        let of_part = (rows * cols * spec.products) as usize;
+        let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
+        let tiles = tiles * count.div_ceil(spec.products as usize);
+        let (parts, words) = match spec.stream_k {
+            true => (2 * blocks, 2 * blocks),
+            false => (tiles * RANGES as usize, tiles),
+        };
+        let c = Buffer::from_f32(&vec![f32::NAN; count * m * n]);
+        let partials = Buffer::from_f32(&vec![f32::NAN; parts * of_part]);
+        let tickets = Buffer::zeros_of(Elem::U32, words);
+        let buffers = [Buffer::from_f32(&a), Buffer::from_f32(&b), c, partials, tickets];
+        let mut scalars = vec![m as u64, n as u64, k as u64];
+        if spec.batch.is_some() {
+            scalars.push(count as u64);
+            scalars.extend([m * k, k * n, m * n].map(|apart| apart as u64));
         }
-        Err(error) => Shown::by(error),
+        match (spec.stream_k, spec.split_k) {
+            (true, _) => scalars.extend([tiles as u64, blocks as u64]),
+            (false, Split::Auto) => scalars.push(RANGES.into()),
+            (false, Split::Ranges(_)) => {}
+        }
+        match sim::launch(kernel, &buffers, &scalars) {
+            Ok(_) if buffers[4].bits().iter().any(|word| *word != 0) => Shown::NotKept,
+            Ok(_) => {
+                let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits();
+                let (all, expected) = (buffers[2].to_vec(), self.expected(spec));
+                let right = all.iter().zip(&expected).all(same);
+                if right { Shown::Not } else { Shown::Wrong }
+            }
+            Err(error) => Shown::by(error),
+        }
     }
+}
+
+/// The first fault that shows, by either number of blocks.
+fn shown(spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
+    let all = BLOCKS.map(|blocks| Launch::of(spec, size(spec), blocks).shown(spec, kernel));
+    all.into_iter().find(|shown| *shown != Shown::Not).unwrap_or(Shown::Not)
 }
 
 #[test]
 fn ranges_are_added_in_their_order_and_every_barrier_is_needed() {
-    for line in LINES {
+    for (line, barriers) in LINES {
         let spec = spec(line);
         let sound = kernel(&spec);
         assert_eq!(shown(&spec, &sound), Shown::Not, "{line}");
         let planted = each(|n| without_barrier(&sound, Scope::Block, n));
-        assert!(planted.len() >= 4, "{line}: {}", planted.len());
+        assert!(planted.len() >= barriers, "{line}: {}", planted.len());
         for (n, kernel) in planted.iter().enumerate() {
             let found = shown(&spec, kernel);
             let told = [Shown::Race, Shown::Uninitialised].contains(&found);
@@ -90,7 +150,7 @@ fn ranges_are_added_in_their_order_and_every_barrier_is_needed() {
 
 #[test]
 fn tickets_order_what_ranges_leave_and_are_put_back() {
-    for line in LINES {
+    for (line, _) in LINES {
         let spec = spec(line);
         let sound = kernel(&spec);
         for order in [Order::Relaxed, Order::Acquire, Order::Release] {
@@ -103,7 +163,28 @@ fn tickets_order_what_ranges_leave_and_are_put_back() {
         let found = shown(&spec, &early);
         let told = [Shown::Race, Shown::Uninitialised, Shown::Order, Shown::NotKept, Shown::Wrong];
         assert!(told.contains(&found), "`{line}` that does not wait: {found:?}");
-        let fewer = with_other_end(&sound, "other", -1).expect("the other ranges");
+        let fewer = with_other_end(&sound, "other", -2).expect("the other ranges");
         assert_eq!(shown(&spec, &fewer), Shown::Wrong, "{line}");
+    }
+}
+
+/// Any number of blocks shares any number of tiles and steps, in every order of blocks that the simulator tries.
+#[test]
+fn blocks_share_all_tiles_whatever_their_number() {
+    for (line, _) in LINES.into_iter().filter(|(line, _)| line.contains("stream_k")) {
+        let spec = spec(line);
+        let sound = kernel(&spec);
+        let mut random = Random::new(7);
+        for _ in 0..40 {
+            let mut below = |most: u64| (random.bits() % most) as usize;
+            let four = if spec.float4 { 4 } else { 1 };
+            let size = Size::new(
+                1 + below(40),
+                four * (1 + below(40 / four as u64)),
+                four * below(80 / four as u64),
+            );
+            let launch = Launch::of(&spec, size, 1 + below(12));
+            assert_eq!(launch.shown(&spec, &sound), Shown::Not, "{line}, {launch:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The counters of one launch of a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
-use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
@@ -22,13 +22,23 @@ const SEGMENTS: u32 = 201;
 /// that start on 16 bytes.
 const SIZE: (usize, usize, usize) = (148, 276, 76);
 
+/// The same of a thin product: whole rounds of K and a ragged one.
+const THIN: (usize, usize, usize) = (132, 1, 588);
+
+fn size(spec: &SgemmSpec) -> (usize, usize, usize) {
+    if spec.lanes == Lanes::K { THIN } else { SIZE }
+}
+
 pub fn trial(stage: &Stage) -> Trial {
     let Stage { ladder, stem, line, .. } = stage.clone();
     Trial::test(format!("counters::{ladder}::{stem}"), move || {
         let (shape, launched) = match ladder {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
-            _ => (format!("m = {}, n = {}, k = {}", SIZE.0, SIZE.1, SIZE.2), multiply(&line)?),
+            _ => {
+                let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
+                (format!("m = {m}, n = {n}, k = {k}"), multiply(&line)?)
+            }
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
         compare(ladder, &format!("{stem}.counters"), &format!("{line}\n{shape}\n{counters:#?}"));
@@ -72,12 +82,12 @@ fn reduce_segments(line: &str) -> Result<(String, Launched), Error> {
 fn multiply(line: &str) -> Result<Launched, Error> {
     let device = Device::simulator();
     let spec = line.parse::<SgemmSpec>()?;
-    let (m, n, k) = SIZE;
+    let size @ (m, n, k) = size(&spec);
     let (a, b) = (ones(&device, m * k)?, ones(&device, k * n)?);
     let mut c = device.alloc(m * n)?;
     let operands = spec.operands();
     if operands.is_empty() {
-        return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, SIZE);
+        return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, size);
     }
     let kernel = Sgemm::<ByName>::new(spec)?;
     let elements = ones(&device, m * n)?;

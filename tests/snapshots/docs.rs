@@ -84,6 +84,7 @@ fn spelling(key: &KeyInfo) -> String {
         Kind::Flag => format!("`{name}`"),
         Kind::Size { form, .. } => format!("`{name}: {form}`"),
         Kind::Number => format!("`{name}: n`"),
+        Kind::NumberOr(word) => format!("`{name}: n`, `{word}`"),
         Kind::Word(words) => format!("`{name}:` {}", quoted(words)),
         Kind::Closure(env) => {
             // A bar would end the cell.

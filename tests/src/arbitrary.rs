@@ -24,6 +24,11 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
             Kind::Flag => Just(Datum::Flag).boxed(),
             Kind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
             Kind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
+            Kind::NumberOr(word) => prop_oneof![
+                3 => (0..=5u32).prop_map(Datum::Number),
+                1 => Just(Datum::Word(word.into())),
+            ]
+            .boxed(),
             Kind::Closure(env) => (any::<u64>(), 0..4u32)
                 .prop_map(move |(seed, depth)| {
                     Datum::Closure(random::with_operands(env, seed, depth, 3))
@@ -32,7 +37,7 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
             // Names change no kernel, and sizes are geometry.
             _ => continue,
         };
-        let given = if key.kind == Kind::Number { 0.35 } else { 0.5 };
+        let given = if matches!(key.kind, Kind::Number | Kind::NumberOr(_)) { 0.35 } else { 0.5 };
         let value = proptest::option::weighted(given, value);
         keys.push(value.prop_map(move |value| value.map(|value| (key.name, value))).boxed());
     }

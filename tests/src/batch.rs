@@ -6,7 +6,7 @@ use crate::{
     bits,
     random::{self, Random},
 };
-use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec, Split};
 use gemm_reference::beside::Beside;
 use gemm_reference::product::Size;
 use gemm_runtime::{
@@ -171,6 +171,16 @@ impl Apart {
 /// What a launch wrote to: allocation after allocation, and where in which C of a product starts.
 type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
 
+/// The spec with sums that are those of a product alone: how many blocks share them does not depend on how many
+/// products there are.
+fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
+    let ranges = match spec.split_k {
+        Split::Auto => Split::Ranges(3),
+        given => given,
+    };
+    spec.clone().split_k(ranges).stream_k(false)
+}
+
 /// Launches a spec on a batch, and without `batch` each product by itself.
 ///
 /// # Errors
@@ -184,6 +194,7 @@ pub fn run(
     seed: u64,
 ) -> Result<(), String> {
     let Size { m, n, k } = size;
+    let spec = &of_its_own(spec);
     let batched = batched(spec, batch, count, seed);
     let mut seeds = Random::new(seed);
     let mut many = |lies: Lies, lines, line, by_column| {

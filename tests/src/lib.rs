@@ -13,6 +13,7 @@ pub mod operands;
 pub mod product;
 pub mod random;
 pub mod reduction;
+pub mod sharing;
 pub mod speaking;
 pub mod sync;
 

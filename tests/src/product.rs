@@ -2,6 +2,7 @@
 
 use crate::operands;
 use crate::random::{self, Hard, Random};
+use crate::sharing::{SIMULATED, Sharing};
 use gemm_dsl::spec::{Along, Bounds, Layout, SgemmSpec};
 use gemm_reference::beside::{Beside, plain};
 use gemm_reference::epilogue::stored;
@@ -78,19 +79,6 @@ struct Launch<'l> {
 /// A result: C, packed, and the access variant that computed it.
 pub type Multiplied = (Vec<f32>, Variant);
 
-/// The sum of `k` terms of a spec: of each range of K from +0 on in ascending order, one rounding a term, and the
-/// ranges in theirs. A range has as few whole tiles as it takes for so many ranges at most.
-pub fn in_order(spec: &SgemmSpec, k: usize, term: impl Fn(usize) -> (f32, f32)) -> f32 {
-    let bk = spec.tile.map_or(k, |tile| tile.k as usize).max(1);
-    let range = k.div_ceil(bk).div_ceil(spec.split_k as usize) * bk;
-    let sum = |from: usize| {
-        let terms = (from..k.min(from + range)).map(&term);
-        terms.fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum))
-    };
-    let sums = (0..k).step_by(range.max(1)).map(sum);
-    sums.reduce(|all, next| all + next).unwrap_or(0.0)
-}
-
 impl Problem {
     /// Random operands.
     pub fn new(size: Size, seed: u64) -> Self {
@@ -117,12 +105,17 @@ impl Problem {
         [stored(&self.a, m, k, layout.transposes_a()), stored(&self.b, k, n, layout.transposes_b())]
     }
 
-    /// C of a spec in `f32`: each sum from +0 on, its terms in ascending k, one rounding each; of ranges of K
-    /// each so, and then added in their order.
+    /// C of a spec in `f32` on the simulator, each sum in the order of its [`Sharing`].
     pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
+        self.ascending_on(SIMULATED, spec)
+    }
+
+    /// The same on a device of so many multiprocessors.
+    pub fn ascending_on(&self, sms: usize, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
+        let sharing = Sharing::new(spec, self.size, 1, sms);
         let at = |row: usize, col: usize| {
-            in_order(spec, k, |p| (self.a[row * k + p], self.b[p * n + col]))
+            sharing.sum(0, (row, col), |p| (self.a[row * k + p], self.b[p * n + col]))
         };
         let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
         self.stored(spec, &sums)
@@ -361,7 +354,7 @@ fn steps(spec: &SgemmSpec) -> [usize; 3] {
     match spec.plan() {
         Ok(plan) if spec.bounds == Bounds::Aligned => {
             let (bm, bn) = plan.block_tile();
-            [bm, bn, spec.tile.map_or(1, |tile| tile.k)].map(|step| step as usize)
+            [bm, bn, plan.depth()].map(|step| step as usize)
         }
         _ => [1; 3],
     }

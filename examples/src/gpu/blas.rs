@@ -1,21 +1,30 @@
 //! cuBLAS, which products are measured against.
 
-use super::{Gpu, library};
+use super::{Gpu, failed as gpu_failed, library};
 use crate::beside::FACTORS;
 use crate::cli::Failure;
 use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::cublas::result::CublasError;
-use cudarc::cublas::sys::{cublasMath_t, cublasOperation_t, cublasSetMathMode};
+use cudarc::cublas::sys::{
+    cublasMath_t, cublasOperation_t, cublasSetMathMode, cublasSetWorkspace_v2,
+};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
-use cudarc::driver::CudaSlice;
+use cudarc::driver::{CudaSlice, DevicePtrMut};
 use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
 
 /// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.
 #[derive(Debug)]
-pub struct Blas(CudaBlas);
+pub struct Blas {
+    blas: CudaBlas,
+    /// What it may use beside the operands; without this an allocation of its own.
+    _workspace: Option<CudaSlice<u8>>,
+}
+
+/// Bytes of a workspace: what cuBLAS has of its own on the GPUs where that is the most.
+const WORKSPACE: usize = 32 << 20;
 
 /// What cuBLAS multiplies: packed matrices, A and B as the layout says, those of a batch one after the other.
 #[derive(Debug)]
@@ -67,7 +76,24 @@ impl Blas {
         // SAFETY: the handle is live. The default mode computes f32 products in f32.
         let mode = unsafe { cublasSetMathMode(*blas.handle(), cublasMath_t::CUBLAS_DEFAULT_MATH) };
         mode.result().map_err(failed("setting its mathematics"))?;
-        Ok(Self(blas))
+        Ok(Self { blas, _workspace: None })
+    }
+
+    /// cuBLAS for launches that are captured: its workspace is given to it, so that no graph allocates one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and those of the allocation.
+    #[allow(unsafe_code, reason = "the library's settings have no safe functions")]
+    pub fn for_graphs(gpu: Gpu<'_>) -> Result<Self, Failure> {
+        let blas = Self::new(gpu)?.blas;
+        let workspace = gpu.stream.alloc_zeros::<u8>(WORKSPACE);
+        let mut workspace = workspace.map_err(gpu_failed("allocating a workspace"))?;
+        let (at, used) = workspace.device_ptr_mut(gpu.stream);
+        // SAFETY: the handle is live, and the memory lives as long as it does.
+        let set = unsafe { cublasSetWorkspace_v2(*blas.handle(), at as *mut _, WORKSPACE) };
+        drop(used);
+        set.result().map_err(failed("setting its workspace"))?;
+        Ok(Self { blas, _workspace: Some(workspace) })
     }
 
     /// Puts C = alpha·A·B + beta·C on the stream, all packed, C row-major: of a batch by
@@ -122,12 +148,12 @@ impl Blas {
         };
         let done = match products.batch {
             // SAFETY: the slices hold the matrices, as was checked above.
-            None => unsafe { self.0.gemm(gemm, *b, *a, *c) },
+            None => unsafe { self.blas.gemm(gemm, *b, *a, *c) },
             Some(_) => {
                 let config =
                     StridedBatchedConfig { gemm, batch_size, stride_a, stride_b, stride_c };
                 // SAFETY: the same, for as many matrices one after the other.
-                unsafe { self.0.gemm_strided_batched(config, *b, *a, *c) }
+                unsafe { self.blas.gemm_strided_batched(config, *b, *a, *c) }
             }
         };
         done.map_err(|error| Error::Driver {

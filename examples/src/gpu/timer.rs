@@ -65,6 +65,15 @@ impl<'d> Timer<'d> {
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
+    /// The time of each piece of work in milliseconds, done once, without warm-up.
+    ///
+    /// # Errors
+    /// As [`medians`](Self::medians).
+    pub fn once(&self, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+        let mut times = self.rounds(1, 1, work)?;
+        Ok(times.iter_mut().map(|times| median(times)).collect())
+    }
+
     /// The times of each piece of work, of each round one, in which it is done so often.
     fn rounds(
         &self,

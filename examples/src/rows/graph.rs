@@ -1,8 +1,6 @@
 //! Times of launches that lie back to back in a CUDA graph.
 
-use crate::gpu::{Gpu, Timer, failed};
-use cudarc::driver::CudaGraph;
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use crate::gpu::{Gpu, Timer, captured, failed};
 use gemm_runtime::Error;
 
 /// The least time of a replay in microseconds: what one costs beside its launches is then little of it.
@@ -57,22 +55,6 @@ fn replayed(
     // The graph is destroyed when this returns.
     gpu.device.synchronize()?;
     Ok(Timed { us: ms * 1e3 / launches as f64, launches })
-}
-
-/// So many launches as a graph. The capture ends whatever the work fails with.
-fn captured(
-    gpu: Gpu<'_>,
-    work: &mut dyn FnMut() -> Result<(), Error>,
-    launches: usize,
-) -> Result<CudaGraph, Error> {
-    gpu.device.synchronize()?;
-    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    gpu.stream.begin_capture(mode).map_err(failed("beginning a capture"))?;
-    let done = (0..launches).try_for_each(|_| work());
-    let graph = gpu.stream.end_capture(CUgraphInstantiate_flags(0));
-    done?;
-    let graph = graph.map_err(failed("ending a capture"))?;
-    graph.ok_or_else(|| Error::Internal("a capture without launches".to_owned()))
 }
 
 #[cfg(test)]

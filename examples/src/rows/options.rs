@@ -3,11 +3,9 @@
 use super::peers::PeersChoice;
 use super::problem::{Along, Fold, Kind, Problem, shape_text};
 use super::shapes;
-use crate::cli::{DeviceChoice, Failure, count};
+use crate::cli::{DeviceChoice, Failure, count, writable};
 use crate::plot;
 use clap::Parser;
-use std::fs::OpenOptions;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Measure reductions beside PyTorch and CUB: whole arrays, rows and columns, segments. Every result is checked
@@ -154,15 +152,6 @@ fn nothing(all: &[Table], simulator: bool) -> String {
         shapes.join(","),
         folds.join(",")
     )
-}
-
-/// Asks whether a file can be written, before a measurement that would be lost. Of one that is there nothing
-/// changes.
-fn writable(path: &Path) -> Result<(), Failure> {
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    opened.map(drop).map_err(|error| {
-        Failure::Output(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-    })
 }
 
 /// `plot.svg` as `plot-rows.svg`.

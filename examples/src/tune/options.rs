@@ -5,6 +5,7 @@ use crate::data;
 use crate::family::Family;
 use crate::products::Products;
 use crate::tune::space::Space;
+use crate::tune::table::options::TableOptions;
 use clap::{Parser, ValueEnum};
 use gemm_reference::product::Size;
 
@@ -42,9 +43,16 @@ pub struct Options {
     /// The seed of operands and order
     #[arg(long)]
     pub seed: Option<u64>,
+    /// What makes a table.
+    #[command(flatten)]
+    pub table: TableOptions,
 }
 
-fn seconds(text: &str) -> Result<u64, String> {
+/// Seconds of a limit.
+///
+/// # Errors
+/// Says what is understood.
+pub fn seconds(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
 }

@@ -80,7 +80,6 @@ impl Space {
     }
 
     /// All points, in order.
-    #[cfg(test)]
     pub fn all(&self) -> impl Iterator<Item = Point> {
         self.0.iter().enumerate().flat_map(|(line, entries)| {
             let count = entries.iter().map(Vec::len).product();

@@ -1,6 +1,7 @@
 //! The programs as a user runs them: what they print, and their exit codes.
 
 mod explain;
+mod grid;
 mod ladder;
 mod rows;
 
@@ -71,7 +72,7 @@ fn a_search_that_memory_cannot_hold_is_refused_before_the_gpu() {
 #[test]
 fn remedies_are_for_the_command_line() {
     let mut messages = vec![refusal("reduce --device cuda")];
-    messages.extend(["tune", "launch_overhead"].map(|name| text(&run(name, "").stderr)));
+    messages.extend(["tune", "launch_overhead", "grid"].map(|name| text(&run(name, "").stderr)));
     for message in &messages {
         assert!(!message.contains("Device::"), "{message}");
     }
@@ -103,7 +104,7 @@ fn the_quickstart_runs() {
 
 #[test]
 fn measurements_without_a_gpu_say_what_they_need() {
-    for name in ["tune", "launch_overhead"] {
+    for name in ["tune", "launch_overhead", "grid"] {
         let output = run(name, "");
         assert_eq!(output.status.code(), Some(2), "{name}");
         assert!(text(&output.stderr).contains("GPU"), "{name}: {}", text(&output.stderr));

@@ -3,34 +3,24 @@
 use super::SpecError;
 use crate::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
-use crate::spec::{Block, Rect, Tile};
+use crate::spec::{Rect, SgemmSpec, Tile};
 
-pub(crate) fn block_threads(block: Block) -> SpecError {
-    let threads = u64::from(block.rows) * u64::from(block.cols);
-    SpecError::at_value(
-        &["block"],
-        format!(
-            "`block: {block}` is {} · {} = {threads} threads, and a block has at most {BLOCK_THREADS}; \
-             use a smaller one such as `block: 32x32`",
-            block.rows, block.cols,
-        ),
-    )
-}
-
-pub(crate) fn tile_threads(tile: Tile, thread: Rect, products: u32) -> SpecError {
+pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
+    let SgemmSpec { thread, slices, products, .. } = *spec;
     let (m, n) = (tile.m / thread.m, tile.n / thread.n);
-    let of_product = u64::from(m) * u64::from(n);
-    let times = match products {
-        1 => format!("{m} · {n} = {of_product}"),
-        _ => {
-            let threads = u128::from(of_product) * u128::from(products);
-            format!("{m} · {n} · {products} products = {threads}")
+    let of_slice = u64::from(m) * u64::from(n);
+    let groups = [(slices, "slices"), (products, "products")].into_iter().filter(|(n, _)| *n > 1);
+    let times: String = groups.map(|(n, of)| format!(" · {n} {of}")).collect();
+    let threads = u128::from(of_slice) * u128::from(slices) * u128::from(products);
+    let times = format!("{m} · {n}{times} = {threads}");
+    let most = |of: u64| u64::from(BLOCK_THREADS) / of;
+    let (guilty, remedy) = match (most(of_slice), most(of_slice.saturating_mul(slices.into()))) {
+        (0, _) => ("thread", "use a larger thread tile or a smaller tile".to_owned()),
+        (1, 0) => ("slices", "leave `slices` out, or use a larger thread tile".to_owned()),
+        (most, 0) => ("slices", format!("use `slices: {most}` or less, or a larger thread tile")),
+        (_, most) => {
+            ("products", format!("use `products: {most}` or less, or a larger thread tile"))
         }
-    };
-    let most = u64::from(BLOCK_THREADS) / of_product;
-    let (guilty, remedy) = match most {
-        0 => ("thread", "use a larger thread tile or a smaller tile".to_owned()),
-        _ => ("products", format!("use `products: {most}` or less, or a larger thread tile")),
     };
     SpecError::at_value(
         &[guilty, "thread", "tile"],
@@ -99,10 +89,11 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         "epilogue" => "use fewer operands, a smaller thread tile or fewer threads",
         "blocks_per_sm" => "use fewer blocks",
         "partials" => "use fewer partial sums",
+        "unroll" => "use a smaller `unroll`",
         _ => "use a smaller thread tile or fewer threads",
     };
     let mut keys = vec![guilty];
-    let involved = ["tile", "thread", "block", "partials", "blocks_per_sm"];
+    let involved = ["tile", "thread", "block", "unroll", "partials", "blocks_per_sm"];
     let pipelines = ["prefetch", "double_buffer", "stages"];
     keys.extend(involved.into_iter().chain(pipelines).filter(|key| *key != guilty));
     let beside = match guilty {
@@ -127,12 +118,16 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
         1 => String::new(),
         n => format!("{n} {of} · "),
     };
+    let beside = match sum.slice + sum.all {
+        0 => String::new(),
+        bytes => format!(", {bytes} for the sums that slices hand over"),
+    };
     let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
     SpecError::at_value(
         keys,
         format!(
             "the block needs {} bytes of shared memory: {buffers}{}·{} elements · 4 = {a} for A, \
-             {buffers}{}·{} elements · 4 = {b} for B, and a block has at most {most} ({} KiB); {remedy}",
+             {buffers}{}·{} elements · 4 = {b} for B{beside}, and a block has at most {most} ({} KiB); {remedy}",
             sum.total(),
             sum.a.0,
             sum.a.1,

@@ -46,6 +46,15 @@ pub(crate) fn transpose_of_nothing() -> SpecError {
     )
 }
 
+pub(crate) fn shared_twice() -> SpecError {
+    SpecError::at_key(
+        &["split_k", "stream_k"],
+        "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave \
+         one of the two out"
+            .into(),
+    )
+}
+
 pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
     SpecError::at_key(
         &["order", "thread"],
@@ -177,12 +186,26 @@ pub(crate) fn spread_beyond_tile(spread: u32, k: u32) -> SpecError {
     )
 }
 
-pub(crate) fn stages_on_odd_tile(k: u32, even: u32) -> SpecError {
+pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
+    let steps = match slices {
+        1 => "steps".to_owned(),
+        _ => format!("steps for each of {slices} slices"),
+    };
     SpecError::at_value(
-        &["tile", "stages"],
+        &["tile", "stages", "slices"],
         format!(
             "`stages` alternates between two fragments from one k step to the next, and a tile with \
-             K = {k} has an odd number of steps; use K = {even}"
+             K = {k} has an odd number of {steps}; use K = {even}"
+        ),
+    )
+}
+
+pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
+    SpecError::at_value(
+        &["slices", "tile"],
+        format!(
+            "`slices: {slices}` do not divide the {k} k steps of a tile: {k} mod {slices} = {}; use a divisor of {k}",
+            k % slices.max(1),
         ),
     )
 }

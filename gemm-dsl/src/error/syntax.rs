@@ -137,6 +137,7 @@ fn expected(kind: Kind) -> String {
     match kind {
         Kind::Flag => "nothing".into(),
         Kind::Number => "a whole number".into(),
+        Kind::NumberOr(word) => format!("a whole number or `{word}`"),
         Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
         Kind::Word(words) => format!("one of {}", quoted(words)),
         Kind::Name => "an identifier".into(),

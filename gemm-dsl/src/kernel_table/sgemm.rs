@@ -4,7 +4,7 @@ use super::{KernelTable, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::spec::{Layout, SgemmSpec};
-use crate::value::{Environment, Fact, SGEMM_TABLE};
+use crate::value::{Environment, Facts, SGEMM_TABLE};
 
 /// The GPU that a row is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,7 +74,8 @@ impl SgemmShape {
         Self { aligned: Some(aligned), ..self }
     }
 
-    fn is_aligned(&self) -> bool {
+    /// Whether all rows begin on 16 bytes: what was said of it, or else follows from the extents.
+    pub fn is_aligned(&self) -> bool {
         let Self { m, n, k, batch, layout, .. } = *self;
         let packed = |rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
@@ -111,32 +112,25 @@ impl Tabled for SgemmSpec {
         parse::table_from_text(text)
     }
 
-    fn fact(SgemmProblem { shape, target }: &SgemmProblem, name: &str) -> Option<Fact> {
-        Some(match name {
-            "m" => Fact::Integer(shape.m),
-            "n" => Fact::Integer(shape.n),
-            "k" => Fact::Integer(shape.k),
-            "batch" => Fact::Integer(shape.batch),
-            "sms" => Fact::Integer(target.sms.into()),
-            "arch" => Fact::Integer(target.arch.into()),
-            "nn" => Fact::Truth(shape.layout == Layout::Nn),
-            "nt" => Fact::Truth(shape.layout == Layout::Nt),
-            "tn" => Fact::Truth(shape.layout == Layout::Tn),
-            "tt" => Fact::Truth(shape.layout == Layout::Tt),
-            "padded" => Fact::Truth(shape.padded),
-            "aligned" => Fact::Truth(shape.is_aligned()),
-            _ => return None,
-        })
+    fn facts(SgemmProblem { shape, target }: &SgemmProblem) -> Facts {
+        let layouts = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
+        let [nn, nt, tn, tt] = layouts.map(|layout| shape.layout == layout);
+        Facts::new(
+            [shape.m, shape.n, shape.k, shape.batch, target.sms.into(), target.arch.into()],
+            [nn, nt, tn, tt, shape.padded, shape.is_aligned()],
+        )
     }
 
     /// The tiles that cover C, the last ones of a row or column not always whole, times the products, over the
     /// multiprocessors.
     fn waves(SgemmProblem { shape, target }: &SgemmProblem, (m, n): (u32, u32)) -> Option<f64> {
-        let tiles = |extent: u64, tile: u32| u128::from(extent.div_ceil(tile.into()));
-        let tiles = tiles(shape.m, m).saturating_mul(tiles(shape.n, n));
-        let tiles = tiles.saturating_mul(shape.batch.into());
+        let tiles = [shape.m.div_ceil(m.into()), shape.n.div_ceil(n.into()), shape.batch];
+        let [rows, cols, batch] = tiles;
         // Of 64 bits the same, and sooner.
-        let tiles = u64::try_from(tiles).map_or(tiles as f64, |tiles| tiles as f64);
+        let tiles = match rows.checked_mul(cols).and_then(|tiles| tiles.checked_mul(batch)) {
+            Some(tiles) => tiles as f64,
+            None => tiles.into_iter().map(u128::from).fold(1, u128::saturating_mul) as f64,
+        };
         Some(tiles / f64::from(target.sms))
     }
 }

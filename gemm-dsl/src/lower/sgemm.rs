@@ -7,17 +7,21 @@
 //!
 //! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
 //! works on. An operand is a [`Matrix`], which the builders index by row and column. The main loop
-//! of a tiled kernel ends in [`Accumulators`](fragment::Accumulators), and only the *epilogue* takes
-//! them to C; a kernel without a tile (`naive`) has no main loop and does both itself.
+//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](fragment::Accumulators), staged (`pipeline`)
+//! or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
+//! (`naive`) does both itself.
 //!
 //! Every kernel sums the terms of an element from +0 on in ascending k, with one fused multiply-add
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
-//! `partials` and `split_k` give the same bits, those of a zero's sign included.
+//! `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` give the same bits, those of a zero's sign included.
 
+mod block_tile;
 mod copy;
+mod direct;
 mod edge;
 mod epilogue;
 mod finish;
+mod fold;
 mod fragment;
 mod load;
 mod naive;
@@ -25,8 +29,10 @@ mod operands;
 mod pipeline;
 mod ring;
 mod schedule;
+mod slices;
 mod split;
 mod stream;
+mod stream_k;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -38,10 +44,14 @@ use crate::ir::{
     Requirement, Scalar, Source, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{Pipeline, SgemmPlan, Shape};
-use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Slot};
+use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
+use block_tile::{BlockTile, Parts};
 use finish::Finish;
+use fold::HandedOver;
+use fragment::Accumulators;
 use split::Split;
-use tile::Tiled;
+use stream_k::StreamK;
+use tile::{Frame, Tiled};
 
 /// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
 /// least, so that empty sums are those of a kernel with guards.
@@ -52,6 +62,8 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+    let asks = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
+    let sms = asks.then(|| program.extent(Extent::SMS));
     let dims =
         |of: &[&Expr]| -> Vec<Expr> { batch.iter().chain(of.iter().copied()).cloned().collect() };
     let listed = batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
@@ -98,8 +110,9 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         }
         None => k.clone(),
     };
-    let size = [m.clone(), n.clone()];
-    bind.extend(split::slots(&mut program, plan, size, batch.clone()));
+    let tiles = schedule::tiles(plan, [m.clone(), n.clone()], batch.clone());
+    let (shared, of_blocks) = shared(plan, tiles, &terms, sms);
+    bind.extend(split::slots(&mut program, plan, shared));
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
         choose.push(program.kernel(kernel(&scalar)?));
@@ -109,6 +122,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         extents.push((Extent::DEPTH, k));
     }
     extents.extend(batch.map(|batch| (Extent::BATCH, batch)));
+    extents.extend(of_blocks);
     let launch = |choose| {
         let (bind, extents) = (bind.clone(), extents.clone());
         vec![Step::Launch(Launch { choose, bind, extents })]
@@ -122,6 +136,32 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         }
     };
     VerifiedProgram::new(program)
+}
+
+/// How blocks share the tiles of C, for the arrays that they share and for the kernels: by the extents of the
+/// product, and where the spec says so by the multiprocessors of the device.
+fn shared(
+    plan: &SgemmPlan,
+    tiles: Expr,
+    terms: &Expr,
+    sms: Option<Expr>,
+) -> (split::Sizes, Vec<(Extent, Expr)>) {
+    let one = || Expr::U64(1);
+    let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks };
+    match (plan.sharing(), sms, plan.shape()) {
+        (Sharing::AutoRanges, Some(sms), _) => {
+            let most = schedule::auto_ranges(plan, tiles.clone(), terms, sms);
+            (sizes(tiles, most.clone(), one()), vec![(Extent::RANGES, most)])
+        }
+        (Sharing::Stream, Some(sms), Shape::Tiled(t)) => {
+            let steps = schedule::depths(terms.clone(), t.bk());
+            let blocks = stream_k::blocks(plan.blocks_per_sm(), sms, tiles.clone(), steps);
+            let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
+            (sizes(tiles, one(), blocks), extents)
+        }
+        (Sharing::Ranges(most), ..) => (sizes(tiles, u64::from(most).into(), one()), Vec::new()),
+        _ => (sizes(tiles, one(), one()), Vec::new()),
+    }
 }
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -166,20 +206,64 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let problem = Problem::declare(&mut k, plan);
     match plan.shape() {
         Shape::Naive(shape) => naive::body(&mut k, plan, shape, problem),
+        Shape::Direct(shape) => direct::body(&mut k, plan, shape, problem),
         Shape::Tiled(shape) => {
-            let tiled = Tiled::declare(&mut k, plan, shape, problem);
-            let finish = Finish::declare(&mut k, plan, &tiled.problem);
-            let split = Split::declare(&mut k, &tiled);
-            let acc = pipeline::main_loop(&mut k, &tiled);
-            match split {
-                None => epilogue::store(&mut k, &tiled, &acc, &finish),
-                Some(split) => split.gather(&mut k, &tiled, &acc, |k, all| {
-                    epilogue::store(k, &tiled, all, &finish);
+            let frame = Frame::declare(&mut k, plan, shape, problem);
+            let split = Split::declare(&mut k, plan, &problem, frame.held());
+            match problem.stream {
+                None => {
+                    let (tiled, parts) = frame.own_tile(&mut k);
+                    product(&mut k, &tiled, parts, split.as_ref());
+                }
+                Some(stream) => stream.each_tile(&mut k, &frame, |k, tile, range, segment| {
+                    let tiled = frame.tile(k, tile, range);
+                    product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
                 }),
             }
         }
     }
     k.finish()
+}
+
+/// The tile of C, or the block's part of it.
+fn product(k: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split: Option<&Split>) {
+    let block = BlockTile::of(tiled);
+    let finish = Finish::declare(k, tiled.plan, &block.problem);
+    let acc = pipeline::main_loop(k, tiled);
+    match tiled.slices {
+        None => finished(k, (&block, parts, split), (acc, None), &finish),
+        Some(slices) => {
+            let acc = acc.in_one(k, &block);
+            let others = slices.of_block.hand_over(k, &block, &acc, None);
+            finished(k, (&block, parts, split), (acc, Some(others)), &finish);
+        }
+    }
+}
+
+/// Takes the sums of a block to C, with those that slices have handed over, or leaves them for another block.
+fn finished(
+    k: &mut KernelBuilder,
+    (block, parts, split): (&BlockTile<'_>, Option<Parts>, Option<&Split>),
+    (acc, others): (Accumulators, Option<HandedOver>),
+    finish: &Finish<'_>,
+) {
+    let add = |k: &mut KernelBuilder| {
+        if let Some(others) = &others {
+            others.add(k, block, &acc);
+        }
+    };
+    match split.zip(parts) {
+        None => block.by_holders(k, |k| {
+            add(k);
+            epilogue::store(k, block, &acc, finish);
+        }),
+        Some((split, parts)) => {
+            if others.is_some() {
+                block.by_holders(k, add);
+            }
+            split.gather(k, (block, &parts), acc, |k, all| epilogue::store(k, block, all, finish));
+        }
+    }
 }
 
 /// How the matrices lie, unless all do row by row.
@@ -221,6 +305,10 @@ struct Problem {
     k: Scalar,
     /// The number of products, of a batch.
     batch: Option<Scalar>,
+    /// The most ranges of K, where the launch says how many.
+    ranges: Option<Scalar>,
+    /// How blocks share all tiles, where they do so evenly.
+    stream: Option<StreamK>,
     /// Whether A, B and C are lists of matrices.
     listed: bool,
     /// Which product of a batch it is, once that is known.
@@ -245,7 +333,7 @@ impl Problem {
     }
 
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
-    /// stride_b, stride_c]]`.
+    /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS]`.
     fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
         let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
         let (a, b, c) =
@@ -276,6 +364,7 @@ impl Problem {
         };
         let (a_vector, b_vector) = match plan.shape() {
             Shape::Naive(_) => (false, false),
+            Shape::Direct(d) => (d.a().overhangs(), d.b().overhangs()),
             Shape::Tiled(t) => (t.a().overhangs(), t.b().overhangs()),
         };
         let batch = plan.batch().map(|_| k.extent("BATCH", Ty::I32, Extent::BATCH));
@@ -301,7 +390,10 @@ impl Problem {
         let matrix = |buffer, stride| Matrix { buffer, stride, batch: None };
         let [a, b, c] = [matrix(a, lda), matrix(b, ldb), matrix(c, ldc)];
         let (listed, product) = (listed.is_some(), None);
-        let problem = Self { a, b, c, m, n, k: depth, batch, listed, product };
+        let is = |sharing| plan.sharing() == sharing;
+        let ranges = is(Sharing::AutoRanges).then(|| k.extent("RANGES", Ty::I32, Extent::RANGES));
+        let stream = is(Sharing::Stream).then(|| StreamK::declare(k));
+        let problem = Self { a, b, c, m, n, k: depth, batch, ranges, stream, listed, product };
         problem.requirements(k, plan, apart);
         problem
     }
@@ -311,18 +403,31 @@ impl Problem {
     fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
         let (bm, bn) = plan.block_tile();
         // What K must be a multiple of without guards, and how far the loop over it gets.
-        let (bk, reach) = match plan.shape() {
+        let bk = plan.depth();
+        let reach = match plan.shape() {
             // It ends at K, however it is unrolled.
-            Shape::Naive(_) => (1, plan.unroll().unwrap_or(1).max(plan.partials())),
+            Shape::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
+            Shape::Direct(_) => bk,
             Shape::Tiled(t) => match t.pipeline() {
-                Pipeline::Async { stages, .. } => (t.bk(), t.bk() * (stages + 1)),
-                _ => (t.bk(), t.bk() * 2),
+                Pipeline::Async { stages, .. } => bk * (stages + 1),
+                _ => bk * 2,
             },
+        };
+        // Tiles and rounds are counted in ranges.
+        let reach = match plan.sharing() {
+            Sharing::Whole | Sharing::Stream => reach,
+            Sharing::Ranges(_) | Sharing::AutoRanges => reach + schedule::MOST_RANGES,
         };
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
         let columns = passed(bn).min(schedule::most_columns(plan));
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             k.require(Requirement::Range { scalar, min: 0, max });
+        }
+        if let Some(StreamK { tiles, blocks }) = self.stream {
+            // The number of a round's last tile, and of the next round, are those of an int.
+            let most = u64::from(i32::MAX as u32 / 2);
+            k.require(Requirement::Range { scalar: tiles, min: 0, max: most });
+            k.require(Requirement::Range { scalar: blocks, min: 0, max: most });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
             // The last block counts to the end of its products.
@@ -340,11 +445,15 @@ impl Problem {
                 }
             }
         }
-        let Shape::Tiled(t) = plan.shape() else { return };
+        let [a, b, c] = match plan.shape() {
+            Shape::Naive(_) => return,
+            Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
+            Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+        };
         let accesses = [
-            (t.a().width(), Operand::Input(0), [Some(self.a.stride), apart[0]]),
-            (t.b().width(), Operand::Input(1), [Some(self.b.stride), apart[1]]),
-            (t.epilogue().width(), Operand::Output(0), [Some(self.c.stride), apart[2]]),
+            (a, Operand::Input(0), [Some(self.a.stride), apart[0]]),
+            (b, Operand::Input(1), [Some(self.b.stride), apart[1]]),
+            (c, Operand::Output(0), [Some(self.c.stride), apart[2]]),
         ];
         for (_, operand, strides) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
             k.require(Requirement::Aligned { operand, bytes: 16 });

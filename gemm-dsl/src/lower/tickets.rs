@@ -43,18 +43,18 @@ pub(super) struct Tickets {
     first_thread: Expr,
 }
 
+/// Declares the word of shared memory by which a block learns that it is the last.
+pub(super) fn flag(k: &mut KernelBuilder) -> Access {
+    let meaning = "whether all other blocks have left their parts";
+    let is_last = k.shared("is_last", Elem::U32, [1.into()], Layout::row_major(1), meaning);
+    Access::new(is_last, [0.into()])
+}
+
 impl Tickets {
-    /// Declares the word of shared memory by which a block learns that it is the last. `first_thread` holds for
-    /// one thread of the block.
-    pub(super) fn new(
-        k: &mut KernelBuilder,
-        word: Access,
-        blocks: Expr,
-        first_thread: Expr,
-    ) -> Self {
-        let meaning = "whether all other blocks have left their parts";
-        let is_last = k.shared("is_last", Elem::U32, [1.into()], Layout::row_major(1), meaning);
-        Self { word, blocks, is_last: Access::new(is_last, [0.into()]), first_thread }
+    /// Tickets that are counted in `word`; the block learns by the [`flag`] that it is the last. `first_thread`
+    /// holds for one thread of the block.
+    pub(super) fn new((word, is_last): (Access, Access), blocks: Expr, first_thread: Expr) -> Self {
+        Self { word, blocks, is_last, first_thread }
     }
 
     /// Takes the block's ticket, by the one thread that has left all of the block's part.

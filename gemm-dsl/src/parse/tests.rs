@@ -213,6 +213,10 @@ fn datum(kind: Kind) -> BoxedStrategy<Datum> {
     match kind {
         Kind::Flag => Just(Datum::Flag).boxed(),
         Kind::Number => any::<u32>().prop_map(Datum::Number).boxed(),
+        Kind::NumberOr(word) => {
+            let number = any::<u32>().prop_map(Datum::Number);
+            prop_oneof![number, Just(Datum::Word(word.to_owned()))].boxed()
+        }
         Kind::Size { dims, .. } => {
             proptest::collection::vec(1..=u32::MAX, dims).prop_map(Datum::Size).boxed()
         }

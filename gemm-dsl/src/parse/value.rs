@@ -30,12 +30,17 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
                 Err(error::unknown_word(key, &clip(word), words, closest(word, words)))
             }
         }
-        (Kind::Number | Kind::Size { .. }, [minus, number])
+        (Kind::NumberOr(word), [found]) if found.is_word() && found.text == word => {
+            Ok(Datum::Word(word.to_owned()))
+        }
+        (Kind::Number | Kind::NumberOr(_) | Kind::Size { .. }, [minus, number])
             if minus.is('-') && is_numeric(number) =>
         {
             Err(error::negative(key, &tokens.text()))
         }
-        (Kind::Number, [found]) if is_numeric(found) => one_number(key, &found.text),
+        (Kind::Number | Kind::NumberOr(_), [found]) if is_numeric(found) => {
+            one_number(key, &found.text)
+        }
         (Kind::Size { form, example, dims }, [found]) if is_numeric(found) => {
             size(key, &found.text, form, example, dims)
         }

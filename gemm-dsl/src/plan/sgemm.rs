@@ -3,12 +3,13 @@
 //! A matrix product is sound when
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `products`, `partials`, `spread`, `raster`, `split_k` (at most 65,535) and `blocks_per_sm`; `stages` is at
+//!   1024), `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and `blocks_per_sm`; `stages` is at
 //!   least 2. A name, if
 //!   given, is an identifier of CUDA C++ with a letter or a digit.
-//! * **Every key acts.** Without `tile` there is no `thread`, `fragment`, `float4`, `transpose`,
-//!   `pad_a`, `pad_b`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `order`, `split_k` and
-//!   `products`; with it no `block`, `lanes` and `coarsen`. `products` needs `batch`. `transpose`
+//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
+//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products`; with it no `block`, `lanes` and
+//!   `coarsen`. Without it, where `thread`, `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
+//!   `coarsen` and `partials`. `products` needs `batch`. `transpose`
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs
 //!   `stages`, and `float4` some access that it can widen.
@@ -16,21 +17,24 @@
 //!   `alpha` or `beta`.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
 //!   unrolls the k steps of a tile itself, so beside it `unroll` has nothing to act on.
+//! * **One way to share.** `stream_k` shares the terms of all tiles, so `split_k` does not go with it.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
-//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `partials` divides
-//!   the tile's K and `unroll`. Under `stages` the tile's K is even and more than `spread`.
+//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices`
+//!   divide the tile's K: the quotient is the steps of a thread in a tile. `partials` divides these
+//!   and `unroll`. Under `stages` they are even in number and more than `spread`.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
 //!   Elsewhere an access that the layout does not allow
 //!   to be 16 bytes wide is 4 bytes wide.
-//! * **Resources.** A block, with all its `products`, has at most 1024 threads and 227 KiB of shared
+//! * **Resources.** A block, with all its `products` and `slices`, and 32 threads for each of its warps under
+//!   `lanes: k`, has at most 1024 threads and 227 KiB of shared
 //!   memory. A multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
-//!   255: its sums fit beside its fragments (twice under `stages`) and its share of a prefetched tile,
+//!   255: its sums fit beside its fragments (twice under `stages`, without `tile` those of all `unroll` steps) and its share of a prefetched tile,
 //!   and beside what its epilogue reads, which are a register for each of its columns and `[n]` operand
 //!   (where its sums wait in shared memory, for each of a store), one for an `[m]` operand, and one for
 //!   each element of a store and `[m, n]` operand, or C.
-//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows, are at most 2^30.
+//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows of C, are at most 2^30.
 //!   How wide C may be under a large `raster` is checked at the launch: `raster` times the tiles
 //!   along N is less than 2^31.
 //!
@@ -40,12 +44,14 @@
 mod budget;
 mod check;
 mod decisions;
+mod direct;
 mod epilogue;
 mod operand;
 mod tiled;
 mod waiting;
 
 pub(crate) use budget::{Registers, SharedSum};
+pub use direct::{DirectPlan, ReadPlan};
 pub use epilogue::{EpiloguePlan, Guards};
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
@@ -53,7 +59,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec};
+use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -66,25 +72,27 @@ pub struct SgemmPlan {
     shape: Shape,
 }
 
-/// The two shapes of kernels.
+/// The three shapes of kernels.
 #[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Every thread reads its operands from global memory.
+    /// Every thread reads its operands from global memory, for one element of C after the other.
     Naive(NaivePlan),
+    /// Every thread reads its operands from global memory, for all elements of C that it holds.
+    Direct(DirectPlan),
     /// The operands of a block are staged in shared memory.
     Tiled(TiledPlan),
 }
 
 facts! {
-    /// The geometry of a kernel that stages nothing.
+    /// The geometry of a kernel that stages nothing, and whose threads have one sum after the other.
     NaivePlan {
         /// Threads of a block along the rows of C.
         rows: u32,
         /// Threads of a block along the columns of C.
         cols: u32,
-        /// The axis along which consecutive threads run.
-        lanes: Lanes,
+        /// Whether consecutive threads run along the rows of C; else along its columns.
+        by_rows: bool,
         /// Adjacent elements of a row of C that a thread computes one after the other.
         coarsen: u32,
     }
@@ -108,17 +116,22 @@ impl SgemmSpec {
         let passed = faults.finish()?;
         let shape = match draft {
             Some(draft) => Shape::Tiled(draft.plan(&passed)),
+            None if self.is_direct() => Shape::Direct(DirectPlan::new(self, Variant::Vector)),
             None => {
-                let block = self.block.unwrap_or(Self::DEFAULT_BLOCK);
+                let block = self.block_or_default();
                 Shape::Naive(NaivePlan {
                     rows: block.rows,
                     cols: block.cols,
-                    lanes: self.lanes,
+                    by_rows: self.lanes == Lanes::M,
                     coarsen: self.coarsen,
                 })
             }
         };
-        let vectors = matches!(&shape, Shape::Tiled(tiled) if tiled.has_global_vectors());
+        let vectors = match &shape {
+            Shape::Naive(_) => false,
+            Shape::Direct(direct) => direct.has_vectors(),
+            Shape::Tiled(tiled) => tiled.has_global_vectors(),
+        };
         let variant = if vectors { Variant::Vector } else { Variant::Only };
         Ok(SgemmPlan { spec: self.clone(), variant, shape })
     }
@@ -148,6 +161,7 @@ impl SgemmPlan {
     pub fn threads(&self) -> u32 {
         match &self.shape {
             Shape::Naive(naive) => naive.threads(),
+            Shape::Direct(direct) => direct.threads(),
             Shape::Tiled(tiled) => tiled.threads(),
         }
     }
@@ -156,7 +170,35 @@ impl SgemmPlan {
     pub fn block_tile(&self) -> (u32, u32) {
         match &self.shape {
             Shape::Naive(naive) => (naive.rows, naive.cols * naive.coarsen),
+            Shape::Direct(d) => (d.rows() * d.tm(), d.cols() * d.tn()),
             Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
+        }
+    }
+
+    /// Terms of K that a block takes at once: ranges of K are made of as many, and without guards K is a multiple.
+    pub fn depth(&self) -> u32 {
+        match &self.shape {
+            Shape::Naive(_) => 1,
+            Shape::Direct(direct) => direct.round(),
+            Shape::Tiled(tiled) => tiled.bk(),
+        }
+    }
+
+    /// Bytes of shared memory of a block.
+    pub fn shared_bytes(&self) -> u64 {
+        match &self.shape {
+            Shape::Naive(_) => 0,
+            Shape::Direct(direct) => direct.shared_bytes(),
+            Shape::Tiled(tiled) => tiled.shared_bytes(),
+        }
+    }
+
+    /// How the sums of a thread that holds several get into C.
+    pub(crate) fn epilogue_plan(&self) -> Option<EpiloguePlan> {
+        match &self.shape {
+            Shape::Naive(_) => None,
+            Shape::Direct(direct) => Some(direct.epilogue()),
+            Shape::Tiled(tiled) => Some(tiled.epilogue()),
         }
     }
 
@@ -171,9 +213,9 @@ impl SgemmPlan {
         self.spec.partials
     }
 
-    /// The most ranges of K that blocks of their own sum; at least 1.
-    pub fn split_k(&self) -> u32 {
-        self.spec.split_k
+    /// Whose terms a block sums.
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.spec.sharing()
     }
 
     /// Tile rows that are visited together; at least 1.
@@ -222,10 +264,11 @@ impl SgemmPlan {
     }
 
     /// The same computation with guards at the edges and 4-byte accesses to global memory: it takes
-    /// any shape. `None` where the kernel has guards.
+    /// any shape. `None` where the kernel has guards, and where it takes a K of 0 without.
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
-        (!self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
+        let tiled = matches!(self.shape, Shape::Tiled(_));
+        (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
     }
 
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
@@ -236,9 +279,13 @@ impl SgemmPlan {
         applies.then(|| self.other(self.spec.clone(), Variant::Scalar)).flatten()
     }
 
-    /// Another variant of a tiled kernel.
+    /// Another variant of a kernel that has some.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
-        let shape = Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant));
+        let shape = match &self.shape {
+            Shape::Naive(_) => return None,
+            Shape::Direct(_) => Shape::Direct(DirectPlan::new(&spec, variant)),
+            Shape::Tiled(_) => Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
+        };
         Some(Self { spec, variant, shape })
     }
 }

@@ -64,10 +64,12 @@ proptest! {
         prop_assert!(tiled.shared_bytes() <= LARGEST.shared_per_block);
         let threads = tiled.threads_of_product();
         prop_assert_eq!(tiled.threads(), threads * tiled.products());
-        prop_assert_eq!(threads * tiled.tm() * tiled.tn(), tiled.bm() * tiled.bn());
+        let of_slice = tiled.threads_of_slice();
+        prop_assert_eq!(threads, of_slice * tiled.slices());
+        prop_assert_eq!(of_slice * tiled.tm() * tiled.tn(), tiled.bm() * tiled.bn());
         if let Some(warp) = tiled.warp() {
             prop_assert_eq!(warp.lanes_m() * warp.lanes_n(), 32);
-            prop_assert_eq!(warp.warps_m() * warp.warps_n() * 32, threads);
+            prop_assert_eq!(warp.warps_m() * warp.warps_n() * 32, of_slice);
         }
         for operand in [tiled.a(), tiled.b()] {
             let elements = operand.extent() * operand.depth();
@@ -128,10 +130,7 @@ fn what_is_said_of_a_plan_determines_it() {
 fn takes_what_it_says(plan: &super::SgemmPlan) -> Result<(), String> {
     let spec = plan.spec();
     let program = spec.program().map_err(|error| format!("`{spec}`: {error}"))?;
-    let shared = match plan.shape() {
-        Shape::Naive(_) => 0,
-        Shape::Tiled(tiled) => tiled.shared_bytes(),
-    };
+    let shared = plan.shared_bytes();
     for kernel in &program.kernels {
         let takes = (kernel.geometry.threads(), kernel.shared_bytes());
         if takes != (plan.threads(), shared) {

@@ -1,15 +1,18 @@
 //! The spec of a matrix product.
 
-use super::table::{ActsOn, derived_name, given_name, spec, words};
+use super::table::{ActsOn, Datum, Kind, Value, derived_name, given_name, spec, words};
 use super::{Block, Epilogue, Rect, Tile};
+use std::fmt;
 
 words! {
-    /// The axis of C along which consecutive threads run.
+    /// Along which axis of the product consecutive threads run.
     Lanes {
-        /// Along columns: accesses to B and C coalesce.
+        /// Along the columns of C: accesses to B and C coalesce.
         N = "n",
-        /// Along rows.
+        /// Along the rows of C.
         M = "m",
+        /// Along K: the 32 lanes of a warp sum the same elements, each its share of the terms.
+        K = "k",
     }
 }
 
@@ -72,7 +75,8 @@ words! {
     Bounds {
         /// Any: what lies outside changes no result and is not written.
         Guarded = "guarded",
-        /// Only multiples of the tile, or without one of what a block computes; checked at the launch.
+        /// Only multiples of the tile, or without one of what a block computes and takes of K at once; checked at
+        /// the launch.
         Aligned = "aligned",
     }
 }
@@ -85,6 +89,67 @@ words! {
         /// Each wherever its pointer says: A, B and C are lists of as many matrices as there are products.
         Pointers = "pointers",
     }
+}
+
+/// How many ranges of K blocks of their own sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// So many, or fewer where K has fewer tiles.
+    Ranges(u32),
+    /// As many as the launch finds best for its extents and the device.
+    Auto,
+}
+
+impl Split {
+    const AUTO: &str = "auto";
+}
+
+impl From<u32> for Split {
+    fn from(ranges: u32) -> Self {
+        Self::Ranges(ranges)
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ranges(ranges) => ranges.fmt(f),
+            Self::Auto => f.write_str(Self::AUTO),
+        }
+    }
+}
+
+impl Value for Split {
+    const KIND: Kind = Kind::NumberOr(Self::AUTO);
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    fn read(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Number(ranges) => Some(Self::Ranges(*ranges)),
+            Datum::Word(word) => (word == Self::AUTO).then_some(Self::Auto),
+            _ => None,
+        }
+    }
+    fn smallest(&self) -> Option<u32> {
+        match self {
+            Self::Ranges(ranges) => Some(*ranges),
+            Self::Auto => None,
+        }
+    }
+}
+
+/// Whose terms a block sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// All of its tile.
+    Whole,
+    /// A range of K of its tile, one of so many at most.
+    Ranges(u32),
+    /// A range of K of its tile, one of as many as the launch decides.
+    AutoRanges,
+    /// As many steps of as many tiles as any other block.
+    Stream,
 }
 
 /// Products that stage tiles of A and B in shared memory.
@@ -109,22 +174,26 @@ spec! {
     /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C lies row by row, A and B as
     /// [`layout`](field@SgemmSpec::layout) says.
     ///
-    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory.
+    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory: for one
+    /// element of C after the other, or, where one of `thread`, `lanes: k`, `float4`, `slices` and `split_k` is
+    /// given, for all elements that it keeps at once.
     SgemmSpec for "sgemm_kernel" {
         /// How A and B lie in memory.
         layout(Layout): Layout = Layout::Nn, "{}";
-        /// Threads of a block that stages nothing in shared memory; 16x16 if neither this nor a
-        /// tile is given.
+        /// Threads of a block that stages nothing in shared memory, or under `lanes: k` its warps; 16x16, or
+        /// 8x1 warps, if neither this nor a tile is given.
         block(Block): Option<Block> = None, "",
             on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
-        /// The axis along which consecutive threads of such a block run.
+        /// The axis along which consecutive threads of such a block run. Along K the lanes of a warp are added by a
+        /// tree: each takes the sum of the lane s above, for s = 16, 8, 4, 2, 1.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("leave it out");
         /// Adjacent elements of a row of C that a thread computes one after the other.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
             on naive("use `thread: 1x4` for four elements of a row");
-        /// The unroll factor of the loop over K, in place of the loop's own.
+        /// The unroll factor of the loop over K, in place of the loop's own. Where threads keep tiles of C and
+        /// nothing is staged, the steps whose loads are all under way before the first is multiplied.
         unroll(u32): Option<u32> = None, "unroll{}",
             least 1 "a round of the loop does at least one step";
         /// Independent partial sums of one element of C.
@@ -133,11 +202,11 @@ spec! {
         /// The block tile, staged in shared memory.
         tile(Tile): Option<Tile> = None, "";
         /// The elements of C that one thread keeps in registers.
-        thread(Rect): Rect = Rect::new(1, 1), "{}", on TILE;
+        thread(Rect): Rect = Rect::new(1, 1), "{}";
         /// Which elements of the tile are a thread's.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Whether 16 bytes are moved at once wherever the layout allows.
-        float4(bool): bool = false, "float4", on TILE;
+        float4(bool): bool = false, "float4";
         /// Whether a matrix that lies along K, A under `nn` and `nt` or B under `nt` and `tt`, is
         /// transposed on its way to shared memory. The other one lies there as it should.
         transpose(bool): bool = false, "transpose", on TILE;
@@ -167,11 +236,20 @@ spec! {
         /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
-        /// The ranges of K, multiples of the tile's, that blocks of their own sum: what they leave is added in the
-        /// order of the ranges by the last of them, which then stores. Fewer where K has fewer tiles.
-        split_k(u32): u32 = 1, "split{}",
-            least 1 "K is at least one range",
-            on TILE;
+        /// Groups of a block's threads that take alternate steps of K. Their sums are added in the order of the groups,
+        /// in shared memory.
+        slices(u32): u32 = 1, "slices{}",
+            least 1 "a block is at least one group";
+        /// The ranges of K, multiples of the tile's or, without one, of what a block takes at once, that blocks of their
+        /// own sum: what they leave is added in the order of the ranges by the last of them, which then stores. Fewer
+        /// where K is too short for so many. `auto`: as many as make `blocks_per_sm` blocks for each multiprocessor of
+        /// the device, but no more than the root of an eighth of K.
+        split_k(impl Into<Split>): Split = Split::Ranges(1), "split_{}",
+            least 1 "K is at least one range";
+        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device share all tiles of C
+        /// evenly: each does as many whole ones as the others, and of those that are left as many steps along K.
+        /// The blocks that share a tile add what they have in its order.
+        stream_k(bool): bool = false, "stream", on TILE;
         /// Which shapes the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
@@ -197,9 +275,9 @@ impl SgemmSpec {
         match (&self.name, self.tile, self.block) {
             (Some(name), _, _) => given_name("sgemm_", name),
             (None, Some(tile), _) => derived_name(format!("sgemm_{tile}"), self),
-            (None, None, block) => {
-                let block = block.unwrap_or(Self::DEFAULT_BLOCK);
-                derived_name(format!("sgemm_naive_{block}"), self)
+            (None, None, _) => {
+                let kind = if self.is_direct() { "direct" } else { "naive" };
+                derived_name(format!("sgemm_{kind}_{}", self.block_or_default()), self)
             }
         }
     }
@@ -212,10 +290,60 @@ impl SgemmSpec {
 
     /// The key by which it is not [invariant](Self::is_invariant).
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
-        let splits = [("partials", self.partials > 1), ("split_k", self.split_k > 1)];
+        let splits = [
+            ("lanes", self.lanes == Lanes::K),
+            ("partials", self.partials > 1),
+            ("slices", self.slices > 1),
+            ("split_k", self.split_k != Split::Ranges(1)),
+            ("stream_k", self.stream_k),
+        ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
+    }
+
+    /// Steps that a thread multiplies of a tile whose K its slices divide.
+    pub(crate) fn steps(&self, tile: Tile) -> u32 {
+        tile.k / self.slices.max(1)
+    }
+
+    /// Whose terms a block sums, of `split_k` and `stream_k`.
+    pub(crate) fn sharing(&self) -> Sharing {
+        match (self.stream_k, self.split_k) {
+            (true, _) => Sharing::Stream,
+            (false, Split::Auto) => Sharing::AutoRanges,
+            (false, Split::Ranges(0..=1)) => Sharing::Whole,
+            (false, Split::Ranges(most)) => Sharing::Ranges(most),
+        }
+    }
+
+    /// The key by which a thread without a tile holds all its sums at once, if there is one.
+    pub(crate) fn direct_by(&self) -> Option<&'static str> {
+        let keys = [
+            ("thread", self.thread != Rect::new(1, 1)),
+            ("lanes", self.lanes == Lanes::K),
+            ("float4", self.float4),
+            ("slices", self.slices > 1),
+            ("split_k", self.split_k != Split::Ranges(1)),
+        ];
+        let given = keys.into_iter().find_map(|(key, given)| given.then_some(key));
+        given.filter(|_| self.tile.is_none())
+    }
+
+    /// Whether a thread reads from global memory, and holds all its sums at once.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct_by().is_some()
+    }
+
+    /// The threads, or warps, of a block that stages nothing.
+    pub(crate) fn block_or_default(&self) -> Block {
+        self.block.unwrap_or(match self.lanes {
+            Lanes::N | Lanes::M => Self::DEFAULT_BLOCK,
+            Lanes::K => Self::DEFAULT_WARPS,
+        })
     }
 
     /// The threads of a block where neither a block nor a tile is given.
     pub const DEFAULT_BLOCK: Block = Block::new(16, 16);
+
+    /// The warps of such a block under `lanes: k`.
+    pub const DEFAULT_WARPS: Block = Block::new(8, 1);
 }

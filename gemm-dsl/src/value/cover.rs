@@ -119,7 +119,7 @@ fn question(question: String, holds: bool) -> Vec<Region> {
 }
 
 /// The same comparison from the other side.
-fn turned(op: Binary) -> Binary {
+pub(super) fn turned(op: Binary) -> Binary {
     match op {
         Binary::Lt => Binary::Gt,
         Binary::Le => Binary::Ge,

@@ -17,7 +17,7 @@ use crate::address::Argument;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::program::Loadable;
+use crate::program::{Loadable, Made};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
@@ -197,6 +197,10 @@ impl Backend for Gpu {
 
     fn holds_zeros(workspace: &mut Workspace<'_>, holds: bool) {
         workspace.holds_zeros(holds);
+    }
+
+    fn ready(&self, loadable: &Loadable) -> Result<Option<Made>> {
+        Ok(loadable.function(|| self.load(loadable))?.1)
     }
 
     fn launch(

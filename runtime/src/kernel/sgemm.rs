@@ -1,23 +1,23 @@
 //! Matrix products.
 
 mod bind;
+mod launch;
+
+pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on};
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
-use super::table::Read;
 use super::{Call, Choice, Sgemm, SgemmTable, What};
-use crate::device::{Device, dispatch};
+use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::launch;
 use crate::launched::Launched;
 use crate::matrix::Matrix;
-use crate::operand::{Input, Output, read, resolve, write};
-use crate::program::Prepared;
-use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
-use bind::{bind, bind_beside, check_exact, elements, shape_of};
-use gemm_dsl::ir::{Extent, Operand};
+use crate::operand::{Input, Output};
+use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
+use bind::{check_exact, elements};
+use gemm_dsl::ir::Operand;
 use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, SgemmShape};
-use gemm_dsl::spec::{SgemmOperand, SgemmSpec};
-use std::sync::Arc;
+use gemm_dsl::spec::SgemmSpec;
+use launch::multiply;
 
 impl<E> Sgemm<E> {
     /// The kernel of a spec: the same as the macro makes of the same line.
@@ -146,6 +146,34 @@ impl<E> SgemmTable<E> {
         self.chosen(&problem(shape.into(), device))
     }
 
+    /// Compiles ahead and in parallel what products of these shapes take: each kernel once, for arrays on 16 bytes and
+    /// for others, unless the device has it. A launch of such a shape then compiles nothing. In the simulator, which
+    /// compiles nothing, the kernels are generated.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, SgemmTable, sgemm_table};
+    ///
+    /// const GEMM: SgemmTable = sgemm_table! {
+    ///     m <= 8 || n <= 8 => tile: 8x8x8, thread: 1x1;
+    ///     else => tile: 16x16x8, thread: 2x2;
+    /// };
+    ///
+    /// let device = Device::simulator();
+    /// GEMM.warm(&device, [(8, 4096, 4096), (4096, 4096, 4096)])?;
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ahead`] with the first line that failed and why, when all others are made; and as
+    /// [`choice`](Self::choice).
+    pub fn warm<I>(&self, device: &Device, shapes: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<SgemmShape>,
+    {
+        self.warm_for(device, shapes.into_iter().map(|shape| problem(shape.into(), device)))
+    }
+
     /// The kernel that computes a product on a device.
     ///
     /// # Errors
@@ -155,7 +183,8 @@ impl<E> SgemmTable<E> {
     }
 }
 
-fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
+/// A product on a device.
+pub(crate) fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
     SgemmProblem { shape, target: device.target() }
 }
 
@@ -192,125 +221,10 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        self.launch_as(("a", &a.as_matrix()), ("b", &b.as_matrix()), ("c", &mut c.as_matrix_mut()))
+        let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
+        let size = extents(("a", &a), ("b", &b), ("c", &c))?;
+        multiply(self.what, self.device, (("a", &a), ("b", &b), ("c", &mut c)), size, &self.given)
     }
-
-    /// As [`launch`](Self::launch), of matrices that the caller calls so.
-    pub(crate) fn launch_as(
-        &self,
-        a: Called<&MatrixRef<'_>>,
-        b: Called<&MatrixRef<'_>>,
-        c: Called<&mut MatrixMut<'_>>,
-    ) -> Result<Launched>
-    where
-        O: OperandsFor<E>,
-    {
-        let size = extents(a, b, (c.0, &*c.1))?;
-        multiply(self.what, self.device, (a, b, c), size, &self.given)
-    }
-}
-
-/// A matrix, and what the caller calls it.
-pub(crate) type Called<M> = (&'static str, M);
-
-/// The extents (m, n, k) of views that fit each other.
-pub(crate) fn extents(
-    (a_name, a): Called<&MatrixRef<'_>>,
-    (b_name, b): Called<&MatrixRef<'_>>,
-    (c_name, c): Called<&MatrixMut<'_>>,
-) -> Result<(usize, usize, usize)> {
-    let same = |extent, first: Called<usize>, other: Called<usize>| {
-        if first.1 == other.1 {
-            return Ok(first.1);
-        }
-        let [first, other] = [first, other].map(|(name, extent)| (name.to_owned(), extent));
-        Err(Error::Extents { extent, first, other })
-    };
-    for (name, of) in [(a_name, a), (b_name, b)] {
-        if let (Some(count), Some(products), true, true) =
-            (of.count(), c.count(), of.is_list(), c.is_list())
-        {
-            same(Extent::BATCH, (name, count), (c_name, products))?;
-        }
-    }
-    // An empty list has no other extents, and where one is, all are.
-    if c.is_list() && c.count() == Some(0) {
-        return Ok((0, 0, 0));
-    }
-    let m = same(Extent::M, (a_name, a.rows()), (c_name, c.rows()))?;
-    let n = same(Extent::N, (b_name, b.cols()), (c_name, c.cols()))?;
-    let k = same(Extent::K, (a_name, a.cols()), (b_name, b.rows()))?;
-    Ok((m, n, k))
-}
-
-/// The program of a call, or what chooses it.
-enum Program<'a> {
-    One(Arc<Prepared>),
-    Of(&'a Read<SgemmSpec>),
-}
-
-impl<'a> Program<'a> {
-    fn of(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
-        Ok(match what {
-            What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
-            What::Table(table) => Self::Of(table),
-        })
-    }
-
-    /// What the caller gives beside the matrices.
-    fn operands(&self) -> &[SgemmOperand] {
-        match self {
-            Self::One(program) => &program.operands,
-            Self::Of(table) => &table.operands,
-        }
-    }
-}
-
-/// Launches a product; `size` is (m, n, k).
-fn multiply<E, A, B, C>(
-    what: What<'_, SgemmSpec>,
-    device: &Device,
-    ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
-    size: (usize, usize, usize),
-    operands: &impl OperandsFor<E>,
-) -> Result<Launched>
-where
-    A: Input + ?Sized,
-    B: Input + ?Sized,
-    C: Output + ?Sized,
-{
-    let of = Program::of(what, device)?;
-    let beside = operands.give_all(of.operands())?;
-    let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
-    dispatch!(device, on => {
-        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
-        let program = match of {
-            Program::One(program) => program,
-            Program::Of(table) => table.prepare(device, &problem(shape_of((&a, &b, &c), size), device))?,
-        };
-        let is_batch = program.program.extents.contains(&Extent::BATCH);
-        let products = c.shape.map_or(1, |shape| shape.batch().count);
-        let products = is_batch.then_some(products);
-        // Nor does what lies beside no product need a shape that fits.
-        let fits = !c.is_empty_list();
-        let lies = |operand| program.by_column(operand);
-        let in_a = bind(a_name, &a, (("m", m), ("k", k)), lies(Operand::Input(0)), fits)?;
-        let in_b = bind(b_name, &b, (("k", k), ("n", n)), lies(Operand::Input(1)), fits)?;
-        let output = bind(c_name, &c, (("m", m), ("n", n)), lies(Operand::Output(0)), fits)?;
-        let mut inputs = vec![in_a.for_each_of(products)?, in_b.for_each_of(products)?];
-        // They record when they are dropped that they were used: not before the launch.
-        let mut used = Vec::with_capacity(beside.arrays.len());
-        for (operand, given) in operands::arrays(&program.operands).zip(beside.arrays) {
-            used.push(resolve(on, given, &operand.name)?);
-        }
-        for (operand, array) in operands::arrays(&program.operands).zip(&used) {
-            inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
-        }
-        let mut problem = vec![m, n, k];
-        problem.extend(products.map(|products| products as u64));
-        problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
-        launch(on, &program, &inputs, &[output.for_each_of(products)?], &problem)
-    })
 }
 
 /// A matrix by its lines, or their transpose.

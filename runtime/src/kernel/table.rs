@@ -1,11 +1,12 @@
 //! Tables that the macros make: which kernel computes a problem.
 
 use super::Kernel;
+use crate::ahead::ahead;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::Prepared;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::kernel_table::{KernelTable, OutOfRange, Tabled};
+use gemm_dsl::kernel_table::{KernelTable, OutOfRange, Row, Tabled};
 use gemm_dsl::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
 use std::borrow::Cow;
 use std::fmt;
@@ -107,13 +108,13 @@ impl<S: Tabled> Read<S> {
     }
 
     /// The line of the kernel for a problem.
-    fn line(&self, problem: &S::Problem) -> Result<&str> {
+    pub(super) fn line_for(&self, problem: &S::Problem) -> Result<&str> {
         Ok(&self.lines[self.table.choose(problem)?])
     }
 
     /// The program of the kernel for a problem.
     pub(super) fn prepare(&self, device: &Device, problem: &S::Problem) -> Result<Arc<Prepared>> {
-        device.programs().get::<S>(self.line(problem)?)
+        device.programs().get::<S>(self.line_for(problem)?)
     }
 }
 
@@ -149,8 +150,18 @@ impl<S: Tabled, E> Table<S, E> {
         }
     }
 
+    /// The rows.
+    pub(crate) fn rows(&self) -> &[Row<S>] {
+        self.read().table.rows()
+    }
+
+    /// The number of the row for a problem.
+    pub(crate) fn row(&self, problem: &S::Problem) -> Result<usize> {
+        Ok(self.read().table.choose(problem)?)
+    }
+
     /// The row for a problem, and why.
-    pub(super) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
+    pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
         let row = read.table.choose(problem)?;
         let condition = read.table.rows()[row].when.as_ref().map(ToString::to_string);
@@ -159,9 +170,20 @@ impl<S: Tabled, E> Table<S, E> {
         Ok(Choice { row, condition, line: read.lines[row].clone(), why: why.join(", ") })
     }
 
+    /// Compiles ahead what is chosen for problems.
+    pub(super) fn warm_for(
+        &self,
+        device: &Device,
+        problems: impl Iterator<Item = S::Problem>,
+    ) -> Result<()> {
+        let read = self.read();
+        let lines = problems.map(|problem| read.line_for(&problem)).collect::<Result<Vec<_>>>()?;
+        ahead::<S>(device, lines)
+    }
+
     /// The kernel for a problem.
     pub(super) fn kernel_for(&self, problem: &S::Problem) -> Result<Kernel<S, E>> {
-        let line = self.read().line(problem)?.to_owned();
+        let line = self.read().line_for(problem)?.to_owned();
         Ok(Kernel { line: Cow::Owned(line), of: PhantomData })
     }
 }

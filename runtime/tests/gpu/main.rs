@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
         trial("tickets_are_left_as_they_were_found", capture::tickets),
         trial("the_disk_cache_makes_a_warm_start", start::warm_start),
+        trial("what_is_warm_is_not_compiled_by_a_launch", start::ahead),
     ];
     let mut arguments = Arguments::from_args();
     // One at a time: some fill the memory.

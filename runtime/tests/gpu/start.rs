@@ -2,7 +2,10 @@
 //! example `launch_overhead`.)
 
 use super::{Outcome, ensure};
-use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec};
+use gemm_runtime::{
+    Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
+    sgemm_table, spec::Layout, warm,
+};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -15,7 +18,14 @@ const CHILD: &str = "GEMM_TEST_GPU_CHILD";
 pub(super) fn child() -> Option<ExitCode> {
     std::env::var_os(CHILD)?;
     let launch = || -> Result<f32, Error> {
-        <ReduceKernel>::new("shuffle".parse::<ReduceSpec>()?)?.run(&Device::cuda(0)?, &[1.0; 100])
+        let (sum, gpu) = (<ReduceKernel>::new("shuffle".parse::<ReduceSpec>()?)?, Device::cuda(0)?);
+        let (input, mut output) = (gpu.upload(&[1.0; 100])?, gpu.alloc(1)?);
+        for what in ["first", "second"] {
+            let launched = sum.launch(&gpu, &input, &mut output)?;
+            let took = [launched.compiled(), launched.loaded_from_disk()];
+            println!("{what}: {:?}", took.map(|took| took.is_some_and(|took| !took.is_zero())));
+        }
+        Ok(gpu.download(&output)?[0])
     };
     Some(match launch() {
         Ok(100.0) => ExitCode::SUCCESS,
@@ -28,28 +38,60 @@ pub(super) fn child() -> Option<ExitCode> {
 
 pub(super) fn warm_start() -> Outcome {
     let cache = tempfile::tempdir()?;
-    let launch = || -> Outcome {
+    let launch = |first: [bool; 2]| -> Outcome {
         let child = Command::new(std::env::current_exe()?)
             .env(CHILD, "1")
             .env("GEMM_CACHE_DIR", cache.path())
             .output()?;
-        ensure(child.status.success(), || format!("{child:?}"))
+        ensure(child.status.success(), || format!("{child:?}"))?;
+        let told = String::from_utf8_lossy(&child.stdout).into_owned();
+        let expected = format!("first: {first:?}\nsecond: [false, false]\n");
+        ensure(told == expected, || format!("compiled and loaded: {told}, not {expected}"))
     };
-    launch()?;
+    let (compiles, loads) = ([true, false], [false, true]);
+    launch(compiles)?;
     let entries: Vec<_> = cache.path().read_dir()?.flatten().map(|e| e.path()).collect();
     let [entry] = &entries[..] else { return Err(format!("{entries:?}").into()) };
     let compiled = fs::read(entry)?;
 
     // What is compiled is written: an entry as old as before was read.
     age(entry)?;
-    launch()?;
+    launch(loads)?;
     ensure(is_aged(entry)?, || "a whole entry was compiled anew".to_owned())?;
 
     fs::write(entry, &compiled[..compiled.len() / 2])?;
     age(entry)?;
-    launch()?;
+    launch(compiles)?;
     ensure(!is_aged(entry)?, || "a damaged entry was not replaced".to_owned())?;
     ensure(fs::read(entry)? == compiled, || "the new entry is another one".to_owned())
+}
+
+/// A launch of what was made ahead makes nothing, whether its arrays lie on 16 bytes or not.
+pub(super) fn ahead() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (side, shape) = (256, SgemmShape::from((256, 256, 256)));
+    warm(&gpu, [shape, shape, shape.layout(Layout::Nt), shape.batch(2)])?;
+    let (x, mut room) = (gpu.upload(&vec![1.0; 2 * side * side + 1])?, gpu.alloc(2 * side * side)?);
+    let made = |launched: Launched, what: &str| {
+        let took = (launched.compiled(), launched.loaded_from_disk());
+        ensure(took == (None, None), || format!("{what} took {took:?}"))
+    };
+    for start in [0, 1] {
+        let x = x.slice(start..)?;
+        let a = MatrixRef::new(&x, side, side)?;
+        let mut c = MatrixMut::new(&mut room, side, side)?;
+        made(sgemm(&a, &a, &mut c).run(&gpu)?, "a product")?;
+        made(sgemm(&a, &a.t(), &mut c).run(&gpu)?, "a product with a transpose")?;
+        let a = MatrixRef::batch(&x, 2, side, side)?;
+        let mut c = MatrixMut::batch(&mut room, 2, side, side)?;
+        made(sgemm(&a, &a, &mut c).run(&gpu)?, "a batch")?;
+    }
+    ensure(gpu.download(&room)?.iter().all(|sum| *sum == 256.0), || "wrong sums".to_owned())?;
+
+    let table = sgemm_table! { m <= 8 => tile: 8x8x8; else => tile: 16x16x8, thread: 2x2 };
+    table.warm(&gpu, [(8, 8, 8), (9, 9, 9)])?;
+    let (a, mut c) = (MatrixRef::new(&x, 9, 9)?, MatrixMut::new(&mut room, 9, 9)?);
+    made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
 }
 
 /// Makes a file look as if it had been written long ago.

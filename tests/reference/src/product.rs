@@ -4,7 +4,7 @@ use crate::UNIT;
 use rayon::prelude::*;
 
 /// Half of the smallest `f32` above 0: the most that one rounding costs below the normal numbers.
-const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
+pub const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
 
 /// The extents of a product: A is m×k, B is k×n, C is m×n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

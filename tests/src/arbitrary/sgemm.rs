@@ -1,7 +1,7 @@
 //! Random matrix products.
 
 use super::{repaired, values, with};
-use gemm_dsl::spec::{Block, Rect, SgemmSpec, Spec, Tile};
+use gemm_dsl::spec::{Block, Lanes, Rect, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -21,23 +21,54 @@ const GEOMETRY: &[&str] = &[
     "blocks_per_sm",
     "batch",
     "products",
+    "lanes",
+    "slices",
 ];
 
 /// Any sound product whose block has at most `threads` threads; every key varies but the name.
 pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
-    let shape = prop_oneof![1 => naive().boxed(), 5 => tiled().boxed()];
+    let shape = prop_oneof![1 => naive().boxed(), 4 => direct().boxed(), 6 => tiled().boxed()];
     let spec = (shape, values::<SgemmSpec>(GEOMETRY), 1..=2u32);
-    spec.prop_filter_map("the spec cannot be repaired", move |(shape, values, blocks)| {
-        let spec = with(shape, &values).blocks_per_sm(blocks);
+    spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values, blocks)| {
+        let mut spec = with(shape, &values).blocks_per_sm(blocks);
+        kind.others.iter().for_each(|key| spec.reset(key));
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         let plan = spec.plan().ok()?;
         (plan.threads() <= threads).then_some(spec)
     })
 }
 
-fn naive() -> impl Strategy<Value = SgemmSpec> {
-    (1..=24u32, 1..=24u32)
-        .prop_map(|(rows, cols)| SgemmSpec::default().block(Block::new(rows, cols)))
+/// What a geometry is one of.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// The keys, beside those of the geometry, that would make another kind of it.
+    others: &'static [&'static str],
+}
+
+/// Threads that have one sum after the other.
+fn naive() -> impl Strategy<Value = (Kind, SgemmSpec)> {
+    (1..=24u32, 1..=24u32, select(vec![Lanes::N, Lanes::M])).prop_map(|(rows, cols, lanes)| {
+        let spec = SgemmSpec::default().block(Block::new(rows, cols)).lanes(lanes);
+        (Kind { others: &["float4", "split_k"] }, spec)
+    })
+}
+
+/// Threads that hold tiles of C, which they read from global memory.
+fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
+    let extent = || select(vec![1, 1, 2, 3, 4, 4, 5, 8]);
+    let lanes = select(vec![Lanes::N, Lanes::M, Lanes::K, Lanes::K]);
+    let block = (1..=9u32, 1..=9u32);
+    (block, lanes, (extent(), extent()), select(vec![1, 1, 1, 2, 3, 4])).prop_map(
+        |((rows, cols), lanes, (tm, tn), slices)| {
+            let block = match lanes {
+                Lanes::K => Block::new(rows.div_ceil(3), cols.div_ceil(4)),
+                Lanes::N | Lanes::M => Block::new(rows, cols),
+            };
+            let thread = Rect::new(tm, tn);
+            let spec = SgemmSpec::default().block(block).lanes(lanes).thread(thread).slices(slices);
+            (Kind { others: &[] }, spec)
+        },
+    )
 }
 
 /// Threads or lanes along each axis, and how many warps of them.
@@ -75,7 +106,7 @@ fn pipeline() -> impl Strategy<Value = Pipeline> {
     prop_oneof![2 => others, 1 => stages]
 }
 
-fn tiled() -> impl Strategy<Value = SgemmSpec> {
+fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let extent = || select(vec![1, 2, 3, 4, 4, 4, 5, 8, 8]);
     let k = select(vec![1, 2, 3, 4, 5, 8, 8, 12, 16, 16, 20, 32]);
     let pad = || select(vec![0, 0, 0, 1, 2, 4, 4, 8]);
@@ -91,12 +122,13 @@ fn tiled() -> impl Strategy<Value = SgemmSpec> {
             if grid.warps.is_some() {
                 spec = spec.warp(Rect::new(tm * grid.m, tn * grid.n));
             }
-            match pipeline {
+            let spec = match pipeline {
                 Pipeline::None => spec,
                 Pipeline::Prefetch => spec.prefetch(true),
                 Pipeline::DoubleBuffer => spec.double_buffer(true),
                 Pipeline::Stages { stages, spread } => spec.stages(stages).spread(spread),
-            }
+            };
+            (Kind { others: &[] }, spec)
         },
     )
 }

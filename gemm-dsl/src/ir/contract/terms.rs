@@ -37,6 +37,14 @@ impl Extent {
     pub const BATCH: Extent = Extent("batch");
     /// As [`Extent::K`], of a kernel whose own may be 0 because none of the terms counts.
     pub const DEPTH: Extent = Extent("depth");
+    /// Multiprocessors of the device.
+    pub const SMS: Extent = Extent("sms");
+    /// The most ranges of K.
+    pub const RANGES: Extent = Extent("ranges");
+    /// Tiles of C, of a batch of all its products.
+    pub const TILES: Extent = Extent("tiles");
+    /// Blocks that share them.
+    pub const BLOCKS: Extent = Extent("blocks");
 }
 
 impl fmt::Display for Extent {

@@ -9,7 +9,7 @@ use super::place::{Columns, Folds, Place, Split};
 use super::rounds::Role;
 use super::team::{Team, load, store, values};
 use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Special};
-use crate::lower::tickets::Tickets;
+use crate::lower::tickets::{self, Tickets};
 use crate::plan::ReducePlan;
 
 /// The end of a kernel.
@@ -216,7 +216,8 @@ impl Finish<'_> {
 
     fn by_tickets(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
         let (word, first_thread) = (self.ticket(), self.place.is_first_thread());
-        let tickets = Tickets::new(k, word, self.split().blocks.clone(), first_thread);
+        let tickets =
+            Tickets::new((word, tickets::flag(k)), self.split().blocks.clone(), first_thread);
         self.fold_team(k, team, kept, To::Counted(&tickets));
         if self.place.columns().is_some() {
             tickets.take_for_all(k);

@@ -7,7 +7,7 @@
 //! starts from.
 
 use super::tile::{Factor, Tiled};
-use crate::ir::{Expr, KernelBuilder};
+use crate::ir::{Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
 /// The k at which the second tile starts.
@@ -51,14 +51,14 @@ pub(super) fn bring_in(
     }
 }
 
-/// Says what the copies do at the edge of C.
-pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
-    let vectors = |factor: &Factor| match factor.plan.edge() {
+/// Says what the reads of A and B do at the edge of C.
+pub(super) fn edge_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
+    let vectors = |edge| match edge {
         Edge::Exact => None,
         Edge::Last => Some(false),
         Edge::LastVector | Edge::LastStart => Some(true),
     };
-    let (Some(rows), Some(cols)) = (vectors(&tiled.a), vectors(&tiled.b)) else { return };
+    let [Some(rows), Some(cols)] = edges.map(vectors) else { return };
     let lines = match (rows, cols) {
         (false, false) => "row or column",
         (false, true) => "row or vector of columns",
@@ -70,12 +70,16 @@ pub(super) fn edge_comment(k: &mut KernelBuilder, tiled: &Tiled<'_>) {
 
 /// Which row of A or column of B is read for element `at` of the tile.
 pub(super) fn clamped(factor: &Factor, at: Expr) -> Expr {
-    let at = factor.origin + at;
-    match factor.plan.edge() {
+    inside(factor.plan.edge(), factor.origin + at, factor.extent)
+}
+
+/// The row or column that is read for one that may lie past the edge.
+pub(super) fn inside(edge: Edge, at: Expr, extent: Scalar) -> Expr {
+    match edge {
         Edge::Exact => at,
-        Edge::Last => at.min(factor.extent - 1),
-        Edge::LastVector => at.min(factor.extent - 4),
-        Edge::LastStart => at.min((factor.extent - 1) / 4 * 4),
+        Edge::Last => at.min(extent - 1),
+        Edge::LastVector => at.min(extent - 4),
+        Edge::LastStart => at.min((extent - 1) / 4 * 4),
     }
 }
 

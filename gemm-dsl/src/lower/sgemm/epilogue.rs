@@ -1,52 +1,53 @@
-//! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a tiled
-//! kernel it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
+//! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a kernel whose
+//! threads hold tiles of C it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
+use super::block_tile::BlockTile;
 use super::finish::Finish;
 use super::fragment::{Accumulators, over};
 use super::operands::{Line, Operands};
-use super::schedule::Part;
-use super::tile::Tiled;
 use crate::ir::{Access, BufferId, Elem, Expr, For, KernelBuilder, Layout, Unroll};
 use crate::plan::Guards;
 
 /// Writes the elements of C that exist.
 pub(super) fn store(
     k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
+    block: &BlockTile<'_>,
     acc: &Accumulators,
     finish: &Finish<'_>,
 ) {
-    match tiled.origin.nth.zip(tiled.problem.batch) {
-        None => tile(k, tiled, acc, finish),
+    match block.origin.nth.zip(block.problem.batch) {
+        None => tile(k, block, acc, finish),
         Some((nth, batch)) => {
-            k.if_(Expr::from(nth).lt(batch), |k| tile(k, tiled, acc, finish));
+            k.if_(Expr::from(nth).lt(batch), |k| tile(k, block, acc, finish));
         }
     }
 }
 
 /// Writes those of a product that there is.
-fn tile(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: &Finish<'_>) {
-    let plan = tiled.t.epilogue();
+fn tile(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+    let plan = block.epilogue;
     if plan.waiting() > 0 {
-        return looped(k, tiled, acc, finish);
+        return looped(k, block, acc, finish);
     }
     match plan.guards() {
         Guards::None => {
             k.comment("Write the outputs.");
-            outputs(k, tiled, acc, finish, false);
+            outputs(k, block, acc, finish, false);
         }
         Guards::Inline => {
             k.comment("Write the outputs that exist.");
-            outputs(k, tiled, acc, finish, true);
+            outputs(k, block, acc, finish, true);
         }
         Guards::Hoisted => {
             k.comment("Write the outputs that exist.");
-            let (p, origin) = (&tiled.problem, &tiled.origin);
-            let inside = (origin.row + tiled.bm).le(p.m).and((origin.col + tiled.bn).le(p.n));
+            let (p, origin) = (&block.problem, &block.origin);
+            let inside = (origin.row + block.bm.clone())
+                .le(p.m)
+                .and((origin.col + block.bn.clone()).le(p.n));
             k.if_else(
                 inside,
-                |k| outputs(k, tiled, acc, finish, false),
-                |k| outputs(k, tiled, acc, finish, true),
+                |k| outputs(k, block, acc, finish, false),
+                |k| outputs(k, block, acc, finish, true),
             );
         }
     }
@@ -54,7 +55,7 @@ fn tile(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: &F
 
 /// What a thread stores.
 struct Outputs<'a> {
-    tiled: &'a Tiled<'a>,
+    block: &'a BlockTile<'a>,
     finish: &'a Finish<'a>,
     guards: bool,
 }
@@ -77,32 +78,32 @@ struct Sums {
 
 fn outputs(
     k: &mut KernelBuilder,
-    tiled: &Tiled<'_>,
+    block: &BlockTile<'_>,
     acc: &Accumulators,
     finish: &Finish<'_>,
     guards: bool,
 ) {
-    let p = &tiled.problem;
+    let p = &block.problem;
     let operands = &finish.operands;
     let operands =
-        operands.columns(k, tiled.tn.into(), |k, arrays| columns(k, tiled, arrays, guards));
-    let outputs = Outputs { tiled, finish, guards };
-    over(k, "m", tiled.tm.into(), tiled.t.tm(), |k, m| {
-        let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.clone()));
+        operands.columns(k, block.cols.name.into(), |k, arrays| columns(k, block, arrays, guards));
+    let outputs = Outputs { block, finish, guards };
+    over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
+        let row = k.let_("row", block.origin.row + block.rows.element(m.clone()));
         guarded(k, guards, Expr::from(row).lt(p.m), |k| {
             let operands = operands.row(k, &row.into());
             let row = Row { row: row.into(), operands };
-            if tiled.t.epilogue().width() == 4 {
-                over(k, "v", tiled.tn / 4, tiled.t.tn() / 4, |k, v| {
-                    let col = k.let_("col", tiled.origin.col + tiled.cols.vector(v.clone()));
+            if block.epilogue.width() == 4 {
+                over(k, "v", block.cols.name / 4, block.cols.count / 4, |k, v| {
+                    let col = k.let_("col", block.origin.col + block.cols.vector(v.clone()));
                     let n = v * 4;
                     let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
                     let whole = Some(acc.vector(&m, &n));
                     outputs.vector(k, &row, &Sums { n, col: col.into(), each, whole });
                 });
             } else {
-                over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
-                    let col = k.let_("col", tiled.origin.col + tiled.cols.element(n.clone()));
+                over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
+                    let col = k.let_("col", block.origin.col + block.cols.element(n.clone()));
                     guarded(k, guards, Expr::from(col).lt(p.n), |k| {
                         let each = vec![acc.value(&m, &n)];
                         outputs.one(k, &row, 0, &Sums { n, col: col.into(), each, whole: None });
@@ -115,40 +116,34 @@ fn outputs(
 
 /// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
 /// wait in shared memory, where an index need not be known to the compiler.
-fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: &Finish<'_>) {
-    let (p, plan) = (&tiled.problem, tiled.t.epilogue());
+fn looped(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+    let (p, plan) = (&block.problem, block.epilogue);
     let guards = plan.guards() != Guards::None;
     let meaning = "rows of a thread whose sums wait at once";
     let rows = k.constant("WAITING", plan.waiting() as i32, meaning);
     let width = plan.width();
     let (per_row, number) = match width {
-        4 => (tiled.tn / 4, tiled.t.tn() / 4),
-        _ => (tiled.tn.into(), tiled.t.tn()),
+        4 => (block.cols.name / 4, block.cols.count / 4),
+        _ => (block.cols.name.into(), block.cols.count),
     };
     let stored = if width == 4 { "vectors" } else { "sums" };
     let meaning = format!("{stored} of a thread that wait at once");
     let all = k.constant("SUMS", rows * per_row.clone(), meaning);
-    let (threads, thread) = match tiled.part {
-        None => (tiled.threads.into(), tiled.tid.into()),
-        Some(Part { product, products }) => {
-            (products * tiled.threads, product * tiled.threads + tiled.tid)
-        }
-    };
-    let dims = [all.into(), threads * width as i32];
+    let dims = [all.into(), block.holders.clone() * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
     let sums = k.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
-    let own: Expr = thread * width as i32;
+    let own: Expr = block.holder.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
         if width == 4 { at.vector() } else { at }
     };
     k.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
     k.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
-    let outputs = Outputs { tiled, finish, guards };
-    let parts = For::below(0, tiled.tm / rows).unroll(Unroll::By(1));
+    let outputs = Outputs { block, finish, guards };
+    let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     k.loop_("part", parts, |k, part| {
         // Registers have no index: which rows these are is written out.
-        over(k, "other", tiled.tm / rows, tiled.t.tm() / plan.waiting(), |k, other| {
+        over(k, "other", block.rows.name / rows, block.rows.count / plan.waiting(), |k, other| {
             k.if_(other.clone().equals(part), |k| {
                 over(k, "m", rows.into(), plan.waiting(), |k, m| {
                     over(k, "n", per_row.clone(), number, |k, n| {
@@ -164,13 +159,13 @@ fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: 
         });
         k.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |k, i| {
             let m = k.let_("m", part * rows + Expr::from(i) / per_row.clone());
-            let row = k.let_("row", tiled.origin.row + tiled.rows.element(m.into()));
+            let row = k.let_("row", block.origin.row + block.rows.element(m.into()));
             let n = Expr::from(i) % per_row.clone();
             let col = match width {
-                4 => tiled.cols.vector(n.clone()),
-                _ => tiled.cols.element(n.clone()),
+                4 => block.cols.vector(n.clone()),
+                _ => block.cols.element(n.clone()),
             };
-            let col = Expr::from(k.let_("col", tiled.origin.col + col));
+            let col = Expr::from(k.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
             // A vector asks for its columns itself.
             let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
@@ -193,17 +188,22 @@ fn looped(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, finish: 
 }
 
 /// Reads what operands hold for the columns of the thread that exist.
-fn columns(k: &mut KernelBuilder, tiled: &Tiled<'_>, arrays: &[(Line, BufferId)], guards: bool) {
-    let (p, plan) = (&tiled.problem, tiled.t.epilogue());
+fn columns(
+    k: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    arrays: &[(Line, BufferId)],
+    guards: bool,
+) {
+    let (p, plan) = (&block.problem, block.epilogue);
     let wide = plan.width() == 4 && !(plan.straddles() && guards);
-    let (name, count) = if wide { ("v", tiled.t.tn() / 4) } else { ("n", tiled.t.tn()) };
-    let bound = if wide { tiled.tn / 4 } else { tiled.tn.into() };
+    let (name, count) = if wide { ("v", block.cols.count / 4) } else { ("n", block.cols.count) };
+    let bound = if wide { block.cols.name / 4 } else { block.cols.name.into() };
     over(k, name, bound, count, |k, i| {
         let (first, at) = match wide {
-            true => (i.clone() * 4, tiled.cols.vector(i)),
-            false => (i.clone(), tiled.cols.element(i)),
+            true => (i.clone() * 4, block.cols.vector(i)),
+            false => (i.clone(), block.cols.element(i)),
         };
-        let col = k.let_("own_col", tiled.origin.col + at);
+        let col = k.let_("own_col", block.origin.col + at);
         guarded(k, guards, Expr::from(col).lt(p.n), |k| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);
@@ -223,7 +223,7 @@ impl Outputs<'_> {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(k, (&row.row, &col), n, false);
         let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
-        k.store(self.tiled.problem.c.at(row.row.clone(), col), value);
+        k.store(self.block.problem.c.at(row.row.clone(), col), value);
     }
 
     /// Four adjacent outputs of a row.
@@ -239,13 +239,13 @@ impl Outputs<'_> {
                 Expr::Pack((0..4).map(value).collect())
             }
         };
-        k.store(self.tiled.problem.c.at(row.row.clone(), sums.col.clone()).vector(), values);
+        k.store(self.block.problem.c.at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
     /// Four adjacent outputs of a row, as far as they exist.
     fn vector(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
-        let (p, col) = (&self.tiled.problem, &sums.col);
-        if !self.tiled.t.epilogue().straddles() || !self.guards {
+        let (p, col) = (&self.block.problem, &sums.col);
+        if !self.block.epilogue.straddles() || !self.guards {
             // A vector lies in C as a whole or not at all.
             let inside = col.clone().lt(p.n);
             return guarded(k, self.guards, inside, |k| self.four(k, row, sums));

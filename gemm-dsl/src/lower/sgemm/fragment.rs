@@ -1,7 +1,8 @@
 //! The innermost loops: fragments from shared memory to registers, and their outer product.
 
+use super::block_tile::BlockTile;
 use super::copy::name_of;
-use super::tile::{Factor, Tiled};
+use super::tile::{Elements, Factor, Tiled};
 use crate::ir::{
     Access, BufferId, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
 };
@@ -26,10 +27,14 @@ enum Sums {
 impl Accumulators {
     /// Declares the sums, all zero.
     pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
-        let (tall, wide) = (tiled.t.tm() > 1, tiled.t.tn() > 1);
-        let partials = tiled.plan.partials();
+        Self::of(k, [&tiled.rows, &tiled.cols], tiled.plan.partials())
+    }
+
+    /// Declares the sums of a thread's elements, all zero.
+    pub fn of(k: &mut KernelBuilder, [rows, cols]: [&Elements; 2], partials: u32) -> Self {
+        let (tall, wide) = (rows.count > 1, cols.count > 1);
         let count = (partials > 1).then(|| partial_sums(k, partials));
-        let (rows, cols) = (tall.then_some(tiled.tm), wide.then_some(tiled.tn));
+        let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
         k.comment("The sums of this thread.");
         let place = if dims.is_empty() {
@@ -41,9 +46,9 @@ impl Accumulators {
     }
 
     /// Declares sums that are still to be set, one for each element.
-    pub fn sums(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
-        let (tall, wide) = (tiled.t.tm() > 1, tiled.t.tn() > 1);
-        let dims = [tall.then_some(tiled.tm), wide.then_some(tiled.tn)];
+    pub fn sums(k: &mut KernelBuilder, block: &BlockTile<'_>) -> Self {
+        let (tall, wide) = (block.rows.count > 1, block.cols.count > 1);
+        let dims = [tall.then_some(block.rows.name), wide.then_some(block.cols.name)];
         let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
         let place = if dims.is_empty() {
             Sums::One(k.mut_("sum_of_all", 0.0))
@@ -51,6 +56,16 @@ impl Accumulators {
             Sums::Many(k.registers("sum_of_all", Elem::F32, dims, ""))
         };
         Self { place, tall, wide, partials: 1, count: None }
+    }
+
+    /// The same with one sum for each element, which can be set.
+    pub fn in_one(self, k: &mut KernelBuilder, block: &BlockTile<'_>) -> Self {
+        if self.partials == 1 {
+            return self;
+        }
+        let all = Self::sums(k, block);
+        each(k, block.elements(), |k, m, n| all.set(k, (m, n), self.value(m, n)));
+        all
     }
 
     /// Sets the sum of element (m, n).
@@ -92,7 +107,7 @@ impl Accumulators {
     }
 
     /// `acc[p][m][n] = fma(a, b, acc[p][m][n])`
-    fn multiply_add(&self, k: &mut KernelBuilder, at: (Expr, Expr, Expr), a: Expr, b: Expr) {
+    pub fn multiply_add(&self, k: &mut KernelBuilder, at: (Expr, Expr, Expr), a: Expr, b: Expr) {
         let fma = |acc: Expr| Expr::Call(Intrinsic::Fma, vec![a, b, acc]);
         match &self.place {
             Sums::One(var) => k.assign(*var, fma((*var).into())),
@@ -142,7 +157,9 @@ impl Held {
 /// Multiplies the tile in buffer `slot` into the sums.
 pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
     let partials = tiled.plan.partials();
+    let steps = tiled.steps();
     let step = |k: &mut KernelBuilder, at: Expr, partial: Expr| {
+        let at = tiled.step(at);
         let a = load(k, tiled, &tiled.a, slot, &at);
         let b = load(k, tiled, &tiled.b, slot, &at);
         outer_product(k, tiled, acc, &Fragments { a, b }, partial);
@@ -155,15 +172,13 @@ pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
             let rounds = unroll.map_or(1, |u| u / partials);
             k.loop_(
                 "k",
-                For::below(0, tiled.bk)
-                    .change(Change::Add(parts.into()))
-                    .unroll(Unroll::By(rounds)),
+                For::below(0, steps).change(Change::Add(parts.into())).unroll(Unroll::By(rounds)),
                 |k, i| k.unrolled("u", parts, |k, u| step(k, i + u, u.into())),
             );
         }
-        None => k.unrolled("k", tiled.bk, |k, i| step(k, i.into(), 0.into())),
+        None => k.unrolled("k", steps, |k, i| step(k, i.into(), 0.into())),
         Some(u) => {
-            k.loop_("k", For::below(0, tiled.bk).unroll(Unroll::By(u)), |k, i| {
+            k.loop_("k", For::below(0, steps).unroll(Unroll::By(u)), |k, i| {
                 step(k, i.into(), 0.into());
             });
         }
@@ -197,8 +212,9 @@ impl FragmentPair {
         slot: &Expr,
         at: &Expr,
     ) {
+        let at = tiled.step(at.clone());
         for (factor, array) in [(&tiled.a, self.a), (&tiled.b, self.b)] {
-            fill(k, factor, array, Some(turn.clone()), slot, at);
+            fill(k, factor, array, Some(turn.clone()), slot, &at);
         }
     }
 
@@ -282,6 +298,17 @@ fn outer_product(
             rows.turning(k, &n, |k, m| add(k, m, n.clone()));
         }),
     }
+}
+
+/// Does something for each element of a thread.
+pub(super) fn each(
+    k: &mut KernelBuilder,
+    [rows, cols]: [&Elements; 2],
+    body: impl FnOnce(&mut KernelBuilder, &Expr, &Expr),
+) {
+    over(k, "m", rows.name.into(), rows.count, |k, m| {
+        over(k, "n", cols.name.into(), cols.count, |k, n| body(k, &m, &n));
+    });
 }
 
 /// An unrolled loop, or its body alone where there is one round.

@@ -1,4 +1,4 @@
-//! Kernels that stage nothing: every thread reads its operands from global memory.
+//! Kernels that stage nothing, and whose threads have one sum after the other.
 
 use super::finish::Finish;
 use super::fragment::partial_sums;
@@ -8,7 +8,6 @@ use crate::ir::{
     Var,
 };
 use crate::plan::{NaivePlan, SgemmPlan};
-use crate::spec::Lanes;
 
 pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: Problem) {
     let rows = k.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
@@ -16,9 +15,9 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
     let coarsen = (shape.coarsen() > 1)
         .then(|| k.constant("COARSEN", shape.coarsen() as i32, "adjacent outputs of a thread"));
     k.launch_bounds(rows * cols);
-    let (block, thread_row, thread_col) = match shape.lanes() {
-        Lanes::N => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
-        Lanes::M => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
+    let (block, thread_row, thread_col) = match shape.by_rows() {
+        false => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
+        true => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
     };
     let grid = schedule::grid(plan, &problem);
     k.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
@@ -27,14 +26,14 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
         Some(coarsen) => cols * coarsen,
         None => cols.into(),
     };
-    let origin = schedule::origin(k, plan, &problem, (rows.into(), width), None);
+    let origin = schedule::origin(k, plan, &problem, (rows.into(), width), None, None);
     let problem = &problem.of(k, origin.batch);
     let finish = &Finish::declare(k, plan, problem);
 
-    match shape.lanes() {
-        Lanes::N => k.comment("Consecutive threads compute consecutive columns of C."),
-        Lanes::M => k.comment("Consecutive threads compute consecutive rows of C."),
-    }
+    k.comment(match shape.by_rows() {
+        false => "Consecutive threads compute consecutive columns of C.",
+        true => "Consecutive threads compute consecutive rows of C.",
+    });
     let thread_row = k.let_("thread_row", thread_row);
     let thread_col = k.let_("thread_col", thread_col);
     let row = k.let_("row", origin.row + thread_row);

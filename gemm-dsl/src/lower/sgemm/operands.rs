@@ -7,7 +7,7 @@ use crate::ir::{
     Access, BinaryOp, BufferId, Cmp, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar,
     Source, Ty, joined,
 };
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::SgemmPlan;
 use crate::spec::{Along, SgemmOperand, SgemmSpec, Slot};
 
 /// What is read beside the sums, as far as a thread has read it: the spec's operands in their order, then C.
@@ -66,7 +66,7 @@ impl Operands {
     /// Declares the parameters behind those of the product, and what a launch must satisfy for them.
     pub(super) fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Self {
         let spec = plan.spec();
-        let vectors = matches!(plan.shape(), Shape::Tiled(t) if t.epilogue().width() == 4);
+        let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
         let declared = spec.operands().into_iter().map(|operand| {
             let (value, own) = match operand.slot {
                 Slot::Number(nth) => {

@@ -37,7 +37,7 @@ enum Next {
 fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
     let acc = Accumulators::declare(k, tiled);
     let first = width_of_first(k, tiled);
-    edge_comment(k, tiled);
+    edge_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let loads = (Loads::declare(k, &tiled.a), Loads::declare(k, &tiled.b));
     let (a, b) = (&loads.0, &loads.1);
     let zero = Expr::I32(0);

@@ -30,7 +30,7 @@ pub(super) fn asynchronous(
     let acc = Accumulators::declare(k, tiled);
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled);
-    edge_comment(k, tiled);
+    edge_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let a = Stream::declare(k, &tiled.a);
     let b = Stream::declare(k, &tiled.b);
     let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };
@@ -106,7 +106,7 @@ impl Ring<'_> {
         spread: u32,
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
-        let (depth, bk) = (tiled.depth(), tiled.bk);
+        let (depth, bk, steps) = (tiled.depth(), tiled.bk, tiled.steps());
         let spread_name = (spread > 1).then(|| {
             k.constant("SPREAD", spread as i32, "k steps over which a tile's copies are issued")
         });
@@ -121,15 +121,15 @@ impl Ring<'_> {
                 "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
             );
             let more = k.let_("more", Expr::from(k0).lt(depth.clone()));
-            k.unrolled("k", bk, |k, i| {
-                k.if_(Expr::from(i).equals(bk - 1), |k| {
+            k.unrolled("k", steps, |k, i| {
+                k.if_(Expr::from(i).equals(steps - 1), |k| {
                     k.push(Stmt::CopyWait { pending: self.pending.clone() });
                     k.barrier();
                     // After the last tile there is nothing to turn to: its own is read once more.
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     k.assign(read, another.select(self.after(read), read));
                 });
-                pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % bk));
+                pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
                 self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
                 pair.multiply(k, tiled, acc, i);
             });

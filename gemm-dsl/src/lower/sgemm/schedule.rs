@@ -2,8 +2,10 @@
 //! No other code reads `blockIdx`.
 
 use super::Problem;
+use super::stream_k::StreamK;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, Shape};
+use crate::spec::Sharing;
 
 /// The first row and the first column of C of this block.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +29,19 @@ pub(super) struct Part {
 }
 
 /// The grid: along x one block for each tile of C, of a batch for each of each product or of as many as a block
-/// computes; along y for each range of K.
+/// computes; along y for each range of K. Under `stream_k` as many blocks as the launch says.
 pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
+    if let Some(StreamK { blocks, .. }) = problem.stream {
+        return [wide(blocks), 1u64.into(), 1u64.into()];
+    }
     let size = [problem.m, problem.n].map(wide);
-    [tiles(plan, size, problem.batch.map(wide)), ranges(plan, wide(problem.k)), 1u64.into()]
+    let tiles = tiles(plan, size, problem.batch.map(wide));
+    let most = match (plan.sharing(), problem.ranges) {
+        (Sharing::Ranges(most), _) => u64::from(most).into(),
+        (_, most) => most.map_or(1u64.into(), wide),
+    };
+    [tiles, ranges(plan, wide(problem.k), most), 1u64.into()]
 }
 
 /// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
@@ -45,12 +55,56 @@ pub(super) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
     }
 }
 
-/// How many ranges of so many terms blocks of their own sum: at least one, and none is empty but the only one.
-pub(super) fn ranges(plan: &SgemmPlan, terms: Expr) -> Expr {
-    let (Shape::Tiled(t), 2..) = (plan.shape(), plan.split_k()) else { return 1u64.into() };
-    let tiles = terms.div_ceil(u64::from(t.bk()));
+/// More ranges than any kernel has.
+pub(super) const MOST_RANGES: u32 = 1 << 16;
+
+/// How many ranges of so many terms blocks of their own sum, of `most`: at least one, and none is empty but the
+/// only one.
+pub(super) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
+    match plan.sharing() {
+        Sharing::Whole | Sharing::Stream => 1u64.into(),
+        Sharing::Ranges(_) | Sharing::AutoRanges => {
+            let depths = depths(terms, plan.depth());
+            depths.clone().div_ceil(depths.div_ceil(most))
+        }
+    }
+}
+
+/// The tiles of K, or rounds, each so deep: one of no terms at the least.
+pub(super) fn depths(terms: Expr, depth: u32) -> Expr {
+    let depths = terms.div_ceil(u64::from(depth));
+    depths.clone().gt(1u64).select(depths, 1u64)
+}
+
+/// The most ranges of K in the text of a kernel: a constant, or what the launch says.
+pub(super) fn most_ranges(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Expr {
+    match (plan.sharing(), problem.ranges) {
+        (Sharing::Ranges(most), _) => {
+            k.constant("SPLIT_K", most as i32, "ranges of K at most").into()
+        }
+        (_, most) => most.map_or(Expr::I32(1), Expr::from),
+    }
+}
+
+/// The most ranges of so many terms under `split_k: auto`: as many as there are blocks for each tile of C where
+/// all multiprocessors have their blocks once; but where ranges are short, to add what they leave takes longer
+/// than to sum them. The last block of a tile reads 4 bytes an element and range, 64 in a cycle; to sum a term
+/// of an element takes a 128th of a cycle: with s ranges K / 128 / s + s / 16 cycles, least at s² = K / 8.
+pub(super) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
+    let blocks = sms * u64::from(plan.blocks_per_sm());
     let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
-    tiles.clone().div_ceil(tiles.div_ceil(u64::from(plan.split_k())))
+    let fill = blocks / tiles;
+    let fill = fill.clone().gt(1u64).select(fill, 1u64);
+    // The root, rounded down to a power of two, up to that of 2^31 terms.
+    let root = (1..14u32).fold(Expr::U64(1), |root, log| {
+        terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
+    });
+    fill.min(root)
+}
+
+/// The number of the block, where these are not numbered by tiles.
+pub(super) fn block() -> Expr {
+    Special::BlockX.into()
 }
 
 /// The number of a block's tile among all, and of its range of K.
@@ -61,32 +115,49 @@ pub(super) fn tile_and_range() -> [Expr; 2] {
 /// The range of K that a block sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    /// The most ranges that there are, and how many there are.
-    pub most: Const,
-    pub ranges: Var,
     /// Its first term.
     pub begin: Var,
     /// How many terms it has.
     pub depth: Var,
 }
 
-impl Range {
-    /// The range of this block, in whole tiles of K but for the last.
+/// How many ranges there are of a tile, each for a block of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranges {
+    pub count: Var,
+}
+
+impl Ranges {
+    /// The range of this block, in whole tiles of K, or rounds, but for the last, and how many there are; where blocks
+    /// have ranges. `depth` is the terms of a tile or a round.
     pub(super) fn of_block(
         k: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: &Problem,
-        bk: Const,
-    ) -> Self {
-        let most = k.constant("SPLIT_K", plan.split_k() as i32, "ranges of K at most");
-        k.comment("Block y sums the y-th range of K: whole tiles, as few as it takes for at most SPLIT_K ranges.");
+        depth: Const,
+    ) -> Option<(Self, Range)> {
+        if !matches!(plan.sharing(), Sharing::Ranges(_) | Sharing::AutoRanges) {
+            return None;
+        }
+        let most = most_ranges(k, plan, problem);
+        let whole = match plan.shape() {
+            Shape::Tiled(_) => "tiles",
+            Shape::Naive(_) | Shape::Direct(_) => "rounds",
+        };
+        let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
+        k.comment(format!(
+            "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
+        ));
+        k.comment(format!("are {name} ranges at most and none is empty."));
         let terms = Expr::from(problem.k);
-        let tiles = k.let_("tiles_k", terms.clone().gt(0).select((terms.clone() - 1) / bk + 1, 1));
-        let of_range = k.let_("tiles_of_range", (tiles + (most - 1)) / most);
-        let ranges = k.let_("ranges", (tiles + of_range - 1) / of_range);
-        let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * bk);
-        let depth = k.let_("depth", (terms - begin).min(of_range * bk));
-        Self { most, ranges, begin, depth }
+        let all = terms.clone().gt(0).select((terms.clone() - 1) / depth + 1, 1);
+        let all = k.let_(&format!("{whole}_k"), all);
+        let of_range = (all + (most.clone() - 1)) / most;
+        let of_range = k.let_(&format!("{whole}_of_range"), of_range);
+        let count = k.let_("ranges", (all + of_range - 1) / of_range);
+        let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
+        let depth = k.let_("depth", (terms - begin).min(of_range * depth));
+        Some((Self { count }, Range { begin, depth }))
     }
 }
 
@@ -98,18 +169,20 @@ pub(super) fn most_columns(plan: &SgemmPlan) -> u64 {
     u64::from(tiles) * u64::from(bn)
 }
 
-/// Finds this block's tile.
+/// Finds this block's tile: that of its number, or the one that is named.
 pub(super) fn origin(
     k: &mut KernelBuilder,
     plan: &SgemmPlan,
     problem: &Problem,
     (bm, bn): (Expr, Expr),
     part: Option<Part>,
+    tile: Option<Var>,
 ) -> Origin {
-    let own = Own { plan, problem, part };
+    let own = Own { plan, problem, part, tile };
     match plan.raster() {
         None => {
             k.comment(match (problem.batch, part) {
+                _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
                 (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
                 (Some(_), None) => {
                     "Block b computes tile (b / tiles_n, b % tiles_n) of the C of its product."
@@ -138,6 +211,8 @@ struct Own<'a> {
     plan: &'a SgemmPlan,
     problem: &'a Problem,
     part: Option<Part>,
+    /// The number of the tile among all, where it is not that of the block.
+    tile: Option<Var>,
 }
 
 impl Own<'_> {
@@ -150,11 +225,13 @@ impl Own<'_> {
         tiles_m: impl FnOnce(&mut KernelBuilder) -> Expr,
     ) -> (Var, [Option<Var>; 2]) {
         let Some(count) = self.problem.batch else {
-            return (k.let_("block", Special::BlockX), [None; 2]);
+            let block = self.tile.unwrap_or_else(|| k.let_("block", Special::BlockX));
+            return (block, [None; 2]);
         };
         let tiles_m = tiles_m(k);
         let tiles = k.let_("tiles", tiles_m * tiles_n);
-        let first = Expr::from(Special::BlockX) / tiles;
+        let number = self.tile.map_or(Special::BlockX.into(), Expr::from);
+        let first = number.clone() / tiles;
         let products = match self.part {
             None => [Some(k.let_("batch", first)), None],
             Some(Part { product, products }) => {
@@ -170,7 +247,7 @@ impl Own<'_> {
                 }
             }
         };
-        (k.let_("block", Expr::from(Special::BlockX) % tiles), products)
+        (k.let_("block", number % tiles), products)
     }
 }
 

@@ -1,8 +1,11 @@
 //! What all builders of a kernel that stages block tiles of A and B in shared memory know: its
 //! constants, the position of a thread, and of both operands all places where their elements lie.
 
+use super::block_tile::{Parts, all_holders};
 use super::copy::{Extents, TileCopy};
-use super::schedule::{self, Origin, Part, Range};
+use super::schedule::{self, Origin, Part, Range, Ranges};
+use super::slices::TileSlices;
+use super::split::Held;
 use super::{Matrix, Problem};
 use crate::arch::WARP;
 use crate::ir::{
@@ -22,8 +25,14 @@ pub(super) struct Tiled<'p> {
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
-    pub tid: Var,
+    /// The threads of a product, and this thread's number among them.
     pub threads: Const,
+    pub tid: Var,
+    /// Those that hold the sums of a tile in the end, and this thread's number among them.
+    pub holders: Const,
+    pub holder: Var,
+    /// The slices, where several take turns along K.
+    pub slices: Option<TileSlices>,
     /// The thread's own product, where the block computes several.
     pub part: Option<Part>,
     /// The terms that the block sums, where that is not all of K.
@@ -73,14 +82,14 @@ fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
 /// A thread's elements along one axis of the block tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
-    fragment: Fragment,
+    pub fragment: Fragment,
     /// The first element.
     pub first: Var,
     /// The number of elements, as a constant of the text and as a number.
     pub name: Const,
     pub count: u32,
     /// Threads along the axis, among which a strided or split fragment is dealt out.
-    threads: Const,
+    pub threads: Const,
 }
 
 impl Elements {
@@ -128,8 +137,28 @@ impl SharedTile {
     }
 }
 
-impl<'p> Tiled<'p> {
-    /// Declares constants, shared arrays and geometry, and finds this thread's place.
+/// What a kernel has once, whichever tile its block computes: its constants, its threads and its shared
+/// arrays.
+pub(super) struct Frame<'p> {
+    pub plan: &'p SgemmPlan,
+    pub t: &'p TiledPlan,
+    pub problem: Problem,
+    bm: Const,
+    bn: Const,
+    pub bk: Const,
+    pub tm: Const,
+    pub tn: Const,
+    tid: Var,
+    /// Threads of a product, and those that have its sums in the end, with this thread's number among those.
+    threads: Const,
+    holders: (Const, Var),
+    slices: Option<TileSlices>,
+    part: Option<Part>,
+    shared: (SharedTile, SharedTile),
+}
+
+impl<'p> Frame<'p> {
+    /// Declares constants, shared arrays and geometry.
     pub fn declare(
         k: &mut KernelBuilder,
         plan: &'p SgemmPlan,
@@ -143,7 +172,12 @@ impl<'p> Tiled<'p> {
         let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
         let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
         let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
-        let threads = k.constant("THREADS", bm / tm * (bn / tn), of);
+        let of_slice = bm / tm * (bn / tn);
+        let slices = (t.slices() > 1).then(|| TileSlices::constants(k, t.slices(), &of_slice, bk));
+        let threads = match slices {
+            None => k.constant("THREADS", of_slice, of),
+            Some(slices) => k.constant("THREADS", slices.holders * slices.count, of),
+        };
         let products = (t.products() > 1)
             .then(|| k.constant("PRODUCTS", int(t.products()), "products of a block"));
         match products {
@@ -158,16 +192,56 @@ impl<'p> Tiled<'p> {
         let tid = k.let_("tid", Special::ThreadX);
         let part = products
             .map(|products| Part { product: k.let_("product", Special::ThreadY), products });
-        let (a, b) = shared_tiles(k, t, (bm, bn, bk), part);
+        let shared = shared_tiles(k, t, (bm, bn, bk), part);
         if t.assume() {
             k.comment("Never negative, which an int does not say: divisions need no sign.");
             k.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
-        let origin = schedule::origin(k, plan, &problem, (bm.into(), bn.into()), part);
-        let problem = problem.of(k, origin.batch);
-        let range = (plan.split_k() > 1).then(|| Range::of_block(k, plan, &problem, bk));
+        let (slices, holders) = match slices {
+            None => (None, (threads, tid)),
+            Some(constants) => {
+                let (slices, holder) = TileSlices::declare(k, constants, tid);
+                (Some(slices), (constants.holders, holder))
+            }
+        };
+        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, holders, slices, part, shared }
+    }
+
+    /// The sums of the block in the end.
+    pub fn held(&self) -> Held {
+        let holders = all_holders(self.holders.0, self.part);
+        Held { places: self.tm * self.tn, holders, by_all: self.slices.is_none() }
+    }
+
+    /// Finds this thread's place in the tile of its block.
+    pub fn own_tile(&self, k: &mut KernelBuilder) -> (Tiled<'p>, Option<Parts>) {
+        let tile = (self.bm.into(), self.bn.into());
+        let origin = schedule::origin(k, self.plan, &self.problem, tile, self.part, None);
+        let problem = self.problem.of(k, origin.batch);
+        let ranges = Ranges::of_block(k, self.plan, &problem, self.bk);
+        let (parts, range) = ranges.map(|(all, own)| (Parts::Ranges(all), own)).unzip();
+        (self.at(k, problem, origin, range), parts)
+    }
+
+    /// Finds its place in the tile of a number, of which the block sums a range of K.
+    pub fn tile(&self, k: &mut KernelBuilder, number: Var, range: Range) -> Tiled<'p> {
+        let tile = (self.bm.into(), self.bn.into());
+        let origin = schedule::origin(k, self.plan, &self.problem, tile, self.part, Some(number));
+        let problem = self.problem.of(k, origin.batch);
+        self.at(k, problem, origin, Some(range))
+    }
+
+    fn at(
+        &self,
+        k: &mut KernelBuilder,
+        problem: Problem,
+        origin: Origin,
+        range: Option<Range>,
+    ) -> Tiled<'p> {
+        let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
         let begin = range.map(|range| range.begin);
-        let (rows, cols) = position(k, t, tid, (bm, bn, tm, tn));
+        let (holders, holder) = self.holders;
+        let (rows, cols) = position(k, t, holder, (bm, bn, tm, tn));
         let a_copy =
             TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
         let b_copy =
@@ -177,7 +251,7 @@ impl<'p> Tiled<'p> {
             matrix: problem.a,
             origin: origin.row,
             extent: problem.m,
-            shared: a,
+            shared: self.shared.0,
             copy: a_copy,
             own: rows,
             begin,
@@ -187,12 +261,12 @@ impl<'p> Tiled<'p> {
             matrix: problem.b,
             origin: origin.col,
             extent: problem.n,
-            shared: b,
+            shared: self.shared.1,
             copy: b_copy,
             own: cols,
             begin,
         };
-        Self {
+        Tiled {
             plan,
             t,
             problem,
@@ -201,8 +275,11 @@ impl<'p> Tiled<'p> {
             bk,
             tm,
             tn,
-            tid,
             threads,
+            tid,
+            holders,
+            holder,
+            slices,
             part,
             range,
             origin,
@@ -210,6 +287,21 @@ impl<'p> Tiled<'p> {
             cols,
             a,
             b,
+        }
+    }
+}
+
+impl Tiled<'_> {
+    /// The steps of a tile that a thread multiplies.
+    pub fn steps(&self) -> Const {
+        self.slices.map_or(self.bk, |slices| slices.steps)
+    }
+
+    /// The i-th of them among all.
+    pub fn step(&self, i: Expr) -> Expr {
+        match self.slices {
+            None => i,
+            Some(slices) => slices.step(i),
         }
     }
 

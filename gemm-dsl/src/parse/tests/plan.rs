@@ -5,10 +5,105 @@ use super::Faulty;
 
 pub(super) const SPECS: &[Faulty] = &[
     (
-        "thread: 4x4",
+        "warp: 32x32",
         &[(
-            "thread",
-            "`thread` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+            "warp",
+            "`warp` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+        )],
+    ),
+    (
+        "tile: 32x32x32, slices: 2",
+        &[(
+            "2",
+            "`tile: 32x32x32` with `thread: 1x1` is (32/1) · (32/1) = 32 · 32 · 2 slices = 2048 threads, and a block has at most 1024; leave `slices` out, or use a larger thread tile",
+        )],
+    ),
+    (
+        "tile: 32x32x32, thread: 2x2, slices: 8",
+        &[(
+            "8",
+            "`tile: 32x32x32` with `thread: 2x2` is (32/2) · (32/2) = 16 · 16 · 8 slices = 2048 threads, and a block has at most 1024; use `slices: 4` or less, or a larger thread tile",
+        )],
+    ),
+    (
+        "tile: 32x32x32, thread: 4x4, slices: 3",
+        &[(
+            "3",
+            "`slices: 3` do not divide the 32 k steps of a tile: 32 mod 3 = 2; use a divisor of 32",
+        )],
+    ),
+    (
+        "tile: 32x32x6, thread: 4x4, slices: 2, stages: 3",
+        &[(
+            "32x32x6",
+            "`stages` alternates between two fragments from one k step to the next, and a tile with K = 6 has an odd number of steps for each of 2 slices; use K = 8",
+        )],
+    ),
+    (
+        "tile: 32x32x8, thread: 4x4, split_k: auto, stream_k",
+        &[(
+            "split_k",
+            "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave one of the two out",
+        )],
+    ),
+    (
+        "tile: 32x32x8, thread: 4x4, split_k: some",
+        &[("some", "`split_k` takes a whole number or `auto`, not `some`")],
+    ),
+    (
+        "stream_k",
+        &[(
+            "stream_k",
+            "`stream_k` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+        )],
+    ),
+    (
+        "slices: 3, partials: 2",
+        &[(
+            "partials",
+            "`partials` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, and with `slices` it has all at once; use more of `slices`, or leave it out",
+        )],
+    ),
+    (
+        "lanes: k, coarsen: 4",
+        &[(
+            "coarsen",
+            "`coarsen` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, and with `lanes` it has all at once; use `thread: 1x4` for four elements of a row",
+        )],
+    ),
+    (
+        "lanes: k, slices: 8",
+        &[(
+            "8",
+            "`block: 8x1` is 8 · 1 warps · 32 · 8 slices = 2048 threads, and a block has at most 1024; use `slices: 4` or less",
+        )],
+    ),
+    (
+        "block: 8x8, lanes: k",
+        &[(
+            "8x8",
+            "`block: 8x8` is 8 · 8 warps · 32 = 2048 threads, and a block has at most 1024; use a smaller one such as `block: 8x1`",
+        )],
+    ),
+    (
+        "layout: tn, thread: 2x2, float4",
+        &[(
+            "float4",
+            "`float4` has nothing to act on: under `layout: tn` neither matrix lies along K, and `thread: 2x2` has no four adjacent rows or columns; use a multiple of 4 such as `thread: 4x4`, or leave it out",
+        )],
+    ),
+    (
+        "thread: 4x4, unroll: 64",
+        &[(
+            "64",
+            "a thread needs 4 · 4 = 16 registers for its sums + 512 for fragments = 528, and a thread has at most 255; use a smaller `unroll`",
+        )],
+    ),
+    (
+        "thread: 16x16",
+        &[(
+            "16x16",
+            "a thread needs 16 · 16 = 256 registers for its sums + 32 for fragments = 288, and a thread has at most 255; use a smaller thread tile or fewer threads",
         )],
     ),
     (

@@ -8,7 +8,7 @@ use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec};
 fn written<S: Checked>(name: &str, kind: Kind, number: u32) -> String {
     match kind {
         Kind::Flag => name.to_owned(),
-        Kind::Number => format!("{name}: {number}"),
+        Kind::Number | Kind::NumberOr(_) => format!("{name}: {number}"),
         Kind::Size { example, .. } => format!("{name}: {example}"),
         Kind::Word(words) => {
             let default = S::key(name).map(|key| (key.default)()).unwrap_or_default();

@@ -28,6 +28,10 @@ const NO_ELSE: &str =
     "a table needs a row for what no condition holds of; add `else => …` at the end";
 const TWO_SUMS: &str = "`partials: 2` makes several sums of an element, and rows of an `invariant` table make one, in \
                         ascending K; leave `partials` out, or `invariant`";
+const BY_LANES: &str = "`lanes: k` makes several sums of an element, and rows of an `invariant` table make one, in \
+                        ascending K; leave `lanes` out, or `invariant`";
+const BY_SLICES: &str = "`slices: 2` makes several sums of an element, and rows of an `invariant` table make one, in \
+                         ascending K; leave `slices` out, or `invariant`";
 const LATE: &str = "`invariant` is about all rows; move it before the first one";
 const TWICE: &str = "`invariant` is said already; leave this one out";
 const TILE: &str =
@@ -61,6 +65,8 @@ const TABLES: &[Faulty] = &[
         &[("invariant", LATE), ("2", TWO_SUMS)],
     ),
     ("invariant; m < 2 => unroll: 2, partials: 2; else =>", &[("2", TWO_SUMS)]),
+    ("invariant; m < 2 => thread: 1x4, float4; n < 2 => lanes: k; else =>", &[("k", BY_LANES)]),
+    ("invariant; m < 2 => thread: 1x4, slices: 2; else =>", &[("2", BY_SLICES)]),
     // A row that is faulty otherwise is told that.
     (
         "invariant; else => unroll: 3, partials: 2",

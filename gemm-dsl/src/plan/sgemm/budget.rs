@@ -2,10 +2,10 @@
 //! checks and the messages read these.
 
 use super::epilogue::EpiloguePlan;
-use super::operand::{Axis, OperandPlan};
+use super::operand::Axis;
 use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
-use crate::spec::{Along, Rect, SgemmSpec, Tile};
+use crate::spec::{Along, Rect, SgemmSpec, Sharing, Tile};
 
 /// The shared memory of a block, in elements of 4 bytes.
 #[derive(Clone, Copy)]
@@ -16,7 +16,11 @@ pub(crate) struct SharedSum {
     /// Rows and row length of A, then of B, padding included.
     pub a: (u128, u128),
     pub b: (u128, u128),
-    /// Bytes beside them: the word that says who has the last ticket.
+    /// Bytes of the sums that all slices but one hand over.
+    pub slice: u128,
+    /// Bytes of the sums of all parts, where blocks share them and only one slice holds some.
+    pub all: u128,
+    /// Bytes of the word that says who has the last ticket; 0 where nobody asks.
     pub word: u128,
 }
 
@@ -29,25 +33,16 @@ impl SharedSum {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = shared(spec);
+        let of_slices = 4 * u128::from(spec.products) * m * n;
         Self {
             products: spec.products,
             buffers: Pipeline::of(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
             b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
-            word: if spec.split_k > 1 { WORD } else { 0 },
+            slice: of_slices * u128::from(spec.slices.max(1) - 1),
+            all: if spec.sharing() != Sharing::Whole && spec.slices > 1 { of_slices } else { 0 },
+            word: if spec.sharing() != Sharing::Whole { WORD } else { 0 },
         }
-    }
-
-    /// Of a plan.
-    pub fn of_plan(
-        (products, buffers): (u32, u32),
-        a: OperandPlan,
-        b: OperandPlan,
-        is_split: bool,
-    ) -> Self {
-        let wide = |(rows, row): (u32, u32)| (rows.into(), row.into());
-        let word = if is_split { WORD } else { 0 };
-        Self { products, buffers, a: wide(a.shared_tile()), b: wide(b.shared_tile()), word }
     }
 
     /// Bytes of the whole of A and of B; each array starts on 16 bytes.
@@ -59,10 +54,8 @@ impl SharedSum {
 
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
-        match self.word {
-            0 => a + b,
-            word => a + b.next_multiple_of(16) + word,
-        }
+        let beside = [self.word, self.all, self.slice].into_iter().filter(|bytes| *bytes > 0);
+        beside.fold(a + b, |sum, bytes| sum.next_multiple_of(16) + bytes)
     }
 
     /// Whether a block may have as much.

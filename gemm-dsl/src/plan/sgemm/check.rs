@@ -1,12 +1,13 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
+mod direct;
 mod resources;
 
 use super::tiled::Draft;
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -25,6 +26,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
+    direct::acting(spec, faults);
     products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
@@ -71,9 +73,14 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 }
 
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
-    faults.require(spec.split_k <= MAX_SPLIT, || {
-        error::above("split_k", spec.split_k, MAX_SPLIT, "a grid has no more blocks along y")
-    });
+    match spec.split_k {
+        Split::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
+            error::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
+        }),
+        Split::Auto => {}
+    }
+    let once = !spec.stream_k || spec.split_k == Split::Ranges(1);
+    faults.require(once, error::shared_twice);
 }
 
 fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
@@ -167,6 +174,13 @@ fn warp_of_32(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
 }
 
 fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    if !faults.sound(&["slices", "tile"]) {
+        return;
+    }
+    if !tile.k.is_multiple_of(spec.slices) {
+        return faults.0.push(error::slices_of_tile(spec.slices, tile.k));
+    }
+    let (steps, slices) = (spec.steps(tile), spec.slices);
     if spec.stages.is_none() {
         if faults.sound(&["spread"]) {
             faults.require(spec.spread == 1, error::spread_without_stages);
@@ -176,18 +190,18 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.require(spec.unroll.is_none(), error::unroll_with_stages);
         }
         // The largest K has no even neighbour above it, and no place in shared memory either.
-        if let Some(even) = tile.k.checked_add(tile.k % 2)
+        if let Some(even) = steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))
             && faults.sound(&["stages", "tile"])
         {
-            faults.require(tile.k == even, || error::stages_on_odd_tile(tile.k, even));
+            faults.require(tile.k == even, || error::stages_on_odd_tile(tile.k, even, slices));
         }
-        if faults.sound(&["spread", "tile"]) && tile.k > 1 {
-            faults.require(spec.spread < tile.k, || error::spread_beyond_tile(spec.spread, tile.k));
+        if faults.sound(&["spread", "tile"]) && steps > 1 {
+            faults.require(spec.spread < steps, || error::spread_beyond_tile(spec.spread, steps));
         }
     }
     if faults.sound(&["partials", "tile"]) {
-        faults.require(tile.k.is_multiple_of(spec.partials), || {
-            error::partials_of_tile(spec.partials, tile.k)
+        faults.require(steps.is_multiple_of(spec.partials), || {
+            error::partials_of_tile(spec.partials, steps)
         });
     }
 }

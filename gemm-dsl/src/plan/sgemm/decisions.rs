@@ -4,12 +4,12 @@
 mod tests;
 
 use super::{
-    Edge, EpiloguePlan, Fill, Guards, NaivePlan, OperandPlan, Pipeline, Pointers, Ragged,
-    SgemmPlan, Shape, TiledPlan, Walk,
+    DirectPlan, Edge, EpiloguePlan, Fill, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
+    Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk,
 };
 use crate::ir::Variant;
 use crate::plan::decision::{Decision, Decisions};
-use crate::spec::Batch;
+use crate::spec::{Batch, Lanes, Sharing};
 
 impl SgemmPlan {
     /// All that was decided, the spec's own words included: plans with the same list have the same
@@ -31,16 +31,21 @@ impl SgemmPlan {
                 list.say("B in memory", lies(layout.transposes_b()));
                 naive(plan, &mut list);
             }
+            Shape::Direct(plan) => direct(plan, &mut list),
             Shape::Tiled(plan) => tiled(plan, &mut list),
         }
-        let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
-        list.say("unrolling along k", unroll);
-        list.say("partial sums", self.partials().to_string());
+        if !matches!(self.shape(), Shape::Direct(_)) {
+            let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
+            list.say("unrolling along k", unroll);
+            list.say("partial sums", self.partials().to_string());
+        }
         list.say(
             "ranges of K",
-            match self.split_k() {
-                1 => "one".to_owned(),
-                most => format!("{most} at most, of whole tiles: added in their order by the last block of a tile"),
+            match (self.sharing(), if self.spec().tile.is_some() { "tiles" } else { "rounds" }) {
+                (Sharing::Whole, _) => "one".to_owned(),
+                (Sharing::Ranges(most), whole) => format!("{most} at most, of whole {whole}: added in their order by the last block of a tile"),
+                (Sharing::AutoRanges, whole) => format!("as many as fill the multiprocessors, of whole {whole}: added in their order by the last block of a tile"),
+                (Sharing::Stream, _) => "as blocks share the tiles that are left: added in their order by the last block of a tile".to_owned(),
             },
         );
         let order = match self.raster() {
@@ -73,8 +78,48 @@ impl SgemmPlan {
 fn naive(plan: &NaivePlan, list: &mut Decisions) {
     let coarsen = plan.coarsen();
     list.say("block", format!("{} rows x {} columns of C", plan.rows(), plan.cols() * coarsen));
-    list.say("consecutive threads", format!("along {}", plan.lanes()));
+    list.say("consecutive threads", if plan.by_rows() { "along m" } else { "along n" });
     list.say("outputs of a thread", format!("{coarsen}, one after the other"));
+}
+
+fn direct(plan: &DirectPlan, list: &mut Decisions) {
+    let (of_warps, along) = match plan.lanes() {
+        Lanes::N => ("threads", "along n"),
+        Lanes::M => ("threads", "along m"),
+        Lanes::K => ("warps", "along k, added by a tree: s above, for s = 16, 8, 4, 2, 1"),
+    };
+    list.say("block", format!("{} {of_warps} x {} along C", plan.rows(), plan.cols()));
+    list.say("thread tile", format!("{} x {}", plan.tm(), plan.tn()));
+    list.say("consecutive threads", along);
+    list.say("slices", slices(plan.slices()));
+    list.say("terms of a step", plan.step().to_string());
+    list.say("steps under way at once", plan.unroll().to_string());
+    let ragged = if plan.ragged() { "term by term" } else { "none" };
+    list.because("ragged step of K", ragged, plan.ragged.why);
+    for read in [plan.a(), plan.b()] {
+        reading(&read, list);
+    }
+    epilogue(&plan.epilogue(), list);
+}
+
+fn reading(plan: &ReadPlan, list: &mut Decisions) {
+    let of = |what: &str| format!("{what} of {}", plan.letter());
+    list.say(of("neighbours"), format!("along {} in memory", plan.contiguous()));
+    list.say(of("reads"), format!("{} bytes", bytes(plan.width())));
+    past_the_edge(plan.edge(), plan.letter(), list);
+    if plan.overhangs() {
+        list.say(of("padding"), "read to the end of a row's last vector");
+    }
+}
+
+fn past_the_edge(edge: Edge, letter: char, list: &mut Decisions) {
+    let past = match edge {
+        Edge::Exact => "nothing: no tile passes it",
+        Edge::Last => "the last element again",
+        Edge::LastVector => "the last vector again",
+        Edge::LastStart => "the last vector that starts inside, again",
+    };
+    list.say(format!("past the edge of {letter}"), past);
 }
 
 fn tiled(plan: &TiledPlan, list: &mut Decisions) {
@@ -86,6 +131,7 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         let products = format!("{}, each by threads and tiles of its own", plan.products());
         list.say("products of a block", products);
     }
+    list.say("slices", slices(plan.slices()));
     list.say("outputs of a thread", plan.fragment().to_string());
     if let Some(warp) = plan.warp() {
         let tile = format!("{} x {}", warp.m(), warp.n());
@@ -161,13 +207,7 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
     if let Some(pointers) = pointers {
         list.because(of("pointers"), pointers, plan.pointers.why);
     }
-    let past = match plan.edge() {
-        Edge::Exact => "nothing: no tile passes it",
-        Edge::Last => "the last element again",
-        Edge::LastVector => "the last vector again",
-        Edge::LastStart => "the last vector that starts inside, again",
-    };
-    list.say(of("past the edge"), past);
+    past_the_edge(plan.edge(), plan.letter(), list);
     let fill = match plan.fill() {
         Fill::None => "nothing",
         Fill::PlusZero => "+0",
@@ -197,4 +237,13 @@ fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
         rows => format!("a loop, for which the sums of {rows} rows of a thread wait at once"),
     };
     list.because("epilogue", loops, plan.waiting.why);
+}
+
+fn slices(slices: u32) -> String {
+    match slices {
+        1 => "one".to_owned(),
+        slices => {
+            format!("{slices} take alternate steps of K: added in their order in shared memory")
+        }
+    }
 }

@@ -118,8 +118,10 @@ facts! {
         tn: u32,
         /// Products of a batch in a block, each with threads and tiles of its own.
         products: u32,
-        /// Whether blocks of their own sum ranges of K.
-        is_split: bool,
+        /// Groups of threads that take turns along K.
+        slices: u32,
+        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        shared: u64,
         /// Threads along the rows of the block tile.
         threads_m: u32,
         /// Threads along the columns of the block tile.
@@ -192,7 +194,7 @@ impl TiledPlan {
             extent,
             depth: tile.k,
             pad,
-            threads: threads_m * threads_n,
+            threads: threads_m * threads_n * spec.slices,
             vectors: (spec.float4, global_vectors),
             by_fours: by_fours(own),
             asynchronous,
@@ -213,9 +215,8 @@ impl TiledPlan {
         };
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
-        let is_split = spec.split_k > 1;
-        let tiles = SharedSum::of_plan((products, pipeline.buffers()), a, b, is_split).total();
-        let block = (threads_m * threads_n * products, tiles.next_multiple_of(16));
+        let shared = SharedSum::of_spec(spec, tile).total();
+        let block = (threads_m * threads_n * products, shared.next_multiple_of(16));
         let epilogue =
             EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n), block);
         Self {
@@ -225,7 +226,8 @@ impl TiledPlan {
             tm: thread.m,
             tn: thread.n,
             products,
-            is_split,
+            slices: spec.slices,
+            shared: u64::try_from(shared).unwrap_or(u64::MAX),
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
@@ -251,9 +253,19 @@ impl TiledPlan {
         }
     }
 
-    /// Threads that compute a product's block tile; a multiple of 32 if there is a warp tile.
-    pub fn threads_of_product(&self) -> u32 {
+    /// Threads that have the sums of a product's block tile in the end; a multiple of 32 if there is a warp tile.
+    pub fn threads_of_slice(&self) -> u32 {
         self.threads_m * self.threads_n
+    }
+
+    /// Threads that compute a product's block tile.
+    pub fn threads_of_product(&self) -> u32 {
+        self.threads_of_slice() * self.slices
+    }
+
+    /// Threads that hold the sums of a block in the end.
+    pub fn holders(&self) -> u32 {
+        self.threads_of_slice() * self.products
     }
 
     /// Threads of a block, at most 1024.
@@ -268,13 +280,10 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let buffers = (self.products, self.buffers());
-        let tiles = SharedSum::of_plan(buffers, self.a, self.b, self.is_split).total();
-        let sum = match waiting::bytes(self.epilogue.waiting(), self.threads(), self.tn) {
-            0 => tiles,
-            sums => tiles.next_multiple_of(16) + sums,
-        };
-        u64::try_from(sum).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
+        match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn) {
+            0 => self.shared,
+            sums => self.shared.next_multiple_of(16) + sums as u64,
+        }
     }
 
     /// Whether some access to global memory moves 16 bytes.

@@ -21,6 +21,10 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
                 (0.7, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
             }
             Kind::Number => (0.1, (2..5u32).prop_map(Datum::Number).boxed()),
+            Kind::NumberOr(word) => {
+                let number = (2..5u32).prop_map(Datum::Number);
+                (0.1, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
+            }
             // A name and an expression change no decision, and sizes are geometry.
             Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
         };

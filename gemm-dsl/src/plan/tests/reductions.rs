@@ -23,6 +23,10 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
                 (0.6, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
             }
             Kind::Number => (0.4, (2..5u32).prop_map(Datum::Number).boxed()),
+            Kind::NumberOr(word) => {
+                let number = (2..5u32).prop_map(Datum::Number);
+                (0.4, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
+            }
             // A name changes no decision, and what an expression is, nobody decides.
             Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
         };

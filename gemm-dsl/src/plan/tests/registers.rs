@@ -48,3 +48,31 @@ fn operands_take_the_registers_that_hold_them() {
         assert!(text.contains(needed), "{text}");
     }
 }
+
+/// What slices hand over is less than what their registers hold, so shared memory has room for it.
+#[test]
+fn sums_that_fit_registers_can_be_handed_over() {
+    use crate::arch::LARGEST;
+    let mut most = 0;
+    for warps in 1..=32 {
+        let available = LARGEST.registers_per_thread(warps);
+        for m in 1..=available {
+            // A row more of A, and the columns beside it.
+            let n = available.saturating_sub(m) / (m + 1);
+            // Each thread a slice.
+            most = most.max(u64::from(m * n) * (32 * warps - 1) * 4);
+        }
+    }
+    assert!(most > 200_000 && most + 16 <= LARGEST.shared_per_block, "{most}");
+    assert!(product("block: 1x1, thread: 15x15, slices: 256").is_ok());
+    let text = message(product("block: 1x1, thread: 15x16, slices: 256"));
+    assert!(text.contains("; use a smaller thread tile or fewer threads\n"), "{text}");
+}
+
+#[test]
+fn steps_under_way_take_registers() {
+    assert!(product("thread: 4x4, float4, unroll: 7").is_ok());
+    let text = message(product("thread: 4x4, float4, unroll: 8"));
+    let needed = "4 · 4 = 16 registers for its sums + 256 for fragments = 272";
+    assert!(text.contains(needed) && text.contains("; use a smaller `unroll`\n"), "{text}");
+}

@@ -19,6 +19,8 @@ pub enum Kind {
         /// How many there are.
         dims: usize,
     },
+    /// A number that fits in `u32`, or a word in place of one.
+    NumberOr(&'static str),
     /// One of a few words.
     Word(&'static [&'static str]),
     /// Any identifier.

@@ -1,7 +1,7 @@
 //! Conditions on the host: against a telling of what they mean that grows with their text.
 
 use crate::value::random::Random;
-use crate::value::{Asked, Closure, Conditions, REDUCE_TABLE, Value};
+use crate::value::{Closure, Conditions, Facts, Problem, REDUCE_TABLE};
 
 /// What a comparison gives.
 type Compared = fn(i128, i128) -> bool;
@@ -16,13 +16,9 @@ fn condition(text: &str) -> Closure {
 
 fn holds(when: &Closure, [outer, len, inner]: Extents) -> bool {
     let conditions = Conditions::new([Some(when)]);
-    let value = |asked: Asked| match asked {
-        Asked::Integer("outer", _) => Value::Int(outer.into()),
-        Asked::Integer("len", _) => Value::Int(len.into()),
-        Asked::Integer("inner", _) => Value::Int(inner.into()),
-        other => panic!("{other}"),
-    };
-    conditions.first(vec![None; conditions.asked().len()], &value).is_some()
+    let facts = Facts::new([outer, len, inner], []);
+    let waves = |tile| panic!("waves of {tile:?}");
+    conditions.first(Problem { facts: &facts, waves: &waves }).is_some()
 }
 
 /// A text, and what it gives for each of some extents.

@@ -12,8 +12,8 @@ use cudarc::nvrtc::Ptx;
 use gemm_dsl::cuda;
 
 impl Gpu {
-    /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it.
-    fn load(&self, loadable: &Loadable) -> Result<CudaFunction> {
+    /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it; whether it was compiled.
+    pub(super) fn load(&self, loadable: &Loadable) -> Result<(CudaFunction, bool)> {
         let kernel = &loadable.kernel;
         let contract = kernel.contract();
         let needed = contract.min_arch();
@@ -35,7 +35,8 @@ impl Gpu {
         }
         self.refuse_capture("compiling and loading a kernel")?;
         let name = &kernel.name;
-        let cubin = compile::cubin(&self.cache, name, &cuda::source(kernel), self.arch)?;
+        let (cubin, is_compiled) =
+            compile::cubin(&self.cache, name, &cuda::source(kernel), self.arch)?;
         let module = self.context.load_module(Ptx::from_binary(cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         let function = module.load_function(name);
@@ -47,7 +48,7 @@ impl Gpu {
                 .set_attribute(limit, bytes)
                 .map_err(failed(format!("raising the shared memory of `{name}`")))?;
         }
-        Ok(function)
+        Ok((function, is_compiled))
     }
 
     /// Puts a launch on the stream.
@@ -58,7 +59,7 @@ impl Gpu {
         grid: [u32; 3],
         arguments: &[Argument<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
-        let function = loadable.function(|| self.load(loadable))?;
+        let (function, _) = loadable.function(|| self.load(loadable))?;
         let mut launch = self.stream.launch_builder(function);
         for argument in arguments {
             match argument {

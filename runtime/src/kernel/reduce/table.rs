@@ -82,6 +82,20 @@ impl<T, R> ReduceTable<T, R> {
         self.chosen(&size)
     }
 
+    /// Compiles ahead and in parallel what problems of these extents (outer, len, inner) take, as
+    /// [`SgemmTable::warm`](crate::SgemmTable::warm).
+    ///
+    /// # Errors
+    /// [`Error::Ahead`](crate::Error::Ahead) with the first line that failed and why, when all others are made; and as
+    /// [`choice`](Self::choice).
+    pub fn warm(
+        &self,
+        device: &Device,
+        sizes: impl IntoIterator<Item = (u64, u64, u64)>,
+    ) -> Result<()> {
+        self.warm_for(device, sizes.into_iter())
+    }
+
     /// The kernel that computes a problem of extents (outer, len, inner).
     ///
     /// # Errors

@@ -3,15 +3,25 @@
 use super::super::MAX_EXTENT;
 use super::super::budget::{Registers, SharedSum, blocks_by_shared};
 use super::super::tiled::Draft;
+use super::direct;
 use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::error::SpecError;
-use crate::error::resources as error;
+use crate::error::{direct as direct_error, resources as error};
 use crate::plan::Faults;
 use crate::spec::{SgemmSpec, Tile};
 
 /// The keys that the sum of shared memory rests on.
-const SHARED_KEYS: [&str; 8] =
-    ["tile", "transpose", "pad_a", "pad_b", "double_buffer", "stages", "layout", "products"];
+const SHARED_KEYS: [&str; 9] = [
+    "tile",
+    "transpose",
+    "pad_a",
+    "pad_b",
+    "double_buffer",
+    "stages",
+    "layout",
+    "products",
+    "slices",
+];
 
 /// A block's shared memory has a limit; the guilty key is the one whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
@@ -24,10 +34,13 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     }
     let bare = spec.clone().pad_a(0).pad_b(0);
     let single = SharedSum { buffers: 1, ..sum };
-    let of_product = SharedSum { products: 1, ..sum };
+    let of_product = SharedSum::of_spec(&spec.clone().products(1), tile);
+    let whole = SharedSum { slice: 0, ..sum };
     let (guilty, remedy) = if of_product.fits() {
         let most = u128::from(LARGEST.shared_per_block) / of_product.total();
         ("products", format!("use `products: {most}` or less, or a smaller tile"))
+    } else if whole.fits() {
+        ("slices", "leave `slices` out, or use a smaller tile".to_owned())
     } else if SharedSum::of_spec(&bare, tile).fits() {
         let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
         (guilty, "use less padding".to_owned())
@@ -76,12 +89,9 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
     match spec.tile {
         Some(tile) => {
             let of_product = u64::from(tile.m / spec.thread.m) * u64::from(tile.n / spec.thread.n);
-            of_product.saturating_mul(spec.products.into())
+            of_product.saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
         }
-        None => {
-            let block = spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK);
-            u64::from(block.rows) * u64::from(block.cols)
-        }
+        None => direct::threads(spec),
     }
 }
 
@@ -95,8 +105,8 @@ pub(super) fn threads(
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
-        Some(_) => &["tile", "thread", "products"],
-        None => &["block"],
+        Some(_) => &["tile", "thread", "products", "slices"],
+        None => &["block", "slices"],
     };
     if !faults.sound(rests_on) {
         return;
@@ -104,8 +114,8 @@ pub(super) fn threads(
     let threads = block_threads(spec);
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
-            Some(tile) => error::tile_threads(tile, spec.thread, spec.products),
-            None => error::block_threads(spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)),
+            Some(tile) => error::tile_threads(tile, spec),
+            None => direct_error::block_threads(spec, threads),
         });
         return;
     }
@@ -122,6 +132,9 @@ pub(super) fn threads(
         let bytes = SharedSum::of_spec(spec, tile).total();
         let most = blocks_by_shared(bytes);
         faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
+    }
+    if spec.is_direct() {
+        return direct::resources(spec, threads, faults);
     }
     // What waits in registers is a share of the tile: of one that is too large anyway, no word.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
@@ -167,9 +180,10 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
-    let (rows, cols) = match (spec.tile, spec.block.unwrap_or(SgemmSpec::DEFAULT_BLOCK)) {
-        (Some(tile), _) => (tile.m, tile.n),
-        (None, block) => (block.rows, block.cols),
+    let block = spec.block_or_default();
+    let (rows, cols) = match spec.tile {
+        Some(tile) => (tile.m, tile.n),
+        None => (block.rows.saturating_mul(spec.thread.m), block.cols),
     };
     if spec.tile.is_none() {
         faults.require(u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT, || {

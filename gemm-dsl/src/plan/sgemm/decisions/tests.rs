@@ -15,7 +15,7 @@ fn plan(line: &str) -> SgemmPlan {
 fn tiled(line: &str) -> TiledPlan {
     match plan(line).shape() {
         Shape::Tiled(tiled) => *tiled,
-        Shape::Naive(_) => panic!("{line} has no tile"),
+        Shape::Naive(_) | Shape::Direct(_) => panic!("{line} has no tile"),
     }
 }
 
@@ -32,6 +32,9 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "",
         "block: 16x16",
         "block: 8x32",
+        "block: 8x2, thread: 4x4",
+        "block: 8x2, thread: 2x4",
+        "block: 4x2, lanes: k",
         "tile: 32x32x8, thread: 4x4",
         "tile: 32x32x8, thread: 4x4",
         "tile: 64x32x8, thread: 4x4",
@@ -39,6 +42,9 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
     let keys = vec![
         "name: foo",
         "lanes: m",
+        "slices: 2",
+        "split_k: 2",
+        "float4",
         "coarsen: 2",
         "unroll: 2",
         "unroll: 4",

@@ -1,0 +1,210 @@
+//! Conditions of a table's rows: quantities of a product, and where they are cut.
+
+use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
+use gemm_dsl::spec::SgemmSpec;
+use std::fmt;
+
+/// A quantity that a condition compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Feature {
+    /// Rows of C.
+    M,
+    /// Columns of C.
+    N,
+    /// Terms of an element.
+    K,
+    /// The shorter side of C.
+    Shorter,
+    /// The longer side of C.
+    Longer,
+    /// Elements of C.
+    Area,
+    /// Whether rows begin on 16 bytes: 1, or else 0.
+    Aligned,
+    /// Tiles of so many rows and columns for each multiprocessor.
+    Waves(u32, u32),
+}
+
+impl Feature {
+    /// All of them, with those tiles; of equally good ones the first is taken.
+    pub fn all(tiles: impl IntoIterator<Item = (u32, u32)>) -> Vec<Self> {
+        let plain =
+            [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
+        let waves = tiles.into_iter().map(|(m, n)| Self::Waves(m, n));
+        plain.into_iter().chain(waves).collect()
+    }
+
+    /// What it is of a product, as conditions have it.
+    pub fn value(self, problem: &SgemmProblem) -> f64 {
+        let shape = &problem.shape;
+        let [m, n, k] = [shape.m, shape.n, shape.k].map(|extent| extent as f64);
+        match self {
+            Self::M => m,
+            Self::N => n,
+            Self::K => k,
+            Self::Shorter => m.min(n),
+            Self::Longer => m.max(n),
+            Self::Area => m * n,
+            Self::Aligned => f64::from(u8::from(shape.is_aligned())),
+            Self::Waves(m, n) => SgemmSpec::waves(problem, (m, n)).unwrap_or(f64::NAN),
+        }
+    }
+
+    fn is_integer(self) -> bool {
+        !matches!(self, Self::Waves(..))
+    }
+
+    /// A number from `low` on and below `high`, as round as they leave room for, near their geometric mean.
+    pub fn between(self, low: f64, high: f64) -> f64 {
+        let mean = (low * high).sqrt();
+        let fits = |number: &f64| (low..high).contains(number);
+        let mut round = Vec::new();
+        if self.is_integer() {
+            round.push(mean.log2().round().exp2());
+        }
+        for digits in 0..17 {
+            let number = format!("{mean:.digits$e}").parse().unwrap_or(mean);
+            if !self.is_integer() || f64::fract(number) == 0.0 {
+                round.push(number);
+            }
+        }
+        round.into_iter().find(fits).unwrap_or(low)
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::M => f.write_str("m"),
+            Self::N => f.write_str("n"),
+            Self::K => f.write_str("k"),
+            Self::Shorter => f.write_str("min(m, n)"),
+            Self::Longer => f.write_str("max(m, n)"),
+            Self::Area => f.write_str("m * n"),
+            Self::Aligned => f.write_str("aligned"),
+            Self::Waves(m, n) => write!(f, "waves({m}x{n})"),
+        }
+    }
+}
+
+/// Whether a quantity is at most a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Test {
+    /// The quantity.
+    pub feature: Feature,
+    /// The number.
+    pub most: f64,
+}
+
+/// What is asked of one quantity: that it is more than one number, at most another, or both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    feature: Feature,
+    above: Option<f64>,
+    most: Option<f64>,
+}
+
+/// Several tests at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition(Vec<Range>);
+
+impl Condition {
+    /// With one more test, which passes or does not; of two on one side of a quantity the stricter one is left.
+    #[must_use]
+    pub fn and(&self, test: Test, passes: bool) -> Self {
+        let mut ranges = self.0.clone();
+        let Test { feature, most: number } = test;
+        let (above, most) = if passes { (None, Some(number)) } else { (Some(number), None) };
+        match ranges.iter_mut().find(|range| range.feature == feature) {
+            None => ranges.push(Range { feature, above, most }),
+            Some(range) => {
+                let stricter = |own: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| {
+                    own.zip(other).map(|(own, other)| pick(own, other)).or(own).or(other)
+                };
+                range.above = stricter(range.above, above, f64::max);
+                range.most = stricter(range.most, most, f64::min);
+            }
+        }
+        Self(ranges)
+    }
+
+    /// The text of each part, in the grammar of tables.
+    pub fn parts(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        for Range { feature, above, most } in &self.0 {
+            let number = |number: f64| match feature.is_integer() {
+                true => format!("{number:.0}"),
+                false => format!("{number:?}"),
+            };
+            if *feature == Feature::Aligned {
+                parts.extend(above.map(|_| "aligned".to_owned()));
+                parts.extend(most.map(|_| "!aligned".to_owned()));
+                continue;
+            }
+            parts.extend(above.map(|above| format!("{feature} > {}", number(above))));
+            parts.extend(most.map(|most| format!("{feature} <= {}", number(most))));
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gemm_dsl::kernel_table::{KernelTable, SgemmShape, Target};
+
+    #[test]
+    fn numbers_between_two_are_round() {
+        let between = |low, high| Feature::M.between(low, high);
+        assert_eq!(
+            [between(4.0, 16.0), between(64.0, 256.0), between(1.0, 4.0)],
+            [8.0, 128.0, 2.0]
+        );
+        assert_eq!(
+            [between(117.0, 121.0), between(5.0, 6.0), between(1.0, 2.0)],
+            [120.0, 5.0, 1.0]
+        );
+        assert_eq!(Feature::Area.between(4.19e6, 1.6e7), 8_388_608.0);
+        let waves = Feature::Waves(64, 64);
+        assert_eq!([waves.between(1.0, 2.0), waves.between(0.5, 4.5)], [1.0, 2.0]);
+        for (low, high) in [(0.991, 0.992), (1.0 / 132.0, 2.0 / 132.0), (33.1, 33.100_01)] {
+            let cut = waves.between(low, high);
+            assert!((low..high).contains(&cut), "{low} {high}: {cut}");
+        }
+    }
+
+    #[test]
+    fn the_stricter_of_two_tests_is_left() {
+        let test = |feature, most| Test { feature, most };
+        let m = Condition::default().and(test(Feature::M, 64.0), true);
+        let both = m.and(test(Feature::Waves(8, 16), 1.5), false).and(test(Feature::M, 8.0), true);
+        assert_eq!(both.parts(), ["m <= 8", "waves(8x16) > 1.5"]);
+        let within = m.and(test(Feature::M, 4.0), false).and(test(Feature::M, 2.0), false);
+        assert_eq!(within.parts(), ["m > 4", "m <= 64"]);
+        let aligned = Condition::default().and(test(Feature::Aligned, 0.0), false);
+        assert_eq!(aligned.parts(), ["aligned"]);
+    }
+
+    /// The grammar has the same quantities: a table cut between two values tells them apart.
+    #[test]
+    fn quantities_are_those_of_the_grammar() {
+        let problem = |m, n, k| SgemmProblem {
+            shape: SgemmShape::from((m, n, k)),
+            target: Target { arch: 90, sms: 132 },
+        };
+        let [low, high] = [problem(12, 40, 64), problem(1000, 3999, 4095)];
+        for feature in Feature::all([(64, 128), (16, 16)]) {
+            let (a, b) = (feature.value(&low), feature.value(&high));
+            let most = feature.between(a.min(b), a.max(b));
+            for passes in [false, true] {
+                let when = Condition::default().and(Test { feature, most }, passes);
+                let text = format!("{} => ; else => unroll: 2", when.parts().join(" && "));
+                let table: KernelTable<SgemmSpec> = text.parse().expect(&text);
+                for problem in [&low, &high] {
+                    let holds = (feature.value(problem) <= most) == passes;
+                    assert_eq!(table.choose(problem), Ok(usize::from(!holds)), "{text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! How long a kernel takes at least, roughly: to leave out those that are far from the best before any is launched.
+
+use gemm_dsl::parse;
+use gemm_dsl::plan::Shape;
+use gemm_dsl::spec::SgemmSpec;
+use gemm_reference::product::Size;
+
+/// What a line is by the model: made once for a line, asked for each shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Rows and columns of C that a block computes.
+    tile: (u64, u64),
+    threads: f64,
+    /// Multiply-adds of a multiprocessor in a cycle, at best.
+    peak: f64,
+    ranges: Ranges,
+}
+
+/// Into how many parts K is cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ranges {
+    Number(u64),
+    /// As many as keep all multiprocessors busy.
+    Fitting,
+}
+
+/// Multiply-adds of a multiprocessor in a cycle.
+const PEAK: f64 = 128.0;
+/// The same where every operand comes from a cache.
+const UNSTAGED: f64 = 24.0;
+/// The same where a thread reads an operand once for several elements.
+const HELD: f64 = 64.0;
+/// Bytes that all multiprocessors read in a cycle, from memory and, of matrices that fit there, from the L2 cache.
+const MEMORY: f64 = 2600.0;
+const CACHE: f64 = 7000.0;
+const CACHED: f64 = 40e6;
+/// Cycles of a launch.
+const LAUNCH: f64 = 4000.0;
+
+/// A line is left out where it takes so many times as long as the best one.
+pub const HOPELESS: f64 = 4.0;
+
+impl Model {
+    /// That of a sound spec.
+    pub fn new(spec: &SgemmSpec) -> Option<Self> {
+        let plan = spec.plan().ok()?;
+        let (rows, cols) = plan.block_tile();
+        Some(Self {
+            tile: (u64::from(rows), u64::from(cols)),
+            threads: f64::from(plan.threads()),
+            peak: match plan.shape() {
+                Shape::Naive(_) => UNSTAGED,
+                Shape::Direct(_) => HELD,
+                Shape::Tiled(_) => PEAK,
+            },
+            ranges: ranges(&spec.to_string()),
+        })
+    }
+
+    /// Cycles, on so many multiprocessors.
+    pub fn cycles(&self, size: Size, sms: u32) -> f64 {
+        let [m, n, k] = [size.m, size.n, size.k].map(|extent| extent as u64);
+        let tiles = (m.div_ceil(self.tile.0) * n.div_ceil(self.tile.1)) as f64;
+        let sms = f64::from(sms.max(1));
+        let ranges = match self.ranges {
+            Ranges::Number(ranges) => ranges.min(k).max(1) as f64,
+            Ranges::Fitting => (sms / tiles).max(1.0),
+        };
+        let work = (self.tile.0 * self.tile.1) as f64 * k as f64 / ranges;
+        let on_one = match self.ranges {
+            Ranges::Number(_) => (tiles * ranges / sms).ceil(),
+            Ranges::Fitting => tiles * ranges / sms,
+        };
+        // A multiprocessor has its blocks to do, and each block cannot go faster than its threads.
+        let computed = (on_one * work / self.peak).max(work / self.peak.min(self.threads));
+        let rate = if size.bytes() < CACHED { CACHE } else { MEMORY };
+        computed.max(size.bytes() / rate) + LAUNCH
+    }
+}
+
+/// What the keys of a line say of K.
+fn ranges(line: &str) -> Ranges {
+    let entries = parse::entries(line).unwrap_or_default();
+    let mut ranges = 1;
+    for entry in entries.concat() {
+        let (key, value) = entry.split_once(':').unwrap_or((entry, ""));
+        match (key.trim(), value.trim().parse::<u64>()) {
+            ("split_k", Ok(number)) => ranges = number,
+            ("split_k", Err(_)) | ("stream_k", _) => return Ranges::Fitting,
+            _ => {}
+        }
+    }
+    Ranges::Number(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycles(line: &str, (m, n, k): (usize, usize, usize)) -> f64 {
+        let spec: SgemmSpec = line.parse().expect(line);
+        Model::new(&spec).expect("sound").cycles(Size { m, n, k }, 132)
+    }
+
+    #[test]
+    fn what_fits_badly_takes_long() {
+        let (large, small) = ("tile: 128x128x16, thread: 8x8", "tile: 16x16x16, thread: 1x1");
+        let whole = (4096, 4096, 4096);
+        let best = 4096.0_f64.powi(3) / 132.0 / PEAK;
+        assert!(cycles(large, whole) >= best && cycles(large, whole) < 1.1 * best + LAUNCH);
+        assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
+        let thin = (4096, 4, 512);
+        assert!(cycles(large, thin) > HOPELESS * cycles(small, thin));
+        // Whatever the tile, the matrices are read: 537 MB.
+        let read = (4096, 4, 32_768);
+        assert!(cycles("tile: 16x4x32, thread: 1x1", read) > 200_000.0);
+        let split = format!("{large}, split_k: 16");
+        let few = (64, 64, 32_768);
+        assert!(cycles(large, few) > HOPELESS * cycles(&split, few));
+        // No line is hopeless where a launch is all there is.
+        assert!(cycles(large, (1, 1, 64)) < HOPELESS * cycles("", (1, 1, 64)));
+    }
+
+    #[test]
+    fn ranges_are_read_from_the_line() {
+        assert_eq!(ranges("tile: 8x8x8, split_k: 4"), Ranges::Number(4));
+        assert_eq!(ranges("tile: 8x8x8"), Ranges::Number(1));
+        assert_eq!(ranges("tile: 8x8x8, split_k: auto"), Ranges::Fitting);
+        assert_eq!(ranges("tile: 8x8x8, stream_k"), Ranges::Fitting);
+    }
+}

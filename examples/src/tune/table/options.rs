@@ -1,0 +1,156 @@
+//! The part of the command line that is about tables.
+
+use super::lines;
+use crate::cli::{Failure, writable};
+use crate::grid::arena;
+use crate::grid::options::Shapes;
+use crate::grid::shapes::{self, Shape};
+use crate::tune::options::seconds;
+use gemm_dsl::spec::{Layout, SgemmSpec};
+use std::path::PathBuf;
+
+/// What makes a table.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Tables")]
+pub struct TableOptions {
+    /// Measure lines over a grid of shapes and write the table that follows into a file, as `sgemm_table!`; nothing is
+    /// searched
+    #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size", "batch", "json"])]
+    table: Option<PathBuf>,
+    /// The lines that are measured, one a line, with alternatives as in --space; one without a layout stands for all
+    /// four. Without this those that are known to be of use
+    #[arg(long, value_name = "FILE", requires = "table")]
+    lines: Option<PathBuf>,
+    /// Where times are kept: what is there is not measured again, and without a GPU the table is made of it
+    #[arg(long, value_name = "FILE", requires = "table")]
+    times: Option<PathBuf>,
+    /// Measure so many sizes beside the grid, each extent drawn from 1 to 8192, in all layouts
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
+    random: usize,
+    /// How long may be measured, in seconds; 0 for not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds, allow_negative_numbers = true, requires = "table")]
+    limit: u64,
+    /// Rows of the table, at most
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
+    rows: usize,
+    #[command(flatten)]
+    shapes: Shapes,
+}
+
+/// The most rows: what a table of the DSL has.
+const MOST_ROWS: usize = 256;
+
+/// What is to be measured and written.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The file of the table.
+    pub table: PathBuf,
+    /// The file of times.
+    pub times: Option<PathBuf>,
+    /// The lines.
+    pub lines: Vec<SgemmSpec>,
+    /// The shapes.
+    pub shapes: Vec<Shape>,
+    /// How long may be measured, in seconds.
+    pub limit: u64,
+    /// Rows, at most.
+    pub rows: usize,
+}
+
+impl TableOptions {
+    /// The task, if a table is asked for, after all that can be refused before a measurement. What is drawn follows from
+    /// the seed.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] and [`Failure::Output`].
+    pub fn task(&self, seed: u64) -> Result<Option<Task>, Failure> {
+        let usage = |message: &str| Err(Failure::Usage(message.to_owned()));
+        let Some(table) = &self.table else {
+            return match self.shapes.is_given() {
+                true => {
+                    usage("--m, --n, --k, --layout and --only are of tables. Add --table FILE.rs")
+                }
+                false => Ok(None),
+            };
+        };
+        // One for each layout, at least.
+        if !(Layout::ALL.len()..=MOST_ROWS).contains(&self.rows) {
+            return usage("--rows: a table has between 4 and 256 of them. Give such a number");
+        }
+        let text = match &self.lines {
+            None => lines::DEFAULT.to_owned(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("--lines {}: {error}", path.display())))?,
+        };
+        let mut shapes = self.shapes.all();
+        for drawn in shapes::random(seed, self.random, &[Layout::Nn]) {
+            let layouts = match self.shapes.layouts() {
+                [] => Layout::ALL,
+                given => given,
+            };
+            shapes.extend(layouts.iter().map(|&layout| Shape { layout, ..drawn }));
+        }
+        let lines = lines::read(&text)?;
+        arena::elements(&shapes)?;
+        writable(table)?;
+        if let Some(path) = &self.times {
+            writable(path)?;
+        }
+        let (table, times) = (table.clone(), self.times.clone());
+        Ok(Some(Task { table, times, lines, shapes, limit: self.limit, rows: self.rows }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::options::Options;
+    use clap::Parser;
+
+    fn task(line: &str) -> Result<Option<Task>, String> {
+        let words = std::iter::once("tune").chain(line.split_whitespace());
+        let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+        options.table.task(3).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_table_is_of_the_grid_and_of_drawn_shapes_in_all_layouts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let out = dir.path().join("out.rs");
+        let of = |line: &str| {
+            let line = format!("--table {} {line}", out.display());
+            task(&line).expect(&line).expect("a table")
+        };
+        assert_eq!(of("").shapes.len(), 388);
+        let drawn = of("--random 10 --m 64 --n 64 --k 64");
+        assert_eq!(drawn.shapes.len(), 4 + 40);
+        let of_tt = of("--random 10 --layout tt --only 3x4x5");
+        assert_eq!(of_tt.shapes.len(), 11);
+        assert!(of_tt.shapes.iter().all(|shape| shape.layout == Layout::Tt));
+        let lines = dir.path().join("lines");
+        std::fs::write(&lines, "tile: 8x8x8\n").expect("written");
+        assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 4);
+        assert_eq!((of("--limit 7").limit, of("").limit, of("--rows 12").rows), (7, 600, 12));
+    }
+
+    #[test]
+    fn what_makes_no_table_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let out = format!("--table {}", dir.path().join("out.rs").display());
+        for (line, reason) in [
+            ("--limit 3".to_owned(), "--table <FILE.rs>"),
+            ("--m 4".to_owned(), "Add --table"),
+            (format!("{out} --space float4"), "cannot be used with"),
+            (format!("{out} --rows 3"), "between 4 and 256"),
+            (format!("{out} --rows 257"), "between 4 and 256"),
+            (format!("{out} --lines no-such-file"), "--lines no-such-file"),
+            (format!("{out} --times nowhere/a"), "nowhere/a"),
+            (format!("{out} --limit soon"), "no whole number of seconds"),
+            ("--table nowhere/a.rs".to_owned(), "nowhere/a.rs"),
+        ] {
+            let error = task(&line).expect_err(&line);
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+        assert!(task("--size 64").expect("a search").is_none());
+    }
+}

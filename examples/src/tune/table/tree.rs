@@ -1,0 +1,237 @@
+//! Decision trees: each layout has one, and the one cut that gains most is made until no more rows may be had.
+//!
+//! What a cut gains is regret: the logarithm of the time of the line that is chosen over that of the best, summed over
+//! shapes. So what counts is what a wrong choice costs, not whether it is wrong. A cut that was best when it was made need
+//! not be when others have been made below it: it is moved then, and what rows that leaves are grown again.
+
+use super::condition::{Feature, Test};
+use super::samples::{Group, Samples};
+
+mod refine;
+
+/// What a tree may grow to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Rows of the table: leaves of all trees.
+    pub rows: usize,
+    /// Shapes of a leaf, at least.
+    pub shapes: usize,
+    /// Leaves whose lines differ by less become one: a ratio of times, the geometric mean over the shapes of each.
+    pub same: f64,
+}
+
+impl Limits {
+    /// So many rows.
+    pub fn of_rows(rows: usize) -> Self {
+        Self { rows, shapes: 2, same: 1.02 }
+    }
+}
+
+/// A tree of one layout.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tree {
+    /// A line for all that comes here.
+    Leaf {
+        /// The number of the line.
+        line: usize,
+        /// The shapes that come here.
+        shapes: Vec<usize>,
+    },
+    /// Two trees.
+    Cut {
+        /// Which of them a product goes to.
+        test: Test,
+        /// That of products that pass.
+        passes: Box<Tree>,
+        /// That of the others.
+        fails: Box<Tree>,
+    },
+}
+
+impl Tree {
+    /// How many leaves there are.
+    pub fn leaves(&self) -> usize {
+        match self {
+            Self::Leaf { .. } => 1,
+            Self::Cut { passes, fails, .. } => passes.leaves() + fails.leaves(),
+        }
+    }
+}
+
+/// A leaf, until it is cut.
+struct Open {
+    group: usize,
+    /// What comes to the leaf, and the line for it.
+    shapes: Vec<usize>,
+    line: usize,
+    /// The cut that gains most.
+    cut: Option<Cut>,
+    /// The leaves that it has been cut into.
+    children: Option<(Test, [usize; 2])>,
+}
+
+impl Open {
+    fn new(samples: &Samples, limits: &Limits, group: usize, shapes: Vec<usize>) -> Self {
+        let of = &samples.groups[group];
+        let (line, _) = least(&sums(of, &shapes));
+        let cut = best_cut(&samples.features, (of, &shapes), line, limits);
+        Self { group, shapes, line, cut, children: None }
+    }
+}
+
+struct Cut {
+    gain: f64,
+    test: Test,
+    sides: [Vec<usize>; 2],
+}
+
+/// How often what has been grown is refined and grown again.
+const TURNS: usize = 3;
+
+/// The tree of each group.
+pub fn grow(samples: &Samples, limits: &Limits) -> Vec<Tree> {
+    let root = |group: &Group| {
+        let shapes: Vec<usize> = (0..group.shapes.len()).collect();
+        Tree::Leaf { line: least(&sums(group, &shapes)).0, shapes }
+    };
+    let mut trees: Vec<Tree> = samples.groups.iter().map(root).collect();
+    for _ in 0..TURNS {
+        trees = grown(samples, limits, trees);
+        let refined = samples.groups.iter().zip(trees).map(|(group, tree)| {
+            merged(group, refine::refined(&samples.features, group, tree, limits), limits)
+        });
+        trees = refined.collect();
+    }
+    trees
+}
+
+/// Trees with as many cuts more as rows are left and gain something.
+fn grown(samples: &Samples, limits: &Limits, trees: Vec<Tree>) -> Vec<Tree> {
+    let mut rows: usize = trees.iter().map(Tree::leaves).sum();
+    let mut nodes: Vec<Open> = Vec::new();
+    let mut open = |(number, tree)| opened(samples, limits, (number, tree), &mut nodes);
+    let roots: Vec<usize> = trees.into_iter().enumerate().map(&mut open).collect();
+    while rows < limits.rows {
+        let cuts = nodes.iter().enumerate();
+        let gains = cuts.filter_map(|(number, node)| Some((number, node.cut.as_ref()?.gain)));
+        let Some((next, _)) = gains.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        let Some(Cut { test, sides, .. }) = nodes[next].cut.take() else { break };
+        let group = nodes[next].group;
+        nodes[next].children = Some((test, [nodes.len(), nodes.len() + 1]));
+        nodes.extend(sides.map(|shapes| Open::new(samples, limits, group, shapes)));
+        rows += 1;
+    }
+    roots.into_iter().map(|root| tree(&nodes, root)).collect()
+}
+
+/// The number of the node that a tree of a group becomes.
+fn opened(
+    samples: &Samples,
+    limits: &Limits,
+    (group, tree): (usize, Tree),
+    nodes: &mut Vec<Open>,
+) -> usize {
+    let node = match tree {
+        Tree::Leaf { shapes, .. } => Open::new(samples, limits, group, shapes),
+        Tree::Cut { test, passes, fails } => {
+            let sides = [passes, fails].map(|side| opened(samples, limits, (group, *side), nodes));
+            Open { group, shapes: Vec::new(), line: 0, cut: None, children: Some((test, sides)) }
+        }
+    };
+    nodes.push(node);
+    nodes.len() - 1
+}
+
+fn tree(nodes: &[Open], root: usize) -> Tree {
+    match &nodes[root].children {
+        None => Tree::Leaf { line: nodes[root].line, shapes: nodes[root].shapes.clone() },
+        Some((test, [passes, fails])) => Tree::Cut {
+            test: *test,
+            passes: Box::new(tree(nodes, *passes)),
+            fails: Box::new(tree(nodes, *fails)),
+        },
+    }
+}
+
+/// The regret of each line over some shapes.
+fn sums(group: &Group, shapes: &[usize]) -> Vec<f64> {
+    let mut sums = vec![0.0; group.lines.len()];
+    for &shape in shapes {
+        add(&mut sums, &group.cost[shape]);
+    }
+    sums
+}
+
+fn add(sums: &mut [f64], costs: &[f64]) {
+    for (sum, cost) in sums.iter_mut().zip(costs) {
+        *sum += cost;
+    }
+}
+
+/// The line with the least regret, and that.
+fn least(sums: &[f64]) -> (usize, f64) {
+    let all = sums.iter().copied().enumerate();
+    all.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
+}
+
+/// The cut that gains most, of those whose sides are large enough and on one of which another line is better by more
+/// than counts as the same.
+fn best_cut(
+    features: &[Feature],
+    (group, shapes): (&Group, &[usize]),
+    line: usize,
+    limits: &Limits,
+) -> Option<Cut> {
+    /// Sums of the same regrets in another order differ by less.
+    const ROUNDING: f64 = 1e-9;
+    let total = sums(group, shapes);
+    let same = limits.same.ln();
+    let mut best: Option<(f64, &Vec<f64>, Test)> = None;
+    for (feature, values) in features.iter().zip(&group.values) {
+        let mut order = shapes.to_vec();
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        let mut low = vec![0.0; total.len()];
+        for (at, pair) in order.windows(2).enumerate() {
+            add(&mut low, &group.cost[pair[0]]);
+            let [below, above] = [pair[0], pair[1]].map(|shape| values[shape]);
+            let sizes = [at + 1, order.len() - at - 1];
+            let is_between = below < above;
+            if !is_between || sizes.iter().any(|size| *size < limits.shapes) {
+                continue;
+            }
+            let high: Vec<f64> = total.iter().zip(&low).map(|(total, low)| total - low).collect();
+            let gains = [low[line] - least(&low).1, high[line] - least(&high).1];
+            let differs = gains.iter().zip(sizes).any(|(gain, size)| *gain > same * size as f64);
+            let gain = gains[0] + gains[1];
+            if differs && best.as_ref().is_none_or(|(most, ..)| gain > most + ROUNDING) {
+                let most = feature.between(below, above);
+                best = Some((gain, values, Test { feature: *feature, most }));
+            }
+        }
+    }
+    let (gain, values, test) = best?;
+    let (passes, fails) = shapes.iter().partition(|shape| values[**shape] <= test.most);
+    Some(Cut { gain, test, sides: [passes, fails] })
+}
+
+/// The tree in which two leaves of a cut are one, where one line is as good as both of theirs.
+fn merged(group: &Group, tree: Tree, limits: &Limits) -> Tree {
+    let Tree::Cut { test, passes, fails } = tree else { return tree };
+    let (passes, fails) = (merged(group, *passes, limits), merged(group, *fails, limits));
+    if let (Tree::Leaf { line: a, shapes: of_a }, Tree::Leaf { line: b, shapes: of_b }) =
+        (&passes, &fails)
+    {
+        let (sums_a, sums_b) = (sums(group, of_a), sums(group, of_b));
+        let same = |sums: &[f64], own: usize, line: usize, shapes: &[usize]| {
+            sums[line] - sums[own] <= limits.same.ln() * shapes.len() as f64
+        };
+        let is_as_good =
+            |line: &usize| same(&sums_a, *a, *line, of_a) && same(&sums_b, *b, *line, of_b);
+        let both = |line: &usize| sums_a[*line] + sums_b[*line];
+        let lines = (0..group.lines.len()).filter(is_as_good);
+        if let Some(line) = lines.min_by(|x, y| both(x).total_cmp(&both(y))) {
+            return Tree::Leaf { line, shapes: [&of_a[..], of_b].concat() };
+        }
+    }
+    Tree::Cut { test, passes: Box::new(passes), fails: Box::new(fails) }
+}

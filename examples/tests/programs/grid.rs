@@ -1,0 +1,85 @@
+//! `grid`, and the tables of `tune`.
+
+use super::{run, text};
+use gemm_runtime::{KernelTable, SgemmSpec};
+use serde_json::json;
+use std::path::Path;
+
+/// The message of a run that could not do its work, and printed nothing.
+fn refusal(name: &str, line: &str) -> String {
+    let output = run(name, line);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+    assert!(output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
+    message
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_the_gpu() {
+    for (line, reason) in [
+        ("--m 0", "nothing to measure"),
+        ("--layout nx", "There are nn, nt, tn, tt"),
+        ("--only 4x5", "as in 4096x4x512"),
+        ("--m 2^40 --n 2^40", "memory"),
+        ("--random 3 --plot a.svg", "cannot be used with"),
+        ("--plot a.pdf", ".svg or .png"),
+        ("--json no-such-directory/a.json", "no-such-directory/a.json"),
+        ("--table no-such-file.rs", "--table no-such-file.rs"),
+    ] {
+        let message = refusal("grid", line);
+        assert!(message.contains(reason) && !message.contains("GPU"), "{line}: {message}");
+    }
+    for (line, reason) in [
+        ("--limit 3", "--table"),
+        ("--m 4", "Add --table"),
+        ("--table no-such-directory/a.rs", "no-such-directory/a.rs"),
+    ] {
+        let message = refusal("tune", line);
+        assert!(message.contains(reason) && !message.contains("GPU"), "{line}: {message}");
+    }
+}
+
+/// A file of times: the first line is best where K is short, the second one elsewhere.
+fn times(path: &Path) {
+    let mut lines = vec![json!({ "device": "it", "arch": 90, "sms": 132 }).to_string()];
+    for m in [16, 64, 100, 1024, 3000] {
+        for k in [32, 64, 2000, 4096] {
+            for (line, us) in [("tile: 8x8x8", k), ("tile: 16x16x8", 400), ("cuBLAS", 800)] {
+                let time = json!({ "m": m, "n": 40, "k": k, "layout": "nn", "line": line, "us": f64::from(us) });
+                lines.push(time.to_string());
+            }
+        }
+    }
+    std::fs::write(path, lines.join("\n") + "\n").expect("written");
+}
+
+#[test]
+fn a_table_is_made_of_times_without_a_gpu() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (kept, out) = (dir.path().join("times"), dir.path().join("table.rs"));
+    times(&kept);
+    let line = format!("--table {} --times {}", out.display(), kept.display());
+    for more in ["", " --limit 0"] {
+        let output = run("tune", &format!("{line}{more}"));
+        let shown = text(&output.stdout);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr).contains("nothing is measured"), more.is_empty());
+        for part in [
+            "2 rows of 2 kernels, from the times of 2 lines at 20 shapes on it",
+            "at them: 0.0 % in the geometric mean, at most 0.0 %",
+            "at each of 20 drawn shapes, by a table of all others: 0.0 %",
+            "time of cuBLAS over that of the table: ",
+            "no time is of layout tt",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let source = std::fs::read_to_string(&out).expect("a table");
+        assert!(source.starts_with("// 2 rows of 2 kernels"), "{source}");
+        let rows = source.split_once("sgemm_table! {").expect("a macro").1;
+        let rows = rows.trim_end().strip_suffix("};").expect("its end");
+        let table: KernelTable<SgemmSpec> = rows.parse().expect(rows);
+        assert_eq!(table.to_string(), "k <= 256 => tile: 8x8x8;\nelse => tile: 16x16x8");
+    }
+    std::fs::write(&kept, "{}\n").expect("written");
+    assert!(refusal("tune", &line).contains("line 1: missing field"));
+}

@@ -1,0 +1,298 @@
+//! Kernels that stage nothing, and whose threads hold tiles of C: each reads its rows of A and columns of B from global
+//! memory, once for all its elements. How K is dealt out among threads is told at the plan.
+
+mod read;
+
+use super::block_tile::{BlockTile, Parts};
+use super::edge::edge_comment;
+use super::finish::Finish;
+use super::fold::{self, Slices};
+use super::fragment::{Accumulators, over};
+use super::schedule::{self, Range, Ranges};
+use super::split::Split;
+use super::tile::Elements;
+use super::{Problem, finished};
+use crate::arch::WARP;
+use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
+use crate::plan::{DirectPlan, SgemmPlan};
+use crate::spec::{Fragment, Lanes, Sharing};
+use read::{Reader, Steps, multiply};
+
+pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {
+    let direct = Direct::declare(k, plan, d, problem);
+    let block = &direct.block;
+    let finish = Finish::declare(k, plan, &block.problem);
+    let split = Split::declare(k, plan, &block.problem, block.held());
+    let acc = direct.sums(k);
+    if direct.share.lane.is_some() {
+        fold::lanes(k, block, &acc);
+    }
+    let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
+    let slices = direct.share.slices;
+    let others = slices.map(|slices| slices.hand_over(k, block, &acc, first_lane));
+    finished(k, (block, direct.parts, split.as_ref()), (acc, others), &finish);
+}
+
+/// What the parts of the builder know.
+struct Direct<'p> {
+    d: &'p DirectPlan,
+    block: BlockTile<'p>,
+    /// Where other blocks sum the rest of K: who, and the terms of this one.
+    parts: Option<Parts>,
+    range: Option<Range>,
+    share: Share,
+    a: Reader,
+    b: Reader,
+}
+
+/// The part of K that a thread sums.
+struct Share {
+    /// This thread's lane, where those of a warp sum the same elements.
+    lane: Option<Var>,
+    slices: Option<Slices>,
+    /// Its first term, where that is not the first of all.
+    first: Option<Var>,
+    /// The terms of a step, where those are several.
+    step: Option<Const>,
+    /// Steps under way at once, where those are several.
+    unroll: Option<Const>,
+    /// Terms from a step to the thread's next one.
+    apart: Option<Const>,
+    /// Terms that a block takes at once.
+    round: Option<Const>,
+}
+
+impl<'p> Direct<'p> {
+    /// Declares constants and geometry, and finds this thread's place.
+    fn declare(
+        k: &mut KernelBuilder,
+        plan: &'p SgemmPlan,
+        d: &'p DirectPlan,
+        problem: Problem,
+    ) -> Self {
+        let by_lanes = d.lanes() == Lanes::K;
+        let of = if by_lanes { "warps" } else { "threads" };
+        let int = |value: u32| value as i32;
+        let meaning = |along| format!("{of} of a block along the {along}");
+        let rows = k.constant("ROWS", int(d.rows()), meaning("rows of C"));
+        let cols = k.constant("COLS", int(d.cols()), meaning("columns of C"));
+        let tm = k.constant("TM", int(d.tm()), "rows of C of a thread");
+        let tn = k.constant("TN", int(d.tn()), "columns of C of a thread");
+        let lanes =
+            by_lanes.then(|| k.constant("LANES", int(WARP), "lanes of a warp, which share K"));
+        let slices = (d.slices() > 1)
+            .then(|| k.constant("SLICES", int(d.slices()), "groups of threads, which share K"));
+        let of_slice = lanes.into_iter().fold(rows * cols, |all, n| all * n);
+        let threads = slices.into_iter().fold(of_slice.clone(), |all, n| all * n);
+        k.launch_bounds(threads.clone());
+        let consts = Share::constants(k, d, [lanes, slices]);
+        let grid = schedule::grid(plan, &problem);
+        let blocks_per_sm = plan.blocks_per_sm();
+        k.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
+
+        let (bm, bn) = (rows * tm, cols * tn);
+        let origin = schedule::origin(k, plan, &problem, (bm.clone(), bn.clone()), None, None);
+        let problem = problem.of(k, origin.batch);
+        let ranges = (plan.sharing() != Sharing::Whole).then(|| {
+            let round = match consts.round {
+                Some(round) => round,
+                None => k.constant("ROUND", 1, "terms that a block takes at once"),
+            };
+            Ranges::of_block(k, plan, &problem, round)
+        });
+        let (parts, range) = ranges.flatten().map(|(all, own)| (Parts::Ranges(all), own)).unzip();
+
+        k.comment(match d.lanes() {
+            Lanes::N => {
+                "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C."
+            }
+            Lanes::M => {
+                "A thread holds TM x TN adjacent outputs; the next one's lie below them in C."
+            }
+            Lanes::K => {
+                "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
+            }
+        });
+        let tid = k.let_("tid", Special::ThreadX);
+        let slices =
+            slices.map(|slices| Slices { slice: k.let_("slice", Special::ThreadY), slices });
+        let (lane, holder) = match lanes {
+            None => (None, tid),
+            Some(lanes) => (Some(k.let_("lane", tid % lanes)), k.let_("warp", tid / lanes)),
+        };
+        let (row, col) = match d.lanes() {
+            Lanes::N | Lanes::K => (holder / cols, holder % cols),
+            Lanes::M => (holder % rows, holder / rows),
+        };
+        let thread_row = k.let_("thread_row", row * tm);
+        let thread_col = k.let_("thread_col", col * tn);
+        let axis = |first, name, count, threads| Elements {
+            fragment: Fragment::Blocked,
+            first,
+            name,
+            count,
+            threads,
+        };
+        let is_zero = |var: Var| Expr::from(var).equals(0);
+        let first_slice = slices.map(|slices| is_zero(slices.slice));
+        let holds = [lane.map(is_zero), first_slice.clone()];
+        let block = BlockTile {
+            plan,
+            epilogue: d.epilogue(),
+            problem,
+            origin,
+            bm,
+            bn,
+            rows: axis(thread_row, tm, d.tm(), rows),
+            cols: axis(thread_col, tn, d.tn(), cols),
+            holder: holder.into(),
+            holders: rows * cols,
+            holds: holds.into_iter().flatten().reduce(Expr::and),
+            thread: match slices {
+                None => (tid.into(), threads),
+                Some(Slices { slice, .. }) => (slice * of_slice + tid, threads),
+            },
+            first_thread: first_slice.into_iter().fold(is_zero(tid), Expr::and),
+        };
+        let share = consts.of_thread(k, (lane, lanes), slices);
+        edge_comment(k, [d.a().edge(), d.b().edge()]);
+        let steps = Steps { unroll: share.unroll, terms: share.step, count: d.step() };
+        let a = Reader::declare(k, d.a(), &block, steps);
+        let b = Reader::declare(k, d.b(), &block, steps);
+        Self { d, block, parts, range, share, a, b }
+    }
+
+    /// Sums this thread's share of the terms.
+    fn sums(&self, k: &mut KernelBuilder) -> Accumulators {
+        let (d, range) = (self.d, self.range);
+        let acc = Accumulators::of(k, [&self.block.rows, &self.block.cols], 1);
+        let (begin, depth): (Expr, Expr) = match range {
+            None => (0.into(), self.block.problem.k.into()),
+            Some(Range { begin, depth, .. }) => (begin.into(), depth.into()),
+        };
+        let end = match range {
+            None => depth.clone(),
+            Some(_) => k.let_("k_end", begin.clone() + depth.clone()).into(),
+        };
+        let guarded = self.block.plan.guarded();
+        if d.unroll() == 1 && !d.ragged() && guarded {
+            self.steps(k, &acc, begin, end);
+            return acc;
+        }
+        let round = self.share.round;
+        let whole: Expr = match round.filter(|_| guarded) {
+            None => end.clone(),
+            Some(round) => k.let_("whole", begin.clone() + depth / round * round).into(),
+        };
+        if d.unroll() > 1 {
+            k.comment("Steps whose loads are all under way before the first is multiplied.");
+        }
+        let by = round.map_or(Expr::I32(1), Expr::from);
+        let rounds = For::below(begin, whole.clone()).change(Change::Add(by)).unroll(Unroll::By(1));
+        k.loop_("k0", rounds, |k, k0| self.round(k, &acc, k0.into()));
+        if guarded {
+            k.comment("What is left of K, step by step.");
+            self.steps(k, &acc, whole, end);
+        }
+        acc
+    }
+
+    /// The steps of this thread in the round that starts at `k0`.
+    fn round(&self, k: &mut KernelBuilder, acc: &Accumulators, k0: Expr) {
+        let d = self.d;
+        let (mut a, mut b) = (self.a.hold(k, true), self.b.hold(k, true));
+        let unroll = self.share.unroll.map_or(Expr::I32(1), Expr::from);
+        let apart = self.share.apart.map_or(Expr::I32(1), Expr::from);
+        let first = self.share.first.map_or(k0.clone(), |first| k0 + first);
+        over(k, "u", unroll.clone(), d.unroll(), |k, u| {
+            let at = match first + u.clone() * apart {
+                at @ Expr::Var(_) => at,
+                at => k.let_("k", at).into(),
+            };
+            self.a.read(k, &mut a, &u, &at, None);
+            self.b.read(k, &mut b, &u, &at, None);
+        });
+        over(k, "u", unroll, d.unroll(), |k, u| {
+            multiply(k, acc, (&self.a, &a), (&self.b, &b), &u);
+        });
+    }
+
+    /// The steps of this thread from `begin` on, one by one.
+    fn steps(&self, k: &mut KernelBuilder, acc: &Accumulators, begin: Expr, end: Expr) {
+        let first = self.share.first.map_or(begin.clone(), |first| begin + first);
+        let by = self.share.apart.map_or(Expr::I32(1), Expr::from);
+        let steps = For::below(first, end.clone()).change(Change::Add(by)).unroll(Unroll::By(1));
+        k.loop_("k", steps, |k, at| {
+            let (mut a, mut b) = (self.a.hold(k, false), self.b.hold(k, false));
+            let (u, at) = (Expr::I32(0), Expr::from(at));
+            match self.share.step.filter(|_| self.d.ragged()) {
+                None => {
+                    self.a.read(k, &mut a, &u, &at, None);
+                    self.b.read(k, &mut b, &u, &at, None);
+                }
+                Some(step) => {
+                    let whole = (at.clone() + step).le(end.clone());
+                    let reads = |k: &mut KernelBuilder, end: Option<&Expr>| {
+                        self.a.fill(k, &a, &u, &at, end);
+                        self.b.fill(k, &b, &u, &at, end);
+                    };
+                    k.if_else(
+                        whole,
+                        |k| reads(k, None),
+                        |k| {
+                            k.comment("-0 in A and +0 in B stand for terms that there are not: their product, -0, changes no sum.");
+                            reads(k, Some(&end));
+                        },
+                    );
+                }
+            }
+            multiply(k, acc, (&self.a, &a), (&self.b, &b), &u);
+        });
+    }
+}
+
+impl Share {
+    /// Declares the constants.
+    fn constants(k: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
+        let step = (d.step() > 1)
+            .then(|| k.constant("STEP", d.step() as i32, "terms that a thread takes at once"));
+        let unroll = (d.unroll() > 1)
+            .then(|| k.constant("UNROLL", d.unroll() as i32, "steps that are loaded together"));
+        let product = |factors: &[Option<Const>]| {
+            let factors = factors.iter().flatten().copied().map(Expr::from);
+            factors.reduce(|all, factor| all * factor)
+        };
+        let apart = product(&[parts[0], parts[1], step]);
+        let apart = apart
+            .map(|apart| k.constant("APART", apart, "terms from a thread's step to its next one"));
+        let round = match (apart, unroll) {
+            (None, None) => None,
+            (Some(only), None) | (None, Some(only)) => Some(only),
+            (Some(apart), Some(unroll)) => {
+                Some(k.constant("ROUND", unroll * apart, "terms that a block takes at once"))
+            }
+        };
+        Self { lane: None, slices: None, first: None, step, unroll, apart, round }
+    }
+
+    /// Finds this thread's share.
+    fn of_thread(
+        self,
+        k: &mut KernelBuilder,
+        (lane, lanes): (Option<Var>, Option<Const>),
+        slices: Option<Slices>,
+    ) -> Self {
+        let share: Option<Expr> = match (lane.zip(lanes), slices) {
+            (None, None) => None,
+            (Some((lane, _)), None) => Some(lane.into()),
+            (None, Some(slices)) => Some(slices.slice.into()),
+            (Some((lane, lanes)), Some(slices)) => Some(slices.slice * lanes + lane),
+        };
+        let first = share.map(|share| match self.step {
+            None => share,
+            Some(step) => share * step,
+        });
+        let first = first.map(|first| k.let_("first_k", first));
+        Self { lane, slices, first, ..self }
+    }
+}

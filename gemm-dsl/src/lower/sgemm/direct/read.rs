@@ -1,0 +1,230 @@
+//! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
+
+use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
+use crate::lower::sgemm::Matrix;
+use crate::lower::sgemm::block_tile::BlockTile;
+use crate::lower::sgemm::edge::inside;
+use crate::lower::sgemm::fragment::{Accumulators, over};
+use crate::lower::sgemm::tile::Elements;
+use crate::plan::{Axis, Edge, ReadPlan};
+
+/// The steps that a thread reads: their constants where they are several.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    /// Steps that are loaded together.
+    pub unroll: Option<Const>,
+    /// Terms of a step, and their number.
+    pub terms: Option<Const>,
+    pub count: u32,
+}
+
+/// One of the two factors, as a thread reads it.
+pub(super) struct Reader {
+    plan: ReadPlan,
+    matrix: Matrix,
+    steps: Steps,
+    own: Elements,
+    place: Place,
+}
+
+/// Where the thread's rows or columns are, or its vectors of them.
+enum Place {
+    /// Behind the first one, as none lies past the edge.
+    Behind(Expr),
+    One(Expr),
+    /// In an array of registers.
+    Many(BufferId),
+}
+
+/// What a thread has read of an operand and not multiplied yet.
+pub(super) enum Held {
+    /// One element, as soon as it is read.
+    One(Option<Expr>),
+    /// An array of registers, of several steps or of one.
+    Many { array: BufferId, several: bool },
+}
+
+impl Reader {
+    /// Finds what the thread reads.
+    pub(super) fn declare(
+        k: &mut KernelBuilder,
+        plan: ReadPlan,
+        block: &BlockTile<'_>,
+        steps: Steps,
+    ) -> Self {
+        let of_a = plan.free() == Axis::M;
+        let (p, origin) = (&block.problem, &block.origin);
+        let (matrix, extent, own, first) = match of_a {
+            true => (p.a, p.m, block.rows, origin.row + block.rows.first),
+            false => (p.b, p.n, block.cols, origin.col + block.cols.first),
+        };
+        let name = if of_a { "a_row" } else { "b_col" };
+        let (width, loop_name) = match (plan.has_free_vectors(), of_a) {
+            (true, _) => (4, "v"),
+            (false, true) => (1, "m"),
+            (false, false) => (1, "n"),
+        };
+        let count = own.count / width;
+        let nth = |i: Expr| first.clone() + i * width as i32;
+        let place = match (plan.edge(), count) {
+            (Edge::Exact, _) => Place::Behind(first),
+            (edge, 1) => Place::One(k.let_(name, inside(edge, nth(0.into()), extent)).into()),
+            (edge, _) => {
+                let all = own.name / width as i32;
+                let array = k.registers(name, Elem::I32, [all.clone()], "");
+                over(k, loop_name, all, count, |k, i| {
+                    k.store(Access::new(array, [i.clone()]), inside(edge, nth(i), extent));
+                });
+                Place::Many(array)
+            }
+        };
+        Self { plan, matrix, steps, own, place }
+    }
+
+    /// Declares registers for what is read: of a round's steps, or of one.
+    pub(super) fn hold(&self, k: &mut KernelBuilder, of_round: bool) -> Held {
+        let unroll = self.steps.unroll.filter(|_| of_round);
+        let own = (self.own.count > 1).then_some(self.own.name);
+        let dims = match self.plan.lies_along_k() {
+            true => [unroll, own, self.steps.terms],
+            false => [unroll, self.steps.terms, own],
+        };
+        let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
+        if dims.is_empty() {
+            return Held::One(None);
+        }
+        let name = self.name("frag");
+        let array = k.registers(&name, Elem::F32, dims, "");
+        Held::Many { array, several: unroll.is_some() }
+    }
+
+    fn name(&self, what: &str) -> String {
+        format!("{}_{what}", self.plan.letter().to_ascii_lowercase())
+    }
+
+    /// Reads step `u` of those that are held, whose first term is `at`. Where not all of its terms need exist, `end` says
+    /// where they do.
+    pub(super) fn read(
+        &self,
+        k: &mut KernelBuilder,
+        held: &mut Held,
+        u: &Expr,
+        at: &Expr,
+        end: Option<&Expr>,
+    ) {
+        match held {
+            Held::One(element) => {
+                let name = self.plan.letter().to_ascii_lowercase().to_string();
+                let value = self.load(&0.into(), at, end);
+                *element = Some(k.let_(&name, value).into());
+            }
+            Held::Many { .. } => self.fill(k, held, u, at, end),
+        }
+    }
+
+    /// The same into registers.
+    pub(super) fn fill(
+        &self,
+        k: &mut KernelBuilder,
+        held: &Held,
+        u: &Expr,
+        at: &Expr,
+        end: Option<&Expr>,
+    ) {
+        let (along_k, width) = (self.plan.lies_along_k(), self.plan.width());
+        let terms = self.steps.terms.map_or(Expr::I32(1), Expr::from);
+        let own = Expr::from(self.own.name);
+        let element = if self.plan.free() == Axis::M { "m" } else { "n" };
+        // Where a step may end early, its terms are asked for one by one.
+        if along_k && width == 4 && end.is_none() {
+            over(k, element, own, self.own.count, |k, i| {
+                let value = self.at(&i, at.clone()).vector().load();
+                k.store(self.place_of(held, u, &i, &0.into()).vector(), value);
+            });
+        } else if along_k {
+            over(k, element, own, self.own.count, |k, i| {
+                over(k, "t", terms, self.steps.count, |k, t| {
+                    let value = self.load(&i, &(at.clone() + t.clone()), end);
+                    k.store(self.place_of(held, u, &i, &t), value);
+                });
+            });
+        } else {
+            let (name, count) = match self.plan.has_free_vectors() {
+                true => ("v", 4),
+                false => (element, 1),
+            };
+            over(k, "t", terms, self.steps.count, |k, t| {
+                over(k, name, own / count as i32, self.own.count / count, |k, i| {
+                    let value = self.load(&i, &(at.clone() + t.clone()), end);
+                    let to = self.place_of(held, u, &(i * count as i32), &t);
+                    k.store(if count == 4 { to.vector() } else { to }, value);
+                });
+            });
+        }
+    }
+
+    /// Element, or vector of a line along the free axis, `i` of the thread, at a term that need not exist.
+    fn load(&self, i: &Expr, at: &Expr, end: Option<&Expr>) -> Expr {
+        let from = self.at(i, at.clone());
+        let vector = self.plan.has_free_vectors();
+        let value = if vector { from.vector().load() } else { from.load() };
+        let Some(end) = end else { return value };
+        let zero = Expr::F32(if self.plan.free() == Axis::M { -0.0 } else { 0.0 });
+        let none = if vector { Expr::Pack(vec![zero; 4]) } else { zero };
+        at.clone().lt(end.clone()).select(value, none)
+    }
+
+    /// Where element, or vector, `i` of the thread lies at a term.
+    fn at(&self, i: &Expr, at: Expr) -> Access {
+        let free = match &self.place {
+            Place::Behind(first) if self.plan.has_free_vectors() => first.clone() + i.clone() * 4,
+            Place::Behind(first) => first.clone() + i.clone(),
+            Place::One(place) => place.clone(),
+            Place::Many(places) => Access::new(*places, [i.clone()]).load(),
+        };
+        match self.plan.free() {
+            Axis::M => self.matrix.at(free, at),
+            Axis::N | Axis::K => self.matrix.at(at, free),
+        }
+    }
+
+    /// The register of element `i` at term `t` of step `u`.
+    fn place_of(&self, held: &Held, u: &Expr, i: &Expr, t: &Expr) -> Access {
+        let Held::Many { array, several } = held else {
+            unreachable!("`read`: one element is no array")
+        };
+        let u = several.then(|| u.clone());
+        let i = (self.own.count > 1).then(|| i.clone());
+        let t = self.steps.terms.map(|_| t.clone());
+        let index = if self.plan.lies_along_k() { [u, i, t] } else { [u, t, i] };
+        Access::new(*array, index.into_iter().flatten())
+    }
+
+    /// Element `i` at term `t` of step `u`.
+    fn element(&self, held: &Held, u: &Expr, i: &Expr, t: &Expr) -> Expr {
+        match held {
+            Held::One(Some(element)) => element.clone(),
+            Held::One(None) => unreachable!("`read` comes before `multiply`"),
+            Held::Many { .. } => self.place_of(held, u, i, t).load(),
+        }
+    }
+}
+
+/// Multiplies step `u` of what is held, its terms in their order.
+pub(super) fn multiply(
+    k: &mut KernelBuilder,
+    acc: &Accumulators,
+    (a, of_a): (&Reader, &Held),
+    (b, of_b): (&Reader, &Held),
+    u: &Expr,
+) {
+    let terms = a.steps.terms.map_or(Expr::I32(1), Expr::from);
+    over(k, "t", terms, a.steps.count, |k, t| {
+        over(k, "m", a.own.name.into(), a.own.count, |k, m| {
+            over(k, "n", b.own.name.into(), b.own.count, |k, n| {
+                let (left, right) = (a.element(of_a, u, &m, &t), b.element(of_b, u, &n, &t));
+                acc.multiply_add(k, (0.into(), m, n), left, right);
+            });
+        });
+    });
+}

@@ -1,0 +1,115 @@
+//! `stream_k`: as many blocks as the device holds at once share all tiles of C evenly.
+//!
+//! Each block does as many whole tiles as any other, one at a time and the blocks side by side, so that those which
+//! run together share rows of A and columns of B. What is left then is less than two tiles for each block: of
+//! these it is the steps along K that are shared, and a block has a run of them, which ends one tile, begins
+//! another, or both. A tile whose steps several blocks have is added by the last of them (see `split`).
+
+use super::schedule::{self, Range};
+use super::tile::Frame;
+use crate::ir::{Elem, Expr, Extent, For, KernelBuilder, Scalar, Ty, Unroll, Var};
+
+/// The parameters by which a block knows its share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamK {
+    /// Tiles of C, of a batch of all its products.
+    pub tiles: Scalar,
+    /// Blocks that share them.
+    pub blocks: Scalar,
+}
+
+/// The part of a block in a tile that several may share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// Which of the tiles that are left it is.
+    pub nth: Var,
+    /// Its first step, where it has not all of them; else 0.
+    pub from: Var,
+    /// Whether it has all of them.
+    pub is_whole: Var,
+    /// Steps of a tile, and of a block.
+    steps: Var,
+    share: Var,
+}
+
+impl StreamK {
+    pub(super) fn declare(k: &mut KernelBuilder) -> Self {
+        let tiles = k.extent("TILES", Ty::I32, Extent::TILES);
+        let blocks = k.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
+        Self { tiles, blocks }
+    }
+
+    /// Does something for each tile of the block, its number given, and its part of that tile.
+    pub(super) fn each_tile(
+        self,
+        k: &mut KernelBuilder,
+        frame: &Frame<'_>,
+        body: impl FnOnce(&mut KernelBuilder, Var, Range, Segment),
+    ) {
+        let (problem, bk) = (&frame.problem, frame.bk);
+        let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.blocks));
+        let int = |e: Expr| e.cast(Elem::I32);
+        k.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other,");
+        k.comment("and of those that are left, fewer than two a block, as many steps along K.");
+        let terms = Expr::from(problem.k);
+        let steps = k.let_("tiles_k", terms.clone().gt(0).select((terms.clone() - 1) / bk + 1, 1));
+        let even = tiles.clone() / blocks.clone();
+        let rest = tiles.clone() % blocks.clone();
+        let fewer = even.clone().gt(0).select(even.clone() - 1, 0);
+        let rounds = k.let_("rounds", rest.equals(0).select(even, fewer));
+        let left = k.let_("left", tiles - rounds * blocks.clone());
+        let all = k.let_("steps", Expr::from(left).wide() * Expr::from(steps).wide());
+        let share = k.let_("share", int(Expr::from(all).div_ceil(blocks.clone().wide())));
+        let begin = schedule::block().wide() * Expr::from(share).wide();
+        let begin = k.let_("begin", begin.min(all));
+        let end = k.let_("end", (begin + Expr::from(share).wide()).min(all));
+        let wide_steps = || Expr::from(steps).wide();
+        let first = k.let_("first_left", int(begin / wide_steps()));
+        let last = int((Expr::from(end) - 1u64) / wide_steps());
+        let own = Expr::from(begin).lt(end).select(last - first + 1, 0);
+        let own = k.let_("parts", own);
+        let rounds_and_own = For::below(0, rounds + own).unroll(Unroll::By(1));
+        k.loop_("round", rounds_and_own, |k, round| {
+            let is_streamed = || Expr::from(round).ge(rounds);
+            let nth = k.let_("nth_left", first + (round - rounds));
+            let whole = Expr::from(round) * blocks.clone() + schedule::block();
+            let streamed = rounds * blocks.clone() + nth;
+            let tile = k.let_("tile", is_streamed().select(streamed, whole));
+            let begins = int(begin % wide_steps());
+            let from = k.let_("from", Expr::from(round).equals(rounds).select(begins, 0));
+            let ends = int((Expr::from(end) - 1u64) % wide_steps()) + 1;
+            let is_last = is_streamed().and(Expr::from(round).equals(rounds + own - 1));
+            let to = k.let_("to", is_last.select(ends, steps));
+            let is_whole = k.let_("is_whole", (to - from).equals(steps));
+            let begin = k.let_("k_begin", from * bk);
+            let depth = k.let_("depth", (terms - begin).min((to - from) * bk));
+            let segment = Segment { nth, from, is_whole, steps, share };
+            body(k, tile, Range { begin, depth }, segment);
+            // Slices have met after their last read of it, before their sums are added.
+            if frame.t.slices() == 1 {
+                k.comment("The next tile's terms come where this one's have been read by all.");
+                k.barrier();
+            }
+        });
+    }
+}
+
+impl Segment {
+    /// The first of the blocks that share the tile, and how many these are.
+    pub(super) fn blocks(self, k: &mut KernelBuilder) -> [Var; 2] {
+        let (steps, share) = (Expr::from(self.steps).wide(), Expr::from(self.share).wide());
+        let begin = Expr::from(self.nth).wide() * steps.clone();
+        let block = |step: Expr| (step / share.clone()).cast(Elem::I32);
+        let first = k.let_("first_block", block(begin.clone()));
+        let last = block(begin + steps - 1u64);
+        [first, k.let_("sharing", last - first + 1)]
+    }
+}
+
+/// The blocks of a launch: as many as the multiprocessors hold, but none without a step.
+pub(super) fn blocks(blocks_per_sm: u32, sms: Expr, tiles: Expr, steps: Expr) -> Expr {
+    (sms * u64::from(blocks_per_sm)).min(tiles * steps)
+}
+
+/// Parts that a block may leave: of the tile that it ends, and of the one that it begins.
+pub(super) const LEFT: u32 = 2;

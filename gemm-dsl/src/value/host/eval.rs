@@ -1,0 +1,171 @@
+//! Tests and expressions, evaluated.
+
+use super::super::Function;
+use super::super::tree::{Binary, Unary};
+use super::part::{Body, Part, Waves};
+use super::ways::Test;
+use super::{Problem, Value};
+use crate::intrinsic::{greater, smaller};
+
+/// So many waves are computed once for a problem, others wherever they are asked for.
+const KEPT: usize = 32;
+
+pub(super) struct Host<'h> {
+    problem: Problem<'h>,
+    /// Those that have been computed.
+    waves: [Option<f64>; KEPT],
+    locals: Vec<Value>,
+}
+
+impl<'h> Host<'h> {
+    pub(super) fn new(problem: Problem<'h>) -> Self {
+        Self { problem, waves: [None; KEPT], locals: Vec::new() }
+    }
+
+    pub(super) fn holds(&mut self, test: &Test) -> bool {
+        match test {
+            Test::Within(place, least, most) => {
+                (*least..=*most).contains(&self.problem.facts.integers[*place])
+            }
+            Test::Truth(place) => self.problem.facts.truths[*place],
+            Test::Waves(waves, op, than) => {
+                let found = self.waves(*waves);
+                floats(*op, found, *than) == Value::Bool(true)
+            }
+            Test::Other(body) => self.block(body) == Value::Bool(true),
+        }
+    }
+
+    fn waves(&mut self, Waves { tile, number }: Waves) -> f64 {
+        let compute = || (self.problem.waves)(tile);
+        match self.waves.get_mut(number) {
+            Some(kept) => *kept.get_or_insert_with(compute),
+            None => compute(),
+        }
+    }
+
+    fn block(&mut self, block: &Body) -> Value {
+        let outer = self.locals.len();
+        for definition in &block.lets {
+            let value = self.part(definition);
+            self.locals.push(value);
+        }
+        let value = self.part(&block.value);
+        self.locals.truncate(outer);
+        value
+    }
+
+    fn truth(&mut self, e: &Part) -> bool {
+        match self.part(e) {
+            Value::Bool(truth) => truth,
+            other => unreachable!("checked: {other} is no truth value"),
+        }
+    }
+
+    fn part(&mut self, e: &Part) -> Value {
+        use Value::{Bool, Float, Int};
+        match e {
+            Part::Constant(value) => *value,
+            Part::Integer(place) => Int(self.problem.facts.integers[*place].into()),
+            Part::Truth(place) => Bool(self.problem.facts.truths[*place]),
+            Part::Waves(waves) => Float(self.waves(*waves)),
+            Part::Local(number) => self.locals[*number],
+            Part::Unary(op, e) => match (op, self.part(e)) {
+                (Unary::Neg, Int(x)) => Int(-x),
+                (Unary::Neg, Float(x)) => Float(-x),
+                (Unary::Not, Bool(x)) => Bool(!x),
+                (_, other) => unreachable!("checked: the sign is not of {other}"),
+            },
+            Part::If(cond, yes, no) => match self.truth(cond) {
+                true => self.block(yes),
+                false => self.block(no),
+            },
+            Part::Binary(Binary::And, a, b) => Bool(self.truth(a) && self.truth(b)),
+            Part::Binary(Binary::Or, a, b) => Bool(self.truth(a) || self.truth(b)),
+            Part::Binary(op, a, b) => match (self.part(a), self.part(b)) {
+                (Int(a), Int(b)) => integers(*op, a, b),
+                (Float(a), Float(b)) => floats(*op, a, b),
+                (a, b) => unreachable!("checked: {a} and {b} are numbers of one type"),
+            },
+            Part::Call(function, args) => {
+                let mut values = [Int(0); MOST_ARGUMENTS];
+                for (value, e) in values.iter_mut().zip(args) {
+                    *value = self.part(e);
+                }
+                call(*function, values.get(..args.len()).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// What no operator on two numbers is: [`Host::part`] has joined truth values before.
+const JOINED: &str = "`&&` and `||` are of truth values";
+
+fn integers(op: Binary, a: i128, b: i128) -> Value {
+    use Value::{Bool, Int};
+    // Divisions of 128 bits take their time.
+    let short = || i64::try_from(a).ok().zip(i64::try_from(b).ok());
+    match op {
+        Binary::Add => Int(a + b),
+        Binary::Sub => Int(a - b),
+        Binary::Mul => Int(a * b),
+        Binary::Div => {
+            Int(short().and_then(|(a, b)| a.checked_div(b)).map_or_else(|| a / b, i128::from))
+        }
+        Binary::Rem => {
+            Int(short().and_then(|(a, b)| a.checked_rem(b)).map_or_else(|| a % b, i128::from))
+        }
+        Binary::Lt => Bool(a < b),
+        Binary::Le => Bool(a <= b),
+        Binary::Gt => Bool(a > b),
+        Binary::Ge => Bool(a >= b),
+        Binary::Eq => Bool(a == b),
+        Binary::Ne => Bool(a != b),
+        Binary::And | Binary::Or => unreachable!("{JOINED}"),
+    }
+}
+
+fn floats(op: Binary, a: f64, b: f64) -> Value {
+    use Value::{Bool, Float};
+    match op {
+        Binary::Add => Float(a + b),
+        Binary::Sub => Float(a - b),
+        Binary::Mul => Float(a * b),
+        Binary::Div => Float(a / b),
+        Binary::Rem => unreachable!("checked: `%` is of integers"),
+        Binary::Lt => Bool(a < b),
+        Binary::Le => Bool(a <= b),
+        Binary::Gt => Bool(a > b),
+        Binary::Ge => Bool(a >= b),
+        Binary::Eq => Bool(a == b),
+        Binary::Ne => Bool(a != b),
+        Binary::And | Binary::Or => unreachable!("{JOINED}"),
+    }
+}
+
+/// Of a function on the host.
+const MOST_ARGUMENTS: usize = 3;
+
+fn call(function: Function, args: &[Value]) -> Value {
+    use Value::{Float, Int};
+    match (function, args) {
+        (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
+        (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
+        (Function::Abs, [Int(x)]) => Int(x.abs()),
+        (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
+        (Function::Min, [Float(a), Float(b)]) => Float(smaller(*a, *b)),
+        (Function::Max, [Float(a), Float(b)]) => Float(greater(*a, *b)),
+        (Function::Abs, [Float(x)]) => Float(x.abs()),
+        (Function::Clamp, [Float(x), Float(low), Float(high)]) => {
+            Float(smaller(greater(*x, *low), *high))
+        }
+        (Function::Sqrt, [Float(x)]) => Float(x.sqrt()),
+        (Function::Rsqrt, [Float(x)]) => Float(1.0 / x.sqrt()),
+        (Function::Fma, [Float(a), Float(b), Float(c)]) => Float(a.mul_add(*b, *c)),
+        (Function::Floor, [Float(x)]) => Float(x.floor()),
+        (Function::Round, [Float(x)]) => Float(x.round_ties_even()),
+        (Function::Relu, [Float(x)]) => Float(greater(*x, 0.0)),
+        (Function::ToF64, [Int(x)]) => Float(*x as f64),
+        _ => unreachable!("Environment::functions: {} is of a kernel", function.name()),
+    }
+}

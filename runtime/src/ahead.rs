@@ -1,0 +1,80 @@
+//! Kernels that are made before a launch needs them, several at once.
+
+#[cfg(test)]
+mod tests;
+
+use crate::backend::Backend;
+use crate::device::{Device, dispatch};
+use crate::error::{Error, Result};
+use crate::program::Made;
+use gemm_dsl::Family;
+use gemm_dsl::ir::program::KernelId;
+use std::collections::HashSet;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Builder};
+
+/// Makes all kernels of these lines that a device has not, each once: whichever of those that compute the same a
+/// launch takes, it is there.
+///
+/// # Errors
+/// [`Error::Ahead`] for the first line that fails, when all others are made.
+pub(crate) fn ahead<'l, S: Family>(
+    device: &Device,
+    lines: impl IntoIterator<Item = &'l str>,
+) -> Result<()> {
+    let mut seen = HashSet::new();
+    let lines: Vec<&str> = lines.into_iter().filter(|line| seen.insert(*line)).collect();
+    let programs = in_parallel(&lines, |line| device.programs().get::<S>(line));
+    let (mut kernels, mut failures) = (Vec::new(), Vec::new());
+    for (number, program) in programs.into_iter().enumerate() {
+        match program {
+            Ok(program) => {
+                let of_program = 0..program.program.kernels.len();
+                kernels.extend(of_program.map(|id| (number, Arc::clone(&program), KernelId(id))));
+            }
+            Err(error) => failures.push((number, error)),
+        }
+    }
+    let made = in_parallel(&kernels, |(_, program, id)| -> Result<Option<Made>> {
+        dispatch!(device, on => on.backend.ready(program.kernel(*id)))
+    });
+    let made = kernels.iter().zip(made);
+    failures.extend(made.filter_map(|((number, ..), made)| Some((*number, made.err()?))));
+    failures.sort_by_key(|(number, _)| *number);
+    let others = failures.len().saturating_sub(1);
+    match failures.into_iter().next() {
+        None => Ok(()),
+        Some((number, error)) => {
+            Err(Error::Ahead { line: lines[number].to_owned(), error: Box::new(error), others })
+        }
+    }
+}
+
+/// What becomes of each, in their order, on as many threads as there are processors.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { return done };
+            done.push((number, work(item)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let mut all = thread::scope(|scope| {
+        // Where the system has no more threads, those that are there do the work.
+        let others = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, worker).ok());
+        let others: Vec<_> = others.collect();
+        let mut all = worker();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, done)| done).collect()
+}

@@ -1,0 +1,272 @@
+//! What ships: every table, whatever the device is.
+
+use super::tables::{Asked, Tables};
+use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
+use gemm_dsl::Family;
+use gemm_dsl::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
+use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape, Target};
+use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
+use std::collections::{BTreeMap, BTreeSet};
+
+const LAYOUTS: [Layout; 4] = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
+
+/// Both tables of each, and what a call of each asks for.
+fn tables() -> impl Iterator<Item = (u32, &'static Shipped, Vec<Option<Batch>>)> {
+    Tables::ALL.into_iter().flat_map(|(arch, Tables { one, batch })| {
+        [(arch, one, vec![None]), (arch, batch, vec![Some(Batch::Strided), Some(Batch::Pointers)])]
+    })
+}
+
+/// Products around every extent that a person would write into a condition.
+fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
+    const EXTENTS: [usize; 16] =
+        [1, 2, 4, 8, 9, 16, 32, 64, 100, 128, 200, 256, 512, 1024, 2048, 4096];
+    let mut shapes = Vec::new();
+    for m in EXTENTS {
+        for n in EXTENTS {
+            for k in [8, 64, 512, 4096, 32768] {
+                for layout in LAYOUTS {
+                    for batch in batches {
+                        shapes.push(SgemmShape::from((m, n, k)).layout(layout).batch(*batch));
+                    }
+                }
+            }
+        }
+    }
+    // And products of all magnitudes, as measured tables have conditions between them.
+    let mut state = 7_u64;
+    let mut draw = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for _ in 0..20_000 {
+        let mut extent = || 2_f64.powf(draw(15_000) as f64 / 1000.0).round() as usize;
+        let size = (extent(), extent(), extent());
+        let (layout, aligned) = (LAYOUTS[draw(4) as usize], draw(2) == 0);
+        for batch in batches {
+            shapes.push(SgemmShape::from(size).layout(layout).batch(*batch).aligned(aligned));
+        }
+    }
+    shapes
+}
+
+/// Multiprocessors of a large GPU and of a small one.
+fn targets(arch: u32) -> [Target; 2] {
+    [132, 24].map(|sms| Target { arch, sms })
+}
+
+/// Of every row, for however the matrices lie that come to it: the kernel has a plan, is what the call asks for, and
+/// is launched by its own line.
+#[test]
+fn every_row_is_reached_and_sound() {
+    for (arch, shipped, batches) in tables() {
+        let mut reached: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        let counts: &[u64] = if batches == [None] { &[1] } else { &[1, 3, 100, 1000] };
+        for shape in shapes(counts) {
+            for target in targets(arch) {
+                let problem = SgemmProblem { shape, target };
+                let row = shipped.table.row(&problem).expect("in range");
+                let of_row = reached.entry(row).or_default();
+                if !of_row.insert(shape.layout.to_string()) {
+                    continue;
+                }
+                for (padded, scaled) in [(false, false), (true, false), (false, true), (true, true)]
+                {
+                    for &batch in &batches {
+                        let problem = SgemmProblem { shape: shape.padded(padded), target };
+                        // A condition may ask whether something is padded.
+                        let row = shipped.table.row(&problem).expect("in range");
+                        let asked = Asked { scaled, batch };
+                        let line = shipped.line(&problem, asked).expect("in range");
+                        let spec: SgemmSpec = line.parse().expect("printed");
+                        assert_eq!(spec, shipped.spec(row, (shape.layout, padded), asked));
+                        let lies = (spec.layout, spec.pitched, spec.scaled, spec.batch);
+                        assert_eq!(lies, (shape.layout, padded, scaled, batch), "{line}");
+                        spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
+                        let choice = shipped.choice(&problem, asked).expect("in range");
+                        assert_eq!((choice.row, choice.line.as_str()), (row, line));
+                        assert_eq!(shipped.line(&problem, asked).expect("kept"), line);
+                    }
+                }
+            }
+        }
+        let rows = shipped.table.rows();
+        let missed = (0..rows.len()).filter(|row| !reached.contains_key(row));
+        let missed: Vec<String> = missed.map(|row| rows[row].to_string()).collect();
+        assert!(missed.is_empty(), "sm_{arch}: no product comes to {missed:?}");
+    }
+}
+
+/// What a row says that is none of its business would be overruled by the call, or refused by it.
+#[test]
+fn rows_say_how_and_not_what() {
+    for (arch, shipped, batches) in tables() {
+        for row in shipped.table.rows() {
+            let SgemmSpec { pitched, scaled, batch, epilogue, .. } = &row.spec;
+            assert!(!pitched && !scaled && epilogue.is_none(), "sm_{arch}: {row}");
+            assert_eq!(*batch, batches[0], "sm_{arch}: {row}");
+        }
+    }
+}
+
+#[test]
+fn every_architecture_has_tables_that_it_can_take() {
+    for arch in (50..=130).map(Some).chain([None]) {
+        let Tables { one, batch } = Tables::of(arch);
+        // What no list has: the one before it, as NVIDIA adds memory to a generation and takes none away.
+        let has = ALL.iter().find(|sm| Some(sm.arch) == arch);
+        for row in [one, batch].into_iter().flat_map(|shipped| shipped.table.rows()) {
+            let program = row.spec.program().expect("sound");
+            for kernel in &program.kernels {
+                let contract = kernel.contract();
+                let needed = (contract.min_arch(), contract.shared_bytes());
+                let limit = match has {
+                    Some(sm) => (sm.arch, sm.shared_per_block),
+                    // Some are not in the list and like one that is; of others nothing is known.
+                    None if std::ptr::eq(Tables::of(arch), Tables::of(None)) => {
+                        (OLDEST, STATIC_SHARED_BYTES)
+                    }
+                    None => continue,
+                };
+                assert!(needed.0 <= limit.0 && needed.1 <= limit.1, "{arch:?}: {row}: {needed:?}");
+            }
+        }
+    }
+    for (arch, tables) in Tables::ALL {
+        assert!(std::ptr::eq(Tables::of(Some(arch)), tables), "sm_{arch}");
+    }
+    assert!(std::ptr::eq(Tables::on(&Device::simulator()), Tables::of(Some(75))));
+}
+
+/// Numbers from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % n
+    }
+
+    /// So small that no sum of theirs is rounded.
+    fn values(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.below(9) as f32 - 4.0).collect()
+    }
+}
+
+/// A random product, as `sgemm` takes it, and what it gives.
+fn product(seed: u64, tables: &'static Tables) {
+    let device = Device::simulator();
+    let mut random = Random(seed);
+    let mut extent = || [1, 3, 8, 12, 16, 33, 64][random.below(7)];
+    let (m, n, k) = (extent(), extent(), extent());
+    let batch = [None, None, Some(1), Some(3)][random.below(4)];
+    let count = batch.unwrap_or(1);
+    let (a, b) = (random.values(count * m * k), random.values(count * k * n));
+    let before = random.values(count * m * n);
+    let columns = [(); 3].map(|()| random.below(2) == 1);
+    let padding = random.below(3);
+    let (alpha, beta) = [(1.0, 0.0), (1.0, 1.0), (-2.0, 0.0)][random.below(3)];
+
+    // In memory by rows or by columns, each with something behind it.
+    let place = |(rows, cols): (usize, usize), by_columns: bool, at: usize| {
+        let (n, row, col) = (at / (rows * cols), at / cols % rows, at % cols);
+        match by_columns {
+            true => (n * cols + col) * (rows + padding) + row,
+            false => (n * rows + row) * (cols + padding) + col,
+        }
+    };
+    let stored = |values: &[f32], shape: (usize, usize), by_columns: bool| {
+        let lines = if by_columns { (shape.1, shape.0) } else { shape };
+        let mut memory = vec![0.0; count * lines.0 * (lines.1 + padding)];
+        for (at, value) in values.iter().enumerate() {
+            memory[place(shape, by_columns, at)] = *value;
+        }
+        (device.upload(&memory).expect("room"), lines, lines.1 + padding)
+    };
+    let (a_memory, a_lines, a_pitch) = stored(&a, (m, k), columns[0]);
+    let (b_memory, b_lines, b_pitch) = stored(&b, (k, n), columns[1]);
+    let (mut c_memory, c_lines, c_pitch) = stored(&before, (m, n), columns[2]);
+    let view = |memory, (rows, cols): (usize, usize), pitch, by_columns| {
+        let view = match batch {
+            Some(_) => MatrixRef::batch_apart(memory, (count, rows * pitch), rows, cols, pitch),
+            None => MatrixRef::pitched(memory, rows, cols, pitch),
+        };
+        let view = view.expect("room");
+        if by_columns { view.t() } else { view }
+    };
+    let in_a = view(&a_memory, a_lines, a_pitch, columns[0]);
+    let in_b = view(&b_memory, b_lines, b_pitch, columns[1]);
+    let to = match batch {
+        Some(_) => {
+            let apart = (count, c_lines.0 * c_pitch);
+            MatrixMut::batch_apart(&mut c_memory, apart, c_lines.0, c_lines.1, c_pitch)
+        }
+        None => MatrixMut::pitched(&mut c_memory, c_lines.0, c_lines.1, c_pitch),
+    };
+    let mut to = to.expect("room");
+    let mut to = if columns[2] { to.t() } else { to };
+    let call: SgemmCall<'_> = sgemm(&in_a, &in_b, &mut to).alpha(alpha).beta(beta);
+    let choice = call.choice_by(tables, &device).expect("views that fit");
+    let launched = call.run_by(tables, &device).expect("views that fit");
+
+    let spec: SgemmSpec = choice.line.parse().expect("sound");
+    let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
+    assert!(ran.starts_with(&spec.kernel_name()), "{ran} for {choice:?}");
+    let row = &tables.table(Asked { scaled: false, batch: spec.batch }).table.rows()[choice.row];
+    assert_eq!((row.spec.tile, row.spec.thread), (spec.tile, spec.thread), "{choice:?}");
+
+    let found = device.download(&c_memory).expect("ours");
+    for (at, before) in before.iter().enumerate() {
+        let (product, row, col) = (at / (m * n), at / n % m, at % n);
+        let terms = (0..k).map(|p| a[(product * m + row) * k + p] * b[(product * k + p) * n + col]);
+        let expected = alpha * terms.sum::<f32>() + beta * before;
+        let found = found[place((m, n), columns[2], at)];
+        assert!(
+            found == expected,
+            "{seed}: {choice:?}: C[{row}][{col}] is {found}, not {expected}"
+        );
+    }
+}
+
+/// On random products, what each table chooses is launched, and right.
+#[test]
+fn products_are_right_by_every_table() {
+    for (arch, tables) in Tables::ALL {
+        for n in 0..24 {
+            product(u64::from(arch) * 1000 + n, tables);
+        }
+    }
+}
+
+/// What is made ahead is all that a launch takes.
+#[test]
+fn a_launch_of_what_is_warm_makes_nothing() {
+    let device = Device::simulator();
+    let shapes = [(5, 6, 7), (40, 6, 7), (40, 7, 7)].map(SgemmShape::from);
+    let batches = shapes.map(|shape| shape.batch(3).layout(Layout::Tn));
+    warm(&device, shapes.into_iter().chain(batches)).expect("sound");
+    // One for small ones and one for others, of each kind.
+    assert_eq!(device.programs().made(), 4);
+    let (x, mut room) =
+        (device.alloc(3 * 40 * 40).expect("room"), device.alloc(3 * 40 * 7).expect("room"));
+    for m in [5, 40] {
+        let (a, b) =
+            (MatrixRef::new(&x, m, 7).expect("room"), MatrixRef::new(&x, 7, 6).expect("room"));
+        let mut c = MatrixMut::new(&mut room, m, 6).expect("room");
+        let launched = sgemm(&a, &b, &mut c).run(&device).expect("views that fit");
+        assert_eq!((launched.compiled(), launched.loaded_from_disk()), (None, None));
+        let a = MatrixRef::batch(&x, 3, 7, m).expect("room");
+        let b = MatrixRef::batch(&x, 3, 7, 6).expect("room");
+        let mut c = MatrixMut::batch(&mut room, 3, m, 6).expect("room");
+        sgemm(&a.t(), &b, &mut c).run(&device).expect("views that fit");
+    }
+    assert_eq!(device.programs().made(), 4);
+    let (a, b) = (MatrixRef::new(&x, 5, 7).expect("room"), MatrixRef::new(&x, 7, 6).expect("room"));
+    let mut c = MatrixMut::new(&mut room, 5, 6).expect("room");
+    let call = sgemm(&a, &b, &mut c).beta(1.0);
+    call.warm(&device).expect("sound");
+    assert_eq!(device.programs().made(), 5);
+    call.run(&device).expect("views that fit");
+    assert_eq!(device.programs().made(), 5);
+}

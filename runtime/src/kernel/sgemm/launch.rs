@@ -1,0 +1,187 @@
+//! The launch of a product on matrices: which kernel it is, once they are known, and what it is bound to.
+
+use super::super::What;
+use super::super::operands::{self, OperandsFor};
+use super::super::table::Read;
+use super::bind::{bind, bind_beside, shape_of};
+use super::problem;
+use crate::device::{Device, dispatch};
+use crate::error::{Error, Result};
+use crate::launch::launch;
+use crate::launched::Launched;
+use crate::operand::{Input, Output, read, resolve, write};
+use crate::program::Prepared;
+use crate::view::{MatrixMut, MatrixRef};
+use gemm_dsl::ir::{Extent, Operand};
+use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
+use gemm_dsl::spec::{SgemmOperand, SgemmSpec};
+use std::sync::Arc;
+
+/// A matrix, and what the caller calls it.
+pub(crate) type Called<M> = (&'static str, M);
+
+/// The extents (m, n, k) of views that fit each other.
+pub(crate) fn extents(
+    (a_name, a): Called<&MatrixRef<'_>>,
+    (b_name, b): Called<&MatrixRef<'_>>,
+    (c_name, c): Called<&MatrixMut<'_>>,
+) -> Result<(usize, usize, usize)> {
+    let same = |extent, first: Called<usize>, other: Called<usize>| {
+        if first.1 == other.1 {
+            return Ok(first.1);
+        }
+        let [first, other] = [first, other].map(|(name, extent)| (name.to_owned(), extent));
+        Err(Error::Extents { extent, first, other })
+    };
+    for (name, of) in [(a_name, a), (b_name, b)] {
+        if let (Some(count), Some(products), true, true) =
+            (of.count(), c.count(), of.is_list(), c.is_list())
+        {
+            same(Extent::BATCH, (name, count), (c_name, products))?;
+        }
+    }
+    // An empty list has no other extents, and where one is, all are.
+    if c.is_list() && c.count() == Some(0) {
+        return Ok((0, 0, 0));
+    }
+    let m = same(Extent::M, (a_name, a.rows()), (c_name, c.rows()))?;
+    let n = same(Extent::N, (b_name, b.cols()), (c_name, c.cols()))?;
+    let k = same(Extent::K, (a_name, a.cols()), (b_name, b.rows()))?;
+    Ok((m, n, k))
+}
+
+/// What chooses the kernel of a product once it is known how large the matrices are and how they lie.
+pub(crate) trait Chooses {
+    /// What the caller gives beside the matrices, whichever kernel it is.
+    fn operands(&self) -> &[SgemmOperand];
+
+    /// The line of the kernel.
+    fn line(&self, problem: &SgemmProblem) -> Result<&str>;
+}
+
+impl Chooses for Read<SgemmSpec> {
+    fn operands(&self) -> &[SgemmOperand] {
+        &self.operands
+    }
+
+    fn line(&self, problem: &SgemmProblem) -> Result<&str> {
+        self.line_for(problem)
+    }
+}
+
+/// The program of a call, or what chooses it.
+enum Program<'a> {
+    One(Arc<Prepared>),
+    Of(&'a dyn Chooses),
+}
+
+impl<'a> Program<'a> {
+    fn of(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
+        Ok(match what {
+            What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
+            What::Table(table) => Self::Of(table),
+        })
+    }
+
+    /// What the caller gives beside the matrices.
+    fn operands(&self) -> &[SgemmOperand] {
+        match self {
+            Self::One(program) => &program.operands,
+            Self::Of(chooses) => chooses.operands(),
+        }
+    }
+}
+
+/// Launches the product that is chosen for its matrices.
+pub(crate) fn launch_chosen<E>(
+    chooses: &dyn Chooses,
+    device: &Device,
+    (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
+    operands: &impl OperandsFor<E>,
+) -> Result<Launched> {
+    let size = extents(a, b, (c.0, &*c.1))?;
+    run(Program::Of(chooses), device, (a, b, c), size, operands)
+}
+
+/// How large matrices of a device are and how they lie: what a product of them is chosen by.
+pub(crate) fn shape_on(
+    device: &Device,
+    ((a_name, a), (b_name, b), (c_name, c)): (
+        Called<&MatrixRef<'_>>,
+        Called<&MatrixRef<'_>>,
+        Called<&MatrixRef<'_>>,
+    ),
+    size: (usize, usize, usize),
+) -> Result<SgemmShape> {
+    dispatch!(device, on => {
+        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, read(on, c, c_name)?);
+        Ok(shape_of((&a, &b, &c), size))
+    })
+}
+
+/// Launches a product; `size` is (m, n, k).
+pub(super) fn multiply<E, A, B, C>(
+    what: What<'_, SgemmSpec>,
+    device: &Device,
+    matrices: (Called<&A>, Called<&B>, Called<&mut C>),
+    size: (usize, usize, usize),
+    operands: &impl OperandsFor<E>,
+) -> Result<Launched>
+where
+    A: Input + ?Sized,
+    B: Input + ?Sized,
+    C: Output + ?Sized,
+{
+    run(Program::of(what, device)?, device, matrices, size, operands)
+}
+
+/// As [`multiply`], of a program or what chooses it.
+fn run<E, A, B, C>(
+    of: Program<'_>,
+    device: &Device,
+    ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
+    size: (usize, usize, usize),
+    operands: &impl OperandsFor<E>,
+) -> Result<Launched>
+where
+    A: Input + ?Sized,
+    B: Input + ?Sized,
+    C: Output + ?Sized,
+{
+    let beside = operands.give_all(of.operands())?;
+    let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
+    dispatch!(device, on => {
+        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
+        let program = match of {
+            Program::One(program) => program,
+            Program::Of(chooses) => {
+                let problem = problem(shape_of((&a, &b, &c), size), device);
+                device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
+            }
+        };
+        let is_batch = program.program.extents.contains(&Extent::BATCH);
+        let products = c.shape.map_or(1, |shape| shape.batch().count);
+        let products = is_batch.then_some(products);
+        // Nor does what lies beside no product need a shape that fits.
+        let fits = !c.is_empty_list();
+        let lies = |operand| program.by_column(operand);
+        let in_a = bind(a_name, &a, (("m", m), ("k", k)), lies(Operand::Input(0)), fits)?;
+        let in_b = bind(b_name, &b, (("k", k), ("n", n)), lies(Operand::Input(1)), fits)?;
+        let output = bind(c_name, &c, (("m", m), ("n", n)), lies(Operand::Output(0)), fits)?;
+        let mut inputs = vec![in_a.for_each_of(products)?, in_b.for_each_of(products)?];
+        // They record when they are dropped that they were used: not before the launch.
+        let mut used = Vec::with_capacity(beside.arrays.len());
+        for (operand, given) in operands::arrays(&program.operands).zip(beside.arrays) {
+            used.push(resolve(on, given, &operand.name)?);
+        }
+        for (operand, array) in operands::arrays(&program.operands).zip(&used) {
+            inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
+        }
+        let extents = &program.program.extents;
+        let mut problem = vec![m, n, k];
+        problem.extend(products.map(|products| products as u64));
+        problem.extend(extents.contains(&Extent::SMS).then(|| u64::from(device.target().sms)));
+        problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
+        launch(on, &program, &inputs, &[output.for_each_of(products)?], &problem)
+    })
+}
