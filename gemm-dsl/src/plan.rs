@@ -15,7 +15,7 @@ pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline,
     Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
 };
-pub(crate) use sgemm::{MAX_EXTENT, Registers, SharedSum};
+pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

@@ -118,7 +118,7 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
         1 => String::new(),
         n => format!("{n} {of} · "),
     };
-    let beside = match sum.slice + sum.all {
+    let beside = match sum.beside.sums() {
         0 => String::new(),
         bytes => format!(", {bytes} for the sums that slices hand over"),
     };

@@ -64,6 +64,9 @@ use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
+/// The most ranges of K: a grid has no more blocks along y.
+pub(crate) const MAX_SPLIT: u32 = 65_535;
+
 /// A sound matrix product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SgemmPlan {

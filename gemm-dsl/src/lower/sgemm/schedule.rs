@@ -4,7 +4,7 @@
 use super::Problem;
 use super::stream_k::StreamK;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::{MAX_SPLIT, SgemmPlan, Shape};
 use crate::spec::Sharing;
 
 /// The first row and the first column of C of this block.
@@ -55,8 +55,8 @@ pub(super) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
     }
 }
 
-/// More ranges than any kernel has.
-pub(super) const MOST_RANGES: u32 = 1 << 16;
+/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
+pub(super) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
 /// How many ranges of so many terms blocks of their own sum, of `most`: at least one, and none is empty but the
 /// only one.
@@ -74,6 +74,17 @@ pub(super) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
 pub(super) fn depths(terms: Expr, depth: u32) -> Expr {
     let depths = terms.div_ceil(u64::from(depth));
     depths.clone().gt(1u64).select(depths, 1u64)
+}
+
+/// The same in the text of a kernel, of all of K.
+pub(super) fn depths_of_k(
+    k: &mut KernelBuilder,
+    whole: &str,
+    problem: &Problem,
+    depth: Const,
+) -> Var {
+    let terms = Expr::from(problem.k);
+    k.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
 }
 
 /// The most ranges of K in the text of a kernel: a constant, or what the launch says.
@@ -149,14 +160,12 @@ impl Ranges {
             "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
         ));
         k.comment(format!("are {name} ranges at most and none is empty."));
-        let terms = Expr::from(problem.k);
-        let all = terms.clone().gt(0).select((terms.clone() - 1) / depth + 1, 1);
-        let all = k.let_(&format!("{whole}_k"), all);
+        let all = depths_of_k(k, whole, problem, depth);
         let of_range = (all + (most.clone() - 1)) / most;
         let of_range = k.let_(&format!("{whole}_of_range"), of_range);
         let count = k.let_("ranges", (all + of_range - 1) / of_range);
         let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
-        let depth = k.let_("depth", (terms - begin).min(of_range * depth));
+        let depth = k.let_("depth", (problem.k - begin).min(of_range * depth));
         Some((Self { count }, Range { begin, depth }))
     }
 }

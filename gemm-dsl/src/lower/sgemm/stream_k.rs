@@ -52,7 +52,7 @@ impl StreamK {
         k.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other,");
         k.comment("and of those that are left, fewer than two a block, as many steps along K.");
         let terms = Expr::from(problem.k);
-        let steps = k.let_("tiles_k", terms.clone().gt(0).select((terms.clone() - 1) / bk + 1, 1));
+        let steps = schedule::depths_of_k(k, "tiles", problem, bk);
         let even = tiles.clone() / blocks.clone();
         let rest = tiles.clone() % blocks.clone();
         let fewer = even.clone().gt(0).select(even.clone() - 1, 0);

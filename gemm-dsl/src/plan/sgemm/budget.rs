@@ -5,7 +5,7 @@ use super::epilogue::EpiloguePlan;
 use super::operand::Axis;
 use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
-use crate::spec::{Along, Rect, SgemmSpec, Sharing, Tile};
+use crate::spec::{Along, Lanes, Rect, SgemmSpec, Sharing, Tile};
 
 /// The shared memory of a block, in elements of 4 bytes.
 #[derive(Clone, Copy)]
@@ -16,16 +16,44 @@ pub(crate) struct SharedSum {
     /// Rows and row length of A, then of B, padding included.
     pub a: (u128, u128),
     pub b: (u128, u128),
-    /// Bytes of the sums that all slices but one hand over.
-    pub slice: u128,
-    /// Bytes of the sums of all parts, where blocks share them and only one slice holds some.
-    pub all: u128,
-    /// Bytes of the word that says who has the last ticket; 0 where nobody asks.
-    pub word: u128,
+    pub beside: Beside,
 }
 
-/// What that word takes.
-const WORD: u128 = 4;
+/// Bytes of what threads and blocks tell one another by in shared memory, beside tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    /// The word that says who has the last ticket; 0 where nobody asks.
+    word: u128,
+    /// The sums of all parts, where blocks share them and only some threads hold sums.
+    all: u128,
+    /// The sums that all slices but one hand over.
+    slices: u128,
+}
+
+impl Beside {
+    /// Of a spec whose block has so many sums.
+    pub fn of_spec(spec: &SgemmSpec, sums: u128) -> Self {
+        let bytes = size_of::<f32>() as u128 * sums;
+        let is_split = spec.sharing() != Sharing::Whole;
+        let some_hold = spec.slices > 1 || (spec.tile.is_none() && spec.lanes == Lanes::K);
+        Self {
+            word: if is_split { size_of::<u32>() as u128 } else { 0 },
+            all: if is_split && some_hold { bytes } else { 0 },
+            slices: bytes * u128::from(spec.slices.max(1) - 1),
+        }
+    }
+
+    /// Those of sums.
+    pub fn sums(&self) -> u128 {
+        self.all + self.slices
+    }
+
+    /// All of them behind so many bytes, each array on 16 of its own.
+    pub fn behind(&self, bytes: u128) -> u128 {
+        let arrays = [self.word, self.all, self.slices].into_iter().filter(|array| *array > 0);
+        arrays.fold(bytes, |sum, array| sum.next_multiple_of(16) + array)
+    }
+}
 
 impl SharedSum {
     /// Of a spec that may be too large for a plan.
@@ -33,15 +61,12 @@ impl SharedSum {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = shared(spec);
-        let of_slices = 4 * u128::from(spec.products) * m * n;
         Self {
             products: spec.products,
             buffers: Pipeline::of(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
             b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
-            slice: of_slices * u128::from(spec.slices.max(1) - 1),
-            all: if spec.sharing() != Sharing::Whole && spec.slices > 1 { of_slices } else { 0 },
-            word: if spec.sharing() != Sharing::Whole { WORD } else { 0 },
+            beside: Beside::of_spec(spec, u128::from(spec.products) * m * n),
         }
     }
 
@@ -54,8 +79,7 @@ impl SharedSum {
 
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
-        let beside = [self.word, self.all, self.slice].into_iter().filter(|bytes| *bytes > 0);
-        beside.fold(a + b, |sum, bytes| sum.next_multiple_of(16) + bytes)
+        self.beside.behind(a + b)
     }
 
     /// Whether a block may have as much.

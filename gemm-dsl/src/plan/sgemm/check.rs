@@ -3,6 +3,7 @@
 mod direct;
 mod resources;
 
+use super::MAX_SPLIT;
 use super::tiled::Draft;
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
@@ -11,9 +12,6 @@ use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Til
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
-
-/// The most ranges of K.
-const MAX_SPLIT: u32 = 65_535;
 
 /// All faults of a spec. The order matters: a check is left out where an earlier fault is about a
 /// key that its arithmetic rests on. Gives the geometry that the last checks read: there is one of every

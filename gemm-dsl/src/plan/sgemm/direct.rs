@@ -5,13 +5,14 @@
 //! warp under `lanes: k`, in each of the block's slices. Share s takes the steps s, s + shares and so on, and a
 //! *round* is as many steps of every share as have their loads under way at once.
 
+use super::budget::Beside;
 use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, Edge};
 use super::tiled::{Pipeline, contiguous};
 use super::{Decided, decided, facts, waiting};
 use crate::arch::WARP;
 use crate::ir::Variant;
-use crate::spec::{Bounds, Lanes, SgemmSpec, Sharing};
+use crate::spec::{Bounds, Lanes, SgemmSpec};
 
 facts! {
     /// How a thread reads its rows of A, or its columns of B.
@@ -104,10 +105,9 @@ impl DirectPlan {
         let (block, thread) = (spec.block_or_default(), spec.thread);
         let vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let [a, b] = contiguous(spec);
-        let along_k = [a, b].contains(&Axis::K);
         let a = ReadPlan::new(spec, (Axis::M, a), thread.m, vectors);
         let b = ReadPlan::new(spec, (Axis::N, b), thread.n, vectors);
-        let step = if spec.float4 && along_k { 4 } else { 1 };
+        let step = step(spec);
         let whole = |read: &ReadPlan| read.lies_along_k() && read.width == 4 && !spec.pitched;
         let ragged = match spec.bounds {
             Bounds::Aligned => decided(false, "K is a multiple of a block's rounds"),
@@ -204,14 +204,10 @@ pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
 pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     let (block, thread) = (spec.block_or_default(), spec.thread);
     let factors = [block.rows, block.cols, thread.m, thread.n];
-    let sums = factors.into_iter().fold(size_of::<f32>() as u128, |all, n| all * u128::from(n));
-    let is_split = spec.sharing() != Sharing::Whole;
-    let some_hold = spec.slices > 1 || spec.lanes == Lanes::K;
-    let arrays = [
-        if is_split { size_of::<u32>() as u128 } else { 0 },
-        if is_split && some_hold { sums } else { 0 },
-        sums * u128::from(spec.slices.max(1) - 1),
-    ];
-    let given = arrays.into_iter().filter(|bytes| *bytes > 0);
-    given.fold(0, |sum: u128, bytes| sum.next_multiple_of(16) + bytes)
+    Beside::of_spec(spec, factors.into_iter().map(u128::from).product()).behind(0)
+}
+
+/// Terms of a step: four where a matrix that lies along K is read by fours.
+pub(super) fn step(spec: &SgemmSpec) -> u32 {
+    if spec.float4 && contiguous(spec).contains(&Axis::K) { 4 } else { 1 }
 }

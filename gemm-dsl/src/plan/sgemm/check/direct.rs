@@ -1,12 +1,12 @@
 //! What a product must satisfy whose threads hold tiles of C and that stages nothing.
 
 use super::super::budget::{Registers, blocks_by_shared};
-use super::super::direct::{DirectPlan, lanes_of_sum, shared};
+use super::super::direct::{DirectPlan, lanes_of_sum, shared, step};
 use crate::error::direct as error;
 use crate::error::resources;
 use crate::ir::Variant;
 use crate::plan::Faults;
-use crate::spec::{Layout, SgemmSpec};
+use crate::spec::SgemmSpec;
 
 /// What the other keys of a product without a tile rest on: each acts on its own kind.
 pub(super) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
@@ -51,11 +51,10 @@ pub(super) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
 fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
     let thread = spec.thread;
     let lines = u128::from(thread.m) + u128::from(thread.n);
-    let step = if spec.float4 && spec.layout != Layout::Tn { 4 } else { 1 };
     Registers {
         thread,
         partials: 1,
-        fragments: lines * step * u128::from(spec.unroll.unwrap_or(1)),
+        fragments: lines * u128::from(step(spec)) * u128::from(spec.unroll.unwrap_or(1)),
         staged: 0,
         operands,
         threads,

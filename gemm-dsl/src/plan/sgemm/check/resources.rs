@@ -35,7 +35,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     let bare = spec.clone().pad_a(0).pad_b(0);
     let single = SharedSum { buffers: 1, ..sum };
     let of_product = SharedSum::of_spec(&spec.clone().products(1), tile);
-    let whole = SharedSum { slice: 0, ..sum };
+    let whole = SharedSum::of_spec(&spec.clone().slices(1), tile);
     let (guilty, remedy) = if of_product.fits() {
         let most = u128::from(LARGEST.shared_per_block) / of_product.total();
         ("products", format!("use `products: {most}` or less, or a smaller tile"))
