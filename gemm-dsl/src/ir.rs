@@ -50,7 +50,8 @@
 //! the release that it reads from, and for an asynchronous copy (an agent of its own) from its issue,
 //! and to the [`Stmt::CopyWait`] of the issuing thread that covers its group. Order is transitive. Two
 //! unordered accesses to one word, one of them a write, are a data race, unless both are atomics within
-//! each other's scope. All threads of a barrier's scope must reach the *same* barrier statement,
+//! each other's scope. Of a buffer that a kernel declares [`exclusive`](Buffer::exclusive) accesses of two threads are
+//! never ordered, where atomics on global memory let blocks speak. All threads of a barrier's scope must reach the *same* barrier statement,
 //! converged; the same holds for the lanes of a warp-wide intrinsic.
 //!
 //! **Named barriers.** A block has 15 barriers beside the one of all its threads. Each

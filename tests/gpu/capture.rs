@@ -10,7 +10,7 @@ use gemm_runtime::{
     sgemm_kernel,
 };
 use gemm_tests::needs::Need;
-use gemm_tests::{bits, random};
+use gemm_tests::{bits, random, sharing};
 use libtest_mimic::{Failed, Trial};
 use std::sync::Arc;
 
@@ -45,9 +45,17 @@ const CASES: [(&str, &str, Size, Option<usize>); 6] = [
     ),
 ];
 
+/// What kernels whose blocks share what they sum are captured on, and products of a batch.
+const SHARED: (Size, usize) = (Size::new(130, 200, 204), 3);
+
 pub fn trials() -> Vec<Trial> {
-    let cases = CASES.iter().map(|(name, line, size, batch)| {
-        Need::Gpu.trial(format!("capture::{name}"), || replayed(line, *size, *batch))
+    let shared = sharing::LINES.iter().map(|(name, line)| {
+        let count = line.contains("batch").then_some(SHARED.1);
+        (name, line, SHARED.0, count)
+    });
+    let cases = CASES.iter().map(|(name, line, size, batch)| (name, line, *size, *batch));
+    let cases = cases.chain(shared).map(|(name, line, size, batch)| {
+        Need::Gpu.trial(format!("capture::{name}"), move || replayed(line, size, batch))
     });
     cases.chain([Need::Gpu.trial("capture::chain", chain)]).collect()
 }
@@ -104,8 +112,18 @@ impl Memory {
         Ok(())
     }
 
-    /// Launches on them. Numbers are of the launch, and a graph keeps them.
+    /// Launches on them.
     fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
+        self.launch_with(kernel, device, 0.625)
+    }
+
+    /// Launches on them with one number for all that the kernel takes, which are of the launch: a graph keeps them.
+    fn launch_with(
+        &mut self,
+        kernel: &Sgemm<ByName>,
+        device: &Device,
+        number: f32,
+    ) -> Result<Launched, Error> {
         let Self { size: Size { m, n, k }, batch, .. } = *self;
         let [a, b, c, beside @ ..] = &mut self.arrays[..] else {
             return Err(Error::Internal("there are three matrices".to_owned()));
@@ -121,7 +139,7 @@ impl Memory {
         let mut call = kernel.call(device);
         for ((operand, array), matrix) in self.operands.iter().zip(&*beside).zip(&matrices) {
             call = match (operand.along, matrix) {
-                (Along::Nothing, _) => call.operand(&operand.name, 0.625),
+                (Along::Nothing, _) => call.operand(&operand.name, number),
                 (_, Some(matrix)) => call.operand(&operand.name, matrix),
                 (_, None) => call.operand(&operand.name, array),
             };
@@ -147,8 +165,8 @@ fn replayed(line: &str, size: Size, batch: Option<usize>) -> Result<(), Failed> 
     let spec: SgemmSpec = line.parse()?;
     let kernel = Sgemm::<ByName>::new(spec.clone())?;
     let mut memory = Memory::new(stream, &spec, size, batch)?;
-    // A first launch compiles, which a capture forbids.
-    memory.launch(&kernel, &gpu)?;
+    // A first launch compiles and allocates, which a capture forbids: so it does where alpha is 0 and no term counts.
+    memory.launch_with(&kernel, &gpu, 0.0)?;
     memory.fill(stream, 0)?;
     let before = memory.c(stream)?;
     let graph = captured(stream, || memory.launch(&kernel, &gpu).map(drop))?;

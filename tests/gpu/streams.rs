@@ -9,11 +9,12 @@ use gemm_runtime::{
     Buffer, ByName, Device, Error, MatrixMut, MatrixRef, ReduceKernel, Sgemm, reduce_kernel,
 };
 use gemm_tests::needs::Need;
-use gemm_tests::random;
+use gemm_tests::{random, sharing};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, Barrier};
 
-/// Products with operands, in place, of a batch, and with more shared memory than a block has unasked.
+/// Products with operands, in place, of a batch, and with more shared memory than a block has unasked; beside them
+/// those whose blocks share what they sum.
 const LINES: [&str; 5] = [
     "tile: 64x64x8, thread: 4x4, float4, double_buffer",
     "tile: 32x64x16, thread: 4x4, stages: 3, epilogue: |acc, bias[n], slope| gelu(acc + bias) * slope",
@@ -25,7 +26,8 @@ const LINES: [&str; 5] = [
 /// Of several passes, which share scratch memory.
 const SUM: ReduceKernel = reduce_kernel!(block: 64);
 
-const SIZE: Size = Size::new(160, 192, 96);
+/// Of a few steps for each block that shares, and these do not end where tiles do.
+const SIZE: Size = Size::new(160, 192, 208);
 /// Products of a batch; others have the first one's matrices.
 const COUNT: usize = 3;
 /// Launches of each kernel that a thread puts on its stream before it asks for a result.
@@ -87,7 +89,7 @@ impl Work {
     fn new() -> Result<Self, Failed> {
         let fastest = stages::sgemm().into_iter().filter(|stage| stage.name == "fastest");
         let mut specs: Vec<SgemmSpec> = fastest.map(|stage| stage.spec).collect();
-        for line in LINES {
+        for line in LINES.into_iter().chain(sharing::LINES.map(|(_, line)| line)) {
             specs.push(line.parse()?);
         }
         let kernels = specs.into_iter().map(|spec| Ok((spec.clone(), Sgemm::new(spec)?)));

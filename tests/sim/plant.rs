@@ -106,6 +106,16 @@ pub fn without_store(kernel: &VerifiedKernel, buffer: &str, n: usize) -> Option<
     changed(kernel, n, is_there, |stmt, _| *stmt = Stmt::Comment("A store was here.".into()))
 }
 
+/// With another value to begin with in the variable of this name.
+pub fn with_initial(kernel: &VerifiedKernel, var: &str, initial: &Expr) -> Option<VerifiedKernel> {
+    let is_it = |stmt: &Stmt| matches!(stmt, Stmt::Mut { var: v, .. } if kernel[*v].name == var);
+    changed(kernel, 0, is_it, |stmt, _| {
+        if let Stmt::Mut { value, .. } = stmt {
+            *value = initial.clone();
+        }
+    })
+}
+
 /// With one round less, or one more, in the loops over a variable of this name.
 pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<VerifiedKernel> {
     let is_it = |stmt: &Stmt| matches!(stmt, Stmt::For(l) if kernel[l.var].name == var);

@@ -88,6 +88,25 @@ fn both_access_variants_give_the_same_bits() {
     });
 }
 
+/// Where the place of a term in its tile says with which others it is summed, too.
+#[test]
+fn both_access_variants_split_sums_alike() {
+    let size @ Size { k, .. } = Size::new(3, 8, 29);
+    for keys in ["slices: 2", "partials: 2", "slices: 2, split_k: 2", "slices: 2, stream_k"] {
+        for spec in vector_pipelines() {
+            let spec: SgemmSpec = format!("{spec}, pitched, {keys}").parse().expect("a sound spec");
+            let problem = Problem::hard(size, 5, Hard::Cancel);
+            let by = |padding| {
+                let placement = Placement { padding: [padding, 0, 0], ..Placement::default() };
+                let outcome = problem.multiply(&Device::simulator(), &spec, placement);
+                outcome.unwrap_or_else(|error| panic!("{error}"))
+            };
+            let ((c, vector), (other, scalar)) = (by(k.next_multiple_of(4) - k), by(0));
+            assert!(bits(&c) == bits(&other), "`{spec}`: {vector} and {scalar}");
+        }
+    }
+}
+
 #[test]
 fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
     for stage in stages::sgemm().iter().filter(|s| s.spec.float4 && !s.spec.pitched) {
@@ -217,7 +236,9 @@ const DIRECT: [&str; 8] = [
 #[test]
 fn what_fills_a_ragged_tile_changes_no_bit() {
     let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
-    let specs = specs.chain(vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]));
+    let sliced = |s: SgemmSpec| [s.clone(), s.pitched(true)].map(|s| s.slices(2));
+    let pipelines = vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]);
+    let specs = specs.chain(pipelines).chain(vector_pipelines().flat_map(sliced));
     let specs = specs.filter(|spec| spec.partials == 1);
     let direct = DIRECT.iter().map(|line| line.parse::<SgemmSpec>().expect("a sound line"));
     let direct = direct.flat_map(|s| [s.clone(), s.pitched(true)]);

@@ -1,12 +1,15 @@
 //! Terms of a tile that several blocks sum: what makes one of them add what all have left is needed.
 
 use crate::plant::*;
-use gemm_dsl::ir::{Elem, Order, Scope, VerifiedKernel};
+use gemm_dsl::ir::{Elem, Expr, Order, Scope, VerifiedKernel};
 use gemm_dsl::sim::{self, Buffer};
 use gemm_dsl::spec::{SgemmSpec, Split};
 use gemm_reference::product::Size;
+use gemm_tests::arbitrary;
+use gemm_tests::product::accepted;
 use gemm_tests::random::{self, Random};
-use gemm_tests::sharing::{SIMULATED, Sharing};
+use gemm_tests::sharing::{self, SIMULATED, Sharing};
+use std::collections::BTreeMap;
 
 /// Kernels of three ranges and of shared tiles in every pipeline, with several products a block, and without any; and
 /// the barriers of each at least.
@@ -95,9 +98,12 @@ impl Launch {
         let of_part = (rows * cols * spec.products) as usize;
         let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
         let tiles = tiles * count.div_ceil(spec.products as usize);
-        let (parts, words) = match spec.stream_k {
-            true => (2 * blocks, 2 * blocks),
-            false => (tiles * RANGES as usize, tiles),
+        // No more than are needed: none where no two blocks share a tile.
+        let (parts, words) = match (spec.stream_k, self.sharing(spec).parts(0, (0, 0))) {
+            (true, _) if tiles.is_multiple_of(blocks) => (0, 0),
+            (true, _) => (2 * blocks, 2 * blocks),
+            (false, 1) => (0, 0),
+            (false, ranges) => (tiles * ranges, tiles),
         };
         let c = Buffer::from_f32(&vec![f32::NAN; count * m * n]);
         let partials = Buffer::from_f32(&vec![f32::NAN; parts * of_part]);
@@ -185,6 +191,74 @@ fn blocks_share_all_tiles_whatever_their_number() {
             );
             let launch = Launch::of(&spec, size, 1 + below(12));
             assert_eq!(launch.shown(&spec, &sound), Shown::Not, "{line}, {launch:?}");
+        }
+    }
+}
+
+/// One range, and tiles that are dealt out whole: nothing is left, no ticket taken. That this is so where no other block
+/// has a part, and only there, is needed.
+#[test]
+fn a_block_that_has_a_whole_tile_stores_at_once() {
+    let holds = |holds: bool| Expr::I32(holds.into()).equals(1);
+    for (line, _) in LINES {
+        let spec = spec(line);
+        let sound = kernel(&spec);
+        let never = with_initial(&sound, "stores", &holds(false)).expect("the flag");
+        let always = with_initial(&sound, "stores", &holds(true)).expect("the flag");
+        let depth = spec.plan().expect("a sound spec").depth() as usize;
+        for k in [0, 4, depth] {
+            let size = Size { k, ..size(&spec) };
+            let tiles = Launch::of(&spec, size, 1);
+            // As many blocks as one of the tiles' divisors.
+            for blocks in [1, 2] {
+                let launch = Launch { blocks, ..tiles };
+                assert_eq!(launch.shown(&spec, &sound), Shown::Not, "{line}, {launch:?}");
+                assert_eq!(launch.shown(&spec, &always), Shown::Not, "{line}, {launch:?}");
+                // There is no memory to leave parts in.
+                let found = launch.shown(&spec, &never);
+                assert!(matches!(found, Shown::Otherwise(_)), "{line}, {launch:?}: {found:?}");
+            }
+        }
+        let found = shown(&spec, &always);
+        let told = [Shown::Race, Shown::Order, Shown::Wrong];
+        assert!(told.contains(&found), "`{line}` that stores its part: {found:?}");
+    }
+}
+
+/// What random specs come to at random sizes: each way to share, with tiles that several blocks sum and with whole ones.
+#[test]
+fn random_specs_share_in_every_way() {
+    let mut seen = BTreeMap::new();
+    let cases = (arbitrary::sgemm(256), 1..20usize, 1..20usize, 0..70usize);
+    for (spec, m, n, k) in arbitrary::sample(cases, 600) {
+        let size = accepted(&spec, Size::new(m, n, k));
+        let parts = Sharing::new(&spec, size, 1, SIMULATED).parts(0, (0, 0));
+        let way = match (spec.stream_k, spec.split_k) {
+            (true, _) => "stream_k",
+            (_, Split::Auto) => "auto",
+            (_, Split::Ranges(2..)) => "ranges",
+            _ => continue,
+        };
+        *seen.entry((way, parts > 1, spec.slices > 1)).or_insert(0) += 1;
+    }
+    let ways = ["stream_k", "auto", "ranges"];
+    let all = ways.into_iter().flat_map(|way| [false, true].map(|shares| (way, shares)));
+    for (way, shares) in all {
+        for slices in [false, true] {
+            let key = (way, shares, slices);
+            assert!(seen.contains_key(&key), "none of {key:?} in {seen:?}");
+        }
+    }
+}
+
+/// What a GPU runs at once and in graphs: of each line some tile is shared, on a device of 80
+/// multiprocessors or more.
+#[test]
+fn every_line_shares() {
+    for (name, line) in sharing::LINES {
+        for (size, sms) in [(Size::new(130, 200, 204), 80), (Size::new(160, 192, 208), 200)] {
+            let shares = Sharing::new(&spec(line), size, 1, sms).parts(0, (0, 0)) > 1;
+            assert!(shares, "{name} at {size} by {sms}");
         }
     }
 }

@@ -8,6 +8,27 @@ use gemm_reference::product::Size;
 /// Multiprocessors of the device that the simulator stands for.
 pub const SIMULATED: usize = 132;
 
+/// Kernels of every way to share, with what tests call them: staged and not, with what is added in shared memory and
+/// in registers, with operands, in place and of a batch.
+pub const LINES: [(&str, &str); 9] = [
+    ("split_k", "tile: 32x32x16, thread: 4x4, float4, double_buffer, scaled, split_k: 3"),
+    ("split_k_of_a_batch", "tile: 16x16x16, thread: 2x4, float4, batch: strided, split_k: 4"),
+    ("auto", "tile: 64x64x16, thread: 8x4, float4, stages: 3, scaled, split_k: auto"),
+    (
+        "auto_of_slices",
+        "tile: 32x32x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: 8, \
+         epilogue: |acc, bias[n]| relu(acc + bias), split_k: auto",
+    ),
+    ("stream_k", "tile: 64x64x16, thread: 8x8, float4, stages: 3, raster: 2, scaled, stream_k"),
+    (
+        "stream_k_of_slices",
+        "tile: 32x32x16, thread: 4x4, slices: 2, epilogue: |acc, bias[n], c[m, n]| acc + bias - 0.5 * c, stream_k",
+    ),
+    ("direct", "block: 4x16, thread: 2x4, float4, slices: 2, split_k: 3"),
+    ("direct_of_lanes", "block: 4x4, lanes: k, thread: 8x8, scaled, split_k: auto"),
+    ("direct_without_slices", "block: 16x16, thread: 2x2, unroll: 4, split_k: auto"),
+];
+
 /// How the blocks of a launch share the terms of its sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
@@ -44,15 +65,17 @@ impl Sharing {
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };
         let all = tiles.m * tiles.n * count.div_ceil(products);
         let resident = sms * spec.blocks_per_sm as usize;
+        // The root of an eighth of K, rounded down to a power of two.
+        let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {
             Split::Ranges(most) => most as usize,
-            Split::Auto => {
-                let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k);
-                (resident / all.max(1)).clamp(1, root.unwrap_or(1))
-            }
+            Split::Auto => (resident / all.max(1)).clamp(1, root),
         };
         let way = match spec.stream_k {
-            true => Way::Stream { blocks: resident.min(all * tiles.k).max(1), all },
+            true if all < resident => {
+                Way::Stream { blocks: resident.min(all * root.min(tiles.k)).max(1), all }
+            }
+            true => Way::Stream { blocks: resident, all },
             false => Way::Ranges(tiles.k.div_ceil(most)),
         };
         let raster = spec.raster.map_or(1, |rows| rows as usize);
@@ -72,6 +95,11 @@ impl Sharing {
             ranges => ranges,
         };
         Self { way, ..self }
+    }
+
+    /// Of how many parts the sum of an element of C of the n-th product is made.
+    pub fn parts(&self, nth: usize, at: (usize, usize)) -> usize {
+        self.ends(nth, at).len()
     }
 
     /// The number of the tile of an element of C of the n-th product.

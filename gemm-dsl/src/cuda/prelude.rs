@@ -155,9 +155,12 @@ pub(super) fn signature(out: &mut Printer<'_>) {
 
 /// Whether no thread reads what another one writes to the array. Where one may, the pointer must not
 /// be `__restrict__`: NVRTC takes such memory for the thread's own, and keeps what it has read there,
-/// and what it has yet to write, over barriers, fences and atomics.
+/// and what it has yet to write, over barriers, fences and atomics. Of what is only written another thread may still
+/// write an element later, where blocks speak, unless the kernel declares that none does.
 fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
-    let shares = |a: &ArrayParameter| a.is_written && (a.is_read || k.communicates());
+    let declared = k.buffers.iter().any(|buffer| buffer.name == array && buffer.exclusive);
+    let speaks = k.communicates() && !declared;
+    let shares = |a: &ArrayParameter| a.is_written && (a.is_read || speaks);
     !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
@@ -189,7 +192,10 @@ pub(super) fn shared(out: &mut Printer<'_>) {
             Some(offset) => format!("{SHARED} + {offset}"),
             None => SHARED.into(),
         };
-        let text = format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});");
+        let text = match dims.is_empty() {
+            true => format!("{of}& {name} = *reinterpret_cast<{of}*>({start});"),
+            false => format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});"),
+        };
         out.line_with(&text, &array.meaning);
         let length = match unit {
             Some(elem) => format!("sizeof({name}) / sizeof({})", element_type(elem)),

@@ -208,6 +208,14 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
         k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
     });
     assert_eq!(spoken, of("", ""));
+    // But what one thread alone writes, and none reads.
+    let own = signature(&|k, [a, b, t]| {
+        k.exclusive(b.buffer);
+        k.exclusive(t.buffer);
+        k.store(b, a.load());
+        k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+    });
+    assert_eq!(own, of(alone, ""));
 }
 
 /// The pointers of a list are read only, so that they are `__restrict__` where its elements are not.

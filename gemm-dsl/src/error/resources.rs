@@ -118,16 +118,19 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
         1 => String::new(),
         n => format!("{n} {of} · "),
     };
-    let beside = match sum.beside.sums() {
+    let beside: String =
+        sum.beside.arrays().map(|(bytes, what)| format!(", {bytes} for {what}")).collect();
+    let arrays = a + b + sum.beside.arrays().map(|(bytes, _)| bytes).sum::<u128>();
+    let between = match sum.total() - arrays {
         0 => String::new(),
-        bytes => format!(", {bytes} for the sums that slices hand over"),
+        bytes => format!(", {bytes} between arrays, which start on 16 bytes"),
     };
     let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
     SpecError::at_value(
         keys,
         format!(
             "the block needs {} bytes of shared memory: {buffers}{}·{} elements · 4 = {a} for A, \
-             {buffers}{}·{} elements · 4 = {b} for B{beside}, and a block has at most {most} ({} KiB); {remedy}",
+             {buffers}{}·{} elements · 4 = {b} for B{beside}{between}, and a block has at most {most} ({} KiB); {remedy}",
             sum.total(),
             sum.a.0,
             sum.a.1,

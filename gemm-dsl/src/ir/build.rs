@@ -80,6 +80,11 @@ impl KernelBuilder {
         self.of(buffer, |buffer| buffer.unordered = true);
     }
 
+    /// Declares that no thread accesses an element of a global buffer that another one writes.
+    pub fn exclusive(&mut self, buffer: BufferId) {
+        self.of(buffer, |buffer| buffer.exclusive = true);
+    }
+
     /// Declares a named constant, or finds the one of this name and value.
     pub fn constant(
         &mut self,
@@ -124,6 +129,7 @@ impl KernelBuilder {
             layout: Layout::linear(),
             meaning: String::new(),
             unordered: false,
+            exclusive: false,
         });
         let kind = ParamKind::Buffer { buffer, operand };
         self.kernel.params.push(Param { name: name.into(), kind });
@@ -186,6 +192,7 @@ impl KernelBuilder {
             layout,
             meaning: meaning.into(),
             unordered: false,
+            exclusive: false,
         })
     }
 
@@ -223,8 +230,16 @@ impl KernelBuilder {
         let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
         let (space, layout) = (Space::Global, Layout::Pointer { into });
         let elem = into.elem;
-        let buffer =
-            self.buffer(Buffer { name, elem, space, dims, layout, meaning, unordered: false });
+        let buffer = self.buffer(Buffer {
+            name,
+            elem,
+            space,
+            dims,
+            layout,
+            meaning,
+            unordered: false,
+            exclusive: false,
+        });
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
     }
@@ -248,6 +263,7 @@ impl KernelBuilder {
             layout: Layout::OfList { list, strides },
             meaning: String::new(),
             unordered: false,
+            exclusive: false,
         });
         self.push(Stmt::Choose { buffer, nth: nth.into() });
         buffer
@@ -265,8 +281,16 @@ impl KernelBuilder {
         let layout = Layout::row_major(dims.len());
         let (name, meaning) = (name.into(), meaning.into());
         let space = Space::Register;
-        let buffer =
-            self.buffer(Buffer { name, elem, space, dims, layout, meaning, unordered: false });
+        let buffer = self.buffer(Buffer {
+            name,
+            elem,
+            space,
+            dims,
+            layout,
+            meaning,
+            unordered: false,
+            exclusive: false,
+        });
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }

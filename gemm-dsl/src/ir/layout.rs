@@ -32,6 +32,9 @@ pub struct Buffer {
     /// Whether what it holds at the end may depend on the order in which blocks and threads run: declared of a
     /// global buffer by a kernel that means it to, as where tickets say what lies where.
     pub unordered: bool,
+    /// Whether no thread accesses an element that another one writes, however they are ordered: declared of a global
+    /// buffer by a kernel whose blocks speak to one another, but not by it. The simulator holds it to that.
+    pub exclusive: bool,
 }
 
 /// The map from a logical index to a place in a buffer.

@@ -111,7 +111,9 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         None => k.clone(),
     };
     let tiles = schedule::tiles(plan, [m.clone(), n.clone()], batch.clone());
-    let (shared, of_blocks) = shared(plan, tiles, &terms, sms);
+    // By all of K, whether alpha lets its terms count or not: a launch that is captured needs no more memory than
+    // one before it has needed.
+    let (shared, of_blocks) = shared(plan, tiles, &k, sms);
     bind.extend(split::slots(&mut program, plan, shared));
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
@@ -143,23 +145,26 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 fn shared(
     plan: &SgemmPlan,
     tiles: Expr,
-    terms: &Expr,
+    depth: &Expr,
     sms: Option<Expr>,
 ) -> (split::Sizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
+    let ranges = |most| schedule::ranges(plan, depth.clone(), most);
     let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks };
     match (plan.sharing(), sms, plan.shape()) {
         (Sharing::AutoRanges, Some(sms), _) => {
-            let most = schedule::auto_ranges(plan, tiles.clone(), terms, sms);
-            (sizes(tiles, most.clone(), one()), vec![(Extent::RANGES, most)])
+            let most = schedule::auto_ranges(plan, tiles.clone(), depth, sms);
+            (sizes(tiles, ranges(most.clone()), one()), vec![(Extent::RANGES, most)])
         }
         (Sharing::Stream, Some(sms), Shape::Tiled(t)) => {
-            let steps = schedule::depths(terms.clone(), t.bk());
-            let blocks = stream_k::blocks(plan.blocks_per_sm(), sms, tiles.clone(), steps);
+            let resident = sms * u64::from(plan.blocks_per_sm());
+            let blocks = stream_k::blocks(resident, tiles.clone(), depth, t.bk());
             let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
             (sizes(tiles, one(), blocks), extents)
         }
-        (Sharing::Ranges(most), ..) => (sizes(tiles, u64::from(most).into(), one()), Vec::new()),
+        (Sharing::Ranges(most), ..) => {
+            (sizes(tiles, ranges(u64::from(most).into()), one()), Vec::new())
+        }
         _ => (sizes(tiles, one(), one()), Vec::new()),
     }
 }
@@ -215,10 +220,13 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
                     let (tiled, parts) = frame.own_tile(&mut k);
                     product(&mut k, &tiled, parts, split.as_ref());
                 }
-                Some(stream) => stream.each_tile(&mut k, &frame, |k, tile, range, segment| {
-                    let tiled = frame.tile(k, tile, range);
-                    product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
-                }),
+                Some(stream) => {
+                    let any = frame.any_tile(&mut k);
+                    stream.each_tile(&mut k, &frame, |k, tile, range, segment| {
+                        let tiled = frame.tile_of(k, any, tile, range);
+                        product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
+                    });
+                }
             }
         }
     }

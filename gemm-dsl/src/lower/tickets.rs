@@ -46,8 +46,8 @@ pub(super) struct Tickets {
 /// Declares the word of shared memory by which a block learns that it is the last.
 pub(super) fn flag(k: &mut KernelBuilder) -> Access {
     let meaning = "whether all other blocks have left their parts";
-    let is_last = k.shared("is_last", Elem::U32, [1.into()], Layout::row_major(1), meaning);
-    Access::new(is_last, [0.into()])
+    let is_last = k.shared("is_last", Elem::U32, [], Layout::row_major(0), meaning);
+    Access::new(is_last, [])
 }
 
 impl Tickets {
@@ -73,18 +73,27 @@ impl Tickets {
         k.if_(self.first_thread.clone(), |k| self.take(k));
     }
 
-    /// Does something by all threads of the block with the last ticket, which sees all parts, and sets the
-    /// word back. A block that comes here again, for another thing, must meet at a barrier before it takes
-    /// that one's ticket.
-    pub(super) fn by_last(&self, k: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
+    /// Whether the block has the last ticket, as all its threads know behind a barrier: it then sees all parts. A
+    /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket.
+    pub(super) fn is_last(&self, k: &mut KernelBuilder) -> Expr {
         // The flag is seen by all; and what its thread has acquired is.
         k.barrier();
-        k.if_(self.is_last.clone().load().equals(Expr::U32(1)), |k| {
+        self.is_last.clone().load().equals(Expr::U32(1))
+    }
+
+    /// Sets the word back, by the block with the last ticket.
+    pub(super) fn reset(&self, k: &mut KernelBuilder) {
+        k.comment("Back to zero, for the next launch.");
+        k.if_(self.first_thread.clone(), |k| k.store(self.word.clone(), Expr::U32(0)));
+    }
+
+    /// Does something by all threads of the block with the last ticket, and sets the word back.
+    pub(super) fn by_last(&self, k: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
+        let is_last = self.is_last(k);
+        k.if_(is_last, |k| {
             k.comment("The last ticket: this block sees the parts of all others.");
             make(k);
-            k.comment("Back to zero, for the next launch.");
-            let first_thread = self.first_thread.clone();
-            k.if_(first_thread, |k| k.store(self.word.clone(), Expr::U32(0)));
+            self.reset(k);
         });
     }
 }

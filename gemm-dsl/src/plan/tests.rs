@@ -3,6 +3,7 @@
 mod plausible;
 mod reductions;
 mod registers;
+mod shared;
 
 use super::Shape;
 use crate::Family;

@@ -162,12 +162,14 @@ impl<'l> Race<'l> {
 
     fn meet_in(&self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
         let first = request.warp as usize * WARP;
+        let (clocks, block) = (&self.clocks, self.block);
+        let exclusive = self.launch.kernel.buffers[request.buffer].exclusive;
         for &(word, lanes) in request.groups.as_slice() {
             let order = || turns(lanes, request.reversed);
             for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
                 let (at, thread) = ((request.buffer, word + offset), first + lane);
                 let (on, touch) = (request.kind.timeline(), request.kind.touch());
-                let access = Access { clocks: &self.clocks, block: self.block, thread, on, touch };
+                let access = Access { clocks, block, thread, on, touch, exclusive };
                 let earlier = words.access(at, &access);
                 earlier
                     .map_err(|earlier| (word, Conflict { lane: lane as u32, offset, earlier }))?;

@@ -30,6 +30,8 @@ pub(super) struct Access<'c> {
     pub(super) thread: usize,
     pub(super) on: Timeline,
     pub(super) touch: Touch,
+    /// Whether it comes after those of its own thread alone.
+    pub(super) exclusive: bool,
 }
 
 /// An earlier access that it is not ordered after.
@@ -227,7 +229,12 @@ impl Access<'_> {
     }
 
     fn is_after(&self, agent: Agent, epoch: u32) -> bool {
+        let is_own = |agent: Agent| {
+            agent.block == self.block
+                && self.clocks.thread_of(agent.number).0 as usize == self.thread
+        };
         match agent.block == self.block {
+            _ if self.exclusive && !is_own(agent) => false,
             true => self.clocks.ordered(self.thread, self.on, agent.number as usize, epoch),
             false => self.clocks.knows(self.thread, self.on, (agent.block, agent.number), epoch),
         }

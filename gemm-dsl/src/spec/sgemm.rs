@@ -243,12 +243,13 @@ spec! {
         /// The ranges of K, multiples of the tile's or, without one, of what a block takes at once, that blocks of their
         /// own sum: what they leave is added in the order of the ranges by the last of them, which then stores. Fewer
         /// where K is too short for so many. `auto`: as many as make `blocks_per_sm` blocks for each multiprocessor of
-        /// the device, but no more than the root of an eighth of K.
+        /// the device, but no more than the root of an eighth of K, rounded down to a power of two.
         split_k(impl Into<Split>): Split = Split::Ranges(1), "split_{}",
             least 1 "K is at least one range";
         /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device share all tiles of C
         /// evenly: each does as many whole ones as the others, and of those that are left as many steps along K.
-        /// The blocks that share a tile add what they have in its order.
+        /// Where there are fewer tiles than blocks, no more blocks for each than `split_k: auto` has ranges at most.
+        /// What those that share a tile have is added in its order.
         stream_k(bool): bool = false, "stream", on TILE;
         /// Which shapes the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";

@@ -110,13 +110,17 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let extent = || select(vec![1, 2, 3, 4, 4, 4, 5, 8, 8]);
     let k = select(vec![1, 2, 3, 4, 5, 8, 8, 12, 16, 16, 20, 32]);
     let pad = || select(vec![0, 0, 0, 1, 2, 4, 4, 8]);
-    let geometry = (grid(), extent(), extent(), k);
+    let slices = select(vec![1, 1, 1, 2, 4]);
+    let geometry = (grid(), extent(), extent(), k, slices);
     (geometry, (pad(), pad()), pipeline()).prop_map(
-        |((grid, tm, tn, k), (pad_a, pad_b), pipeline)| {
+        |((grid, tm, tn, k, slices), (pad_a, pad_b), pipeline)| {
             let (wm, wn) = grid.warps.unwrap_or((1, 1));
+            // Each slice has the same steps of a tile.
+            let k = u32::next_multiple_of(k, slices);
             let mut spec = SgemmSpec::default()
                 .tile(Tile::new(tm * grid.m * wm, tn * grid.n * wn, k))
                 .thread(Rect::new(tm, tn))
+                .slices(slices)
                 .pad_a(pad_a)
                 .pad_b(pad_b);
             if grid.warps.is_some() {

@@ -25,7 +25,8 @@ impl Check<'_> {
                 constant(self.k, dim, name)?;
             }
         }
-        require(buffer.layout.is_bound() || !buffer.unordered, || format!("{name} is no result"))?;
+        let declared = buffer.unordered || buffer.exclusive;
+        require(buffer.layout.is_bound() || !declared, || format!("{name} is no result"))?;
         match &buffer.layout {
             Layout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;

@@ -83,6 +83,12 @@ impl<'p> BlockTile<'p> {
         [&self.rows, &self.cols]
     }
 
+    /// Where a thread's sum of its element (m, n) lies in an array of all sums of the block: by the place in a thread,
+    /// and of each place thread by thread, so that neighbours write and read neighbours.
+    pub fn place(&self, m: &Expr, n: &Expr) -> Expr {
+        (m.clone() * self.cols.name + n.clone()) * self.holders.clone() + self.holder.clone()
+    }
+
     /// Does something by the threads that hold parts.
     pub fn by_holders(&self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder)) {
         match &self.holds {

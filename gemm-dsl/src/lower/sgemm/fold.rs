@@ -47,7 +47,8 @@ impl Slices {
         has_sums: Option<Expr>,
     ) -> HandedOver {
         let places = block.rows.name * block.cols.name;
-        let dims = [self.slices - 1, places, block.holders.clone()];
+        // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
+        let dims = [places, self.slices - 1, block.holders.clone()];
         let meaning = "sums of all slices but the first";
         let sums = k.shared("handed_over", Elem::F32, dims, Layout::row_major(3), meaning);
         let handed_over = HandedOver { sums, slices: self };
@@ -67,7 +68,7 @@ impl Slices {
 impl HandedOver {
     fn at(&self, block: &BlockTile<'_>, nth: Expr, m: &Expr, n: &Expr) -> Access {
         let place = m.clone() * block.cols.name + n.clone();
-        Access::new(self.sums, [nth, place, block.holder.clone()])
+        Access::new(self.sums, [place, nth, block.holder.clone()])
     }
 
     /// Adds them to those of the first slice, in the order of the slices.

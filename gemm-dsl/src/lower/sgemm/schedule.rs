@@ -35,13 +35,23 @@ pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
     if let Some(StreamK { blocks, .. }) = problem.stream {
         return [wide(blocks), 1u64.into(), 1u64.into()];
     }
-    let size = [problem.m, problem.n].map(wide);
-    let tiles = tiles(plan, size, problem.batch.map(wide));
+    [tiles_of(plan, problem), ranges_of(plan, problem), 1u64.into()]
+}
+
+/// The tiles of C by the parameters of a kernel.
+pub(super) fn tiles_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+    let wide = |scalar| Expr::from(scalar).wide();
+    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
+}
+
+/// The ranges of K by the parameters of a kernel.
+pub(super) fn ranges_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+    let wide = |scalar| Expr::from(scalar).wide();
     let most = match (plan.sharing(), problem.ranges) {
         (Sharing::Ranges(most), _) => u64::from(most).into(),
         (_, most) => most.map_or(1u64.into(), wide),
     };
-    [tiles, ranges(plan, wide(problem.k), most), 1u64.into()]
+    ranges(plan, wide(problem.k), most)
 }
 
 /// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
@@ -98,19 +108,23 @@ pub(super) fn most_ranges(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Pro
 }
 
 /// The most ranges of so many terms under `split_k: auto`: as many as there are blocks for each tile of C where
-/// all multiprocessors have their blocks once; but where ranges are short, to add what they leave takes longer
-/// than to sum them. The last block of a tile reads 4 bytes an element and range, 64 in a cycle; to sum a term
-/// of an element takes a 128th of a cycle: with s ranges K / 128 / s + s / 16 cycles, least at s² = K / 8.
+/// all multiprocessors have their blocks once, but no more than it pays to add.
 pub(super) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
     let blocks = sms * u64::from(plan.blocks_per_sm());
     let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
     let fill = blocks / tiles;
     let fill = fill.clone().gt(1u64).select(fill, 1u64);
-    // The root, rounded down to a power of two, up to that of 2^31 terms.
-    let root = (1..14u32).fold(Expr::U64(1), |root, log| {
+    fill.min(most_sharing(terms))
+}
+
+/// The most blocks among which it pays to share so many terms of a tile: where parts are short, to add what they
+/// leave takes longer than to sum them. The last block of a tile reads 4 bytes an element and part, 64 in a cycle; to
+/// sum a term of an element takes a 128th of a cycle: with s parts K / 128 / s + s / 16 cycles, least at s² = K / 8. It
+/// is the root, rounded down to a power of two, up to that of 2^31 terms.
+pub(super) fn most_sharing(terms: &Expr) -> Expr {
+    (1..14u32).fold(Expr::U64(1), |root, log| {
         terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
-    });
-    fill.min(root)
+    })
 }
 
 /// The number of the block, where these are not numbered by tiles.
@@ -178,16 +192,52 @@ pub(super) fn most_columns(plan: &SgemmPlan) -> u64 {
     u64::from(tiles) * u64::from(bn)
 }
 
-/// Finds this block's tile: that of its number, or the one that is named.
+/// How many tiles C has, in the text of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    /// Tile rows, where the place of a tile rests on them.
+    m: Option<Var>,
+    /// Tile columns.
+    n: Var,
+    /// Tiles of one product of a batch.
+    of_product: Option<Var>,
+}
+
+impl Counts {
+    pub(super) fn declare(
+        k: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &Problem,
+        (bm, bn): (Expr, Expr),
+    ) -> Self {
+        let rows = |k: &mut KernelBuilder| k.let_("tiles_m", (problem.m - 1) / bm + 1);
+        let cols = |k: &mut KernelBuilder| k.let_("tiles_n", (problem.n - 1) / bn + 1);
+        let (m, n) = match plan.raster() {
+            Some(_) => (Some(rows(k)), cols(k)),
+            None => {
+                let n = cols(k);
+                (problem.batch.map(|_| rows(k)), n)
+            }
+        };
+        let of_product = problem.batch.and(m).map(|m| k.let_("tiles", m * n));
+        Self { m, n, of_product }
+    }
+}
+
+/// Finds this block's tile: that of its number, or the one that is named, with the counts that are known by then.
 pub(super) fn origin(
     k: &mut KernelBuilder,
     plan: &SgemmPlan,
     problem: &Problem,
     (bm, bn): (Expr, Expr),
     part: Option<Part>,
-    tile: Option<Var>,
+    tile: Option<(Var, Counts)>,
 ) -> Origin {
+    let (tile, counts) = tile.unzip();
     let own = Own { plan, problem, part, tile };
+    let counts = |k: &mut KernelBuilder| {
+        counts.unwrap_or_else(|| Counts::declare(k, plan, problem, (bm.clone(), bn.clone())))
+    };
     match plan.raster() {
         None => {
             k.comment(match (problem.batch, part) {
@@ -200,17 +250,22 @@ pub(super) fn origin(
                     "Block b computes tile (b / tiles_n, b % tiles_n) of the C of each of its products."
                 }
             });
-            let tiles_n = k.let_("tiles_n", (problem.n - 1) / bn.clone() + 1);
-            let tiles_m =
-                |k: &mut KernelBuilder| k.let_("tiles_m", (problem.m - 1) / bm.clone() + 1).into();
-            let (block, [batch, nth]) = own.product(k, tiles_n, tiles_m);
-            let row = k.let_("block_row", block / tiles_n * bm.clone());
-            let col = k.let_("block_col", block % tiles_n * bn);
+            let counts = counts(k);
+            let (block, [batch, nth]) = own.product(k, counts);
+            let row = k.let_("block_row", block / counts.n * bm.clone());
+            let col = k.let_("block_col", block % counts.n * bn.clone());
             Origin { row, col, batch, nth }
         }
         Some(rows) => {
             let raster = k.constant("RASTER", rows as i32, "tile rows visited together");
-            grouped(k, &own, raster, (bm, bn))
+            k.comment(
+                "Blocks visit C in groups of RASTER tile rows, column by column inside a group: those",
+            );
+            k.comment(
+                "that run at the same time share rows of A and columns of B in the L2 cache.",
+            );
+            let counts = counts(k);
+            grouped(k, &own, (raster, counts), (bm, bn))
         }
     }
 }
@@ -227,18 +282,11 @@ struct Own<'a> {
 impl Own<'_> {
     /// The block's number among those of its product, and of a batch which product that is: the one that
     /// is read, and the one that would be stored.
-    fn product(
-        &self,
-        k: &mut KernelBuilder,
-        tiles_n: Var,
-        tiles_m: impl FnOnce(&mut KernelBuilder) -> Expr,
-    ) -> (Var, [Option<Var>; 2]) {
-        let Some(count) = self.problem.batch else {
+    fn product(&self, k: &mut KernelBuilder, counts: Counts) -> (Var, [Option<Var>; 2]) {
+        let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
             let block = self.tile.unwrap_or_else(|| k.let_("block", Special::BlockX));
             return (block, [None; 2]);
         };
-        let tiles_m = tiles_m(k);
-        let tiles = k.let_("tiles", tiles_m * tiles_n);
         let number = self.tile.map_or(Special::BlockX.into(), Expr::from);
         let first = number.clone() / tiles;
         let products = match self.part {
@@ -262,19 +310,18 @@ impl Own<'_> {
 
 /// Tiles in groups of `raster` tile rows, column by column inside a group, so that the blocks that
 /// run at one time share rows of A and columns of B in the L2 cache.
-fn grouped(k: &mut KernelBuilder, own: &Own<'_>, raster: Const, (bm, bn): (Expr, Expr)) -> Origin {
-    let problem = own.problem;
-    k.comment(
-        "Blocks visit C in groups of RASTER tile rows, column by column inside a group: those",
-    );
-    k.comment("that run at the same time share rows of A and columns of B in the L2 cache.");
-    let tiles_m = k.let_("tiles_m", (problem.m - 1) / bm.clone() + 1);
-    let tiles_n = k.let_("tiles_n", (problem.n - 1) / bn.clone() + 1);
-    let (block, [batch, nth]) = own.product(k, tiles_n, |_| tiles_m.into());
-    let first = k.let_("group_row", block / (raster * tiles_n) * raster);
+fn grouped(
+    k: &mut KernelBuilder,
+    own: &Own<'_>,
+    (raster, counts): (Const, Counts),
+    (bm, bn): (Expr, Expr),
+) -> Origin {
+    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("Counts: groups are of tile rows"));
+    let (block, [batch, nth]) = own.product(k, counts);
+    let first = k.let_("group_row", block / (raster * counts.n) * raster);
     let left = tiles_m - first;
     let rows = k.let_("group_rows", left.min(raster));
-    let inside = k.let_("in_group", block % (raster * tiles_n));
+    let inside = k.let_("in_group", block % (raster * counts.n));
     let row = k.let_("block_row", (first + inside % rows) * bm);
     let col = k.let_("block_col", inside / rows * bn);
     Origin { row, col, batch, nth }

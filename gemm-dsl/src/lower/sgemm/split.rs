@@ -11,7 +11,7 @@ use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Change, Elem, Expr, For, KernelBuilder, Layout, Operand, Unroll, Var,
+    Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Layout, Operand, Unroll, Var,
 };
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{SgemmPlan, Shape};
@@ -21,39 +21,42 @@ use crate::spec::Sharing;
 pub(super) struct Sizes {
     /// Tiles of C.
     pub tiles: Expr,
-    /// The most ranges of K.
+    /// Ranges of K.
     pub ranges: Expr,
     /// Blocks that share all tiles.
     pub blocks: Expr,
 }
 
-/// Who leaves sums: the tiles and the ranges of each, or the blocks and the tiles that each has but a part of;
-/// and how many tiles are made of parts.
-fn extents(sharing: Sharing, of: Sizes) -> Option<([Expr; 2], Expr)> {
+/// How many parts blocks may leave, and how many tiles are made of parts: none where no two blocks share one.
+fn extents(sharing: Sharing, of: Sizes) -> Option<[Expr; 2]> {
     match sharing {
         Sharing::Whole => None,
-        Sharing::Ranges(_) | Sharing::AutoRanges => Some(([of.tiles.clone(), of.ranges], of.tiles)),
+        Sharing::Ranges(_) | Sharing::AutoRanges => {
+            let several = of.ranges.clone().gt(1u64);
+            Some([of.tiles.clone() * of.ranges, of.tiles].map(|n| several.clone().select(n, 0u64)))
+        }
         Sharing::Stream => {
-            let left = u64::from(stream_k::LEFT);
-            Some(([of.blocks.clone(), left.into()], of.blocks * left))
+            let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
+            let even = (of.tiles % some).equals(0u64);
+            let parts = even.select(0u64, of.blocks * u64::from(stream_k::LEFT));
+            // Fewer tiles are left than two for each block.
+            Some([parts.clone(), parts])
         }
     }
 }
 
 /// The arrays of a program by which its blocks share sums.
 pub(super) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
-    let held = match plan.shape() {
+    let sums = match plan.shape() {
         // Each has a sum of its own, and no other block adds to it.
         Shape::Naive(_) => None,
-        Shape::Direct(d) => Some([d.tm() * d.tn(), d.holders()]),
-        Shape::Tiled(t) => Some([t.tm() * t.tn(), t.holders()]),
+        Shape::Direct(d) => Some(d.tm() * d.tn() * d.holders()),
+        Shape::Tiled(t) => Some(t.tm() * t.tn() * t.holders()),
     };
-    let (Some(held), Some((parts, words))) = (held, extents(plan.sharing(), sizes)) else {
+    let (Some(sums), Some([parts, words])) = (sums, extents(plan.sharing(), sizes)) else {
         return Vec::new();
     };
-    // The sums of each part by place in a thread, and thread that holds some.
-    let dims = parts.into_iter().chain(held.map(|n| u64::from(n).into()));
-    let partials = program.temp("partials", Elem::F32, dims);
+    let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
     let tickets = tickets::slot(program, words);
     vec![(Operand::Temp(0), partials), (Operand::Temp(1), tickets)]
 }
@@ -71,19 +74,21 @@ pub(super) struct Split {
     partials: BufferId,
     tickets: BufferId,
     is_last: Access,
+    /// How many sums a part has.
+    sums: Const,
     /// Where all threads of a block leave what they have added, if not all hold sums.
     added: Option<BufferId>,
 }
 
-/// The parts of one tile.
+/// The parts of one tile, which are numbered among those of all.
 struct Shared {
     /// The word in which the blocks that share it count, and how many these are.
     word: Access,
     count: Expr,
-    /// Where this block leaves its part, and where those of all lie in the order of K: the first one, and the n-th.
-    own: [Expr; 2],
-    first: [Expr; 2],
-    other: Box<dyn Fn(Expr) -> [Expr; 2]>,
+    /// The part of this block; and in the order of K the first one, and the n-th.
+    own: Expr,
+    first: Expr,
+    other: Box<dyn Fn(Expr) -> Expr>,
 }
 
 impl Split {
@@ -94,26 +99,27 @@ impl Split {
         problem: &Problem,
         Held { places, holders, by_all }: Held,
     ) -> Option<Self> {
-        let wide = |scalar| Expr::from(scalar).wide();
-        let size = [problem.m, problem.n].map(wide);
         let sizes = Sizes {
-            tiles: schedule::tiles(plan, size, problem.batch.map(wide)),
-            ranges: schedule::most_ranges(k, plan, problem).wide(),
-            blocks: problem.stream.map_or(1u64.into(), |stream| wide(stream.blocks)),
+            tiles: schedule::tiles_of(plan, problem),
+            ranges: schedule::ranges_of(plan, problem),
+            blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
         };
-        let ([outer, inner], words) = extents(plan.sharing(), sizes)?;
+        let [parts, words] = extents(plan.sharing(), sizes)?;
+        // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
+        if !problem.listed {
+            k.exclusive(problem.c.buffer);
+        }
         let partials = k.global("partials", Elem::F32, Operand::Temp(0));
         let tickets = tickets::parameter(k, Operand::Temp(1));
-        let of_part = places.clone() * holders.clone();
-        let strides = [inner.clone() * of_part.clone(), of_part, holders.clone(), 1.into()];
-        k.shape(partials, [outer, inner, places.clone().wide(), holders.clone().wide()], strides);
+        let sums = k.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
+        k.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
         tickets::shape(k, tickets, words);
         let is_last = tickets::flag(k);
         let added = (!by_all).then(|| {
             let meaning = "sums of all parts";
-            k.shared("all_parts", Elem::F32, [places, holders], Layout::row_major(2), meaning)
+            k.shared("all_parts", Elem::F32, [sums.into()], Layout::row_major(1), meaning)
         });
-        Some(Self { partials, tickets, is_last, added })
+        Some(Self { partials, tickets, is_last, sums, added })
     }
 
     /// Stores the sums of a tile: those of this block where no other has a part of it; else the block leaves its
@@ -125,75 +131,65 @@ impl Split {
         acc: Accumulators,
         store: impl FnOnce(&mut KernelBuilder, &Accumulators),
     ) {
-        match parts {
-            Parts::Ranges(ranges) => {
-                let shared = self.ranges(ranges);
-                let tickets = self.leave(k, block, &shared, &acc);
-                tickets.by_last(k, |k| {
-                    self.add_by_all(k, block, &shared);
-                    block.by_holders(k, |k| {
-                        let all = Accumulators::sums(k, block);
-                        self.take(k, block, &shared, &all);
-                        store(k, &all);
-                    });
-                });
-            }
-            Parts::Segment(segment) => self.segment(k, (block, segment), acc, store),
-        }
-    }
-
-    /// As [`gather`](Self::gather), where a block has all of most tiles: the sums are stored at one place of the
-    /// text.
-    fn segment(
-        &self,
-        k: &mut KernelBuilder,
-        (block, segment): (&BlockTile<'_>, &Segment),
-        acc: Accumulators,
-        store: impl FnOnce(&mut KernelBuilder, &Accumulators),
-    ) {
         let all = acc.in_one(k, block);
-        let stores = k.mut_("stores", Expr::from(segment.is_whole).select(1, 0));
-        k.if_(Expr::from(segment.is_whole).negated(), |k| {
-            let shared = self.segments(k, *segment);
+        k.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
+        let has_all = match parts {
+            Parts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
+            Parts::Segment(segment) => segment.is_whole(),
+        };
+        let stores = k.mut_("stores", has_all);
+        k.if_(Expr::from(stores).negated(), |k| {
+            let shared = match parts {
+                Parts::Ranges(ranges) => self.ranges(k, ranges),
+                Parts::Segment(segment) => self.segments(k, *segment),
+            };
             let tickets = self.leave(k, block, &shared, &all);
-            tickets.by_last(k, |k| {
-                self.add_by_all(k, block, &shared);
-                block.by_holders(k, |k| self.take(k, block, &shared, &all));
-                k.assign(stores, 1);
+            let is_last = tickets.is_last(k);
+            k.assign(stores, is_last);
+            k.if_(stores.into(), |k| {
+                match self.added {
+                    None => self.add(k, block, &shared, &all),
+                    Some(added) => self.add_by_all(k, (block, added), &shared, &all),
+                }
+                tickets.reset(k);
             });
         });
-        k.if_(Expr::from(stores).equals(1), |k| block.by_holders(k, |k| store(k, &all)));
+        let by_this = block.holds.iter().cloned().fold(stores.into(), Expr::and);
+        k.if_(by_this, |k| store(k, &all));
     }
 
-    fn ranges(&self, ranges: &Ranges) -> Shared {
+    /// The parts of a tile lie in the order of its ranges.
+    fn ranges(&self, k: &mut KernelBuilder, ranges: &Ranges) -> Shared {
         let [tile, range] = schedule::tile_and_range();
-        let of_tile = tile.clone();
+        let first = k.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
         Shared {
-            word: Access::new(self.tickets, [tile.clone()]),
+            word: Access::new(self.tickets, [tile]),
             count: ranges.count.into(),
-            own: [tile.clone(), range],
-            first: [tile, 0.into()],
-            other: Box::new(move |nth| [of_tile.clone(), nth]),
+            own: first + range.wide(),
+            first: first.into(),
+            other: Box::new(move |nth| first + nth.wide()),
         }
     }
 
-    /// A block leaves but one part that begins inside a tile, its first one, and but one that begins a tile.
+    /// A block leaves but one part that begins a tile, and but one that continues one, its first.
     fn segments(&self, k: &mut KernelBuilder, segment: Segment) -> Shared {
         let [first, count] = segment.blocks(k);
-        let begins = Expr::from(segment.from).equals(0).select(1, 0);
+        let left = k.constant("LEFT", stream_k::LEFT as i32, "parts that a block may leave");
+        let continues = k.constant("CONTINUES", 0, "that of a tile which another block begins");
+        let begins = k.constant("BEGINS", 1, "that of a tile which the block begins");
+        let which = Expr::from(segment.from).equals(0).select(begins, continues);
         Shared {
             word: Access::new(self.tickets, [segment.nth.into()]),
             count: count.into(),
-            own: [schedule::block(), begins],
-            first: [first.into(), 1.into()],
-            other: Box::new(move |nth| [Expr::from(first) + nth, 0.into()]),
+            own: schedule::block() * left + which,
+            first: first * left + begins,
+            other: Box::new(move |nth| (Expr::from(first) + nth) * left + continues),
         }
     }
 
-    /// An element of a part.
-    fn at(&self, block: &BlockTile<'_>, [outer, inner]: [Expr; 2], m: &Expr, n: &Expr) -> Access {
-        let place = m.clone() * block.cols.name + n.clone();
-        Access::new(self.partials, [outer, inner, place, block.holder.clone()])
+    /// A thread's sum in a part.
+    fn at(&self, block: &BlockTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
+        Access::new(self.partials, [part.into(), block.place(m, n)])
     }
 
     /// Leaves the sums of this block, and takes its ticket.
@@ -205,9 +201,10 @@ impl Split {
         acc: &Accumulators,
     ) -> Tickets {
         k.comment("Leave the sums of this part of K, as threads hold them.");
+        let part = k.let_("part", shared.own.clone());
         block.by_holders(k, |k| {
             each(k, block.elements(), |k, m, n| {
-                k.store(self.at(block, shared.own.clone(), m, n), acc.value(m, n));
+                k.store(self.at(block, part, m, n), acc.value(m, n));
             });
         });
         let tickets = Tickets::new(
@@ -219,55 +216,55 @@ impl Split {
         tickets
     }
 
-    /// Where only some threads hold sums: adds what all blocks have left by all threads of this one, which is
-    /// quicker, into shared memory.
-    fn add_by_all(&self, k: &mut KernelBuilder, block: &BlockTile<'_>, shared: &Shared) {
-        let Some(added) = &self.added else { return };
-        let places = block.rows.name * block.cols.name;
-        let (thread, threads) = block.thread.clone();
-        let holders = block.holders.clone();
+    /// Sets the sums of a thread to those of all parts, where only some threads hold sums: all threads add, which is
+    /// quicker, and hand over in shared memory.
+    fn add_by_all(
+        &self,
+        k: &mut KernelBuilder,
+        (block, added): (&BlockTile<'_>, BufferId),
+        shared: &Shared,
+        all: &Accumulators,
+    ) {
         k.comment(
-            "All threads of the block add, each for sums of its own: all parts in the order of K.",
+            "The last ticket: this block sees all parts, and adds them in the order of K, by all",
         );
-        let all = For::below(thread, places * holders.clone());
-        k.loop_("i", all.change(Change::Add(threads)).unroll(Unroll::By(1)), |k, i| {
-            let at = [Expr::from(i) / holders.clone(), Expr::from(i) % holders.clone()];
-            let [place, holder] =
-                [k.let_("place", at[0].clone()), k.let_("holder", at[1].clone())].map(Expr::from);
-            let part = |[outer, inner]: [Expr; 2]| {
-                let at = [outer, inner, place.clone(), holder.clone()];
-                Access::new(self.partials, at).load()
-            };
-            let sum = k.mut_("added", part(shared.first.clone()));
-            let load = |nth: Expr, _: &Expr, _: &Expr| part((shared.other)(nth));
+        k.comment("of its threads: each for sums of its own.");
+        let (thread, threads) = block.thread.clone();
+        let sums = For::below(thread, self.sums).change(Change::Add(threads));
+        k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
+            let of = |part| Access::new(self.partials, [part, i.into()]).load();
+            let sum = k.mut_("added", of(shared.first.clone()));
+            let load = |part, _: &Expr, _: &Expr| of(part);
             let add = |k: &mut KernelBuilder, _: &Expr, _: &Expr, other| k.assign(sum, sum + other);
             others(k, shared, (AT_ONCE, None), load, add);
-            k.store(Access::new(*added, [place, holder]), Expr::from(sum));
+            k.store(Access::new(added, [i.into()]), Expr::from(sum));
         });
         k.barrier();
+        block.by_holders(k, |k| {
+            each(k, block.elements(), |k, m, n| {
+                all.set(k, (m, n), Access::new(added, [block.place(m, n)]).load());
+            });
+        });
     }
 
-    /// Sets a thread's sums to those of all parts, in the order of K.
-    fn take(
+    /// Sets the sums of a thread to those of all parts, where every thread holds some.
+    fn add(
         &self,
         k: &mut KernelBuilder,
         block: &BlockTile<'_>,
         shared: &Shared,
         all: &Accumulators,
     ) {
-        if let Some(added) = self.added {
-            return each(k, block.elements(), |k, m, n| {
-                let place = m.clone() * block.cols.name + n.clone();
-                all.set(k, (m, n), Access::new(added, [place, block.holder.clone()]).load());
-            });
-        }
-        k.comment("Add the sums of all parts in the order of K.");
+        k.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
+        let first = match &shared.first {
+            first @ Expr::Var(_) => first.clone(),
+            first => k.let_("first_part", first.clone()).into(),
+        };
         each(k, block.elements(), |k, m, n| {
-            all.set(k, (m, n), self.at(block, shared.first.clone(), m, n).load());
+            all.set(k, (m, n), self.at(block, first.clone(), m, n).load());
         });
-        // As many loads under way as fit in registers beside the sums.
         let at_once = AT_ONCE / (block.rows.count * block.cols.count).max(1);
-        let load = |nth: Expr, m: &Expr, n: &Expr| self.at(block, (shared.other)(nth), m, n).load();
+        let load = |part, m: &Expr, n: &Expr| self.at(block, part, m, n).load();
         let add = |k: &mut KernelBuilder, m: &Expr, n: &Expr, other| {
             all.set(k, (m, n), all.value(m, n) + other);
         };
@@ -275,7 +272,7 @@ impl Split {
     }
 }
 
-/// Loads of a thread under way at once.
+/// Loads of a thread under way at once, of all its sums together: as many registers wait for them.
 const AT_ONCE: u32 = 16;
 
 /// Adds all parts but the first in their order, so many under way at once: of each element of a thread, or of one
@@ -298,7 +295,8 @@ fn others(
     let rest = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
     if at_once <= 1 {
         return k.loop_("other", rest, |k, other: Var| {
-            over_all(k, &mut |k, m, n| add(k, m, n, load(other.into(), m, n)));
+            let part = k.let_("part", (shared.other)(other.into()));
+            over_all(k, &mut |k, m, n| add(k, m, n, load(part.into(), m, n)));
         });
     }
     let at_once = k.constant("PARTS", at_once as i32, "parts that are read at once");
@@ -314,7 +312,7 @@ fn others(
         k.unrolled("u", at_once, |k, u| {
             over_all(k, &mut |k, m, n| {
                 let is = (other + u).lt(shared.count.clone());
-                let value = is.select(load(other + u, m, n), Expr::F32(-0.0));
+                let value = is.select(load((shared.other)(other + u), m, n), Expr::F32(-0.0));
                 k.store(at(u.into(), m, n), value);
             });
         });

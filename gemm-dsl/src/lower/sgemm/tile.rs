@@ -3,7 +3,7 @@
 
 use super::block_tile::{Parts, all_holders};
 use super::copy::{Extents, TileCopy};
-use super::schedule::{self, Origin, Part, Range, Ranges};
+use super::schedule::{self, Counts, Origin, Part, Range, Ranges};
 use super::slices::TileSlices;
 use super::split::Held;
 use super::{Matrix, Problem};
@@ -157,6 +157,13 @@ pub(super) struct Frame<'p> {
     shared: (SharedTile, SharedTile),
 }
 
+/// What a thread has of a tile, whichever it is: its elements of C, and its share in copying those of A and B.
+pub(super) struct Own {
+    rows: Elements,
+    cols: Elements,
+    copies: [TileCopy; 2],
+}
+
 impl<'p> Frame<'p> {
     /// Declares constants, shared arrays and geometry.
     pub fn declare(
@@ -215,37 +222,60 @@ impl<'p> Frame<'p> {
 
     /// Finds this thread's place in the tile of its block.
     pub fn own_tile(&self, k: &mut KernelBuilder) -> (Tiled<'p>, Option<Parts>) {
-        let tile = (self.bm.into(), self.bn.into());
-        let origin = schedule::origin(k, self.plan, &self.problem, tile, self.part, None);
+        let origin = schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, None);
         let problem = self.problem.of(k, origin.batch);
         let ranges = Ranges::of_block(k, self.plan, &problem, self.bk);
         let (parts, range) = ranges.map(|(all, own)| (Parts::Ranges(all), own)).unzip();
-        (self.at(k, problem, origin, range), parts)
+        let own = self.own(k);
+        (self.at(problem, origin, range, own), parts)
     }
 
-    /// Finds its place in the tile of a number, of which the block sums a range of K.
-    pub fn tile(&self, k: &mut KernelBuilder, number: Var, range: Range) -> Tiled<'p> {
-        let tile = (self.bm.into(), self.bn.into());
-        let origin = schedule::origin(k, self.plan, &self.problem, tile, self.part, Some(number));
+    /// Finds what this thread has of any tile, and how many there are, for [`tile_of`](Self::tile_of).
+    pub fn any_tile(&self, k: &mut KernelBuilder) -> (Own, Counts) {
+        let own = self.own(k);
+        k.comment("Tiles of C along its rows and along its columns.");
+        (own, Counts::declare(k, self.plan, &self.problem, self.tile()))
+    }
+
+    /// Finds the tile of a number, of which the block sums a range of K.
+    pub fn tile_of(
+        &self,
+        k: &mut KernelBuilder,
+        (own, counts): (Own, Counts),
+        number: Var,
+        range: Range,
+    ) -> Tiled<'p> {
+        let number = Some((number, counts));
+        let origin = schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, number);
         let problem = self.problem.of(k, origin.batch);
-        self.at(k, problem, origin, Some(range))
+        self.at(problem, origin, Some(range), own)
+    }
+
+    /// Rows and columns of a tile.
+    fn tile(&self) -> (Expr, Expr) {
+        (self.bm.into(), self.bn.into())
+    }
+
+    fn own(&self, k: &mut KernelBuilder) -> Own {
+        let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
+        let (rows, cols) = position(k, t, self.holders.1, (bm, bn, tm, tn));
+        let copy = |k: &mut KernelBuilder, plan, other, free| {
+            TileCopy::declare(k, plan, other, Extents { tid, threads, free, depth: bk })
+        };
+        let a = copy(k, t.a(), t.b(), bm);
+        Own { rows, cols, copies: [a, copy(k, t.b(), t.a(), bn)] }
     }
 
     fn at(
         &self,
-        k: &mut KernelBuilder,
         problem: Problem,
         origin: Origin,
         range: Option<Range>,
+        Own { rows, cols, copies: [a_copy, b_copy] }: Own,
     ) -> Tiled<'p> {
         let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
         let begin = range.map(|range| range.begin);
         let (holders, holder) = self.holders;
-        let (rows, cols) = position(k, t, holder, (bm, bn, tm, tn));
-        let a_copy =
-            TileCopy::declare(k, t.a(), t.b(), Extents { tid, threads, free: bm, depth: bk });
-        let b_copy =
-            TileCopy::declare(k, t.b(), t.a(), Extents { tid, threads, free: bn, depth: bk });
         let a = Factor {
             plan: t.a(),
             matrix: problem.a,

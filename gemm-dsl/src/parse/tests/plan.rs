@@ -329,6 +329,13 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 66x70x330, thread: 6x7, slices: 3, stream_k, pad_a: 1",
+        &[(
+            "3",
+            "the block needs 235248 bytes of shared memory: 66·331 elements · 4 = 87384 for A, 330·70 elements · 4 = 92400 for B, 4 for who has the last ticket, 18480 for the sums of all parts, 36960 for the sums that slices hand over, 20 between arrays, which start on 16 bytes, and a block has at most 232448 (227 KiB); leave `slices` out, or use a smaller tile",
+        )],
+    ),
+    (
         "tile: 4294967295x4294967295x4294967295",
         &[
             (
@@ -337,7 +344,7 @@ pub(super) const SPECS: &[Faulty] = &[
             ),
             (
                 "4294967295x4294967295x4294967295",
-                "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468112 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+                "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468100 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, 12 between arrays, which start on 16 bytes, and a block has at most 232448 (227 KiB); use a smaller tile",
             ),
         ],
     ),

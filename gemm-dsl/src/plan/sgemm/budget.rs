@@ -43,15 +43,19 @@ impl Beside {
         }
     }
 
-    /// Those of sums.
-    pub fn sums(&self) -> u128 {
-        self.all + self.slices
+    /// The arrays that there are, each with what it is for.
+    pub fn arrays(&self) -> impl Iterator<Item = (u128, &'static str)> + use<> {
+        let arrays = [
+            (self.word, "who has the last ticket"),
+            (self.all, "the sums of all parts"),
+            (self.slices, "the sums that slices hand over"),
+        ];
+        arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }
 
     /// All of them behind so many bytes, each array on 16 of its own.
     pub fn behind(&self, bytes: u128) -> u128 {
-        let arrays = [self.word, self.all, self.slices].into_iter().filter(|array| *array > 0);
-        arrays.fold(bytes, |sum, array| sum.next_multiple_of(16) + array)
+        self.arrays().fold(bytes, |sum, (array, _)| sum.next_multiple_of(16) + array)
     }
 }
 
@@ -70,16 +74,17 @@ impl SharedSum {
         }
     }
 
-    /// Bytes of the whole of A and of B; each array starts on 16 bytes.
+    /// Bytes of the whole of A and of B.
     pub fn parts(&self) -> (u128, u128) {
         let tiles = u128::from(self.products) * u128::from(self.buffers);
         let bytes = |(rows, row): (u128, u128)| 4 * tiles * rows * row;
-        (bytes(self.a).next_multiple_of(16), bytes(self.b))
+        (bytes(self.a), bytes(self.b))
     }
 
+    /// Bytes of all; each array starts on 16 bytes.
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
-        self.beside.behind(a + b)
+        self.beside.behind(a.next_multiple_of(16) + b)
     }
 
     /// Whether a block may have as much.

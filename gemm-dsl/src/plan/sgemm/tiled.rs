@@ -204,10 +204,19 @@ impl TiledPlan {
         let [a_shared, b_shared] = shared(spec);
         let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
         let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
+        let straddles = |vectors: bool| {
+            let of = |given: Given| Given { vectors: (spec.float4, vectors), ..given };
+            [a, b].into_iter().any(|given| of(given).vectors_straddle_k())
+        };
+        // Slices and partial sums take terms by their place in a tile.
+        let splits = spec.slices > 1 || spec.partials > 1;
         let ragged = match spec.bounds {
             Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
-            Bounds::Guarded if a.vectors_straddle_k() || b.vectors_straddle_k() => {
+            Bounds::Guarded if straddles(global_vectors) => {
                 decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+            }
+            Bounds::Guarded if splits && straddles(spec.float4) => {
+                decided(Ragged::Last, "sums are then split as they are where vectors are read")
             }
             Bounds::Guarded => {
                 decided(Ragged::First, "so that the main loop needs no guard along K")

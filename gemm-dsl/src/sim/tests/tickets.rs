@@ -181,3 +181,16 @@ fn two_blocks_may_not_write_one_part() {
     assert!(matches!(&fault.kind, FaultKind::Race { place, writes: true, earlier }
         if place.buffer == "parts" && earlier.block == (0, 0, 0) && earlier.wrote));
 }
+
+/// Partial sums are read by another thread than wrote them, in the order that tickets make; the total is one thread's.
+#[test]
+fn an_exclusive_element_is_one_threads_however_others_are_ordered() {
+    let declared = |nth: usize| {
+        let mut t = reduction(ATOMIC, Reset::Store, block);
+        let array = t.globals[nth];
+        t.k.exclusive(array);
+        t
+    };
+    assert_eq!(declared(2).run(), Ok(vec![TOTAL]));
+    assert_eq!(race(declared(0).kind()), "parts");
+}

@@ -17,7 +17,14 @@ impl Rig {
     }
 
     fn access(&mut self, thread: usize, touch: Touch) -> Result<(), Unordered> {
-        let access = Access { clocks: &self.clocks, block: 0, thread, on: ORDINARY, touch };
+        let access = Access {
+            clocks: &self.clocks,
+            block: 0,
+            thread,
+            on: ORDINARY,
+            touch,
+            exclusive: false,
+        };
         self.words.access((0, 0), &access)
     }
 }

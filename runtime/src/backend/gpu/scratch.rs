@@ -38,8 +38,12 @@ pub(crate) struct Workspace<'d> {
 }
 
 impl Workspace<'_> {
-    /// The address of temporary `number`, with room for at least `len` elements.
+    /// The address of temporary `number`, with room for at least `len` elements. Where there are none nothing is
+    /// allocated, which a capture would forbid, and no thread goes to the address.
     pub(super) fn scratch(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
+        if len == 0 {
+            return Ok(GpuAddress { at: 0, elem });
+        }
         let (class, room) = self.class(number, elem, len)?;
         let allocation = match self.scratch.any.entry(class) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -50,6 +54,9 @@ impl Workspace<'_> {
 
     /// As [`scratch`](Self::scratch), with zeros in it, which the program leaves so.
     pub(super) fn kept(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
+        if len == 0 {
+            return Ok(GpuAddress { at: 0, elem });
+        }
         let (class, room) = self.class(number, elem, len)?;
         let kept = match self.scratch.kept.entry(class) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -78,7 +85,7 @@ impl Workspace<'_> {
 
     /// Where such a temporary is kept, and the bytes of what is kept there.
     fn class(&self, number: usize, elem: Elem, len: u64) -> Result<(Class, u64)> {
-        let room = bytes(elem, len.max(1)).checked_next_power_of_two();
+        let room = bytes(elem, len).checked_next_power_of_two();
         let room = room.ok_or_else(|| self.gpu.too_large(elem, len))?;
         Ok(((number, room.ilog2()), room))
     }

@@ -1,4 +1,4 @@
-//! What a back end is told of the zeros that a program keeps.
+//! What a back end is asked for between launches, and told of the zeros that a program keeps.
 
 use super::programs::fold;
 use crate::Device;
@@ -9,10 +9,14 @@ use crate::device::On;
 use crate::error::{Error, Result};
 use crate::launch::{Bound, launch};
 use crate::program::Loadable;
+use crate::shape::Shape;
+use gemm_dsl::Family;
 use gemm_dsl::ir::program::Fill;
-use gemm_dsl::ir::{Elem, Variant, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
 use gemm_dsl::sim::{Counters, Element};
+use gemm_dsl::spec::SgemmSpec;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 /// A back end that runs nothing: of its launches the n-th fails.
 struct Recorder {
@@ -20,9 +24,16 @@ struct Recorder {
     launches: Cell<usize>,
     /// What it was told, in order.
     told: RefCell<Vec<bool>>,
+    /// Elements that it was asked for, by temporary.
+    asked: RefCell<BTreeMap<usize, u64>>,
 }
 
 impl Recorder {
+    fn new(fails: usize) -> Self {
+        let (told, asked) = (RefCell::default(), RefCell::default());
+        Self { fails, launches: Cell::new(0), told, asked }
+    }
+
     fn address(elem: Elem) -> GpuAddress {
         GpuAddress { at: 0, elem }
     }
@@ -62,7 +73,14 @@ impl Backend for Recorder {
         self
     }
 
-    fn scratch<'b>(&'b self, _: &mut &'b Self, _: usize, elem: Elem, _: u64) -> Result<GpuAddress> {
+    fn scratch<'b>(
+        &'b self,
+        _: &mut &'b Self,
+        number: usize,
+        elem: Elem,
+        len: u64,
+    ) -> Result<GpuAddress> {
+        self.asked.borrow_mut().insert(number, len);
         Ok(Self::address(elem))
     }
 
@@ -71,9 +89,9 @@ impl Backend for Recorder {
         _: &mut &'b Self,
         number: usize,
         elem: Elem,
-        _: u64,
+        len: u64,
     ) -> Result<GpuAddress> {
-        assert_eq!(number, 0, "of one temporary only");
+        self.asked.borrow_mut().insert(number, len);
         Ok(Self::address(elem))
     }
 
@@ -114,7 +132,7 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
         (2, &[false, false]),
         (3, &[false, false, false, true]),
     ] {
-        let backend = Recorder { fails, launches: Cell::new(0), told: RefCell::default() };
+        let backend = Recorder::new(fails);
         let vector = |name, at, len| {
             let address = GpuAddress { at, elem: Elem::F32 };
             Bound::vector(name, Place::One { address, len }, len)
@@ -124,5 +142,70 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
         let outcome = launch(on, &program, &[input], &[output], &[60]);
         assert_eq!(outcome.is_ok(), fails == 3, "{fails}");
         assert_eq!(*backend.told.borrow(), expected, "the launch that failed: {fails}");
+    }
+}
+
+/// Multiprocessors of the device that is asked about.
+const SMS: u64 = 16;
+
+/// How many partial sums and tickets a launch of a line asks for, with a factor of the product.
+fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
+    let device = Device::simulator();
+    let spec: SgemmSpec = line.parse().expect("a line");
+    let program = device.programs().get_or("test", line, || Ok(spec.program()?));
+    let program = program.expect("a sound spec");
+    let matrix = |name, at, rows, cols| {
+        let place = Place::One { address: GpuAddress { at, elem: Elem::F32 }, len: 1 << 40 };
+        let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
+        Bound::matrix(name, place, shape)
+    };
+    let (a, b, c) =
+        (matrix("a", 1 << 40, m, k), matrix("b", 2 << 50, k, n), matrix("c", 3 << 50, m, n));
+    let mut problem = [m, n, k].map(|extent| extent as u64).to_vec();
+    if program.program.extents.contains(&Extent::SMS) {
+        problem.push(SMS);
+    }
+    problem.extend([alpha, 0.5].map(|factor| u64::from(factor.to_bits())));
+    let backend = Recorder::new(usize::MAX);
+    launch(On { device: &device, backend: &backend }, &program, &[a, b], &[c], &problem)
+        .expect("a launch");
+    let asked = backend.asked.borrow();
+    [asked[&0], asked[&1]]
+}
+
+/// Scratch memory for what is left there, and none where no two blocks share a tile. It does not depend on alpha: a launch
+/// that finds none to do before a capture makes room for one that is captured.
+#[test]
+fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
+    let tile = "tile: 16x16x8, thread: 4x4, scaled";
+    let direct = "block: 4x4, thread: 4x4, unroll: 8, scaled";
+    // Four tiles of 256 sums, and of K five steps.
+    let size = [32, 32, 40];
+    for (keys, size, expected) in [
+        ("split_k: 3", size, [4 * 3 * 256, 4]),
+        ("split_k: 1000", size, [4 * 5 * 256, 4]),
+        ("split_k: 3", [32, 32, 8], [0, 0]),
+        ("split_k: 3", [32, 32, 0], [0, 0]),
+        // Four blocks for each tile, of which two pay.
+        ("split_k: auto", size, [4 * 2 * 256, 4]),
+        ("split_k: auto", [32, 32, 31], [0, 0]),
+        // As many tiles as blocks.
+        ("split_k: auto", [64, 64, 40], [0, 0]),
+        // Two blocks for each tile, two parts each.
+        ("stream_k", size, [8 * 2 * 256, 16]),
+        ("stream_k", [32, 32, 31], [0, 0]),
+        ("stream_k", [64, 64, 40], [0, 0]),
+        ("stream_k", [64, 80, 40], [16 * 2 * 256, 32]),
+    ] {
+        let lines = match keys {
+            "stream_k" => vec![tile],
+            _ => vec![tile, direct],
+        };
+        for line in lines {
+            for alpha in [1.0, 0.0, -0.0] {
+                let line = format!("{line}, {keys}");
+                assert_eq!(asked(&line, size, alpha), expected, "`{line}` at {size:?}, {alpha}");
+            }
+        }
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
         return faults.0.push(resources::registers(guilty(spec, &bare), &bare));
     }
     let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
-    // Those of one block fit: they are less than its registers.
+    // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
+    // which fragments beside the sums leave room.
     let most = blocks_by_shared(bytes);
     faults.require(u128::from(blocks) <= most, || resources::resident_shared(blocks, bytes, most));
     let draft = DirectPlan::new(spec, Variant::Vector);
