@@ -10,7 +10,7 @@ use gemm_examples::progress;
 use gemm_examples::tune::table::model::{HOPELESS, Model};
 use gemm_examples::tune::table::options::Task;
 use gemm_examples::tune::table::times::{CUBLAS, Head, Time, Times};
-use gemm_reference::product::Size;
+use gemm_runtime::spec::Layout;
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -19,15 +19,34 @@ use std::time::{Duration, Instant};
 
 /// A line is not timed further where a launch of it takes so many times as long as one of the best, and so many
 /// microseconds more.
-const SLOW: f64 = 3.0;
-const SLOW_US: f64 = 20.0;
+const SLOW: f64 = 2.0;
+const SLOW_US: f64 = 10.0;
 
 /// A line that is measured.
 struct Line {
     text: String,
-    spec: SgemmSpec,
-    kernel: SgemmKernel,
+    /// For each layout, in their order.
+    kernels: Vec<(SgemmSpec, SgemmKernel)>,
     model: Model,
+}
+
+impl Line {
+    fn new(spec: &SgemmSpec) -> Result<Self, Error> {
+        let kernel = |layout: &Layout| {
+            let spec = spec.clone().for_matrices(*layout, false);
+            Ok((spec.clone(), SgemmKernel::new(spec)?))
+        };
+        Ok(Self {
+            text: spec.to_string(),
+            kernels: Layout::ALL.iter().map(kernel).collect::<Result<_, Error>>()?,
+            model: Model::new(spec)
+                .ok_or_else(|| Error::Internal(format!("no plan of `{spec}`")))?,
+        })
+    }
+
+    fn of(&self, shape: Shape) -> &(SgemmSpec, SgemmKernel) {
+        &self.kernels[shape.of_table().lies() as usize]
+    }
 }
 
 /// What is launched: a line by its number, or cuBLAS.
@@ -67,13 +86,7 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(Times, Outcome), 
         Some(path) => Times::go_on(path, head)?,
         None => Times::new(head),
     };
-    let line = |spec: &SgemmSpec| {
-        let model =
-            Model::new(spec).ok_or_else(|| Error::Internal(format!("no plan of `{spec}`")))?;
-        let kernel = SgemmKernel::new(spec.clone())?;
-        Ok(Line { text: spec.to_string(), spec: spec.clone(), kernel, model })
-    };
-    let lines: Result<Vec<Line>, Error> = task.lines.iter().map(line).collect();
+    let lines: Result<Vec<Line>, Error> = task.lines.iter().map(Line::new).collect();
     let lines = lines?;
     let mut random = fastrand::Rng::with_seed(seed);
     let mut work: Vec<(Shape, Vec<Who>)> = Vec::new();
@@ -132,11 +145,9 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(Times, Outcome), 
 /// What is not known yet at a shape, without what is hopeless.
 fn pending(shape: Shape, (lines, has_blas): (&[Line], bool), times: &Times) -> Vec<Who> {
     let sms = times.head.sms;
-    let of_layout =
-        || lines.iter().enumerate().filter(|(_, line)| line.spec.layout == shape.layout);
     let cycles = |line: &Line| line.model.cycles(shape.size, sms);
-    let least = of_layout().map(|(_, line)| cycles(line)).fold(f64::INFINITY, f64::min);
-    let pending = of_layout().filter(|(_, line)| {
+    let least = lines.iter().map(cycles).fold(f64::INFINITY, f64::min);
+    let pending = lines.iter().enumerate().filter(|(_, line)| {
         times.get(&shape, &line.text).is_none() && cycles(line) <= HOPELESS * least
     });
     let mut who: Vec<Who> = pending.map(|(number, _)| Who::Line(number)).collect();
@@ -155,21 +166,21 @@ fn compile(
     limit: Duration,
 ) {
     // By their lines, and by extents, from which their variants follow.
-    let mut kernels: HashSet<(usize, Size)> = HashSet::new();
+    let mut kernels: HashSet<(usize, Shape)> = HashSet::new();
     for (shape, who) in work {
         kernels.extend(who.iter().filter_map(|who| match who {
             Who::Line(number) => {
-                let small = as_small(&lines[*number].spec, shape.size);
-                small.ok().map(|small| (*number, small))
+                let small = as_small(&lines[*number].of(*shape).0, shape.size);
+                small.ok().map(|size| (*number, Shape { size, ..*shape }))
             }
             Who::Cublas => None,
         }));
     }
     let bar = progress::bar(kernels.len());
     bar.set_message("kernels compiled");
-    kernels.par_iter().for_each(|(number, size)| {
+    kernels.par_iter().for_each(|(number, shape)| {
         if start.elapsed() < limit {
-            _ = first_launch(device, &lines[*number].spec, *size);
+            _ = first_launch(device, &lines[*number].of(*shape).0, shape.size);
         }
         bar.inc(1);
     });
@@ -287,7 +298,7 @@ fn launch(
     who: Who,
 ) -> Result<(), Error> {
     match (who, blas) {
-        (Who::Line(number), _) => arena.launch(&lines[number].kernel, shape).map(drop),
+        (Who::Line(number), _) => arena.launch(&lines[number].of(shape).1, shape).map(drop),
         (Who::Cublas, Some(blas)) => arena.blas(blas, shape),
         (Who::Cublas, None) => Err(Error::Internal("cuBLAS is not there".to_owned())),
     }

@@ -8,7 +8,6 @@ use gemm_examples::tune::table::options::Task;
 use gemm_examples::tune::table::samples::Samples;
 use gemm_examples::tune::table::times::{CUBLAS, Time, Times};
 use gemm_examples::tune::table::tree::Limits;
-use gemm_runtime::spec::Layout;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -19,7 +18,7 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     for line in &samples.unknown {
         eprintln!("note: `{line}` is no line of a table, and its times are left out");
     }
-    if samples.groups.is_empty() {
+    if samples.shapes.is_empty() {
         return Err(Failure::Usage("no line has a time, and no table follows".to_owned()));
     }
     let limits = Limits::of_rows(task.rows);
@@ -32,7 +31,7 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let mut about = vec![summary(&times, &samples, &rows), said_regret("at them", &regret)];
     let unseen = fit::unseen(&samples, &limits, |shape| !shape.is_of_grid()).map_err(internal)?;
     if unseen.count > 0 {
-        let of = format!("at each of {} drawn shapes, by a table of all others", unseen.count);
+        let of = format!("at {} drawn shapes, by tables of others", unseen.count);
         about.push(said_regret(&of, &unseen));
     }
     let cublas = |shape: &Shape| times.get(shape, CUBLAS).and_then(Time::us);
@@ -47,11 +46,6 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     written.map_err(|error| named(&task.table, &error))?;
     let mut out = io::stdout().lock();
     about.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    for layout in Layout::ALL {
-        if samples.groups.iter().all(|group| group.layout != *layout) {
-            writeln!(out, "note: no time is of layout {layout}, and no row is for it")?;
-        }
-    }
     Ok(outcome)
 }
 
@@ -72,12 +66,12 @@ fn times(task: &Task, seed: u64) -> Result<(Times, Outcome), Failure> {
 
 fn summary(times: &Times, samples: &Samples, rows: &[Row]) -> String {
     let kernels: BTreeSet<&String> = rows.iter().map(|row| &row.line).collect();
-    let lines: usize = samples.groups.iter().map(|group| group.lines.len()).sum();
     format!(
-        "{} rows of {} kernels, from the times of {lines} lines at {} shapes on {}",
+        "{} rows of {} lines, from the times of {} lines at {} shapes on {}",
         rows.len(),
         kernels.len(),
-        samples.count(),
+        samples.lines.len(),
+        samples.shapes.len(),
         times.head.device
     )
 }

@@ -136,6 +136,10 @@ impl SpecError {
         }
     }
 
+    pub(crate) fn with_message(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     pub(crate) fn with_excerpt(mut self, excerpt: Option<Excerpt>) -> Self {
         self.excerpt = excerpt.map(Box::new);
         self

@@ -11,6 +11,9 @@
 //! of the result, depends on the table and on the shape alone; of products also how the matrices lie, and the
 //! device. All rows compute the same; they differ in how.
 //!
+//! A line of products says neither `layout` nor `pitched`: a row takes matrices however they lie, and has a kernel
+//! for each way.
+//!
 //! A table of products that begins with `invariant;` has only rows that sum each element in ascending K by one
 //! accumulator: they all give the same bits, so that none of them depends on which row is chosen.
 
@@ -47,12 +50,32 @@ pub trait Tabled: Family {
     fn waves(_: &Self::Problem, _: (u32, u32)) -> Option<f64> {
         None
     }
+
+    /// In how many ways the arrays of a problem may lie, which no line says: a row has a kernel for each.
+    const WAYS: usize = 1;
+
+    /// The number of the way in which those of a problem lie.
+    fn way(_: &Self::Problem) -> usize {
+        0
+    }
+
+    /// The kernel of a line for arrays that lie so.
+    #[must_use]
+    fn lying(&self, _way: usize) -> Self {
+        self.clone()
+    }
 }
 
 /// What a table asks of the specs in its rows.
-pub(crate) trait Rows: Checked {
+pub(crate) trait Rows: Checked + Tabled {
     /// What conditions may name.
     const CONDITION: &'static Environment;
+
+    /// Keys that no line has, since they follow from the problem, and what a condition asks in their place.
+    const FOLLOWING: &'static [(&'static str, &'static str)];
+
+    /// What is so of the problems whose arrays lie in a way.
+    fn answers(way: usize) -> Vec<(&'static str, bool)>;
 
     /// A line, for messages.
     const LINE: &'static str;
@@ -67,8 +90,17 @@ pub(crate) trait Rows: Checked {
 pub struct Row<S> {
     /// Where it is chosen; always, without one.
     pub when: Option<Closure>,
-    /// The kernel.
+    /// The kernel, as its line says, which says nothing of how arrays lie: see [`Row::kernels`].
     pub spec: S,
+    /// The ways in which arrays lie of problems that may come to it.
+    pub(crate) ways: Vec<usize>,
+}
+
+impl<S: Tabled> Row<S> {
+    /// Its kernels, one for each way in which the arrays lie of problems that may come to it.
+    pub fn kernels(&self) -> impl Iterator<Item = S> {
+        self.ways.iter().map(|way| self.spec.lying(*way))
+    }
 }
 
 /// A table: each problem has a row, the last one if no other. No two rows have one condition.
@@ -222,6 +254,12 @@ impl Tabled for ReduceSpec {
 
 impl Rows for ReduceSpec {
     const CONDITION: &'static Environment = &REDUCE_TABLE;
+
+    const FOLLOWING: &'static [(&'static str, &'static str)] = &[];
+
+    fn answers(_: usize) -> Vec<(&'static str, bool)> {
+        Vec::new()
+    }
 
     const LINE: &'static str = "over: rows, group: 4";
 

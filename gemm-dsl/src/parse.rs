@@ -113,14 +113,17 @@ struct Outcome<'t, S> {
 }
 
 fn checked<S: Checked>(tokens: &[Token]) -> Outcome<'_, S> {
-    checked_part(Tokens::all(tokens))
+    checked_part(Tokens::all(tokens), S::check)
 }
 
-/// As [`checked`], of a part of what was written.
-fn checked_part<S: Checked>(tokens: Tokens<'_>) -> Outcome<'_, S> {
+/// What has been read of a part of what was written, checked so.
+fn checked_part<S: Checked>(
+    tokens: Tokens<'_>,
+    check: impl FnOnce(&S) -> Result<(), SpecErrors>,
+) -> Outcome<'_, S> {
     let mut reader = Reader::<S>::read(tokens);
     if reader.more == 0
-        && let Err(errors) = reader.spec.check()
+        && let Err(errors) = check(&reader.spec)
     {
         reader.add_plan_faults(&errors);
     }

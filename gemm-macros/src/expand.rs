@@ -4,10 +4,11 @@ use crate::item;
 use crate::list::List;
 use gemm_dsl::Family;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::kernel_table::KernelTable;
+use gemm_dsl::kernel_table::{KernelTable, Row, Tabled};
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{format_ident, quote};
+use std::collections::HashSet;
 use syn::parse::{ParseStream, Parser};
 
 /// The expression for a reduction.
@@ -48,10 +49,12 @@ pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
 }
 
 /// The canonical text of a table whose kernels can be generated.
-fn checked_rows<S: Family>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
+fn checked_rows<S: Tabled>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
     let table = table?;
-    let programs = table.rows().iter().map(|row| checked(&row.spec).map(drop));
-    programs.fold(Ok(table.to_string()), both)
+    let mut known = HashSet::new();
+    let kernels = table.rows().iter().flat_map(Row::kernels);
+    let kernels = kernels.filter(|spec| known.insert(spec.to_string()));
+    kernels.map(|spec| checked(&spec).map(drop)).fold(Ok(table.to_string()), both)
 }
 
 /// A table of this type, with a place for what is read of it; after an error, one of a text that nobody will read.

@@ -54,8 +54,11 @@ use tables::{Asked, Shipped, Tables};
 ///
 /// The rules are those of BLAS: where beta is 0 C is not read, and a NaN in it is gone; where alpha or k is
 /// 0 neither A nor B is read. Results differ from those of cuBLAS in rounding: here the terms of an element are summed as
-/// the row of the table says, in the order of k, or of ranges of k where it says `split_k`. The same product has the same
-/// bits on every run and on every device of the same table and as many multiprocessors.
+/// the row of the table says, in the order of k, or of parts of k where it says `slices`, `lanes: k`, `split_k` or `stream_k`.
+/// The same product has the same bits on every run and on every device of the same table and as many multiprocessors, if
+/// its matrices lie alike: which row it is depends on their extents, on whether they lie in rows or in columns and
+/// whether each row or column begins on 16 bytes, so that a view at another offset, or one with something between its
+/// rows, may have another row, other bits and a kernel of its own.
 ///
 /// # First launches
 ///
@@ -156,7 +159,7 @@ impl SgemmCall<'_> {
 
     /// Which row of the table that ships for a device computes it, and why. The line is that of the row with what
     /// the call needs beside: `layout` and `pitched` as the matrices lie, `scaled` where there are factors, and
-    /// `batch`. Where C lies in columns alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
+    /// `batch`; and with fewer `stages` where a block has not enough shared memory. Where C lies in columns alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -243,9 +246,9 @@ fn launch(
 
 /// The tables that [`sgemm`] chooses by: of single products, and of batches and lists, whose rows say `batch: strided`.
 /// There are some for `sm_80`, `sm_89`, `sm_90`, `sm_100` and `sm_120` and for GPUs like these, of which those for `sm_90` are
-/// measured, on an H200, and the others are by model; and some that every GPU can take, for all others and,
-/// without an architecture, for the simulator. A row says nothing of `scaled` and `pitched`, which follow from a call; so
-/// does `layout`, where a row takes matrices however they lie.
+/// measured, on an H200, and the others have the same rows by model; and some that every GPU can take, for all others
+/// and, without an architecture, for the simulator. A row says nothing of `scaled`, `layout` and `pitched`, which follow
+/// from a call, and `sgemm` takes as many of its `stages` as shared memory holds: 99 KiB on `sm_89` and `sm_120`.
 ///
 /// ```
 /// use gemm_runtime::{compile::Arch, sgemm_tables};
@@ -261,7 +264,9 @@ pub fn sgemm_tables(arch: Option<Arch>) -> [&'static SgemmTable; 2] {
 /// Compiles, ahead and in parallel, what [`sgemm`] launches on a device for products of these shapes: `(m, n, k)`, or
 /// an [`SgemmShape`] that says how the matrices lie. A `batch` of more than 1 is one of `batch: strided`. Each kernel is
 /// made once, for arrays on 16 bytes and for others, without `alpha` and `beta`, unless the device has it. A launch
-/// of such a product then compiles nothing. [`SgemmCall::warm`] does so of a call, with its factors and its lists.
+/// of such a product then compiles nothing, if its matrices lie as the shape says: where the table has other rows for
+/// matrices that do not begin on 16 bytes, or are padded, those are shapes of their own. [`SgemmCall::warm`] does so of
+/// a call, with its views, its factors and its lists.
 ///
 /// In the simulator, which compiles nothing, the kernels are generated.
 ///

@@ -56,6 +56,9 @@
 //!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
+// Tables are shipped as `tune --table` writes them for others.
+extern crate self as gemm_runtime;
+
 mod address;
 mod ahead;
 mod backend;
@@ -236,8 +239,10 @@ macro_rules! sgemm_kernel {
 /// ```
 ///
 /// The first row whose condition holds is chosen; the last one is `else`. All rows compute the same, and differ in how:
-/// `batch`, `scaled` and `epilogue` are those of the first row. How A and B lie is what a row is for: its `layout` and
-/// `pitched` have to be those of the matrices that its condition lets through, or the launch says what is wrong.
+/// `batch`, `scaled` and `epilogue` are those of the first row. A line says neither `layout` nor `pitched`: the kernel is
+/// made for the matrices of the product, however they lie, and `transpose` and the paddings beside it are of those that
+/// lie along K ([`SgemmSpec::for_matrices`]). So each line has to be sound for all matrices that its condition lets
+/// through, and the macro checks that.
 ///
 /// # Conditions
 ///
@@ -247,9 +252,9 @@ macro_rules! sgemm_kernel {
 /// | --- | --- |
 /// | `m`, `n`, `k` | the extents |
 /// | `batch` | the products of a batch or a list; 1 of what is none |
-/// | `nn`, `nt`, `tn`, `tt` | how A and B lie, as of `layout`: which one of these is so |
-/// | `padded` | whether something lies between the rows, or the columns, of A, B or C, so that only a `pitched` line takes them |
-/// | `aligned` | whether all rows, or columns, of A, B and C begin on 16 bytes, in every matrix of a batch or a list |
+/// | `nn`, `nt`, `tn`, `tt` | how A and B lie, as of `layout`: which one of these is so. A packed row or column lies in one line |
+/// | `padded` | whether something lies between the rows, or the columns, of A, B or C |
+/// | `aligned` | whether all rows, or columns, of A, B and C begin on 16 bytes, in every matrix of a batch or a list: of a packed C of one column none but the first does |
 /// | `arch` | the architecture of the GPU: 90 of `sm_90` |
 /// | `sms` | its multiprocessors |
 /// | `waves(128x256)` | tiles of so many rows and columns that cover C, of all products, over the multiprocessors: what one block on each of them would take so many rounds to compute. An `f64` |

@@ -70,6 +70,24 @@ pub(crate) fn other_work(key: &'static str) -> SpecError {
     )
 }
 
+pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
+    SpecError::at_key(
+        &[key],
+        format!(
+            "`{key}` follows from the matrices of a problem: a row has a kernel for each way in which they may lie; \
+             leave it out, and ask {asked} in the condition where the row is for some alone"
+        ),
+    )
+}
+
+/// A fault that a line has only where matrices lie so.
+pub(crate) fn where_they_lie(fault: &SpecError, so: &str) -> SpecError {
+    fault.clone().with_message(format!(
+        "where {so}: {}; or ask in the condition how matrices lie",
+        fault.message()
+    ))
+}
+
 pub(crate) fn late_invariant(again: bool) -> SpecError {
     let message = match again {
         true => "`invariant` is said already; leave this one out",

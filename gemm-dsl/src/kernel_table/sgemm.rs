@@ -3,6 +3,7 @@
 use super::{KernelTable, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::parse;
+use crate::plan::Checked;
 use crate::spec::{Layout, SgemmSpec};
 use crate::value::{Environment, Facts, SGEMM_TABLE};
 
@@ -33,7 +34,7 @@ pub struct SgemmShape {
     pub k: u64,
     /// Products; 1 of what is no batch.
     pub batch: u64,
-    /// How A and B lie.
+    /// How A and B lie; of a matrix of one row or column see [`SgemmShape::lies`].
     pub layout: Layout,
     /// Whether something lies between the rows of a matrix, or the columns of one that lies in those.
     pub padded: bool,
@@ -74,9 +75,26 @@ impl SgemmShape {
         Self { aligned: Some(aligned), ..self }
     }
 
+    /// How A and B are taken to lie: a packed row or column lies both ways, and is read as one line. Where something is
+    /// `padded`, as `layout` says.
+    pub fn lies(&self) -> Layout {
+        let Self { m, n, k, layout, padded, .. } = *self;
+        if padded {
+            return layout;
+        }
+        // The lines of a matrix of one line and of one element each are alike.
+        let by_column = |rows: u64, cols: u64, by_column| match (rows, cols) {
+            (1, _) => false,
+            (_, 1) => true,
+            _ => by_column,
+        };
+        Layout::of([by_column(m, k, layout.transposes_a()), by_column(k, n, layout.transposes_b())])
+    }
+
     /// Whether all rows begin on 16 bytes: what was said of it, or else follows from the extents.
     pub fn is_aligned(&self) -> bool {
-        let Self { m, n, k, batch, layout, .. } = *self;
+        let Self { m, n, k, batch, .. } = *self;
+        let layout = self.lies();
         let packed = |rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
             lines_take_vectors((lines, line), (batch, lines.saturating_mul(line)))
@@ -113,8 +131,8 @@ impl Tabled for SgemmSpec {
     }
 
     fn facts(SgemmProblem { shape, target }: &SgemmProblem) -> Facts {
-        let layouts = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
-        let [nn, nt, tn, tt] = layouts.map(|layout| shape.layout == layout);
+        let [nn, nt, tn, tt] =
+            [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt].map(|layout| shape.lies() == layout);
         Facts::new(
             [shape.m, shape.n, shape.k, shape.batch, target.sms.into(), target.arch.into()],
             [nn, nt, tn, tt, shape.padded, shape.is_aligned()],
@@ -133,11 +151,67 @@ impl Tabled for SgemmSpec {
         };
         Some(tiles / f64::from(target.sms))
     }
+
+    const WAYS: usize = Layout::ALL.len() * 2;
+
+    fn way(SgemmProblem { shape, .. }: &SgemmProblem) -> usize {
+        shape.lies() as usize * 2 + usize::from(shape.padded)
+    }
+
+    fn lying(&self, way: usize) -> Self {
+        let (layout, padded) = lies(way);
+        self.clone().for_matrices(layout, padded)
+    }
 }
 
-/// What is computed of A, B and the operands. How the matrices lie, `layout` and `pitched`, is what a row is for.
+/// How matrices lie that do so in a way, and whether something is between their lines.
+fn lies(way: usize) -> (Layout, bool) {
+    (Layout::ALL[way / 2], !way.is_multiple_of(2))
+}
+
+impl SgemmSpec {
+    /// The same for matrices that lie otherwise: `transpose`, and the paddings beside it, of those that lie along K
+    /// alone, and `float4` where something can be moved so.
+    ///
+    /// ```
+    /// use gemm_dsl::spec::{Layout, SgemmSpec};
+    ///
+    /// let spec: SgemmSpec = "tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4".parse()?;
+    /// let turned = spec.for_matrices(Layout::Tn, false);
+    /// assert_eq!(turned.to_string(), "layout: tn, tile: 64x64x16, thread: 8x8, float4");
+    /// # Ok::<(), gemm_dsl::SpecErrors>(())
+    /// ```
+    #[must_use]
+    pub fn for_matrices(self, layout: Layout, padded: bool) -> Self {
+        let along_k = [!layout.transposes_a(), layout.transposes_b()];
+        let mut spec = self.layout(layout).pitched(padded);
+        if spec.transpose {
+            let [pad_a, pad_b] = [spec.pad_a, spec.pad_b];
+            spec = spec.transpose(along_k.contains(&true));
+            spec = spec.pad_a(if along_k[0] { pad_a } else { 0 });
+            spec = spec.pad_b(if along_k[1] { pad_b } else { 0 });
+        }
+        // The first key of a fault is the guiltiest: of this one nothing can be moved by vectors.
+        let idle = spec
+            .check()
+            .is_err_and(|faults| faults.iter().all(|fault| fault.key() == Some("float4")));
+        let float4 = spec.float4 && !idle;
+        spec.float4(float4)
+    }
+}
+
+/// What is computed of A, B and the operands.
 impl Rows for SgemmSpec {
     const CONDITION: &'static Environment = &SGEMM_TABLE;
+
+    const FOLLOWING: &'static [(&'static str, &'static str)] =
+        &[("layout", "`nn`, `nt`, `tn` or `tt`"), ("pitched", "`padded`")];
+
+    fn answers(way: usize) -> Vec<(&'static str, bool)> {
+        let (layout, padded) = lies(way);
+        let names = ["nn", "nt", "tn", "tt"].into_iter().zip(Layout::ALL);
+        names.map(|(name, of)| (name, *of == layout)).chain([("padded", padded)]).collect()
+    }
 
     const LINE: &'static str = "tile: 64x64x16, thread: 8x8";
 

@@ -128,6 +128,60 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
     }
 }
 
+/// A packed row or column is one line, whichever way it is said to lie; what is padded lies as is said.
+#[test]
+fn packed_vectors_are_read_as_one_line() {
+    use Layout::{Nn, Nt, Tn, Tt};
+    for (extents, said, lies) in [
+        ((5, 6, 7), [Nn, Nt, Tn, Tt], [Nn, Nt, Tn, Tt]),
+        // B is a column.
+        ((5, 1, 7), [Nn, Nt, Tn, Tt], [Nt, Nt, Tt, Tt]),
+        // A is a row.
+        ((1, 6, 7), [Nn, Nt, Tn, Tt], [Nn, Nt, Nn, Nt]),
+        ((1, 1, 7), [Nn, Nt, Tn, Tt], [Nt; 4]),
+        // A is a column, and B a row.
+        ((5, 6, 1), [Nn, Nt, Tn, Tt], [Tn; 4]),
+        ((1, 1, 1), [Nn, Nt, Tn, Tt], [Nn; 4]),
+        ((0, 6, 7), [Nn, Nt, Tn, Tt], [Nn, Nt, Tn, Tt]),
+    ] {
+        for (said, lies) in said.into_iter().zip(lies) {
+            let shape = SgemmShape::from(extents).layout(said);
+            assert_eq!(shape.lies(), lies, "{extents:?} {said}");
+            assert_eq!(shape.padded(true).lies(), said, "{extents:?} {said}");
+            assert!(holds(&lies.to_string(), &SgemmProblem { shape, target: Target::H200 }));
+        }
+    }
+}
+
+#[test]
+fn a_line_is_made_for_matrices_however_they_lie() {
+    let of = |line: &str| -> [String; 4] {
+        let spec: SgemmSpec = line.parse().expect(line);
+        [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt]
+            .map(|layout| spec.clone().for_matrices(layout, false).to_string())
+    };
+    let line = "tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4, pad_b: 8";
+    let plain = "tile: 64x64x16, thread: 8x8, float4";
+    let expected = [
+        format!("{plain}, transpose, pad_a: 4"),
+        format!("layout: nt, {line}"),
+        format!("layout: tn, {plain}"),
+        format!("layout: tt, {plain}, transpose, pad_b: 8"),
+    ];
+    assert_eq!(of(line), expected);
+    // Paddings that are not of a transposition stay.
+    assert!(
+        of("tile: 64x64x16, thread: 8x8, pad_a: 4, pad_b: 8")
+            .iter()
+            .all(|l| l.contains("pad_b: 8"))
+    );
+    // Under `nt` no access is of four elements.
+    let small = of("tile: 16x16x32, thread: 2x2, float4, transpose, stages: 4");
+    assert_eq!(small.map(|line| line.contains("float4")), [true, false, true, true]);
+    let spec: SgemmSpec = "layout: tt, pitched, unroll: 2".parse().expect("sound");
+    assert_eq!(spec.for_matrices(Layout::Nn, true).to_string(), "unroll: 2, pitched");
+}
+
 /// What a shape of extents alone is taken for: rows, or columns, one behind the other from 16 bytes on.
 #[test]
 fn packed_matrices_are_aligned_where_each_line_is() {

@@ -138,18 +138,24 @@ impl<S: Rows> Table<S> {
         if self.told_otherwise {
             self.fault(error::behind_else(), row.span());
         }
-        let when = match head.tokens() {
+        let (when, comes) = match head.tokens() {
             [word] if word.text == "else" => {
-                if !self.told_otherwise && !self.left.any() {
+                if !self.told_otherwise && ways::<S>(&self.left).is_empty() {
                     self.fault(error::no_problem(), head.span());
                 }
                 self.told_otherwise = true;
-                None
+                (None, self.left.clone())
             }
             tokens => self.condition(tokens, head.span()),
         };
-        let Outcome { spec, faults, given, unread } = checked_part::<S>(line);
+        let ways = ways::<S>(&comes);
+        let Outcome { spec, mut faults, given, unread } =
+            checked_part(line, |spec| checked_ways::<S>(spec, &ways));
         let is_sound = faults.is_empty();
+        for (key, asked) in S::FOLLOWING {
+            let entry = given.get(key);
+            faults.extend(entry.map(|e| (error::of_problem(key, asked), Some(e.key.span()))));
+        }
         // What is wrong with a row as a whole stands at its line.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
@@ -171,12 +177,12 @@ impl<S: Rows> Table<S> {
                 let places = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
                 self.places = places.collect();
             }
-            self.rows.push(Row { when, spec });
+            self.rows.push(Row { when, spec, ways });
         }
     }
 
-    /// A condition, unless it is faulty; also one of which no problem is left.
-    fn condition(&mut self, tokens: &[Token], span: Span) -> Option<Closure> {
+    /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.
+    fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, Left) {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
             Err(faults) => {
@@ -185,9 +191,10 @@ impl<S: Rows> Table<S> {
                     let part = part.map(|(first, last)| span.start + first..span.start + last + 1);
                     self.fault(fault, part.unwrap_or_else(|| span.clone()));
                 }
-                return None;
+                return (None, self.left.clone());
             }
         };
+        let mut comes = self.left.clone();
         if let Some(always) = when.constant() {
             self.is_total |= always;
             self.fault(error::constant(always), span);
@@ -195,13 +202,39 @@ impl<S: Rows> Table<S> {
             let row = *row;
             self.fault(error::repeated(row), span);
         } else {
-            if !self.left.take(&when) {
+            comes = self.left.take(&when);
+            if ways::<S>(&comes).is_empty() {
                 self.fault(error::no_problem(), span);
             }
             self.conditions.push((when.clone(), self.count));
         }
-        Some(when)
+        (Some(when), comes)
     }
+}
+
+/// The ways in which the arrays of problems may lie.
+fn ways<S: Rows>(of: &Left) -> Vec<usize> {
+    let ways = (0..S::WAYS).filter(|way| of.any_of(&S::answers(*way)));
+    if of.any() { ways.collect() } else { Vec::new() }
+}
+
+/// Checks a line's kernels for arrays that lie in some ways; of those with faults the first one's are told.
+fn checked_ways<S: Rows>(spec: &S, ways: &[usize]) -> Result<(), SpecErrors> {
+    if ways.is_empty() {
+        return spec.check();
+    }
+    for (nth, way) in ways.iter().enumerate() {
+        let Err(faults) = spec.lying(*way).check() else { continue };
+        // What is wrong however they lie is told as of a line alone.
+        if nth == 0 && (spec.check().is_err() || ways.len() == 1) {
+            return Err(faults);
+        }
+        let so: Vec<&str> =
+            S::answers(*way).into_iter().filter_map(|(name, is)| is.then_some(name)).collect();
+        let so = so.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+        return Err(SpecErrors::of(faults.iter().map(|fault| error::where_they_lie(fault, &so))));
+    }
+    Ok(())
 }
 
 /// Where `=>` stands, outside brackets.

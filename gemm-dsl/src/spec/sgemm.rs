@@ -59,6 +59,16 @@ words! {
 }
 
 impl Layout {
+    /// That of A and B that lie column by column, or do not.
+    pub fn of(by_column: [bool; 2]) -> Self {
+        match by_column {
+            [false, false] => Self::Nn,
+            [false, true] => Self::Nt,
+            [true, false] => Self::Tn,
+            [true, true] => Self::Tt,
+        }
+    }
+
     /// Whether A lies column by column: its neighbours along M, not along K.
     pub fn transposes_a(self) -> bool {
         matches!(self, Layout::Tn | Layout::Tt)

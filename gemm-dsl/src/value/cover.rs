@@ -51,8 +51,8 @@ fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
     Some(all)
 }
 
-/// The problems that no condition so far holds of.
-#[derive(Debug)]
+/// Problems: those that no condition so far holds of, or those of them that one does.
+#[derive(Clone, Debug)]
 pub(crate) struct Left(Option<Vec<Region>>);
 
 impl Left {
@@ -66,14 +66,25 @@ impl Left {
         self.0.as_ref().is_none_or(|left| !left.is_empty())
     }
 
-    /// Takes those that a condition holds of; whether there may be any.
-    pub(crate) fn take(&mut self, when: &Closure) -> bool {
-        let Some(left) = &self.0 else { return true };
+    /// Whether some may be left that answer questions so.
+    pub(crate) fn any_of(&self, answers: &[(&str, bool)]) -> bool {
+        let may = |region: &Region| {
+            answers.iter().all(|(question, is)| {
+                region.answers.get(*question).is_none_or(|answer| answer == is)
+            })
+        };
+        self.0.as_ref().is_none_or(|left| left.iter().any(may))
+    }
+
+    /// Takes those that a condition holds of, and gives them.
+    pub(crate) fn take(&mut self, when: &Closure) -> Self {
         let of = |holds| block(when.env, &when.body, holds);
+        // Of what is left nothing is known but that the condition holds of what comes.
+        let Some(left) = &self.0 else { return Self(of(true)) };
         let comes = of(true).and_then(|regions| common(left, &regions));
         let left = of(false).and_then(|regions| common(left, &regions));
         self.0 = left;
-        comes.is_none_or(|comes| !comes.is_empty())
+        Self(comes)
     }
 }
 
@@ -89,11 +100,13 @@ fn node(env: &Environment, e: &Node, holds: bool) -> Option<Vec<Region>> {
     match &e.kind {
         NodeKind::Unary(Unary::Not, e) => node(env, e, !holds),
         NodeKind::Binary(op @ (Binary::And | Binary::Or), a, b, _) => {
-            let (a, b) = (node(env, a, holds)?, node(env, b, holds)?);
+            let (own, other) = (node(env, a, holds)?, node(env, b, holds)?);
             if (*op == Binary::And) == holds {
-                return common(&a, &b);
+                return common(&own, &other);
             }
-            Some(a.into_iter().chain(b).collect())
+            // Of the second those alone that are not of the first, so that regions stay few.
+            let other = common(&node(env, a, !holds)?, &other)?;
+            Some(own.into_iter().chain(other).collect())
         }
         NodeKind::Binary(op, a, b, _) => {
             let compared = match (&a.kind, &b.kind) {

@@ -1,17 +1,15 @@
 //! The tables that ship: of each architecture one for single products and one for batches, whose rows are of
 //! `batch: strided`. A row says nothing of what follows from the call: see [`Shipped::line`].
 
+mod batch;
+mod h200;
 mod safe;
-mod sm_100;
-mod sm_120;
-mod sm_80;
-mod sm_89;
-mod sm_90;
 
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::{Choice, SgemmTable};
+use gemm_dsl::Family;
 use gemm_dsl::kernel_table::SgemmProblem;
 use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 use std::sync::OnceLock;
@@ -22,9 +20,11 @@ pub(super) struct Tables {
     pub(super) batch: Shipped,
 }
 
-/// A table, with the lines of its rows for calls of every kind, each made when it is needed first.
+/// A table, with the lines of its rows for calls of every kind, each printed when it is needed first.
 pub(super) struct Shipped {
     pub(super) table: SgemmTable,
+    /// What a block has of shared memory, in KiB.
+    shared_kib: u64,
     lines: OnceLock<Box<[OnceLock<String>]>>,
 }
 
@@ -40,9 +40,21 @@ pub(super) struct Asked {
 /// The lines of a row: for each layout, of matrices that are padded or not, scaled or not, in a batch or in lists.
 const LINES: usize = 4 * 2 * 2 * 2;
 
+/// Measured on an H200: what `tune --table` has written.
+static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
+/// By model, not measured: the rows of `sm_90`, which fit into the 163 KiB that a block has here. What they count in
+/// `waves` counts the multiprocessors of the device.
+static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 163);
+/// By model, not measured: the same, with as many stages as fit into 99 KiB.
+static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 99);
+/// By model, not measured: the same as `sm_90`, since a multiprocessor has the same memory and registers.
+static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
+/// By model, not measured: the same as `sm_89`.
+static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 99);
+
 impl Tables {
-    const fn new(one: SgemmTable, batch: SgemmTable) -> Self {
-        Self { one: Shipped::new(one), batch: Shipped::new(batch) }
+    const fn new(one: SgemmTable, batch: SgemmTable, shared_kib: u64) -> Self {
+        Self { one: Shipped::new(one, shared_kib), batch: Shipped::new(batch, shared_kib) }
     }
 
     /// Those for a device.
@@ -53,12 +65,12 @@ impl Tables {
     /// Those for a GPU of this architecture. One without a number is the simulator.
     pub(super) fn of(arch: Option<u32>) -> &'static Self {
         match arch {
-            Some(80 | 87) => &sm_80::TABLES,
+            Some(80 | 87) => &SM_80,
             // They have the shared memory of 8.9.
-            Some(86 | 88 | 89) => &sm_89::TABLES,
-            Some(90) => &sm_90::TABLES,
-            Some(100 | 101 | 103 | 110) => &sm_100::TABLES,
-            Some(120 | 121) => &sm_120::TABLES,
+            Some(86 | 88 | 89) => &SM_89,
+            Some(90) => &SM_90,
+            Some(100 | 101 | 103 | 110) => &SM_100,
+            Some(120 | 121) => &SM_120,
             _ => &safe::TABLES,
         }
     }
@@ -67,11 +79,11 @@ impl Tables {
     #[cfg(test)]
     pub(super) const ALL: [(u32, &'static Self); 6] = [
         (75, &safe::TABLES),
-        (80, &sm_80::TABLES),
-        (89, &sm_89::TABLES),
-        (90, &sm_90::TABLES),
-        (100, &sm_100::TABLES),
-        (120, &sm_120::TABLES),
+        (80, &SM_80),
+        (89, &SM_89),
+        (90, &SM_90),
+        (100, &SM_100),
+        (120, &SM_120),
     ];
 
     /// The one for such a call.
@@ -81,8 +93,8 @@ impl Tables {
 }
 
 impl Shipped {
-    const fn new(table: SgemmTable) -> Self {
-        Self { table, lines: OnceLock::new() }
+    const fn new(table: SgemmTable, shared_kib: u64) -> Self {
+        Self { table, shared_kib, lines: OnceLock::new() }
     }
 
     /// The line of the kernel for a problem, which is printed by the first call of its kind.
@@ -91,7 +103,7 @@ impl Shipped {
     /// Those of [`SgemmTable::choice`].
     pub(super) fn line(&self, problem: &SgemmProblem, asked: Asked) -> Result<&str> {
         let row = self.table.row(problem)?;
-        let (layout, padded) = (problem.shape.layout, problem.shape.padded);
+        let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
         let lines = self.lines.get_or_init(|| {
             (0..self.table.rows().len() * LINES).map(|_| OnceLock::new()).collect()
         });
@@ -112,7 +124,8 @@ impl Shipped {
         Ok(Choice { line, ..self.table.chosen(problem)? })
     }
 
-    /// The spec of a row for matrices that lie so: its own with what the call needs beside.
+    /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages as
+    /// shared memory holds.
     pub(super) fn spec(
         &self,
         row: usize,
@@ -120,12 +133,23 @@ impl Shipped {
         asked: Asked,
     ) -> SgemmSpec {
         let spec = self.table.rows()[row].spec.clone();
-        // Under `tn` nothing lies along K, and there is nothing to transpose.
-        let transpose = spec.transpose && layout != Layout::Tn;
-        let spec = spec.layout(layout).transpose(transpose).pitched(padded).scaled(asked.scaled);
-        match asked.batch {
+        let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
+        let mut spec = match asked.batch {
             Some(batch) => spec.batch(batch),
             None => spec,
+        };
+        while let Some(fewer) = spec.stages.map(|stages| stages - 1).filter(|fewer| *fewer >= 2)
+            && shared_bytes(&spec) > self.shared_kib << 10
+        {
+            spec = spec.stages(fewer);
         }
+        spec
     }
+}
+
+/// What a block of a kernel takes of shared memory, at most.
+fn shared_bytes(spec: &SgemmSpec) -> u64 {
+    let program = spec.program();
+    let kernels = program.iter().flat_map(|program| &program.kernels);
+    kernels.map(|kernel| kernel.contract().shared_bytes()).max().unwrap_or(0)
 }

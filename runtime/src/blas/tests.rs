@@ -4,7 +4,7 @@ use super::tables::{Asked, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
 use gemm_dsl::Family;
 use gemm_dsl::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
-use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape, Target};
+use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape, Tabled, Target};
 use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,7 @@ fn every_row_is_reached_and_sound() {
                 let problem = SgemmProblem { shape, target };
                 let row = shipped.table.row(&problem).expect("in range");
                 let of_row = reached.entry(row).or_default();
-                if !of_row.insert(shape.layout.to_string()) {
+                if !of_row.insert(shape.lies().to_string()) {
                     continue;
                 }
                 for (padded, scaled) in [(false, false), (true, false), (false, true), (true, true)]
@@ -80,9 +80,10 @@ fn every_row_is_reached_and_sound() {
                         let asked = Asked { scaled, batch };
                         let line = shipped.line(&problem, asked).expect("in range");
                         let spec: SgemmSpec = line.parse().expect("printed");
-                        assert_eq!(spec, shipped.spec(row, (shape.layout, padded), asked));
-                        let lies = (spec.layout, spec.pitched, spec.scaled, spec.batch);
-                        assert_eq!(lies, (shape.layout, padded, scaled, batch), "{line}");
+                        let lies = shape.padded(padded).lies();
+                        assert_eq!(spec, shipped.spec(row, (lies, padded), asked));
+                        let of_call = (spec.layout, spec.pitched, spec.scaled, spec.batch);
+                        assert_eq!(of_call, (lies, padded, scaled, batch), "{line}");
                         spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
                         let choice = shipped.choice(&problem, asked).expect("in range");
                         assert_eq!((choice.row, choice.line.as_str()), (row, line));
@@ -96,6 +97,28 @@ fn every_row_is_reached_and_sound() {
         let missed: Vec<String> = missed.map(|row| rows[row].to_string()).collect();
         assert!(missed.is_empty(), "sm_{arch}: no product comes to {missed:?}");
     }
+}
+
+/// Large tiles that nobody shares leave no third of the multiprocessors idle.
+#[test]
+fn large_tiles_fill_the_device_or_are_shared() {
+    let shipped = Tables::of(Some(90)).table(Asked { scaled: false, batch: None });
+    let sides = (512..4200).step_by(64).map(|side| SgemmShape::from((side, side, side)));
+    let mut seen = 0;
+    for shape in sides.chain(shapes(&[1])) {
+        let problem = SgemmProblem { shape, target: Target { arch: 90, sms: 132 } };
+        let spec = &shipped.table.rows()[shipped.table.row(&problem).expect("in range")].spec;
+        let plan = spec.plan().expect("sound");
+        let (m, n) = plan.block_tile();
+        let line = spec.to_string();
+        let is_shared = ["split_k", "stream_k"].iter().any(|key| line.contains(key));
+        if !is_shared && m * n >= 128 * 256 {
+            let waves = SgemmSpec::waves(&problem, (m, n)).expect("of products");
+            assert!(waves >= 0.66 * waves.ceil(), "{shape:?}: {line}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }
 
 /// What a row says that is none of its business would be overruled by the call, or refused by it.
@@ -116,20 +139,29 @@ fn every_architecture_has_tables_that_it_can_take() {
         let Tables { one, batch } = Tables::of(arch);
         // What no list has: the one before it, as NVIDIA adds memory to a generation and takes none away.
         let has = ALL.iter().find(|sm| Some(sm.arch) == arch);
-        for row in [one, batch].into_iter().flat_map(|shipped| shipped.table.rows()) {
-            let program = row.spec.program().expect("sound");
-            for kernel in &program.kernels {
-                let contract = kernel.contract();
-                let needed = (contract.min_arch(), contract.shared_bytes());
-                let limit = match has {
-                    Some(sm) => (sm.arch, sm.shared_per_block),
-                    // Some are not in the list and like one that is; of others nothing is known.
-                    None if std::ptr::eq(Tables::of(arch), Tables::of(None)) => {
-                        (OLDEST, STATIC_SHARED_BYTES)
-                    }
-                    None => continue,
-                };
-                assert!(needed.0 <= limit.0 && needed.1 <= limit.1, "{arch:?}: {row}: {needed:?}");
+        let limit = match has {
+            Some(sm) => (sm.arch, sm.shared_per_block),
+            // Some are not in the list and like one that is; of others nothing is known.
+            None if std::ptr::eq(Tables::of(arch), Tables::of(None)) => {
+                (OLDEST, STATIC_SHARED_BYTES)
+            }
+            None => continue,
+        };
+        for (shipped, batch) in [(one, None), (batch, Some(Batch::Strided))] {
+            let asked = Asked { scaled: false, batch };
+            for (row, layout) in
+                (0..shipped.table.rows().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
+            {
+                let spec = shipped.spec(row, (layout, false), asked);
+                let program = spec.program().expect("sound");
+                for kernel in &program.kernels {
+                    let contract = kernel.contract();
+                    let needed = (contract.min_arch(), contract.shared_bytes());
+                    assert!(
+                        needed.0 <= limit.0 && needed.1 <= limit.1,
+                        "{arch:?}: {spec}: {needed:?}"
+                    );
+                }
             }
         }
     }

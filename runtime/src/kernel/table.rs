@@ -27,8 +27,8 @@ pub struct Table<S: Tabled, E = ()> {
 /// [`Sgemm`](crate::Sgemm).
 ///
 /// A row is chosen by the extents `m`, `n`, `k` and `batch`, by how A and B lie, by the alignment of the matrices and
-/// by the device; the macro's page says all that a condition may name. Each row's line takes matrices that lie
-/// as its `layout` and `pitched` say, so that a table for several has a row for each.
+/// by the device; the macro's page says all that a condition may name. A row takes matrices however they lie: its
+/// line says neither `layout` nor `pitched`, and its kernel is [made for them](SgemmSpec::for_matrices).
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmTable, sgemm_table};
@@ -60,7 +60,7 @@ pub struct Choice {
     pub row: usize,
     /// Its condition; none of the last row.
     pub condition: Option<String>,
-    /// The line of its kernel.
+    /// The line of the kernel: that of the row, for arrays that lie as those of the problem.
     pub line: String,
     /// Why: what its condition and those of the rows before it ask, which do not hold, and the answers:
     /// `m = 4, n = 4096`.
@@ -71,8 +71,8 @@ pub struct Choice {
 pub struct Read<S> {
     pub(super) table: KernelTable<S>,
     text: String,
-    /// The line of each row, which no launch prints again.
-    lines: Vec<String>,
+    /// The line of each row for each way in which arrays may lie, printed by the first launch that needs it.
+    lines: Box<[OnceLock<String>]>,
     /// What the caller of any row gives beside the matrices of a product.
     pub(super) operands: Vec<SgemmOperand>,
 }
@@ -102,14 +102,21 @@ impl<S> Read<S> {
 
 impl<S: Tabled> Read<S> {
     fn new(table: KernelTable<S>) -> Self {
-        let lines = table.rows().iter().map(|row| row.spec.to_string()).collect();
+        let lines = (0..table.rows().len() * S::WAYS).map(|_| OnceLock::new()).collect();
         let operands = table.rows().first().map(|row| row.spec.operands()).unwrap_or_default();
         Self { text: table.to_string(), table, lines, operands }
     }
 
     /// The line of the kernel for a problem.
     pub(super) fn line_for(&self, problem: &S::Problem) -> Result<&str> {
-        Ok(&self.lines[self.table.choose(problem)?])
+        Ok(self.line_of(self.table.choose(problem)?, problem))
+    }
+
+    /// The line of the kernel of a row.
+    fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
+        let way = S::way(problem);
+        self.lines[row * S::WAYS + way]
+            .get_or_init(|| self.table.rows()[row].spec.lying(way).to_string())
     }
 
     /// The program of the kernel for a problem.
@@ -167,7 +174,8 @@ impl<S: Tabled, E> Table<S, E> {
         let condition = read.table.rows()[row].when.as_ref().map(ToString::to_string);
         let why = read.table.why(row, problem)?;
         let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
-        Ok(Choice { row, condition, line: read.lines[row].clone(), why: why.join(", ") })
+        let line = read.line_of(row, problem).to_owned();
+        Ok(Choice { row, condition, line, why: why.join(", ") })
     }
 
     /// Compiles ahead what is chosen for problems.

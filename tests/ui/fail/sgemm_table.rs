@@ -62,6 +62,13 @@ const LINES: SgemmTable = sgemm_table! {
     else => block: 8x8, epilogue: |acc| acc + bias;
 };
 
+const LYING: SgemmTable = sgemm_table! {
+    nt => layout: nt, tile: 8x8x8;
+    padded => pitched;
+    tt || k <= 8 => tile: 64x30x16, thread: 4x2, float4;
+    else => tile: 8x8x8;
+};
+
 const MANY: SgemmTable<(f32, f32)> = sgemm_table! {
     else => block: 8x8, epilogue: |acc, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12|
         acc + x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12

@@ -1,7 +1,7 @@
 //! Conditions of a table's rows: quantities of a product, and where they are cut.
 
 use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Layout, SgemmSpec};
 use std::fmt;
 
 /// A quantity that a condition compares.
@@ -21,6 +21,12 @@ pub enum Feature {
     Area,
     /// Whether rows begin on 16 bytes: 1, or else 0.
     Aligned,
+    /// Whether matrices lie so: 1, or else 0.
+    Lies(Layout),
+    /// Whether A lies along K: 1, or else 0.
+    AlongA,
+    /// Whether B does.
+    AlongB,
     /// Tiles of so many rows and columns for each multiprocessor.
     Waves(u32, u32),
 }
@@ -30,14 +36,17 @@ impl Feature {
     pub fn all(tiles: impl IntoIterator<Item = (u32, u32)>) -> Vec<Self> {
         let plain =
             [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
+        let lie = [Self::AlongA, Self::AlongB].into_iter();
+        let lie = lie.chain(Layout::ALL.iter().map(|layout| Self::Lies(*layout)));
         let waves = tiles.into_iter().map(|(m, n)| Self::Waves(m, n));
-        plain.into_iter().chain(waves).collect()
+        plain.into_iter().chain(lie).chain(waves).collect()
     }
 
     /// What it is of a product, as conditions have it.
     pub fn value(self, problem: &SgemmProblem) -> f64 {
         let shape = &problem.shape;
         let [m, n, k] = [shape.m, shape.n, shape.k].map(|extent| extent as f64);
+        let truth = |is: bool| f64::from(u8::from(is));
         match self {
             Self::M => m,
             Self::N => n,
@@ -45,8 +54,22 @@ impl Feature {
             Self::Shorter => m.min(n),
             Self::Longer => m.max(n),
             Self::Area => m * n,
-            Self::Aligned => f64::from(u8::from(shape.is_aligned())),
+            Self::Aligned => truth(shape.is_aligned()),
+            Self::Lies(layout) => truth(shape.lies() == layout),
+            Self::AlongA => truth(!shape.lies().transposes_a()),
+            Self::AlongB => truth(shape.lies().transposes_b()),
             Self::Waves(m, n) => SgemmSpec::waves(problem, (m, n)).unwrap_or(f64::NAN),
+        }
+    }
+
+    /// Of a question the texts of yes and no.
+    fn answers(self) -> Option<[String; 2]> {
+        let lies = |layouts: [&str; 2]| format!("({} || {})", layouts[0], layouts[1]);
+        match self {
+            Self::Aligned | Self::Lies(_) => Some([self.to_string(), format!("!{self}")]),
+            Self::AlongA => Some([lies(["nn", "nt"]), lies(["tn", "tt"])]),
+            Self::AlongB => Some([lies(["nt", "tt"]), lies(["nn", "tn"])]),
+            _ => None,
         }
     }
 
@@ -82,6 +105,9 @@ impl fmt::Display for Feature {
             Self::Longer => f.write_str("max(m, n)"),
             Self::Area => f.write_str("m * n"),
             Self::Aligned => f.write_str("aligned"),
+            Self::Lies(layout) => layout.fmt(f),
+            Self::AlongA => f.write_str("A along K"),
+            Self::AlongB => f.write_str("B along K"),
             Self::Waves(m, n) => write!(f, "waves({m}x{n})"),
         }
     }
@@ -128,7 +154,21 @@ impl Condition {
         Self(ranges)
     }
 
-    /// The text of each part, in the grammar of tables.
+    /// The text in the grammar of tables.
+    pub fn text(&self) -> String {
+        let parts = self.parts();
+        match &parts[..] {
+            [] => "else".to_owned(),
+            // Alone it needs no brackets.
+            [part] => match part.strip_prefix('(').and_then(|part| part.strip_suffix(')')) {
+                Some(bare) => bare.to_owned(),
+                None => part.clone(),
+            },
+            parts => parts.join(" && "),
+        }
+    }
+
+    /// The text of each part.
     pub fn parts(&self) -> Vec<String> {
         let mut parts = Vec::new();
         for Range { feature, above, most } in &self.0 {
@@ -136,9 +176,9 @@ impl Condition {
                 true => format!("{number:.0}"),
                 false => format!("{number:?}"),
             };
-            if *feature == Feature::Aligned {
-                parts.extend(above.map(|_| "aligned".to_owned()));
-                parts.extend(most.map(|_| "!aligned".to_owned()));
+            if let Some([yes, no]) = feature.answers() {
+                parts.extend(above.map(|_| yes));
+                parts.extend(most.map(|_| no));
                 continue;
             }
             parts.extend(above.map(|above| format!("{feature} > {}", number(above))));
@@ -183,22 +223,28 @@ mod tests {
         assert_eq!(within.parts(), ["m > 4", "m <= 64"]);
         let aligned = Condition::default().and(test(Feature::Aligned, 0.0), false);
         assert_eq!(aligned.parts(), ["aligned"]);
+        let along = Condition::default().and(test(Feature::AlongA, 0.0), false);
+        assert_eq!(along.text(), "nn || nt");
+        let both = along.and(test(Feature::Lies(Layout::Nt), 0.0), true);
+        assert_eq!(both.text(), "(nn || nt) && !nt");
+        assert_eq!(Condition::default().text(), "else");
     }
 
     /// The grammar has the same quantities: a table cut between two values tells them apart.
     #[test]
     fn quantities_are_those_of_the_grammar() {
-        let problem = |m, n, k| SgemmProblem {
-            shape: SgemmShape::from((m, n, k)),
+        let problem = |m, n, k, layout| SgemmProblem {
+            shape: SgemmShape::from((m, n, k)).layout(layout),
             target: Target { arch: 90, sms: 132 },
         };
-        let [low, high] = [problem(12, 40, 64), problem(1000, 3999, 4095)];
+        let low = problem(12, 40, 64, Layout::Nt);
+        let high = problem(1000, 3999, 4095, Layout::Tn);
         for feature in Feature::all([(64, 128), (16, 16)]) {
             let (a, b) = (feature.value(&low), feature.value(&high));
-            let most = feature.between(a.min(b), a.max(b));
+            let most = if a == b { a } else { feature.between(a.min(b), a.max(b)) };
             for passes in [false, true] {
                 let when = Condition::default().and(Test { feature, most }, passes);
-                let text = format!("{} => ; else => unroll: 2", when.parts().join(" && "));
+                let text = format!("{} => ; else => unroll: 2", when.text());
                 let table: KernelTable<SgemmSpec> = text.parse().expect(&text);
                 for problem in [&low, &high] {
                     let holds = (feature.value(problem) <= most) == passes;

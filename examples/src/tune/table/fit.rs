@@ -1,20 +1,20 @@
 //! The table that follows from times: a decision list, and how good it is.
 
 use super::condition::Condition;
-use super::samples::{Group, Samples};
+use super::samples::Samples;
 use super::tree::{Limits, Tree, grow};
 use crate::grid::report::geometric_mean;
 use crate::grid::shapes::Shape;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::kernel_table::{KernelTable, SgemmProblem};
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::SgemmSpec;
+use gemm_reference::product::Size;
 use rayon::prelude::*;
+use std::collections::HashSet;
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The layout, where the condition names it.
-    layout: Option<Layout>,
     condition: Condition,
     /// The kernel.
     pub line: String,
@@ -23,37 +23,29 @@ pub struct Row {
 impl Row {
     /// The condition in the grammar of tables.
     pub fn when(&self) -> String {
-        let layout = self.layout.iter().map(Layout::to_string);
-        let parts: Vec<String> = layout.chain(self.condition.parts()).collect();
-        if parts.is_empty() { "else".to_owned() } else { parts.join(" && ") }
+        self.condition.text()
     }
 }
 
 /// The rows of a fitted table, the last of which has no condition.
 pub fn rows(samples: &Samples, limits: &Limits) -> Vec<Row> {
-    let trees = grow(samples, limits);
     let mut rows = Vec::new();
-    let count = samples.groups.len();
-    for (number, (group, tree)) in samples.groups.iter().zip(&trees).enumerate() {
-        let mut listed = Vec::new();
-        list(group, tree, &Condition::default(), &mut listed);
-        // What comes to the last group is of its layout.
-        let layout = (number + 1 < count).then_some(group.layout);
-        rows.extend(listed.into_iter().map(|(condition, line)| Row { layout, condition, line }));
-    }
+    list(samples, &grow(samples, limits), &Condition::default(), &mut rows);
     rows
 }
 
 /// The leaves as rows: of a cut first the smaller side, with the test, and then the other one without, since nothing
 /// that passes is left.
-fn list(group: &Group, tree: &Tree, above: &Condition, rows: &mut Vec<(Condition, String)>) {
+fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) {
     match tree {
-        Tree::Leaf { line, .. } => rows.push((above.clone(), group.lines[*line].clone())),
+        Tree::Leaf { line, .. } => {
+            rows.push(Row { condition: above.clone(), line: samples.lines[*line].clone() });
+        }
         Tree::Cut { test, passes, fails } => {
             let passes_first = passes.leaves() <= fails.leaves();
             let (first, then) = if passes_first { (passes, fails) } else { (fails, passes) };
-            list(group, first, &above.and(*test, passes_first), rows);
-            list(group, then, above, rows);
+            list(samples, first, &above.and(*test, passes_first), rows);
+            list(samples, then, above, rows);
         }
     }
 }
@@ -65,16 +57,42 @@ pub fn text(rows: &[Row]) -> String {
     rows.join(";\n")
 }
 
+/// Columns of a line of source.
+const WIDTH: usize = 110;
+
 /// The source of a table: a constant, under what `about` says.
 pub fn source(rows: &[Row], about: &[String]) -> String {
-    let about: String = about.iter().map(|line| format!("// {line}\n")).collect();
-    let row = |row: &Row| format!("    {} => {};\n", row.when(), row.line);
+    let about: String = about.iter().map(|line| wrapped(line, " ", "//! ")).collect();
+    let row = |row: &Row| {
+        let (when, line) = (row.when(), format!("{};", row.line));
+        let whole = format!("    {when} => {line}\n");
+        // The newline is no column.
+        match whole.len() <= WIDTH + 1 {
+            true => whole,
+            false => {
+                format!("    {when} =>\n{}", wrapped(&line, ", ", "        "))
+            }
+        }
+    };
     let rows: String = rows.iter().map(row).collect();
     format!(
         "{about}\nuse gemm_runtime::{{SgemmTable, sgemm_table}};\n\n\
-         /// For each shape the line that was fastest around it.\n\
+         /// For each shape the line that costs least around it.\n\
          pub const GEMM: SgemmTable = sgemm_table! {{\n{rows}}};\n"
     )
+}
+
+/// A text in lines of that width at most, each of which begins so, broken where parts meet.
+fn wrapped(text: &str, between: &str, begin: &str) -> String {
+    let (mut all, mut line) = (String::new(), String::new());
+    for part in text.split_inclusive(between) {
+        if !line.is_empty() && begin.len() + line.len() + part.trim_end().len() > WIDTH {
+            all.push_str(&format!("{begin}{}\n", line.trim_end()));
+            line.clear();
+        }
+        line.push_str(part);
+    }
+    all + &format!("{begin}{line}\n")
 }
 
 /// The rows of a source that has one `sgemm_table!`, or that is nothing but rows.
@@ -117,26 +135,15 @@ pub fn read(text: &str) -> Result<KernelTable<SgemmSpec>, String> {
     text.parse().map_err(|faults: SpecErrors| faults.to_string())
 }
 
-/// The time of what a table chooses at a shape over that of the best line: by the numbers of a group and of its shape.
-fn slower(
-    table: &KernelTable<SgemmSpec>,
-    samples: &Samples,
-    (group, shape): (usize, usize),
-) -> Result<f64, String> {
-    let group = &samples.groups[group];
-    let of = group.shapes[shape];
+/// The time of what a table chooses at a shape over that of the best line: by the number of the shape.
+fn slower(table: &KernelTable<SgemmSpec>, samples: &Samples, shape: usize) -> Result<f64, String> {
+    let of = samples.shapes[shape];
     let problem = SgemmProblem { shape: of.of_table(), target: samples.target };
     let row = table.choose(&problem).map_err(|error| error.to_string())?;
     let line = table.rows()[row].spec.to_string();
-    let known = group.lines.iter().position(|known| *known == line);
+    let known = samples.lines.iter().position(|known| *known == line);
     let known = known.ok_or_else(|| format!("`{line}` is chosen for {of}, and was not timed"))?;
-    Ok(group.slower[shape][known].exp())
-}
-
-/// The numbers of all groups and shapes.
-fn all(samples: &Samples) -> impl Iterator<Item = (usize, usize)> {
-    let groups = samples.groups.iter().enumerate();
-    groups.flat_map(|(number, group)| (0..group.shapes.len()).map(move |shape| (number, shape)))
+    Ok(samples.slower[shape][known].exp())
 }
 
 /// How much slower a table is than the best line of each shape that it was fitted to.
@@ -144,12 +151,16 @@ fn all(samples: &Samples) -> impl Iterator<Item = (usize, usize)> {
 /// # Errors
 /// What is wrong with the table.
 pub fn regret(table: &KernelTable<SgemmSpec>, samples: &Samples) -> Result<Compared, String> {
-    let one = |at| Ok((slower(table, samples, at)?, samples.groups[at.0].shapes[at.1]));
-    let ratios: Result<Vec<_>, String> = all(samples).map(one).collect();
+    let one = |shape| Ok((slower(table, samples, shape)?, samples.shapes[shape]));
+    let ratios: Result<Vec<_>, String> = (0..samples.shapes.len()).map(one).collect();
     Ok(Compared::of(&ratios?))
 }
 
-/// The same at shapes that a table has not seen: for each that was drawn a table is fitted to all others.
+/// So many tables judge what is left out of each.
+const PARTS: usize = 10;
+
+/// The same at shapes that a table has not seen: what was drawn is parted by its size, and for each part a table is
+/// fitted to all others.
 ///
 /// # Errors
 /// What is wrong with a table.
@@ -158,16 +169,29 @@ pub fn unseen(
     limits: &Limits,
     is_drawn: impl Fn(&Shape) -> bool,
 ) -> Result<Compared, String> {
-    // Of a group of one shape nothing else is known.
-    let others = |at: &(usize, usize)| samples.groups[at.0].shapes.len() > 1;
-    let drawn = |at: &(usize, usize)| is_drawn(&samples.groups[at.0].shapes[at.1]);
-    let left_out: Vec<_> = all(samples).filter(others).filter(drawn).collect();
-    let one = |&(group, shape): &(usize, usize)| {
-        let table = read(&text(&rows(&samples.without(group, shape), limits)))?;
-        Ok((slower(&table, samples, (group, shape))?, samples.groups[group].shapes[shape]))
+    let drawn = samples.shapes.iter().filter(|shape| is_drawn(shape)).map(|shape| shape.size);
+    let mut sizes: Vec<Size> = Vec::new();
+    for size in drawn {
+        if !sizes.contains(&size) {
+            sizes.push(size);
+        }
+    }
+    let of_part = |part: usize| -> HashSet<Size> {
+        sizes.iter().skip(part).step_by(PARTS).copied().collect()
     };
-    let ratios: Result<Vec<_>, String> = left_out.par_iter().map(one).collect();
-    Ok(Compared::of(&ratios?))
+    let parts = (0..PARTS.min(sizes.len())).into_par_iter().map(|part| {
+        let left_out = of_part(part);
+        let others = samples.only(|shape| !left_out.contains(&shape.size));
+        if others.shapes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let table = read(&text(&rows(&others, limits)))?;
+        let numbers = 0..samples.shapes.len();
+        let numbers = numbers.filter(|n| left_out.contains(&samples.shapes[*n].size));
+        numbers.map(|n| Ok((slower(&table, samples, n)?, samples.shapes[n]))).collect()
+    });
+    let ratios: Result<Vec<Vec<_>>, String> = parts.collect();
+    Ok(Compared::of(&ratios?.concat()))
 }
 
 /// The time of cuBLAS over that of what a table chooses, where both are known.
@@ -180,11 +204,10 @@ pub fn over_cublas(
     cublas: impl Fn(&Shape) -> Option<f64>,
 ) -> Result<Compared, String> {
     let mut ratios = Vec::new();
-    for at in all(samples) {
-        let group = &samples.groups[at.0];
-        if let Some(cublas) = cublas(&group.shapes[at.1]) {
-            let us = slower(table, samples, at)? * group.best[at.1];
-            ratios.push((cublas / us, group.shapes[at.1]));
+    for (n, shape) in samples.shapes.iter().enumerate() {
+        if let Some(cublas) = cublas(shape) {
+            let us = slower(table, samples, n)? * samples.best[n];
+            ratios.push((cublas / us, *shape));
         }
     }
     Ok(Compared::of(&ratios))

@@ -1,13 +1,13 @@
 //! The lines that a table may choose from.
 //!
 //! A text has a line of the DSL a line, with alternatives as in a [space](crate::tune::space); what stands behind a `#` is
-//! a remark. A line that names no layout stands for one of each layout in which it is sound, under `tn` without
-//! `transpose`, since nothing lies along K there.
+//! a remark. As in a table none names a layout, and each is sound in all.
 
 use crate::cli::Failure;
 use crate::tune::space::Space;
-use gemm_dsl::parse;
-use gemm_dsl::spec::{Bounds, Layout, SgemmSpec};
+use gemm_dsl::SpecErrors;
+use gemm_dsl::kernel_table::KernelTable;
+use gemm_dsl::spec::{Bounds, SgemmSpec};
 use std::collections::BTreeSet;
 
 /// The lines that are tried where none are given.
@@ -48,8 +48,8 @@ fn specs(line: &str) -> Result<Vec<SgemmSpec>, String> {
     }
     let (mut specs, mut refused) = (Vec::new(), None);
     for point in space.all() {
-        match layouts(&space.line(&point)) {
-            Ok(more) => specs.extend(more),
+        match spec(&space.line(&point)) {
+            Ok(spec) => specs.push(spec),
             Err(reason) => refused = refused.or(Some(reason)),
         }
     }
@@ -60,33 +60,19 @@ fn specs(line: &str) -> Result<Vec<SgemmSpec>, String> {
     Err(refused.unwrap_or_else(|| "it has no combination".to_owned()))
 }
 
-/// The specs of a line without alternatives.
-fn layouts(line: &str) -> Result<Vec<SgemmSpec>, String> {
-    let entries = parse::entries(line).map_err(|faults| faults.to_string())?;
-    let entries: Vec<&str> = entries.concat();
-    let key = |entry: &&str| entry.split(':').next().unwrap_or_default().trim().to_owned();
-    let of = |text: &str| text.parse::<SgemmSpec>().map_err(|faults| faults.to_string());
-    if entries.iter().any(|entry| key(entry) == "layout") {
-        return of(line).map(|spec| vec![spec]);
-    }
-    let in_layout = |layout: &Layout| {
-        let kept =
-            entries.iter().filter(|entry| *layout != Layout::Tn || key(entry) != "transpose");
-        let kept: Vec<String> = kept.map(|entry| (*entry).to_owned()).collect();
-        of(&[kept, vec![format!("layout: {layout}")]].concat().join(", "))
-    };
-    let all: Vec<Result<SgemmSpec, String>> = Layout::ALL.iter().map(in_layout).collect();
-    let sound: Vec<SgemmSpec> = all.iter().flatten().cloned().collect();
-    match (sound.is_empty(), all.into_iter().next()) {
-        (true, Some(Err(reason))) => Err(reason),
-        _ => Ok(sound),
-    }
+/// The spec of a line without alternatives, sound however matrices lie.
+fn spec(line: &str) -> Result<SgemmSpec, String> {
+    let spec: SgemmSpec = line.parse().map_err(|faults: SpecErrors| faults.to_string())?;
+    // As the last row of a table.
+    let row: Result<KernelTable<SgemmSpec>, SpecErrors> = format!("else => {spec}").parse();
+    row.map_err(|faults| faults.to_string())?;
+    Ok(spec)
 }
 
-/// The canonical text of a line, if it is one for a layout that a row can have.
-pub fn canonical(line: &str, layout: Layout) -> Option<String> {
-    let spec: SgemmSpec = line.parse().ok()?;
-    (spec.layout == layout && usable(&spec).is_ok()).then(|| spec.to_string())
+/// The canonical text of a line, if it is one that a row can have.
+pub fn canonical(line: &str) -> Option<String> {
+    let spec = spec(line).ok()?;
+    usable(&spec).is_ok().then(|| spec.to_string())
 }
 
 /// Refuses what no row of such a table can be.
@@ -114,23 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_layout_stands_for_all_in_which_it_is_sound() {
-        let all = texts("tile: 64x64x16, thread: 4x4, transpose, pad_a: 4 # a remark\n\n# none\n");
+    fn a_line_is_for_matrices_however_they_lie() {
         let line = "tile: 64x64x16, thread: 4x4, transpose, pad_a: 4";
-        let expected = [
-            line.to_owned(),
-            format!("layout: nt, {line}"),
-            "layout: tn, tile: 64x64x16, thread: 4x4, pad_a: 4".to_owned(),
-            format!("layout: tt, {line}"),
-        ];
-        assert_eq!(all, expected);
-        assert_eq!(texts("layout: tt, tile: 8x8x8"), ["layout: tt, tile: 8x8x8"]);
-        assert_eq!(texts("layout: nn\nlayout: nn").len(), 1);
+        assert_eq!(texts(&format!("{line} # a remark\n\n# none\n")), [line]);
+        // The same twice.
+        assert_eq!(texts("order: row\norder: row").len(), 1);
     }
 
     #[test]
     fn alternatives_multiply_and_unsound_ones_are_left_out() {
-        let lines = texts("layout: nn, tile: 64x64x16, thread: 4x4 | 5x5, split_k: none | 4");
+        let lines = texts("tile: 64x64x16, thread: 4x4 | 5x5, split_k: none | 4");
         let line = "tile: 64x64x16, thread: 4x4";
         assert_eq!(lines, [line.to_owned(), format!("{line}, split_k: 4")]);
     }
@@ -142,6 +121,8 @@ mod tests {
             ("tile: 8x8x8\ntile: 64x64x16, thread: 5x5", "line 2 of --lines, `tile: 64x64x16"),
             ("tile: 8x8x8, batch: strided", "`batch`: products are single"),
             ("scaled", "`scaled`"),
+            ("layout: tt, tile: 8x8x8", "`layout` follows from the matrices"),
+            ("pitched", "`pitched`"),
             ("name: mine", "`name`"),
             ("bounds: aligned", "`bounds`: a row is for any shape"),
             ("epilogue: |acc| max(acc, 0.0)", "`epilogue`"),
@@ -155,8 +136,5 @@ mod tests {
     fn the_lines_that_are_tried_by_default_are_sound() {
         let lines = texts(DEFAULT);
         assert!(lines.len() > 40, "{}", lines.len());
-        for layout in ["layout: nt", "layout: tn", "layout: tt"] {
-            assert!(lines.iter().filter(|line| line.starts_with(layout)).count() > 10, "{layout}");
-        }
     }
 }

@@ -17,8 +17,8 @@ pub struct TableOptions {
     /// searched
     #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size", "batch", "json"])]
     table: Option<PathBuf>,
-    /// The lines that are measured, one a line, with alternatives as in --space; one without a layout stands for all
-    /// four. Without this those that are known to be of use
+    /// The lines that are measured, one a line, with alternatives as in --space; none names a layout, and each is measured in
+    /// all. Without this those that are known to be of use
     #[arg(long, value_name = "FILE", requires = "table")]
     lines: Option<PathBuf>,
     /// Where times are kept: what is there is not measured again, and without a GPU the table is made of it
@@ -73,9 +73,8 @@ impl TableOptions {
                 false => Ok(None),
             };
         };
-        // One for each layout, at least.
-        if !(Layout::ALL.len()..=MOST_ROWS).contains(&self.rows) {
-            return usage("--rows: a table has between 4 and 256 of them. Give such a number");
+        if !(1..=MOST_ROWS).contains(&self.rows) {
+            return usage("--rows: a table has between 1 and 256 of them. Give such a number");
         }
         let text = match &self.lines {
             None => lines::DEFAULT.to_owned(),
@@ -129,7 +128,7 @@ mod tests {
         assert!(of_tt.shapes.iter().all(|shape| shape.layout == Layout::Tt));
         let lines = dir.path().join("lines");
         std::fs::write(&lines, "tile: 8x8x8\n").expect("written");
-        assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 4);
+        assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 1);
         assert_eq!((of("--limit 7").limit, of("").limit, of("--rows 12").rows), (7, 600, 12));
     }
 
@@ -141,8 +140,8 @@ mod tests {
             ("--limit 3".to_owned(), "--table <FILE.rs>"),
             ("--m 4".to_owned(), "Add --table"),
             (format!("{out} --space float4"), "cannot be used with"),
-            (format!("{out} --rows 3"), "between 4 and 256"),
-            (format!("{out} --rows 257"), "between 4 and 256"),
+            (format!("{out} --rows 0"), "between 1 and 256"),
+            (format!("{out} --rows 257"), "between 1 and 256"),
             (format!("{out} --lines no-such-file"), "--lines no-such-file"),
             (format!("{out} --times nowhere/a"), "nowhere/a"),
             (format!("{out} --limit soon"), "no whole number of seconds"),

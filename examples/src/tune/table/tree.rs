@@ -1,21 +1,26 @@
-//! Decision trees: each layout has one, and the one cut that gains most is made until no more rows may be had.
+//! A decision tree: the one cut that gains most is made until no more rows may be had. Of many that are grown so, with
+//! some chance, the best is taken.
 //!
 //! What a cut gains is regret: the logarithm of the time of the line that is chosen over that of the best, summed over
 //! shapes. So what counts is what a wrong choice costs, not whether it is wrong. A cut that was best when it was made need
 //! not be when others have been made below it: it is moved then, and what rows that leaves are grown again.
 
-use super::condition::{Feature, Test};
-use super::samples::{Group, Samples};
+use super::condition::Test;
+use super::samples::Samples;
+use rayon::prelude::*;
 
 mod refine;
 
 /// What a tree may grow to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Rows of the table: leaves of all trees.
+    /// Rows of the table: leaves of the tree.
     pub rows: usize,
     /// Shapes of a leaf, at least.
     pub shapes: usize,
+    /// How many trees are grown, of which the one that costs least is taken: which cut is best now need not be best in
+    /// the end, so that all but the first prefer some at random.
+    pub trials: u64,
     /// Leaves whose lines differ by less become one: a ratio of times, the geometric mean over the shapes of each.
     pub same: f64,
 }
@@ -23,11 +28,11 @@ pub struct Limits {
 impl Limits {
     /// So many rows.
     pub fn of_rows(rows: usize) -> Self {
-        Self { rows, shapes: 2, same: 1.02 }
+        Self { rows, shapes: 3, trials: 200, same: 1.02 }
     }
 }
 
-/// A tree of one layout.
+/// A tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
     /// A line for all that comes here.
@@ -60,7 +65,6 @@ impl Tree {
 
 /// A leaf, until it is cut.
 struct Open {
-    group: usize,
     /// What comes to the leaf, and the line for it.
     shapes: Vec<usize>,
     line: usize,
@@ -68,15 +72,6 @@ struct Open {
     cut: Option<Cut>,
     /// The leaves that it has been cut into.
     children: Option<(Test, [usize; 2])>,
-}
-
-impl Open {
-    fn new(samples: &Samples, limits: &Limits, group: usize, shapes: Vec<usize>) -> Self {
-        let of = &samples.groups[group];
-        let (line, _) = least(&sums(of, &shapes));
-        let cut = best_cut(&samples.features, (of, &shapes), line, limits);
-        Self { group, shapes, line, cut, children: None }
-    }
 }
 
 struct Cut {
@@ -88,58 +83,89 @@ struct Cut {
 /// How often what has been grown is refined and grown again.
 const TURNS: usize = 3;
 
-/// The tree of each group.
-pub fn grow(samples: &Samples, limits: &Limits) -> Vec<Tree> {
-    let root = |group: &Group| {
-        let shapes: Vec<usize> = (0..group.shapes.len()).collect();
-        Tree::Leaf { line: least(&sums(group, &shapes)).0, shapes }
-    };
-    let mut trees: Vec<Tree> = samples.groups.iter().map(root).collect();
-    for _ in 0..TURNS {
-        trees = grown(samples, limits, trees);
-        let refined = samples.groups.iter().zip(trees).map(|(group, tree)| {
-            merged(group, refine::refined(&samples.features, group, tree, limits), limits)
-        });
-        trees = refined.collect();
-    }
-    trees
+/// For how much more at most the gain of a cut counts that is preferred.
+const PREFERENCE: f64 = 1.0;
+
+/// The tree of samples, of which there is one at least.
+pub fn grow(samples: &Samples, limits: &Limits) -> Tree {
+    let trials = (0..limits.trials).into_par_iter().map(|trial| {
+        let preference = if trial == 0 { 0.0 } else { PREFERENCE };
+        let random = fastrand::Rng::with_seed(trial);
+        let tree = Growth { samples, limits, preference, random }.tree();
+        (cost(samples, &tree), tree)
+    });
+    let trees: Vec<(f64, Tree)> = trials.collect();
+    // Of equally good ones the first.
+    let best = trees.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best });
+    best.map_or_else(|| Tree::Leaf { line: 0, shapes: Vec::new() }, |(_, tree)| tree)
 }
 
-/// Trees with as many cuts more as rows are left and gain something.
-fn grown(samples: &Samples, limits: &Limits, trees: Vec<Tree>) -> Vec<Tree> {
-    let mut rows: usize = trees.iter().map(Tree::leaves).sum();
-    let mut nodes: Vec<Open> = Vec::new();
-    let mut open = |(number, tree)| opened(samples, limits, (number, tree), &mut nodes);
-    let roots: Vec<usize> = trees.into_iter().enumerate().map(&mut open).collect();
-    while rows < limits.rows {
-        let cuts = nodes.iter().enumerate();
-        let gains = cuts.filter_map(|(number, node)| Some((number, node.cut.as_ref()?.gain)));
-        let Some((next, _)) = gains.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-        let Some(Cut { test, sides, .. }) = nodes[next].cut.take() else { break };
-        let group = nodes[next].group;
-        nodes[next].children = Some((test, [nodes.len(), nodes.len() + 1]));
-        nodes.extend(sides.map(|shapes| Open::new(samples, limits, group, shapes)));
-        rows += 1;
+/// What all shapes cost.
+fn cost(samples: &Samples, tree: &Tree) -> f64 {
+    match tree {
+        Tree::Leaf { line, shapes } => shapes.iter().map(|n| samples.cost[*n][*line]).sum(),
+        Tree::Cut { passes, fails, .. } => cost(samples, passes) + cost(samples, fails),
     }
-    roots.into_iter().map(|root| tree(&nodes, root)).collect()
 }
 
-/// The number of the node that a tree of a group becomes.
-fn opened(
-    samples: &Samples,
-    limits: &Limits,
-    (group, tree): (usize, Tree),
-    nodes: &mut Vec<Open>,
-) -> usize {
-    let node = match tree {
-        Tree::Leaf { shapes, .. } => Open::new(samples, limits, group, shapes),
-        Tree::Cut { test, passes, fails } => {
-            let sides = [passes, fails].map(|side| opened(samples, limits, (group, *side), nodes));
-            Open { group, shapes: Vec::new(), line: 0, cut: None, children: Some((test, sides)) }
+/// A tree that is grown.
+struct Growth<'s> {
+    samples: &'s Samples,
+    limits: &'s Limits,
+    preference: f64,
+    random: fastrand::Rng,
+}
+
+impl Growth<'_> {
+    fn tree(mut self) -> Tree {
+        let shapes: Vec<usize> = (0..self.samples.shapes.len()).collect();
+        let mut tree = Tree::Leaf { line: least(&sums(self.samples, &shapes)).0, shapes };
+        for _ in 0..TURNS {
+            tree = self.grown(tree);
+            let refined = refine::refined(self.samples, tree, self.limits);
+            tree = merged(self.samples, refined, self.limits);
         }
-    };
-    nodes.push(node);
-    nodes.len() - 1
+        tree
+    }
+
+    /// A tree with as many cuts more as rows are left and gain something.
+    fn grown(&mut self, grown: Tree) -> Tree {
+        let mut rows = grown.leaves();
+        let mut nodes: Vec<Open> = Vec::new();
+        let root = self.opened(grown, &mut nodes);
+        while rows < self.limits.rows {
+            let cuts = nodes.iter().enumerate();
+            let gains = cuts.filter_map(|(number, node)| Some((number, node.cut.as_ref()?.gain)));
+            let Some((next, _)) = gains.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            let Some(Cut { test, sides, .. }) = nodes[next].cut.take() else { break };
+            nodes[next].children = Some((test, [nodes.len(), nodes.len() + 1]));
+            nodes.extend(sides.map(|shapes| self.open(shapes)));
+            rows += 1;
+        }
+        tree(&nodes, root)
+    }
+
+    /// A leaf for some shapes.
+    fn open(&mut self, shapes: Vec<usize>) -> Open {
+        let (line, _) = least(&sums(self.samples, &shapes));
+        let weight = |_: &Vec<f64>| 1.0 + self.preference * self.random.f64();
+        let weights: Vec<f64> = self.samples.values.iter().map(weight).collect();
+        let cut = best_cut(self.samples, (&shapes, line), &weights, self.limits);
+        Open { shapes, line, cut, children: None }
+    }
+
+    /// The number of the node that a tree becomes.
+    fn opened(&mut self, tree: Tree, nodes: &mut Vec<Open>) -> usize {
+        let node = match tree {
+            Tree::Leaf { shapes, .. } => self.open(shapes),
+            Tree::Cut { test, passes, fails } => {
+                let sides = [passes, fails].map(|side| self.opened(*side, nodes));
+                Open { shapes: Vec::new(), line: 0, cut: None, children: Some((test, sides)) }
+            }
+        };
+        nodes.push(node);
+        nodes.len() - 1
+    }
 }
 
 fn tree(nodes: &[Open], root: usize) -> Tree {
@@ -154,10 +180,10 @@ fn tree(nodes: &[Open], root: usize) -> Tree {
 }
 
 /// The regret of each line over some shapes.
-fn sums(group: &Group, shapes: &[usize]) -> Vec<f64> {
-    let mut sums = vec![0.0; group.lines.len()];
+fn sums(samples: &Samples, shapes: &[usize]) -> Vec<f64> {
+    let mut sums = vec![0.0; samples.lines.len()];
     for &shape in shapes {
-        add(&mut sums, &group.cost[shape]);
+        add(&mut sums, &samples.cost[shape]);
     }
     sums
 }
@@ -177,22 +203,23 @@ fn least(sums: &[f64]) -> (usize, f64) {
 /// The cut that gains most, of those whose sides are large enough and on one of which another line is better by more
 /// than counts as the same.
 fn best_cut(
-    features: &[Feature],
-    (group, shapes): (&Group, &[usize]),
-    line: usize,
+    samples: &Samples,
+    (shapes, line): (&[usize], usize),
+    weights: &[f64],
     limits: &Limits,
 ) -> Option<Cut> {
     /// Sums of the same regrets in another order differ by less.
     const ROUNDING: f64 = 1e-9;
-    let total = sums(group, shapes);
+    let total = sums(samples, shapes);
     let same = limits.same.ln();
     let mut best: Option<(f64, &Vec<f64>, Test)> = None;
-    for (feature, values) in features.iter().zip(&group.values) {
+    let quantities = samples.features.iter().zip(&samples.values).zip(weights);
+    for ((feature, values), weight) in quantities {
         let mut order = shapes.to_vec();
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
         let mut low = vec![0.0; total.len()];
         for (at, pair) in order.windows(2).enumerate() {
-            add(&mut low, &group.cost[pair[0]]);
+            add(&mut low, &samples.cost[pair[0]]);
             let [below, above] = [pair[0], pair[1]].map(|shape| values[shape]);
             let sizes = [at + 1, order.len() - at - 1];
             let is_between = below < above;
@@ -202,7 +229,7 @@ fn best_cut(
             let high: Vec<f64> = total.iter().zip(&low).map(|(total, low)| total - low).collect();
             let gains = [low[line] - least(&low).1, high[line] - least(&high).1];
             let differs = gains.iter().zip(sizes).any(|(gain, size)| *gain > same * size as f64);
-            let gain = gains[0] + gains[1];
+            let gain = weight * (gains[0] + gains[1]);
             if differs && best.as_ref().is_none_or(|(most, ..)| gain > most + ROUNDING) {
                 let most = feature.between(below, above);
                 best = Some((gain, values, Test { feature: *feature, most }));
@@ -215,20 +242,20 @@ fn best_cut(
 }
 
 /// The tree in which two leaves of a cut are one, where one line is as good as both of theirs.
-fn merged(group: &Group, tree: Tree, limits: &Limits) -> Tree {
+fn merged(samples: &Samples, tree: Tree, limits: &Limits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else { return tree };
-    let (passes, fails) = (merged(group, *passes, limits), merged(group, *fails, limits));
+    let (passes, fails) = (merged(samples, *passes, limits), merged(samples, *fails, limits));
     if let (Tree::Leaf { line: a, shapes: of_a }, Tree::Leaf { line: b, shapes: of_b }) =
         (&passes, &fails)
     {
-        let (sums_a, sums_b) = (sums(group, of_a), sums(group, of_b));
+        let (sums_a, sums_b) = (sums(samples, of_a), sums(samples, of_b));
         let same = |sums: &[f64], own: usize, line: usize, shapes: &[usize]| {
             sums[line] - sums[own] <= limits.same.ln() * shapes.len() as f64
         };
         let is_as_good =
             |line: &usize| same(&sums_a, *a, *line, of_a) && same(&sums_b, *b, *line, of_b);
         let both = |line: &usize| sums_a[*line] + sums_b[*line];
-        let lines = (0..group.lines.len()).filter(is_as_good);
+        let lines = (0..samples.lines.len()).filter(is_as_good);
         if let Some(line) = lines.min_by(|x, y| both(x).total_cmp(&both(y))) {
             return Tree::Leaf { line, shapes: [&of_a[..], of_b].concat() };
         }

@@ -1,5 +1,5 @@
-//! What happens where the tiles do not fill the matrices: zeros along K, and along M and N the last
-//! row or column again, whose products are never stored.
+//! What happens where the tiles do not fill the matrices: zeros along K, and along M and N rows or
+//! columns that there are, whose products are never stored.
 //!
 //! The zeros change no bit of a sum. +0·+0 would turn a sum that has underflowed to -0 into +0. So
 //! what is stored is -0 in A and +0 in B: their product -0 leaves any sum as it is. An asynchronous
@@ -68,6 +68,13 @@ pub(super) fn edge_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
     k.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
 }
 
+/// Says what asynchronous copies do there.
+pub(super) fn copies_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
+    if !edges.contains(&Edge::Exact) {
+        k.comment("Past the edge of C other rows and columns are read: nothing of it is stored.");
+    }
+}
+
 /// Which row of A or column of B is read for element `at` of the tile.
 pub(super) fn clamped(factor: &Factor, at: Expr) -> Expr {
     inside(factor.plan.edge(), factor.origin + at, factor.extent)
@@ -81,6 +88,19 @@ pub(super) fn inside(edge: Edge, at: Expr, extent: Scalar) -> Expr {
         Edge::LastVector => at.min(extent - 4),
         Edge::LastStart => at.min((extent - 1) / 4 * 4),
     }
+}
+
+/// As [`clamped`], of elements that lie next to one another: what neighbours read past the edge are neighbours too.
+/// One element that many lanes copy asynchronously, each to a place of its own, would take a turn for each of them.
+pub(super) fn wrapped(factor: &Factor, at: Expr) -> Expr {
+    let extent = Expr::from(factor.extent);
+    let whole = match factor.plan.edge() {
+        Edge::Exact => return factor.origin + at,
+        Edge::Last | Edge::LastVector => extent.clone(),
+        Edge::LastStart => ((extent.clone() - 1) / 4 + 1) * 4,
+    };
+    let place = factor.origin + at.clone();
+    place.clone().lt(extent).select(place, at % whole)
 }
 
 /// What is stored for `width` terms that do not exist.

@@ -3,7 +3,7 @@
 //! and tells that the buffer to be filled next has been read.
 
 use super::copy::Share;
-use super::edge::{bring_in, edge_comment, width_of_first};
+use super::edge::{bring_in, copies_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
 use super::stream::{Stream, When};
 use super::tile::{self, Tiled};
@@ -30,7 +30,7 @@ pub(super) fn asynchronous(
     let acc = Accumulators::declare(k, tiled);
     let pair = FragmentPair::declare(k, tiled);
     let first = width_of_first(k, tiled);
-    edge_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    copies_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let a = Stream::declare(k, &tiled.a);
     let b = Stream::declare(k, &tiled.b);
     let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };

@@ -9,6 +9,7 @@ use super::block_tile::{BlockTile, Parts};
 use super::fragment::{Accumulators, each};
 use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
+use crate::arch::{LARGEST, WARP};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
     Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Layout, Operand, Unroll, Var,
@@ -45,15 +46,19 @@ fn extents(sharing: Sharing, of: Sizes) -> Option<[Expr; 2]> {
     }
 }
 
-/// The arrays of a program by which its blocks share sums.
-pub(super) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
-    let sums = match plan.shape() {
-        // Each has a sum of its own, and no other block adds to it.
+/// How many sums a block has; none where no other block adds to them.
+fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
+    match plan.shape() {
         Shape::Naive(_) => None,
         Shape::Direct(d) => Some(d.tm() * d.tn() * d.holders()),
         Shape::Tiled(t) => Some(t.tm() * t.tn() * t.holders()),
-    };
-    let (Some(sums), Some([parts, words])) = (sums, extents(plan.sharing(), sizes)) else {
+    }
+}
+
+/// The arrays of a program by which its blocks share sums.
+pub(super) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
+    let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan.sharing(), sizes))
+    else {
         return Vec::new();
     };
     let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
@@ -76,6 +81,8 @@ pub(super) struct Split {
     is_last: Access,
     /// How many sums a part has.
     sums: Const,
+    /// Whether four sums lie next to one another wherever a vector begins.
+    by_vectors: bool,
     /// Where all threads of a block leave what they have added, if not all hold sums.
     added: Option<BufferId>,
 }
@@ -119,7 +126,8 @@ impl Split {
             let meaning = "sums of all parts";
             k.shared("all_parts", Elem::F32, [sums.into()], Layout::row_major(1), meaning)
         });
-        Some(Self { partials, tickets, is_last, sums, added })
+        let by_vectors = sums_of_part(plan).is_some_and(|sums| sums.is_multiple_of(4));
+        Some(Self { partials, tickets, is_last, sums, by_vectors, added })
     }
 
     /// Stores the sums of a tile: those of this block where no other has a part of it; else the block leaves its
@@ -230,15 +238,40 @@ impl Split {
         );
         k.comment("of its threads: each for sums of its own.");
         let (thread, threads) = block.thread.clone();
-        let sums = For::below(thread, self.sums).change(Change::Add(threads));
-        k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
-            let of = |part| Access::new(self.partials, [part, i.into()]).load();
-            let sum = k.mut_("added", of(shared.first.clone()));
-            let load = |part, _: &Expr, _: &Expr| of(part);
-            let add = |k: &mut KernelBuilder, _: &Expr, _: &Expr, other| k.assign(sum, sum + other);
-            others(k, shared, (AT_ONCE, None), load, add);
-            k.store(Access::new(added, [i.into()]), Expr::from(sum));
-        });
+        let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
+        let at_once = at_once(block.plan, if self.by_vectors { 4 } else { 1 });
+        if self.by_vectors {
+            let sums = For::below(thread * 4, self.sums).change(Change::Add(threads * 4));
+            k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
+                let four = k.registers("sum", Elem::F32, [4.into()], "");
+                let own = |v: Expr| Access::new(four, [v]);
+                k.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
+                let none = Expr::Pack(vec![Expr::F32(-0.0); 4]);
+                let read = |k: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                    let value = is.select(of(part, i).vector().load(), none.clone());
+                    k.store(place(vec![0.into()]).vector(), value);
+                };
+                others(k, shared, (at_once, vec![4.into()]), read, |k, place| {
+                    k.unrolled("v", 4, |k, v| {
+                        let sum = own(v.into()).load() + place(vec![v.into()]).load();
+                        k.store(own(v.into()), sum);
+                    });
+                });
+                k.store(Access::new(added, [i.into()]).vector(), own(0.into()).vector().load());
+            });
+        } else {
+            let sums = For::below(thread, self.sums).change(Change::Add(threads));
+            k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
+                let sum = k.mut_("sum", of(shared.first.clone(), i).load());
+                let read = |k: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                    k.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
+                };
+                others(k, shared, (at_once, Vec::new()), read, |k, place| {
+                    k.assign(sum, sum + place(Vec::new()).load());
+                });
+                k.store(Access::new(added, [i.into()]), Expr::from(sum));
+            });
+        }
         k.barrier();
         block.by_holders(k, |k| {
             each(k, block.elements(), |k, m, n| {
@@ -263,61 +296,71 @@ impl Split {
         each(k, block.elements(), |k, m, n| {
             all.set(k, (m, n), self.at(block, first.clone(), m, n).load());
         });
-        let at_once = AT_ONCE / (block.rows.count * block.cols.count).max(1);
-        let load = |part, m: &Expr, n: &Expr| self.at(block, part, m, n).load();
-        let add = |k: &mut KernelBuilder, m: &Expr, n: &Expr, other| {
-            all.set(k, (m, n), all.value(m, n) + other);
+        let at_once = at_once(block.plan, block.rows.count * block.cols.count);
+        if at_once == 1 {
+            let others = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
+            return k.loop_("other", others, |k, other: Var| {
+                let part = k.let_("part", (shared.other)(other.into()));
+                each(k, block.elements(), |k, m, n| {
+                    let sum = all.value(m, n) + self.at(block, part, m, n).load();
+                    all.set(k, (m, n), sum);
+                });
+            });
+        }
+        let read = |k: &mut KernelBuilder, part: Expr, is: Expr, place: Place<'_>| {
+            each(k, block.elements(), |k, m, n| {
+                let sum = self.at(block, part.clone(), m, n).load();
+                let sum = is.clone().select(sum, Expr::F32(-0.0));
+                k.store(place(vec![m.clone(), n.clone()]), sum);
+            });
         };
-        others(k, shared, (at_once, Some(block)), load, add);
+        let own = [block.rows.name, block.cols.name].map(Expr::from).to_vec();
+        others(k, shared, (at_once, own), read, |k, place| {
+            each(k, block.elements(), |k, m, n| {
+                let sum = all.value(m, n) + place(vec![m.clone(), n.clone()]).load();
+                all.set(k, (m, n), sum);
+            });
+        });
     }
 }
 
-/// Loads of a thread under way at once, of all its sums together: as many registers wait for them.
-const AT_ONCE: u32 = 16;
+/// Registers that a thread needs beside sums and parts of them.
+const BESIDE: u32 = 40;
 
-/// Adds all parts but the first in their order, so many under way at once: of each element of a thread, or of one
-/// sum. What is added where there are no more is -0, which changes no sum.
+/// The most parts that are read at once.
+const MOST_AT_ONCE: u32 = 16;
+
+/// How many parts a thread reads at once that adds so many sums: for as many it has registers, since it waits as long
+/// for one as for all.
+fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
+    let warps = u64::from(plan.threads().div_ceil(WARP)) * u64::from(plan.blocks_per_sm());
+    let left = LARGEST.registers_per_thread(warps).saturating_sub(BESIDE + sums);
+    let fitting = (left / sums.max(1)).clamp(1, MOST_AT_ONCE);
+    1 << fitting.ilog2()
+}
+
+/// Where an element of a part waits, by its indices in the part.
+type Place<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
+
+/// Adds all parts but the first in their order: so many are read at once, of each of which a thread takes an array of
+/// its own. What is added where there are no more is -0, which changes no sum.
 fn others(
     k: &mut KernelBuilder,
     shared: &Shared,
-    (at_once, elements): (u32, Option<&BlockTile<'_>>),
-    load: impl Fn(Expr, &Expr, &Expr) -> Expr,
-    mut add: impl FnMut(&mut KernelBuilder, &Expr, &Expr, Expr),
+    (at_once, own): (u32, Vec<Expr>),
+    read: impl Fn(&mut KernelBuilder, Expr, Expr, Place<'_>),
+    mut add: impl FnMut(&mut KernelBuilder, Place<'_>),
 ) {
-    let none = Expr::I32(0);
-    let over_all = |k: &mut KernelBuilder,
-                    body: &mut dyn FnMut(&mut KernelBuilder, &Expr, &Expr)| {
-        match elements {
-            None => body(k, &none, &none),
-            Some(block) => each(k, block.elements(), body),
-        }
-    };
-    let rest = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
-    if at_once <= 1 {
-        return k.loop_("other", rest, |k, other: Var| {
-            let part = k.let_("part", (shared.other)(other.into()));
-            over_all(k, &mut |k, m, n| add(k, m, n, load(part.into(), m, n)));
-        });
-    }
     let at_once = k.constant("PARTS", at_once as i32, "parts that are read at once");
-    let rest = rest.change(Change::Add(at_once.into()));
-    k.loop_("other", rest, |k, other: Var| {
-        let own = elements.map(|block| [block.rows.name, block.cols.name].map(Expr::from));
-        let dims = [at_once.into()].into_iter().chain(own.into_iter().flatten());
-        let parts = k.registers("parts", Elem::F32, dims, "");
-        let at = |u: Expr, m: &Expr, n: &Expr| {
-            let own = elements.map(|_| [m.clone(), n.clone()]);
-            Access::new(parts, [u].into_iter().chain(own.into_iter().flatten()))
-        };
+    let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
+    k.loop_("other", all.change(Change::Add(at_once.into())), |k, other: Var| {
+        let parts = k.registers("parts", Elem::F32, [at_once.into()].into_iter().chain(own), "");
+        let of =
+            |u: Var, own: Vec<Expr>| Access::new(parts, [Expr::from(u)].into_iter().chain(own));
         k.unrolled("u", at_once, |k, u| {
-            over_all(k, &mut |k, m, n| {
-                let is = (other + u).lt(shared.count.clone());
-                let value = is.select(load((shared.other)(other + u), m, n), Expr::F32(-0.0));
-                k.store(at(u.into(), m, n), value);
-            });
+            let is = (other + u).lt(shared.count.clone());
+            read(k, (shared.other)(other + u), is, &|own| of(u, own));
         });
-        k.unrolled("u", at_once, |k, u| {
-            over_all(k, &mut |k, m, n| add(k, m, n, at(u.into(), m, n).load()));
-        });
+        k.unrolled("u", at_once, |k, u| add(k, &|own| of(u, own)));
     });
 }

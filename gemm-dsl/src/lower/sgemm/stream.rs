@@ -5,11 +5,11 @@
 //! which fill it come before them. Where the last one is, what cannot be filled with +0 is not copied
 //! but stored (see `edge`).
 //!
-//! Rows and columns of C that do not exist are replaced by the last ones that do: what they
-//! contribute to is never stored, and the main loop needs no guard for them.
+//! Rows and columns of C that do not exist are replaced by some that do: what they contribute to is
+//! never stored, and the main loop needs no guard for them.
 
 use super::copy::{Place, Places, Share, TileCopy, name_of};
-use super::edge::{clamped, zeros};
+use super::edge::{clamped, wrapped, zeros};
 use super::tile::Factor;
 use crate::ir::{
     Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
@@ -94,7 +94,11 @@ impl<'t> Stream<'t> {
         let pointers = k.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
         let stream = Self { factor, pointers, held };
         let point = |k: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
-            let at = factor.at(clamped(factor, free), at);
+            let free = match plan.contiguous() {
+                Axis::K => clamped(factor, free),
+                Axis::M | Axis::N => wrapped(factor, free),
+            };
+            let at = factor.at(free, at);
             k.push(Stmt::Point { pointer: stream.pointer(&i), at });
         };
         let place = |line: Expr, along: Expr| match plan.contiguous() {

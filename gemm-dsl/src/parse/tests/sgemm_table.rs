@@ -156,12 +156,26 @@ fn rows_for_what_is_left_are_rows() {
         "waves(8x8) > 1.0 => ; waves(8x8) <= 1.0 => ; else =>",
         "m % 4 == 0 => ; m % 4 != 0 => ; else =>",
         "m != 4 => ; m == 4 => unroll: 2; else =>",
+        "nn => ; nt => ; tn => ; else =>",
         "nn => ; nt => ; tn => ; tt => ; else =>",
     ] {
-        // What is left of the fifth is nothing.
-        let expected = usize::from(text.starts_with("m != 4"));
+        // What is left of these is nothing: no other integer, and no other way to lie.
+        let expected = usize::from(text.starts_with("m != 4") || text.contains("tt"));
         assert_eq!(faults(text).len(), expected, "{text}");
     }
+}
+
+/// Of a long table too it is known what comes to a row.
+#[test]
+fn a_long_table_has_no_row_to_which_nothing_comes() {
+    let many: String = (1..60).map(|i| format!("m <= {i} && k <= {} => ;", 100 - i)).collect();
+    let only = "nt && k > 200 => tile: 64x30x16, thread: 4x2, float4";
+    assert_eq!(faults(&format!("{many} {only}; else =>")), []);
+    let dead = faults(&format!("{many} {only}; nt && k > 300 => ; else =>"));
+    assert!(matches!(dead.as_slice(), [(at, _)] if at == "nt && k > 300"), "{dead:?}");
+    // A line to which nothing comes is checked all the same.
+    let told = faults("m < 2 => ; m < 1 => tile: 8x8x8, thread: 3x3; else =>");
+    assert_eq!(told.len(), 2, "{told:?}");
 }
 
 /// What is found to be left of nothing is so: no problem chooses a row that is told.
@@ -234,9 +248,48 @@ fn rows_differ_in_how_and_by_what_lies_where() {
             "{told:?}"
         );
     }
-    table(
-        "nt => layout: nt; padded => pitched; m % 16 == 0 => bounds: aligned; m < 4 => name: mine; \
-         else => tile: 8x8x8, partials: 2",
+    table("m % 16 == 0 => bounds: aligned; m < 4 => name: mine; else => tile: 8x8x8, partials: 2");
+}
+
+/// A row has a kernel for each way in which the matrices of problems that come to it may lie.
+#[test]
+fn rows_are_for_matrices_however_they_lie() {
+    let of = table(
+        "nn && padded => unroll: 2; tt || padded => unroll: 3; m < 9 && !nn => ; else => unroll: 4",
+    );
+    let kernels = |row: usize| -> Vec<String> {
+        of.rows()[row].kernels().map(|spec| spec.to_string()).collect()
+    };
+    assert_eq!(kernels(0), ["unroll: 2, pitched"]);
+    let [nt, tn] = ["nt", "tn"].map(|layout| format!("layout: {layout}, unroll: 3, pitched"));
+    let tt = ["layout: tt, unroll: 3", "layout: tt, unroll: 3, pitched"].map(str::to_owned);
+    assert_eq!(kernels(1), [&[nt, tn], &tt[..]].concat());
+    assert_eq!(kernels(2), ["layout: nt", "layout: tn"]);
+    assert_eq!(kernels(3), ["unroll: 4", "layout: nt, unroll: 4", "layout: tn, unroll: 4"]);
+    for (key, value, asked) in
+        [("layout", "layout: nt", "`nn`, `nt`, `tn` or `tt`"), ("pitched", "pitched", "`padded`")]
+    {
+        let told = faults(&format!("m < 2 => {value}; else =>"));
+        let message = format!(
+            "`{key}` follows from the matrices of a problem: a row has a kernel for each way in which they may lie; \
+             leave it out, and ask {asked} in the condition where the row is for some alone"
+        );
+        assert_eq!(told, [(key.to_owned(), message)]);
+    }
+}
+
+/// What is a fault for some matrices alone is told of those that come to the row.
+#[test]
+fn a_row_is_sound_for_all_that_comes_to_it() {
+    let line = "tile: 64x30x16, thread: 4x2, float4";
+    let told = faults(&format!("m < 2 => {line}; else =>"));
+    assert!(matches!(told.as_slice(), [(_, of)] if of.starts_with("`float4` moves 4")), "{told:?}");
+    let told = faults(&format!("nt || tt => {line}; else =>"));
+    assert!(told.is_empty(), "{told:?}");
+    let told = faults(&format!("m < 2 && !nn || tt => {line}; else =>"));
+    assert!(
+        matches!(told.as_slice(), [(_, of)] if of.starts_with("where `tn`: `float4` moves 4")),
+        "{told:?}"
     );
 }
 
@@ -261,7 +314,7 @@ const CONDITIONS: &[&str] = &[
 ];
 
 const LINES: &[&str] =
-    &["", "tile: 64x64x16, thread: 8x8, float4", "unroll: 4", "layout: nt, block: 8x32"];
+    &["", "tile: 64x64x16, thread: 8x8, float4", "unroll: 4", "block: 8x32, lanes: m"];
 
 const PIECES: &[&str] = &[
     "invariant;",

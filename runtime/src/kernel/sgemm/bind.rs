@@ -23,24 +23,22 @@ pub(super) fn shape_of<B: Backend>(
         None => unreachable!("Call::launch: a table is called with views"),
     };
     let shapes = [shape(a), shape(b), shape(c)];
-    let layout = match [shapes[0], shapes[1]].map(|shape| shape.lies_in_columns()) {
-        [false, false] => Layout::Nn,
-        [false, true] => Layout::Nt,
-        [true, false] => Layout::Tn,
-        [true, true] => Layout::Tt,
-    };
-    let places = [&a.place, &b.place, &c.place].into_iter().zip(&shapes);
-    SgemmShape::from(size)
+    // A packed column lies both ways, and is read as one line.
+    let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
+    let layout = Layout::of([shapes[0], shapes[1]].map(|s| s.lies_in_columns() || is_column(&s)));
+    let of = SgemmShape::from(size)
         .batch(shapes[2].batch().count as u64)
         .layout(layout)
-        .padded(shapes.iter().any(Shape::is_padded))
-        .aligned(places.into_iter().all(|(place, shape)| is_aligned(place, shape)))
+        .padded(shapes.iter().any(Shape::is_padded));
+    let by_column = [layout.transposes_a(), layout.transposes_b(), false];
+    let mut places = [&a.place, &b.place, &c.place].into_iter().zip(&shapes).zip(by_column);
+    of.aligned(places.all(|((place, shape), by_column)| is_aligned(place, shape, by_column)))
 }
 
 /// Whether the first element of each line of a matrix, of a batch or a list of each, lies on 16 bytes.
-fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape) -> bool {
+fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
-    let lines = if shape.lies_in_columns() { shape.transposed() } else { *shape };
+    let lines = if by_column { shape.transposed() } else { *shape };
     let (lines, pitch) = (lines.rows as u64, lines.row_stride as u64);
     let Batch { count, distance } = shape.batch();
     match place {

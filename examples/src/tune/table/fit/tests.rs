@@ -4,15 +4,20 @@ use super::*;
 use crate::grid::shapes;
 use crate::tune::table::times::{CUBLAS, Head, Time, Times};
 use crate::tune::table::tree::Tree;
+use gemm_dsl::spec::Layout;
 use std::collections::BTreeSet;
 
-/// Lines that are told apart by their tile; `layout` may be nn, nt, tn or tt.
-fn line(tile: &str, layout: Layout) -> String {
-    let line = format!("layout: {layout}, tile: {tile}");
-    line.parse::<SgemmSpec>().expect("sound").to_string()
+/// Lines that are told apart by their tile.
+fn line(tile: &str) -> String {
+    format!("tile: {tile}")
 }
 
 const TILES: [&str; 4] = ["8x8x8", "16x16x8", "32x32x8", "24x24x8"];
+
+/// So many rows of few trials.
+fn limits(rows: usize) -> Limits {
+    Limits { trials: 4, ..Limits::of_rows(rows) }
+}
 
 /// The grid and drawn shapes, with the times that something says of each shape and number of a tile.
 fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) -> Times {
@@ -21,7 +26,7 @@ fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) ->
     for shape in grid.chain(shapes::random(5, drawn, layouts)) {
         for (number, tile) in TILES.iter().enumerate() {
             let time = Time::Us(us(&shape, number));
-            times.add(shape, &line(tile, shape.layout), time).expect("no file");
+            times.add(shape, &line(tile), time).expect("no file");
         }
     }
     times
@@ -56,7 +61,7 @@ fn a_known_table_is_recovered() {
     ] {
         let (table, times) = known(text, 300);
         let samples = Samples::new(&times);
-        let rows = rows(&samples, &Limits::of_rows(10));
+        let rows = rows(&samples, &limits(10));
         let fitted = read(&super::text(&rows)).expect("a table");
         let regret = regret(&fitted, &samples).expect("all are timed");
         // A shape of its own side of a cut may be left out.
@@ -75,7 +80,7 @@ fn what_differs_by_less_than_two_percent_is_one_row() {
             let is_best = number == usize::from(shape.size.k > 1000);
             if is_best { 1.0 } else { factor }
         });
-        rows(&Samples::new(&times), &Limits::of_rows(10)).len()
+        rows(&Samples::new(&times), &limits(10)).len()
     };
     assert_eq!((of(1.015), of(1.03)), (1, 2));
 }
@@ -90,25 +95,23 @@ fn disorder(seed: u64) -> Times {
 fn a_shape_chooses_what_was_fitted() {
     for seed in 0..4 {
         let samples = Samples::new(&disorder(seed));
-        let limits = Limits::of_rows(40);
-        let rows = rows(&samples, &limits);
+        let limits = &limits(40);
+        let rows = rows(&samples, limits);
         assert!(rows.len() > 20 && rows.len() <= 40, "{}", rows.len());
         // Reading refuses rows to which no problem comes.
         let table = read(&text(&rows)).expect("a table");
         let mut chosen = BTreeSet::new();
-        for (group, tree) in samples.groups.iter().zip(grow(&samples, &limits)) {
-            let mut trees = vec![tree];
-            while let Some(tree) = trees.pop() {
-                match tree {
-                    Tree::Cut { passes, fails, .. } => trees.extend([*passes, *fails]),
-                    Tree::Leaf { line, shapes } => {
-                        for shape in shapes {
-                            let shape = group.shapes[shape].of_table();
-                            let problem = SgemmProblem { shape, target: samples.target };
-                            let row = table.choose(&problem).expect("in range");
-                            assert_eq!(table.rows()[row].spec.to_string(), group.lines[line]);
-                            chosen.insert(row);
-                        }
+        let mut trees = vec![grow(&samples, limits)];
+        while let Some(tree) = trees.pop() {
+            match tree {
+                Tree::Cut { passes, fails, .. } => trees.extend([*passes, *fails]),
+                Tree::Leaf { line, shapes } => {
+                    for shape in shapes {
+                        let shape = samples.shapes[shape].of_table();
+                        let problem = SgemmProblem { shape, target: samples.target };
+                        let row = table.choose(&problem).expect("in range");
+                        assert_eq!(table.rows()[row].spec.to_string(), samples.lines[line]);
+                        chosen.insert(row);
                     }
                 }
             }
@@ -121,7 +124,7 @@ fn a_shape_chooses_what_was_fitted() {
 fn more_rows_never_cost() {
     let samples = Samples::new(&disorder(7));
     let mean = |count| {
-        let rows = rows(&samples, &Limits::of_rows(count));
+        let rows = rows(&samples, &limits(count));
         assert!(rows.len() <= count);
         regret(&read(&text(&rows)).expect("a table"), &samples).expect("timed").mean
     };
@@ -144,7 +147,7 @@ fn what_was_not_timed_is_not_chosen() {
         }
     }
     let samples = Samples::new(&times);
-    let table = read(&super::text(&rows(&samples, &Limits::of_rows(10)))).expect("a table");
+    let table = read(&super::text(&rows(&samples, &limits(10)))).expect("a table");
     let short =
         shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn && shape.size.k == 64);
     assert!(short.into_iter().all(|shape| best(&table, &shape) != 0));
@@ -162,8 +165,8 @@ fn what_is_no_line_of_a_table_is_left_out() {
     times.add(shape, "order: row,tile:8x4x8", Time::Us(1e-3)).expect("no file");
     let samples = Samples::new(&times);
     assert_eq!(samples.unknown, none.map(str::to_owned).into());
-    assert_eq!(samples.groups[0].lines.len(), TILES.len() + 1);
-    let table = read(&text(&rows(&samples, &Limits::of_rows(10)))).expect("a table");
+    assert_eq!(samples.lines.len(), TILES.len() + 1);
+    let table = read(&text(&rows(&samples, &limits(10)))).expect("a table");
     assert!(regret(&table, &samples).is_ok());
 }
 
@@ -172,14 +175,13 @@ fn shapes_that_were_left_out_are_judged_by_the_others() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
     let samples = Samples::new(&times);
-    let drawn =
-        unseen(&samples, &Limits::of_rows(10), |shape| !shape.is_of_grid()).expect("tables");
+    let drawn = unseen(&samples, &limits(10), |shape| !shape.is_of_grid()).expect("tables");
     assert_eq!(drawn.count, 40);
     assert!(drawn.mean < 1.1, "{drawn:?}");
     // Without order there is nothing to learn of the others.
     let samples = Samples::new(&disorder(3));
-    let all = unseen(&samples, &Limits::of_rows(40), |shape| !shape.is_of_grid()).expect("tables");
-    let table = read(&super::text(&rows(&samples, &Limits::of_rows(40)))).expect("a table");
+    let all = unseen(&samples, &limits(40), |shape| !shape.is_of_grid()).expect("tables");
+    let table = read(&super::text(&rows(&samples, &limits(40)))).expect("a table");
     let seen = regret(&table, &samples).expect("timed");
     assert!(all.mean > seen.mean, "{all:?} {seen:?}");
 }
@@ -213,7 +215,7 @@ fn what_is_behind_cublas_counts_twice() {
                 times.add(shape, CUBLAS, Time::Us(us)).expect("no file");
             }
         }
-        let text = text(&rows(&Samples::new(&times), &Limits::of_rows(1)));
+        let text = text(&rows(&Samples::new(&times), &limits(1)));
         best(&read(&text).expect("a table"), &times.shapes()[0])
     };
     // 189 times 1 % is more than 7 times 30 %, but not where the latter is behind and counts twice.
@@ -221,9 +223,8 @@ fn what_is_behind_cublas_counts_twice() {
 }
 
 /// What the macro makes of a table as it is written: this file is compiled.
-mod written {
-    include!("written.rs");
-}
+#[path = "written.rs"]
+mod written;
 
 #[test]
 fn the_macro_takes_what_is_written() {
@@ -236,7 +237,7 @@ fn the_macro_takes_what_is_written() {
         };
         shape.size.bytes() * (1.0 + 0.2 * wanted.abs_diff(number) as f64)
     });
-    let rows = rows(&Samples::new(&times), &Limits::of_rows(12));
+    let rows = rows(&Samples::new(&times), &limits(12));
     let about = ["from times that follow a rule".to_owned()];
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tune/table/fit/written.rs");
     let written = std::fs::read_to_string(path).expect("the file");

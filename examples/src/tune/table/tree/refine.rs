@@ -2,8 +2,8 @@
 //! and Tavallali, 2018).
 
 use super::{Limits, Tree, least, sums};
-use crate::tune::table::condition::{Feature, Test};
-use crate::tune::table::samples::Group;
+use crate::tune::table::condition::Test;
+use crate::tune::table::samples::Samples;
 
 /// Cuts are moved so often at most.
 const PASSES: usize = 8;
@@ -12,11 +12,11 @@ const PASSES: usize = 8;
 const ROUNDING: f64 = 1e-9;
 
 /// The tree with its cuts moved and its lines chosen anew; it never costs more.
-pub(super) fn refined(features: &[Feature], group: &Group, tree: Tree, limits: &Limits) -> Tree {
+pub(super) fn refined(samples: &Samples, tree: Tree, limits: &Limits) -> Tree {
     let mut tree = tree;
     for _ in 0..PASSES {
-        let all = (0..group.shapes.len()).collect();
-        let moved = pass(features, group, tree.clone(), all, limits);
+        let all = (0..samples.shapes.len()).collect();
+        let moved = pass(samples, tree.clone(), all, limits);
         if moved == tree {
             break;
         }
@@ -26,23 +26,17 @@ pub(super) fn refined(features: &[Feature], group: &Group, tree: Tree, limits: &
 }
 
 /// The tree for some shapes: first its own cut is moved, then those below.
-fn pass(
-    features: &[Feature],
-    group: &Group,
-    tree: Tree,
-    shapes: Vec<usize>,
-    limits: &Limits,
-) -> Tree {
+fn pass(samples: &Samples, tree: Tree, shapes: Vec<usize>, limits: &Limits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else {
-        return Tree::Leaf { line: least(&sums(group, &shapes)).0, shapes };
+        return Tree::Leaf { line: least(&sums(samples, &shapes)).0, shapes };
     };
     let costs = [&passes, &fails].map(|side| -> Vec<f64> {
-        (0..group.shapes.len()).map(|shape| cost(features, group, side, shape)).collect()
+        (0..samples.shapes.len()).map(|shape| cost(samples, side, shape)).collect()
     });
-    let test = moved(features, group, (test, &costs), &shapes, limits);
+    let test = moved(samples, (test, &costs), &shapes, limits);
     let (to_passes, to_fails): (Vec<usize>, Vec<usize>) =
-        shapes.iter().partition(|shape| holds(features, group, &test, **shape));
-    let side = |tree: Tree, shapes| pass(features, group, tree, shapes, limits);
+        shapes.iter().partition(|shape| holds(samples, &test, **shape));
+    let side = |tree: Tree, shapes| pass(samples, tree, shapes, limits);
     match (to_passes.is_empty(), to_fails.is_empty()) {
         // Of a side to which nothing comes nothing is known.
         (true, _) => side(*fails, to_fails),
@@ -54,18 +48,19 @@ fn pass(
     }
 }
 
-fn holds(features: &[Feature], group: &Group, test: &Test, shape: usize) -> bool {
-    let values = features.iter().zip(&group.values).find(|(feature, _)| **feature == test.feature);
+fn holds(samples: &Samples, test: &Test, shape: usize) -> bool {
+    let values =
+        samples.features.iter().zip(&samples.values).find(|(feature, _)| **feature == test.feature);
     values.is_some_and(|(_, values)| values[shape] <= test.most)
 }
 
 /// What a shape costs that comes to a tree.
-fn cost(features: &[Feature], group: &Group, tree: &Tree, shape: usize) -> f64 {
+fn cost(samples: &Samples, tree: &Tree, shape: usize) -> f64 {
     match tree {
-        Tree::Leaf { line, .. } => group.cost[shape][*line],
+        Tree::Leaf { line, .. } => samples.cost[shape][*line],
         Tree::Cut { test, passes, fails } => {
-            let side = if holds(features, group, test, shape) { passes } else { fails };
-            cost(features, group, side, shape)
+            let side = if holds(samples, test, shape) { passes } else { fails };
+            cost(samples, side, shape)
         }
     }
 }
@@ -73,18 +68,17 @@ fn cost(features: &[Feature], group: &Group, tree: &Tree, shape: usize) -> f64 {
 /// The test by which shapes cost least that cost so much on either side; the one that there is, unless another one is
 /// better.
 fn moved(
-    features: &[Feature],
-    group: &Group,
+    samples: &Samples,
     (test, [passes, fails]): (Test, &[Vec<f64>; 2]),
     shapes: &[usize],
     limits: &Limits,
 ) -> Test {
-    let cost = |shape: &usize| match holds(features, group, &test, *shape) {
+    let cost = |shape: &usize| match holds(samples, &test, *shape) {
         true => passes[*shape],
         false => fails[*shape],
     };
     let (mut least, mut best) = (shapes.iter().map(cost).sum::<f64>() - ROUNDING, test);
-    for (feature, values) in features.iter().zip(&group.values) {
+    for (feature, values) in samples.features.iter().zip(&samples.values) {
         let mut order = shapes.to_vec();
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
         let mut cost: f64 = order.iter().map(|shape| fails[*shape]).sum();
@@ -106,24 +100,29 @@ fn moved(
 mod tests {
     use super::*;
     use crate::grid::shapes::Shape;
+    use crate::tune::table::condition::Feature;
+    use gemm_dsl::kernel_table::Target;
     use gemm_dsl::spec::Layout;
     use gemm_reference::product::Size;
+    use std::collections::BTreeSet;
 
     fn leaf(line: usize) -> Box<Tree> {
         Box::new(Tree::Leaf { line, shapes: Vec::new() })
     }
 
     /// One line for k of at most 32, another one for more; m says nothing.
-    fn group() -> Group {
+    fn samples() -> Samples {
         let ks = [4, 8, 16, 32, 64, 128, 256, 512];
         let shape = |k| Shape { size: Size::new(5, 5, k), layout: Layout::Nn };
         let cost: Vec<Vec<f64>> =
             ks.iter().map(|&k| if k <= 32 { vec![0.0, 0.5] } else { vec![0.5, 0.0] }).collect();
-        Group {
-            layout: Layout::Nn,
+        Samples {
+            target: Target::H200,
+            features: vec![Feature::M, Feature::K],
+            unknown: BTreeSet::new(),
+            best: vec![1.0; ks.len()],
             lines: vec!["one".to_owned(), "other".to_owned()],
             shapes: ks.map(shape).to_vec(),
-            best: vec![1.0; ks.len()],
             slower: cost.clone(),
             cost,
             values: vec![vec![5.0; ks.len()], ks.map(|k| k as f64).to_vec()],
@@ -132,12 +131,11 @@ mod tests {
 
     #[test]
     fn a_cut_is_moved_to_where_it_costs_least() {
-        let features = [Feature::M, Feature::K];
         let limits = Limits::of_rows(4);
         for most in [4.0, 8.0, 128.0, 256.0] {
             let test = Test { feature: Feature::K, most };
             let tree = Tree::Cut { test, passes: leaf(0), fails: leaf(1) };
-            let refined = refined(&features, &group(), tree, &limits);
+            let refined = refined(&samples(), tree, &limits);
             let Tree::Cut { test, passes, fails } = refined else { panic!("{refined:?}") };
             assert_eq!(test, Test { feature: Feature::K, most: 50.0 });
             assert_eq!(*passes, Tree::Leaf { line: 0, shapes: vec![0, 1, 2, 3] });
@@ -151,7 +149,6 @@ mod tests {
         let below = Test { feature: Feature::K, most: 32.0 };
         let cut = Tree::Cut { test: below, passes: leaf(0), fails: leaf(1) };
         let tree = Tree::Cut { test, passes: Box::new(cut), fails: leaf(1) };
-        let features = [Feature::M, Feature::K];
-        assert_eq!(refined(&features, &group(), tree, &Limits::of_rows(4)).leaves(), 2);
+        assert_eq!(refined(&samples(), tree, &Limits::of_rows(4)).leaves(), 2);
     }
 }

@@ -114,9 +114,9 @@ impl Reader {
     ) {
         match held {
             Held::One(element) => {
-                let name = self.plan.letter().to_ascii_lowercase().to_string();
+                // The pointer of a list has the letter for its name.
                 let value = self.load(&0.into(), at, end);
-                *element = Some(k.let_(&name, value).into());
+                *element = Some(k.let_(&self.name("k"), value).into());
             }
             Held::Many { .. } => self.fill(k, held, u, at, end),
         }
