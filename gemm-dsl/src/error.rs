@@ -124,6 +124,11 @@ impl SpecError {
         &self.keys
     }
 
+    /// Whether it is that a key has nothing to act on.
+    pub(crate) fn is_idle(&self, key: &str) -> bool {
+        self.site == Site::Key && self.key() == Some(key)
+    }
+
     pub(crate) fn site(&self) -> Site {
         self.site
     }

@@ -62,7 +62,7 @@ mod tokens;
 mod tree;
 mod typing;
 
-pub(crate) use cover::Left;
+pub(crate) use cover::Problems;
 pub(crate) use environment::WAVES;
 pub use environment::{
     EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,

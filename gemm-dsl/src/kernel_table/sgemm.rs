@@ -191,10 +191,8 @@ impl SgemmSpec {
             spec = spec.pad_a(if along_k[0] { pad_a } else { 0 });
             spec = spec.pad_b(if along_k[1] { pad_b } else { 0 });
         }
-        // The first key of a fault is the guiltiest: of this one nothing can be moved by vectors.
-        let idle = spec
-            .check()
-            .is_err_and(|faults| faults.iter().all(|fault| fault.key() == Some("float4")));
+        let idle =
+            spec.check().is_err_and(|faults| faults.iter().all(|fault| fault.is_idle("float4")));
         let float4 = spec.float4 && !idle;
         spec.float4(float4)
     }

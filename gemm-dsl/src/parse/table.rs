@@ -6,7 +6,7 @@ use crate::error::kernel_table as error;
 use crate::error::syntax::too_many;
 use crate::error::{Excerpt, SpecError, SpecErrors};
 use crate::kernel_table::{INVARIANT, KernelTable, Row, Rows};
-use crate::value::{Closure, Left};
+use crate::value::{Closure, Problems};
 use std::collections::HashMap;
 
 /// The most rows of a table.
@@ -44,7 +44,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         places: HashMap::new(),
         faults: Vec::new(),
         is_invariant: false,
-        left: Left::all(),
+        left: Problems::all(),
         conditions: Vec::new(),
         first: None,
         count: 0,
@@ -95,7 +95,7 @@ struct Table<S> {
     /// Whether all rows are to give the same bits.
     is_invariant: bool,
     /// The problems that no row so far is for.
-    left: Left,
+    left: Problems,
     /// The conditions without faults, with the numbers of their rows.
     conditions: Vec<(Closure, usize)>,
     /// What the first row computes, if it has no fault.
@@ -182,7 +182,7 @@ impl<S: Rows> Table<S> {
     }
 
     /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.
-    fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, Left) {
+    fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, Problems) {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
             Err(faults) => {
@@ -213,7 +213,7 @@ impl<S: Rows> Table<S> {
 }
 
 /// The ways in which the arrays of problems may lie.
-fn ways<S: Rows>(of: &Left) -> Vec<usize> {
+fn ways<S: Rows>(of: &Problems) -> Vec<usize> {
     let ways = (0..S::WAYS).filter(|way| of.any_of(&S::answers(*way)));
     if of.any() { ways.collect() } else { Vec::new() }
 }

@@ -53,9 +53,9 @@ fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
 
 /// Problems: those that no condition so far holds of, or those of them that one does.
 #[derive(Clone, Debug)]
-pub(crate) struct Left(Option<Vec<Region>>);
+pub(crate) struct Problems(Option<Vec<Region>>);
 
-impl Left {
+impl Problems {
     /// All problems.
     pub(crate) fn all() -> Self {
         Self(Some(vec![Region::default()]))

@@ -112,6 +112,34 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
     Ok(())
 }
 
+/// A packed column is read as one line, whatever lies between the rows of another matrix.
+#[test]
+fn a_packed_column_lies_along_k() -> Result<(), Error> {
+    let device = Device::simulator();
+    let of = sgemm_table! { nt && aligned => unroll: 2; nt => unroll: 3; else => };
+    let (m, k) = (3, 8);
+    let (x, mut c) = (device.upload(&values(40))?, device.alloc(m)?);
+    let column = MatrixRef::new(&x, k, 1)?;
+    for (pitch, kernel) in [(k, "unroll3"), (k + 4, "unroll3_pitched")] {
+        let a = MatrixRef::pitched(&x, m, k, pitch)?;
+        let launched = of.call(&device).launch(&a, &column, &mut MatrixMut::new(&mut c, m, 1)?)?;
+        assert!(ran(&launched).contains(kernel), "{launched:?}");
+        let dot =
+            |row: usize| (0..k).map(|i| values(40)[row * pitch + i] * values(40)[i]).sum::<f32>();
+        assert_eq!(device.download(&c)?, (0..m).map(dot).collect::<Vec<f32>>());
+    }
+    // Of one row of C all lines begin on 16 bytes.
+    let a = MatrixRef::new(&x, 1, k)?;
+    let mut one = device.alloc(1)?;
+    let launched = of.call(&device).launch(&a, &column, &mut MatrixMut::new(&mut one, 1, 1)?)?;
+    assert!(ran(&launched).contains("unroll2"), "{launched:?}");
+    // One of which every element begins a line of its own does not.
+    let apart = MatrixRef::pitched(&x, k, 1, 2)?;
+    let launched = of.call(&device).launch(&a, &apart, &mut MatrixMut::new(&mut one, 1, 1)?)?;
+    assert!(!ran(&launched).contains("unroll"), "{launched:?}");
+    Ok(())
+}
+
 #[test]
 fn every_matrix_of_a_list_counts_for_alignment() -> Result<(), Error> {
     let device = Device::simulator();
