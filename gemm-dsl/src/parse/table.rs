@@ -214,8 +214,7 @@ impl<S: Rows> Table<S> {
 
 /// The ways in which the arrays of problems may lie.
 fn ways<S: Rows>(of: &Problems) -> Vec<usize> {
-    let ways = (0..S::WAYS).filter(|way| of.any_of(&S::answers(*way)));
-    if of.any() { ways.collect() } else { Vec::new() }
+    (0..S::WAYS).filter(|way| of.any_of(&S::answers(*way))).collect()
 }
 
 /// Checks a line's kernels for arrays that lie in some ways; of those with faults the first one's are told.

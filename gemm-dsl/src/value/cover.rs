@@ -61,11 +61,6 @@ impl Problems {
         Self(Some(vec![Region::default()]))
     }
 
-    /// Whether some may be left.
-    pub(crate) fn any(&self) -> bool {
-        self.0.as_ref().is_none_or(|left| !left.is_empty())
-    }
-
     /// Whether some may be left that answer questions so.
     pub(crate) fn any_of(&self, answers: &[(&str, bool)]) -> bool {
         let may = |region: &Region| {

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::{Choice, SgemmTable};
 use gemm_dsl::Family;
-use gemm_dsl::kernel_table::SgemmProblem;
+use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
 use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 use std::sync::OnceLock;
 
@@ -37,8 +37,8 @@ pub(super) struct Asked {
     pub(super) batch: Option<Batch>,
 }
 
-/// The lines of a row: for each layout, of matrices that are padded or not, scaled or not, in a batch or in lists.
-const LINES: usize = 4 * 2 * 2 * 2;
+/// The lines of a row: for each way in which matrices lie, scaled or not, in a batch or in lists.
+const LINES: usize = SgemmSpec::WAYS * 2 * 2;
 
 /// Measured on an H200: what `tune --table` has written.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
@@ -107,9 +107,9 @@ impl Shipped {
         let lines = self.lines.get_or_init(|| {
             (0..self.table.rows().len() * LINES).map(|_| OnceLock::new()).collect()
         });
-        let listed = asked.batch == Some(Batch::Pointers);
-        let kind = [padded, asked.scaled, listed].into_iter();
-        let number = kind.fold(row * 4 + layout as usize, |n, bit| n * 2 + usize::from(bit));
+        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
+        let way = row * SgemmSpec::WAYS + SgemmSpec::way(problem);
+        let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
         let line =
             lines[number].get_or_init(|| self.spec(row, (layout, padded), asked).to_string());
         Ok(line)
