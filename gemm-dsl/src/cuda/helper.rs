@@ -247,7 +247,8 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     let cache = if bytes == 16 { "cg" } else { "ca" };
     let zeros = if bytes == 16 { "zeros" } else { "a zero" };
     let around = if bytes == 16 { " and L1" } else { "" };
-    let address = "const unsigned dst = (unsigned)__cvta_generic_to_shared(shared);";
+    // As wide as a pointer: cut to 32 bits, a constant offset would take an addition of its own.
+    let address = "const size_t dst = __cvta_generic_to_shared(shared);";
     let name = copy_name(bytes, guarded);
     let head = |params: &str| {
         let line = format!("__device__ __forceinline__ void {name}({params})");
@@ -262,7 +263,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {}
 {{
     {address}
-    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"r\"(dst), \"l\"(global) : \"memory\");
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"l\"(dst), \"l\"(global) : \"memory\");
 }}
 ",
             head(&pointers)
@@ -274,7 +275,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\"
-                 :: \"r\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
+                 :: \"l\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
 }}
 ",
             head(&guarded_pointers)
@@ -287,7 +288,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     {address}
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
                  \"  @p cp.async.{cache}.shared.global [%0], [%1], {bytes}; }}\"
-                 :: \"r\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
+                 :: \"l\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
 }}
 ",
             head(&guarded_pointers)
