@@ -140,9 +140,10 @@ pub(crate) fn launch<B: Backend>(
             }
         }
     }
-    let launches = program.program.launches(problem)?;
+    let known = program.program.known(problem)?;
+    let launches = program.program.launches(&known)?;
     let (backend, temps) = (on.backend, Vec::new());
-    let mut run = Run { backend, program, inputs, outputs, problem, temps, held: None };
+    let mut run = Run { backend, program, inputs, outputs, known: &known, temps, held: None };
     // Whatever is compiled is so before any scratch memory is held, which other threads may wait for.
     let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), Took::default());
     for launch in launches {
@@ -172,8 +173,8 @@ struct Run<'a, B: Backend> {
     program: &'a Prepared,
     inputs: &'a [Bound<'a, B>],
     outputs: &'a [Bound<'a, B>],
-    /// Extents, then the bits of numbers.
-    problem: &'a [u64],
+    /// Extents, then the bits of numbers, then the program's values.
+    known: &'a [u64],
     /// As many as launches so far have named.
     temps: Vec<Temporary<B::Address>>,
     /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
@@ -194,13 +195,15 @@ impl<'a, B: Backend> Run<'a, B> {
         }
         let mut extents = Vec::with_capacity(launch.extents.len());
         for (extent, value) in &launch.extents {
-            extents.push((*extent, self.program.program.eval(value, self.problem)?));
+            extents.push((*extent, self.program.program.eval(value, self.known)?));
         }
         let mut arrays = Vec::with_capacity(launch.bind.len());
         for (operand, slot) in &launch.bind {
             arrays.push((*operand, self.array(*slot)?));
         }
-        let arguments = self.problem.get(self.program.program.extents.len()..).unwrap_or_default();
+        let first = self.program.program.extents.len();
+        let numbers = first..first + self.program.program.arguments.len();
+        let arguments = self.known.get(numbers).unwrap_or_default();
         let given = Given { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {
@@ -221,7 +224,7 @@ impl<'a, B: Backend> Run<'a, B> {
             let Temp { dims, .. } = &self.program.program.temps[self.temps.len()];
             let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
             for dim in dims.iter().rev() {
-                let extent = self.program.program.eval(dim, self.problem)?;
+                let extent = self.program.program.eval(dim, self.known)?;
                 axes.push(Axis { extent, stride: len });
                 len = len.saturating_mul(extent);
             }

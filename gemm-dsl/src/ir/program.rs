@@ -1,8 +1,8 @@
 //! A program: one computation as launches of verified kernels, with the memory between them.
 //!
 //! Which launches are made depends on the extents of the problem and on the numbers that the caller
-//! passes; so do the lengths of the temporaries. Expressions of a program are over these:
-//! [`Program::extent`] and [`Program::argument`] give the handles.
+//! passes; so do the lengths of the temporaries. Expressions of a program are over these, and over values
+//! that follow from them: [`Program::extent`], [`Program::argument`] and [`Program::value`] give the handles.
 //!
 //! A launch names several kernels where they compute the same bits and demand different things of
 //! their arguments: the first runs whose contract the arguments meet.
@@ -28,6 +28,9 @@ pub struct Program {
     pub outputs: Vec<Array>,
     /// The numbers that the caller passes.
     pub arguments: Vec<Argument>,
+    /// What several expressions need and each run computes once: of type `U64`, over extents, numbers and the
+    /// values before. In an expression they follow the numbers.
+    pub values: Vec<Expr>,
     /// Memory that lives from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
     /// Its kernels. The text of the first one is the text of the program.
@@ -160,6 +163,13 @@ impl Program {
         self.arguments.push(Argument { name: name.into(), ty });
         let param = self.extents.len() + self.arguments.len() - 1;
         Expr::Param(Scalar { param, ty })
+    }
+
+    /// Adds a value that each run computes once, and gives it. All extents and numbers come before.
+    pub fn value(&mut self, value: Expr) -> Expr {
+        self.values.push(value);
+        let param = self.extents.len() + self.arguments.len() + self.values.len() - 1;
+        Expr::Param(Scalar { param, ty: Ty::U64 })
     }
 
     /// Adds an array for the caller to get.
@@ -305,45 +315,57 @@ impl VerifiedProgram {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 
-    /// The launches for a problem, in order: its extents, then the bits of the caller's numbers, both in
-    /// the order of the program's.
+    /// All that expressions of the program are over: a problem, which is its extents and then the bits of the
+    /// caller's numbers, both in the order of the program's, and behind it the program's values.
+    ///
+    /// # Errors
+    /// [`HostError::Overflow`] and [`HostError::Negative`] where a value cannot be computed for it.
+    pub fn known(&self, problem: &[u64]) -> Result<Vec<u64>, HostError> {
+        let mut known = problem.to_vec();
+        for value in &self.values {
+            known.push(self.eval(value, &known)?);
+        }
+        Ok(known)
+    }
+
+    /// The launches in order, by what is [known](Self::known).
     ///
     /// # Errors
     /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
-    pub fn launches(&self, problem: &[u64]) -> Result<Vec<&Launch>, HostError> {
+    pub fn launches(&self, known: &[u64]) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
             steps: &'p [Step],
-            problem: &[u64],
+            known: &[u64],
             launches: &mut Vec<&'p Launch>,
         ) -> Result<(), HostError> {
             for step in steps {
                 match step {
                     Step::Launch(launch) => launches.push(launch),
                     Step::If { cond, then, otherwise } => {
-                        let holds = program.eval(cond, problem)? != 0;
+                        let holds = program.eval(cond, known)? != 0;
                         let steps = if holds { then } else { otherwise };
-                        follow(program, steps, problem, launches)?;
+                        follow(program, steps, known, launches)?;
                     }
                 }
             }
             Ok(())
         }
         let mut launches = Vec::new();
-        follow(self, &self.steps, problem, &mut launches)?;
+        follow(self, &self.steps, known, &mut launches)?;
         Ok(launches)
     }
 
-    /// The value of an expression of the program for a problem, as in [`VerifiedProgram::launches`]; of a
+    /// The value of an expression of the program for a known, as in [`VerifiedProgram::launches`]; of a
     /// condition, 0 or 1.
     ///
     /// # Errors
     /// As [`VerifiedProgram::launches`].
-    pub fn eval(&self, expr: &Expr, problem: &[u64]) -> Result<u64, HostError> {
+    pub fn eval(&self, expr: &Expr, known: &[u64]) -> Result<u64, HostError> {
         if let Expr::Param(p) = expr {
-            return problem.get(p.param).copied().ok_or(HostError::Unbound(p.param));
+            return known.get(p.param).copied().ok_or(HostError::Unbound(p.param));
         }
-        let values: Vec<Option<u64>> = problem.iter().copied().map(Some).collect();
+        let values: Vec<Option<u64>> = known.iter().copied().map(Some).collect();
         let value = eval(expr, &[], &values)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }

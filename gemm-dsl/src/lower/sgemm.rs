@@ -113,7 +113,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let tiles = schedule::tiles(plan, [m.clone(), n.clone()], batch.clone());
     // By all of K, whether alpha lets its terms count or not: a launch that is captured needs no more memory than
     // one before it has needed.
-    let (shared, of_blocks) = shared(plan, tiles, &k, sms);
+    let (shared, of_blocks) = shared(&mut program, plan, tiles, &k, sms);
     bind.extend(split::slots(&mut program, plan, shared));
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {
@@ -141,29 +141,38 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 }
 
 /// How blocks share the tiles of C, for the arrays that they share and for the kernels: by the extents of the
-/// product, and where the spec says so by the multiprocessors of the device.
+/// product, and where the spec says so by the multiprocessors of the device. What several of them need is computed
+/// once: a launch of a small product takes a few microseconds.
 fn shared(
+    program: &mut Program,
     plan: &SgemmPlan,
     tiles: Expr,
     depth: &Expr,
     sms: Option<Expr>,
 ) -> (split::Sizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
-    let ranges = |most| schedule::ranges(plan, depth.clone(), most);
+    let ranges =
+        |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks };
     match (plan.sharing(), sms, plan.shape()) {
         (Sharing::AutoRanges, Some(sms), _) => {
-            let most = schedule::auto_ranges(plan, tiles.clone(), depth, sms);
-            (sizes(tiles, ranges(most.clone()), one()), vec![(Extent::RANGES, most)])
+            let tiles = program.value(tiles);
+            let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms));
+            let ranges = ranges(program, most.clone());
+            (sizes(tiles, ranges, one()), vec![(Extent::RANGES, most)])
         }
         (Sharing::Stream, Some(sms), Shape::Tiled(t)) => {
+            let tiles = program.value(tiles);
             let resident = sms * u64::from(plan.blocks_per_sm());
             let blocks = stream_k::blocks(resident, tiles.clone(), depth, t.bk());
+            let blocks = program.value(blocks);
             let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
             (sizes(tiles, one(), blocks), extents)
         }
         (Sharing::Ranges(most), ..) => {
-            (sizes(tiles, ranges(u64::from(most).into()), one()), Vec::new())
+            let tiles = program.value(tiles);
+            let ranges = ranges(program, u64::from(most).into());
+            (sizes(tiles, ranges, one()), Vec::new())
         }
         _ => (sizes(tiles, one(), one()), Vec::new()),
     }

@@ -123,6 +123,7 @@ impl<'a> Bound<'a> {
 /// What it does wrong.
 pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
     let problem: Vec<u64> = program.extents.iter().map(|extent| images.extent(*extent)).collect();
+    let problem = program.known(&problem)?;
     let bound = |images: &[Image]| -> Vec<Bound<'_>> {
         images.iter().map(|image| Bound::of("array", image)).collect()
     };

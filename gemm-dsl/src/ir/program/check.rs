@@ -15,6 +15,7 @@ pub(super) fn program(program: &Program) -> Checked {
         used: HashSet::new(),
         read: HashSet::new(),
         numbers: HashSet::new(),
+        values: HashSet::new(),
         launched: HashSet::new(),
     };
     check.declarations()?;
@@ -39,6 +40,11 @@ pub(super) fn program(program: &Program) -> Checked {
         require(is_read, || format!("`{}` is given and not read", output.name))?;
     }
     program.temps.iter().flat_map(|temp| &temp.dims).for_each(|dim| check.count(dim));
+    // The last one first: one that is used makes those used that it is over.
+    for (n, value) in program.values.iter().enumerate().rev() {
+        require(check.values.contains(&n), || format!("value {n} is not used"))?;
+        check.count(value);
+    }
     for (n, argument) in program.arguments.iter().enumerate() {
         require(check.numbers.contains(&n), || format!("`{}` is not used", argument.name))?;
     }
@@ -67,7 +73,16 @@ struct Check<'p> {
     read: HashSet<Slot>,
     /// The caller's numbers that a kernel takes, or that decide what is launched.
     numbers: HashSet<usize>,
+    /// The values that anything is over.
+    values: HashSet<usize>,
     launched: HashSet<KernelId>,
+}
+
+/// What a parameter of an expression is: an extent, or one of the others by its number.
+enum Kind {
+    Extent,
+    Argument(usize),
+    Value(usize),
 }
 
 impl Check<'_> {
@@ -90,16 +105,24 @@ impl Check<'_> {
                 self.typed(dim, Ty::U64, &format!("an extent of `{name}`"))?;
             }
         }
+        for (n, value) in p.values.iter().enumerate() {
+            self.typed_over(n, value, Ty::U64, &format!("value {n}"))?;
+        }
         Ok(())
     }
 
-    /// An expression over the extents and the caller's numbers, of a type.
+    /// An expression over the extents, the caller's numbers and all values, of a type.
     fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> Checked {
-        let extents = self.p.extents.len();
+        self.typed_over(self.p.values.len(), expr, ty, what)
+    }
+
+    /// The same over the first so many values.
+    fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> Checked {
         let found = host::check(expr, &[], &|param| {
-            let ty = match param.param.checked_sub(extents) {
-                None => Some(Ty::U64),
-                Some(n) => self.p.arguments.get(n).map(|argument| argument.ty),
+            let ty = match self.kind(param.param) {
+                Kind::Extent => Some(Ty::U64),
+                Kind::Argument(n) => Some(self.p.arguments[n].ty),
+                Kind::Value(n) => (n < values).then_some(Ty::U64),
             };
             require(ty == Some(param.ty), || format!("it is over an unknown number {param:?}"))
         });
@@ -107,12 +130,24 @@ impl Check<'_> {
         require(found == ty, || format!("{what} is of type {found}, not {ty}"))
     }
 
-    /// Notes the caller's numbers that an expression is over.
+    /// What a parameter of an expression is.
+    fn kind(&self, param: usize) -> Kind {
+        let (extents, arguments) = (self.p.extents.len(), self.p.arguments.len());
+        match param.checked_sub(extents) {
+            None => Kind::Extent,
+            Some(n) if n < arguments => Kind::Argument(n),
+            Some(n) => Kind::Value(n - arguments),
+        }
+    }
+
+    /// Notes the caller's numbers and the values that an expression is over.
     fn count(&mut self, expr: &Expr) {
-        let extents = self.p.extents.len();
         expr.visit(&mut |e| {
-            if let Expr::Param(p) = e {
-                self.numbers.extend(p.param.checked_sub(extents));
+            let Expr::Param(p) = e else { return };
+            match self.kind(p.param) {
+                Kind::Extent => {}
+                Kind::Argument(n) => _ = self.numbers.insert(n),
+                Kind::Value(n) => _ = self.values.insert(n),
             }
         });
     }

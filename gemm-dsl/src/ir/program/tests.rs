@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Order, Requirement, Scope, Source,
-    Special,
+    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, Order, Requirement, Scope,
+    Source, Special,
 };
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
@@ -272,6 +272,43 @@ fn a_condition_may_ask_for_a_number() {
     says(&changed(|p| _ = p.argument("alpha", Ty::F32)), "`alpha` is not used");
     let named = changed(|p| _ = p.argument("x", Ty::F32));
     says(&named, "two of what the caller gives have one name");
+}
+
+/// A value is over extents, numbers and the values before it, and behind all of them for what comes after.
+#[test]
+fn values_are_computed_once_and_in_order() {
+    let mut parts = parts();
+    let alpha = parts.program.argument("alpha", Ty::F32);
+    let twice = parts.program.value(parts.n.clone() * 2u64);
+    let more = parts.program.value(twice.clone() + parts.n.clone());
+    let mut steps = parts.whole();
+    let asks = alpha.bitcast(Elem::U32).equals(Expr::U32(0));
+    let cond = Expr::binary(BinaryOp::Logic(Logic::And), asks, more.clone().gt(20u64));
+    let otherwise = vec![parts.copy(parts.temp, parts.output)];
+    steps.push(Step::If { cond, then: Vec::new(), otherwise });
+    parts.program.steps = steps;
+    let program = VerifiedProgram::new(parts.program).expect("sound");
+    let known = |n| program.known(&[n, 0]).expect("numbers of 64 bits");
+    assert_eq!(known(6), [6, 0, 12, 18]);
+    assert_eq!(program.eval(&more, &known(7)), Ok(21));
+    let launches = |n| program.launches(&known(n)).expect("launches").len();
+    assert_eq!([6, 7].map(launches), [4, 3]);
+    assert_eq!(program.known(&[1 << 63, 0]), Err(HostError::Overflow));
+
+    says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
+    // One that only another unused one is over is not used either, and none is over one that comes later.
+    let unused = changed(|p| {
+        let first = p.value(Expr::U64(1));
+        p.value(first + 1u64);
+    });
+    says(&unused, "value 1 is not used");
+    let later = |p: &mut Program| {
+        let own = Scalar { param: p.extents.len() + p.arguments.len(), ty: Ty::U64 };
+        p.value(own + 1u64);
+    };
+    says(&changed(later), "value 0: it is over an unknown number");
+    let typed = changed(|p| _ = p.value(Expr::I32(1)));
+    says(&typed, "value 0 is of type i32, not u64");
 }
 
 #[test]
