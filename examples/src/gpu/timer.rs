@@ -18,8 +18,10 @@ extern "C" __global__ void delay(unsigned long long nanoseconds) {
 "#;
 
 /// How long the GPU waits for the host, in nanoseconds: for what takes the host longest, and for each
-/// piece of work that it puts on the stream.
+/// piece of work that it puts on the stream, where that is done for the first time and later. Too short a time
+/// makes what the host takes long for look slow.
 const HEAD_START: u64 = 1_000_000;
+const HEAD_START_FIRST: u64 = 100_000;
 const HEAD_START_EACH: u64 = 10_000;
 
 /// Rounds that are put on the stream behind one delay.
@@ -59,9 +61,9 @@ impl<'d> Timer<'d> {
     pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
         work.iter_mut().try_for_each(|work| work())?;
         self.gpu.device.synchronize()?;
-        let mut once = self.rounds(1, 1, work)?;
+        let mut once = self.rounds(1, 1, HEAD_START_EACH, work)?;
         let shortest = once.iter_mut().map(|times| median(times)).fold(f64::INFINITY, f64::min);
-        let mut times = self.rounds(rounds, repeats(shortest), work)?;
+        let mut times = self.rounds(rounds, repeats(shortest), HEAD_START_EACH, work)?;
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
@@ -70,15 +72,17 @@ impl<'d> Timer<'d> {
     /// # Errors
     /// As [`medians`](Self::medians).
     pub fn once(&self, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
-        let mut times = self.rounds(1, 1, work)?;
+        let mut times = self.rounds(1, 1, HEAD_START_FIRST, work)?;
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
-    /// The times of each piece of work, of each round one, in which it is done so often.
+    /// The times of each piece of work, of each round one, in which it is done so often; for each the GPU waits so
+    /// many nanoseconds.
     fn rounds(
         &self,
         rounds: usize,
         repeats: usize,
+        head_start: u64,
         work: &mut [&mut Work<'_>],
     ) -> Result<Vec<Vec<f64>>, Error> {
         let batch = rounds.min(ROUNDS_A_DELAY);
@@ -92,7 +96,7 @@ impl<'d> Timer<'d> {
         while left > 0 {
             let now = left.min(batch);
             left -= now;
-            self.wait_for_host(now * repeats * work.len())?;
+            self.wait_for_host(head_start * (now * repeats * work.len()) as u64)?;
             let mut pairs = events.chunks_exact(2);
             for _ in 0..now {
                 for (work, pair) in work.iter_mut().zip(&mut pairs) {
@@ -115,11 +119,11 @@ impl<'d> Timer<'d> {
 
     /// Delays the GPU until the host has put so many pieces of work on the stream.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
-    fn wait_for_host(&self, pieces: usize) -> Result<(), Error> {
+    fn wait_for_host(&self, head_start: u64) -> Result<(), Error> {
         let config =
             LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
         let mut launch = self.gpu.stream.launch_builder(&self.delay);
-        let nanoseconds = HEAD_START.max(HEAD_START_EACH * pieces as u64);
+        let nanoseconds = HEAD_START.max(head_start);
         launch.arg(&nanoseconds);
         // SAFETY: the kernel's one parameter is a 64-bit number, and it accesses no memory.
         let launched = unsafe { launch.launch(config) };

@@ -1,6 +1,7 @@
 //! The part of the command line that is about tables.
 
 use super::lines;
+use super::times::Times;
 use crate::cli::{Failure, writable};
 use crate::grid::arena;
 use crate::grid::options::Shapes;
@@ -24,6 +25,9 @@ pub struct TableOptions {
     /// Where times are kept: what is there is not measured again, and without a GPU the table is made of it
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
+    /// Measure at the shapes alone that the file of times knows, where lines are new or were taken out of it
+    #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout", "only"])]
+    again: bool,
     /// Measure so many sizes beside the grid, each extent drawn from 1 to 8192, in all layouts
     #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
     random: usize,
@@ -81,7 +85,10 @@ impl TableOptions {
             Some(path) => std::fs::read_to_string(path)
                 .map_err(|error| Failure::Usage(format!("--lines {}: {error}", path.display())))?,
         };
-        let mut shapes = self.shapes.all();
+        let mut shapes = match (&self.times, self.again) {
+            (Some(path), true) => Times::open(path)?.shapes().to_vec(),
+            _ => self.shapes.all(),
+        };
         for drawn in shapes::random(seed, self.random, &[Layout::Nn]) {
             let layouts = match self.shapes.layouts() {
                 [] => Layout::ALL,
@@ -104,7 +111,9 @@ impl TableOptions {
 mod tests {
     use super::*;
     use crate::tune::options::Options;
+    use crate::tune::table::times::{Head, Time};
     use clap::Parser;
+    use gemm_reference::product::Size;
 
     fn task(line: &str) -> Result<Option<Task>, String> {
         let words = std::iter::once("tune").chain(line.split_whitespace());
@@ -129,6 +138,12 @@ mod tests {
         let lines = dir.path().join("lines");
         std::fs::write(&lines, "tile: 8x8x8\n").expect("written");
         assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 1);
+        let times = dir.path().join("times");
+        let head = Head { device: "it".to_owned(), arch: 90, sms: 132 };
+        let mut known = Times::go_on(&times, head).expect("a file");
+        let shape = Shape { size: Size::new(3, 4, 5), layout: Layout::Tn };
+        known.add(shape, "block: 8x8", Time::Us(1.0)).expect("written");
+        assert_eq!(of(&format!("--times {} --again", times.display())).shapes, [shape]);
         assert_eq!((of("--limit 7").limit, of("").limit, of("--rows 12").rows), (7, 600, 12));
     }
 
@@ -140,6 +155,9 @@ mod tests {
             ("--limit 3".to_owned(), "--table <FILE.rs>"),
             ("--m 4".to_owned(), "Add --table"),
             (format!("{out} --space float4"), "cannot be used with"),
+            (format!("{out} --again"), "--times <FILE>"),
+            (format!("{out} --times no/times --again"), "no/times"),
+            (format!("{out} --times t --again --random 3"), "cannot be used with"),
             (format!("{out} --rows 0"), "between 1 and 256"),
             (format!("{out} --rows 257"), "between 1 and 256"),
             (format!("{out} --lines no-such-file"), "--lines no-such-file"),
