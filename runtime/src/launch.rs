@@ -13,7 +13,7 @@ use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch, meet};
-use gemm_dsl::ir::program::{Fill, KernelId, Launch, Slot, Temp};
+use gemm_dsl::ir::program::{Fill, KernelId, Known, Launch, Slot, Temp};
 use gemm_dsl::sim::Counters;
 use std::ops::Range;
 use std::sync::Arc;
@@ -173,8 +173,7 @@ struct Run<'a, B: Backend> {
     program: &'a Prepared,
     inputs: &'a [Bound<'a, B>],
     outputs: &'a [Bound<'a, B>],
-    /// Extents, then the bits of numbers, then the program's values.
-    known: &'a [u64],
+    known: &'a Known,
     /// As many as launches so far have named.
     temps: Vec<Temporary<B::Address>>,
     /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
@@ -201,9 +200,7 @@ impl<'a, B: Backend> Run<'a, B> {
         for (operand, slot) in &launch.bind {
             arrays.push((*operand, self.array(*slot)?));
         }
-        let first = self.program.program.extents.len();
-        let numbers = first..first + self.program.program.arguments.len();
-        let arguments = self.known.get(numbers).unwrap_or_default();
+        let arguments = self.known.arguments();
         let given = Given { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {

@@ -26,8 +26,9 @@ fn launch(spec: &ReduceSpec, length: u64) -> Result<(), Unmet> {
     let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
     let count = |extent: &Extent| if *extent == Extent::LENGTH { length } else { 1 };
     let problem: Vec<u64> = program.extents.iter().map(count).collect();
-    let value = |expr: &Expr| program.eval(expr, &problem).expect("numbers of 64 bits");
-    for launch in program.launches(&problem).expect("numbers of 64 bits") {
+    let known = program.known(&problem).expect("numbers of 64 bits");
+    let value = |expr: &Expr| program.eval(expr, &known).expect("numbers of 64 bits");
+    for launch in program.launches(&known).expect("numbers of 64 bits") {
         let mut lying = Vec::new();
         for (nth, (operand, slot)) in launch.bind.iter().enumerate() {
             let (elem, dims): (Elem, &[Expr]) = match slot {

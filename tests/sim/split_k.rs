@@ -94,13 +94,14 @@ impl Launch {
     fn shown(&self, spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
         let (Size { m, n, k }, Self { count, blocks, .. }) = (self.size, *self);
         let [a, b] = self.factors();
-        let (rows, cols) = spec.plan().expect("a sound spec").block_tile();
+        let plan = spec.plan().expect("a sound spec");
+        let ((rows, cols), depth) = (plan.block_tile(), plan.depth() as usize);
         let of_part = (rows * cols * spec.products) as usize;
         let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
         let tiles = tiles * count.div_ceil(spec.products as usize);
         // No more than are needed: none where no two blocks share a tile.
         let (parts, words) = match (spec.stream_k, self.sharing(spec).parts(0, (0, 0))) {
-            (true, _) if tiles.is_multiple_of(blocks) => (0, 0),
+            (true, _) if tiles.is_multiple_of(blocks) || k <= depth => (0, 0),
             (true, _) => (2 * blocks, 2 * blocks),
             (false, 1) => (0, 0),
             (false, ranges) => (tiles * ranges, tiles),

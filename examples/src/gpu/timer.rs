@@ -17,11 +17,11 @@ extern "C" __global__ void delay(unsigned long long nanoseconds) {
 }
 "#;
 
-/// How long the GPU waits for the host, in nanoseconds: for what takes the host longest, and for each
-/// piece of work that it puts on the stream, where that is done for the first time and later. Too short a time
-/// makes what the host takes long for look slow.
+/// How long the GPU waits for the host, in nanoseconds: for what takes the host longest, and for each piece of work
+/// that it puts on the stream. Too short a time makes what the host takes long for look slow; what is done but once
+/// is launched on its own, for which the host takes longer than for a graph.
 const HEAD_START: u64 = 1_000_000;
-const HEAD_START_FIRST: u64 = 100_000;
+const HEAD_START_ONCE: u64 = 100_000;
 const HEAD_START_EACH: u64 = 10_000;
 
 /// Rounds that are put on the stream behind one delay.
@@ -72,7 +72,7 @@ impl<'d> Timer<'d> {
     /// # Errors
     /// As [`medians`](Self::medians).
     pub fn once(&self, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
-        let mut times = self.rounds(1, 1, HEAD_START_FIRST, work)?;
+        let mut times = self.rounds(1, 1, HEAD_START_ONCE, work)?;
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
@@ -82,7 +82,7 @@ impl<'d> Timer<'d> {
         &self,
         rounds: usize,
         repeats: usize,
-        head_start: u64,
+        head_start_each: u64,
         work: &mut [&mut Work<'_>],
     ) -> Result<Vec<Vec<f64>>, Error> {
         let batch = rounds.min(ROUNDS_A_DELAY);
@@ -96,7 +96,7 @@ impl<'d> Timer<'d> {
         while left > 0 {
             let now = left.min(batch);
             left -= now;
-            self.wait_for_host(head_start * (now * repeats * work.len()) as u64)?;
+            self.wait_for_host(head_start_each * (now * repeats * work.len()) as u64)?;
             let mut pairs = events.chunks_exact(2);
             for _ in 0..now {
                 for (work, pair) in work.iter_mut().zip(&mut pairs) {
@@ -117,7 +117,7 @@ impl<'d> Timer<'d> {
         Ok(times)
     }
 
-    /// Delays the GPU until the host has put so many pieces of work on the stream.
+    /// Delays the GPU by so many nanoseconds, for the host to put work on the stream.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     fn wait_for_host(&self, head_start: u64) -> Result<(), Error> {
         let config =

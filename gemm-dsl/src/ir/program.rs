@@ -30,13 +30,38 @@ pub struct Program {
     pub arguments: Vec<Argument>,
     /// What several expressions need and each run computes once: of type `U64`, over extents, numbers and the
     /// values before. In an expression they follow the numbers.
-    pub values: Vec<Expr>,
+    pub values: Vec<Value>,
     /// Memory that lives from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
     /// Its kernels. The text of the first one is the text of the program.
     pub kernels: Vec<VerifiedKernel>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+}
+
+/// A value of a program's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// What it is.
+    pub expr: Expr,
+    /// How many extents and numbers there were when it was added: as many as there are in the end, or handles would
+    /// mean something else.
+    pub behind: usize,
+}
+
+/// All that expressions of a program are over, for one problem: its extents, the bits of its numbers and its values.
+/// [`VerifiedProgram::known`] makes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    all: Vec<Option<u64>>,
+    arguments: Vec<u64>,
+}
+
+impl Known {
+    /// The bits of the caller's numbers.
+    pub fn arguments(&self) -> &[u64] {
+        &self.arguments
+    }
 }
 
 /// A number of the caller's.
@@ -120,7 +145,7 @@ pub enum Step {
     Launch(Launch),
     /// Goes one of two ways.
     If {
-        /// The condition, over the extents.
+        /// The condition, over all that is known.
         cond: Expr,
         /// The steps where it holds.
         then: Vec<Step>,
@@ -166,10 +191,10 @@ impl Program {
     }
 
     /// Adds a value that each run computes once, and gives it. All extents and numbers come before.
-    pub fn value(&mut self, value: Expr) -> Expr {
-        self.values.push(value);
-        let param = self.extents.len() + self.arguments.len() + self.values.len() - 1;
-        Expr::Param(Scalar { param, ty: Ty::U64 })
+    pub fn value(&mut self, expr: Expr) -> Expr {
+        let behind = self.extents.len() + self.arguments.len();
+        self.values.push(Value { expr, behind });
+        Expr::Param(Scalar { param: behind + self.values.len() - 1, ty: Ty::U64 })
     }
 
     /// Adds an array for the caller to get.
@@ -315,28 +340,35 @@ impl VerifiedProgram {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 
-    /// All that expressions of the program are over: a problem, which is its extents and then the bits of the
-    /// caller's numbers, both in the order of the program's, and behind it the program's values.
+    /// What expressions are over, for a problem: its extents and then the bits of the caller's numbers, both in the order
+    /// of the program's.
     ///
     /// # Errors
-    /// [`HostError::Overflow`] and [`HostError::Negative`] where a value cannot be computed for it.
-    pub fn known(&self, problem: &[u64]) -> Result<Vec<u64>, HostError> {
-        let mut known = problem.to_vec();
+    /// [`HostError::Unbound`] if these are not as many as the program's; [`HostError::Overflow`] and
+    /// [`HostError::Negative`] where a value cannot be computed.
+    pub fn known(&self, problem: &[u64]) -> Result<Known, HostError> {
+        let expected = self.extents.len() + self.arguments.len();
+        if problem.len() != expected {
+            return Err(HostError::Unbound(problem.len().min(expected)));
+        }
+        let all = problem.iter().copied().map(Some).collect();
+        let mut known = Known { all, arguments: problem[self.extents.len()..].to_vec() };
         for value in &self.values {
-            known.push(self.eval(value, &known)?);
+            let value = self.eval(&value.expr, &known)?;
+            known.all.push(Some(value));
         }
         Ok(known)
     }
 
-    /// The launches in order, by what is [known](Self::known).
+    /// The launches for a problem, in order.
     ///
     /// # Errors
     /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
-    pub fn launches(&self, known: &[u64]) -> Result<Vec<&Launch>, HostError> {
+    pub fn launches(&self, known: &Known) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
             steps: &'p [Step],
-            known: &[u64],
+            known: &Known,
             launches: &mut Vec<&'p Launch>,
         ) -> Result<(), HostError> {
             for step in steps {
@@ -356,17 +388,12 @@ impl VerifiedProgram {
         Ok(launches)
     }
 
-    /// The value of an expression of the program for a known, as in [`VerifiedProgram::launches`]; of a
-    /// condition, 0 or 1.
+    /// The value of an expression of the program for a problem; of a condition, 0 or 1.
     ///
     /// # Errors
     /// As [`VerifiedProgram::launches`].
-    pub fn eval(&self, expr: &Expr, known: &[u64]) -> Result<u64, HostError> {
-        if let Expr::Param(p) = expr {
-            return known.get(p.param).copied().ok_or(HostError::Unbound(p.param));
-        }
-        let values: Vec<Option<u64>> = known.iter().copied().map(Some).collect();
-        let value = eval(expr, &[], &values)?;
+    pub fn eval(&self, expr: &Expr, known: &Known) -> Result<u64, HostError> {
+        let value = eval(expr, &[], &known.all)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 }

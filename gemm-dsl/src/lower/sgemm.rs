@@ -153,7 +153,8 @@ fn shared(
     let one = || Expr::U64(1);
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
-    let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks };
+    let terms = depth.clone();
+    let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks, terms };
     match (plan.sharing(), sms, plan.shape()) {
         (Sharing::AutoRanges, Some(sms), _) => {
             let tiles = program.value(tiles);
@@ -439,6 +440,10 @@ impl Problem {
         let columns = passed(bn).min(schedule::most_columns(plan));
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             k.require(Requirement::Range { scalar, min: 0, max });
+        }
+        if let Some(scalar) = self.ranges {
+            let max = u64::from(schedule::MOST_RANGES);
+            k.require(Requirement::Range { scalar, min: 1, max });
         }
         if let Some(StreamK { tiles, blocks }) = self.stream {
             // The number of a round's last tile, and of the next round, are those of an int.

@@ -35,7 +35,7 @@ pub(super) fn shape(k: &mut KernelBuilder, tickets: BufferId, words: Expr) {
 pub(super) struct Tickets {
     /// The word that they count in.
     word: Access,
-    /// How many blocks these are: a `U64`, at least 1.
+    /// How many blocks these are, at least 1.
     blocks: Expr,
     /// Where the thread that takes the block's ticket tells the others.
     is_last: Access,

@@ -40,7 +40,7 @@ pub(super) struct Asked {
 /// The lines of a row: for each way in which matrices lie, scaled or not, in a batch or in lists.
 const LINES: usize = SgemmSpec::WAYS * 2 * 2;
 
-/// Measured on an H200: what `tune --table` has written.
+/// Single products measured on an H200, most rows as `tune --table` has written them; batches by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
 /// By model, not measured: the rows of `sm_90`, which fit into the 163 KiB that a block has here. What they count in
 /// `waves` counts the multiprocessors of the device.

@@ -4,7 +4,7 @@ use super::Case;
 use super::lying::{Image, Images, Lying, poison};
 use gemm_dsl::Family;
 use gemm_dsl::ir::contract::{Array, Axis, Given, Parameter, Place, Stretch, Unmet};
-use gemm_dsl::ir::program::{Fill, Launch, Slot};
+use gemm_dsl::ir::program::{Fill, Known, Launch, Slot};
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::sim::{self, Buffer, SimError};
 use gemm_dsl::spec::ReduceSpec;
@@ -123,7 +123,7 @@ impl<'a> Bound<'a> {
 /// What it does wrong.
 pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
     let problem: Vec<u64> = program.extents.iter().map(|extent| images.extent(*extent)).collect();
-    let problem = program.known(&problem)?;
+    let known = program.known(&problem)?;
     let bound = |images: &[Image]| -> Vec<Bound<'_>> {
         images.iter().map(|image| Bound::of("array", image)).collect()
     };
@@ -132,7 +132,7 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
     for temp in &program.temps {
         let (mut axes, mut len) = (Vec::new(), 1);
         for dim in temp.dims.iter().rev() {
-            let extent = program.eval(dim, &problem)?;
+            let extent = program.eval(dim, &known)?;
             axes.insert(0, Axis { extent, stride: len });
             len *= extent;
         }
@@ -147,8 +147,8 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
         Slot::Temp(n) => &temps[n],
     };
     let mut variants = Vec::new();
-    for launch in program.launches(&problem)? {
-        variants.push(one(program, launch, &problem, &find)?);
+    for launch in program.launches(&known)? {
+        variants.push(one(program, launch, &known, &find)?);
     }
     for (temp, bound) in program.temps.iter().zip(&temps) {
         let used = bound.whole.bits().iter().position(|bits| *bits != 0);
@@ -169,16 +169,16 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
 fn one<'b, 'a: 'b>(
     program: &VerifiedProgram,
     launch: &Launch,
-    problem: &[u64],
+    known: &Known,
     find: &impl Fn(Slot) -> &'b Bound<'a>,
 ) -> Result<Variant, Failure> {
     let mut extents = Vec::new();
     for (extent, value) in &launch.extents {
-        extents.push((*extent, program.eval(value, problem)?));
+        extents.push((*extent, program.eval(value, known)?));
     }
     let arrays: Vec<_> =
         launch.bind.iter().map(|(operand, slot)| (*operand, find(*slot).array())).collect();
-    let given = Given { extents: &extents, arguments: &[], arrays: &arrays };
+    let given = Given { extents: &extents, arguments: known.arguments(), arrays: &arrays };
     let mut unmet = None;
     for id in &launch.choose {
         let kernel = program.kernel(*id);

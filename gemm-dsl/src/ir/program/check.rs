@@ -43,7 +43,7 @@ pub(super) fn program(program: &Program) -> Checked {
     // The last one first: one that is used makes those used that it is over.
     for (n, value) in program.values.iter().enumerate().rev() {
         require(check.values.contains(&n), || format!("value {n} is not used"))?;
-        check.count(value);
+        check.count(&value.expr);
     }
     for (n, argument) in program.arguments.iter().enumerate() {
         require(check.numbers.contains(&n), || format!("`{}` is not used", argument.name))?;
@@ -106,7 +106,10 @@ impl Check<'_> {
             }
         }
         for (n, value) in p.values.iter().enumerate() {
-            self.typed_over(n, value, Ty::U64, &format!("value {n}"))?;
+            require(value.behind == p.extents.len() + p.arguments.len(), || {
+                format!("an extent or a number was added behind value {n}")
+            })?;
+            self.typed_over(n, &value.expr, Ty::U64, &format!("value {n}"))?;
         }
         Ok(())
     }

@@ -141,7 +141,7 @@ fn a_sound_program_is_sound() {
     parts.program.steps = parts.whole();
     let program = VerifiedProgram::new(parts.program).expect("sound");
     assert_eq!(program.preferred().name, "copy");
-    assert_eq!(program.launches(&[9]).expect("launches").len(), 3);
+    assert_eq!(program.launches(&program.known(&[9]).expect("known")).expect("launches").len(), 3);
 }
 
 #[test]
@@ -176,7 +176,8 @@ fn both_ways_together_are_enough() {
     let more = [parts.launch(ADD, parts.input, parts.temp), parts.copy(parts.temp, parts.output)];
     parts.program.steps = [either].into_iter().chain(more).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
-    let first = |n| program.launches(&[n]).expect("launches")[0].choose[0];
+    let first =
+        |n| program.launches(&program.known(&[n]).expect("known")).expect("launches")[0].choose[0];
     assert_eq!((first(4), first(5)), (COPY, SET));
 }
 
@@ -265,7 +266,8 @@ fn a_condition_may_ask_for_a_number() {
         VerifiedProgram::new(parts.program)
     };
     let program = sound(|alpha| alpha.bitcast(Elem::U32).equals(Expr::U32(0))).expect("sound");
-    let launches = |bits: u32| program.launches(&[9, bits.into()]).expect("launches").len();
+    let known = |bits: u32| program.known(&[9, bits.into()]).expect("known");
+    let launches = |bits| program.launches(&known(bits)).expect("launches").len();
     assert_eq!([0, 1, f32::NAN.to_bits()].map(launches), [3, 4, 4]);
     let error = sound(|alpha| alpha.equals(0.0)).expect_err("no value on the host");
     says(&error.rule, "no value on the host");
@@ -289,11 +291,15 @@ fn values_are_computed_once_and_in_order() {
     parts.program.steps = steps;
     let program = VerifiedProgram::new(parts.program).expect("sound");
     let known = |n| program.known(&[n, 0]).expect("numbers of 64 bits");
-    assert_eq!(known(6), [6, 0, 12, 18]);
-    assert_eq!(program.eval(&more, &known(7)), Ok(21));
+    let values = |n| [&twice, &more].map(|value| program.eval(value, &known(n)));
+    assert_eq!([6, 7].map(values), [[Ok(12), Ok(18)], [Ok(14), Ok(21)]]);
+    assert_eq!(known(6).arguments(), [0]);
     let launches = |n| program.launches(&known(n)).expect("launches").len();
     assert_eq!([6, 7].map(launches), [4, 3]);
     assert_eq!(program.known(&[1 << 63, 0]), Err(HostError::Overflow));
+    for (short_or_long, at) in [(&[6][..], 1), (&[6, 0, 12], 2)] {
+        assert_eq!(program.known(short_or_long), Err(HostError::Unbound(at)));
+    }
 
     says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
     // One that only another unused one is over is not used either, and none is over one that comes later.
@@ -307,6 +313,12 @@ fn values_are_computed_once_and_in_order() {
         p.value(own + 1u64);
     };
     says(&changed(later), "value 0: it is over an unknown number");
+    for behind in [
+        changed(|p| _ = (p.value(Expr::U64(1)), p.argument("late", Ty::F32))),
+        changed(|p| _ = (p.value(Expr::U64(1)), p.extent(Extent::OUTER))),
+    ] {
+        says(&behind, "an extent or a number was added behind value 0");
+    }
     let typed = changed(|p| _ = p.value(Expr::I32(1)));
     says(&typed, "value 0 is of type i32, not u64");
 }
@@ -463,6 +475,7 @@ fn extents_that_overflow_are_an_error() {
     let either = Step::If { cond, then: then.clone(), otherwise: then };
     parts.program.steps = parts.whole().into_iter().chain([either]).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
-    assert_eq!(program.launches(&[1 << 40]), Err(HostError::Overflow));
-    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &[]), Err(HostError::Negative(-1)));
+    let known = program.known(&[1 << 40]).expect("an extent");
+    assert_eq!(program.launches(&known), Err(HostError::Overflow));
+    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &known), Err(HostError::Negative(-1)));
 }

@@ -26,11 +26,13 @@ pub(super) struct Sizes {
     pub ranges: Expr,
     /// Blocks that share all tiles.
     pub blocks: Expr,
+    /// Terms of an element.
+    pub terms: Expr,
 }
 
 /// How many parts blocks may leave, and how many tiles are made of parts: none where no two blocks share one.
-fn extents(sharing: Sharing, of: Sizes) -> Option<[Expr; 2]> {
-    match sharing {
+fn extents(plan: &SgemmPlan, of: Sizes) -> Option<[Expr; 2]> {
+    match plan.sharing() {
         Sharing::Whole => None,
         Sharing::Ranges(_) | Sharing::AutoRanges => {
             let several = of.ranges.clone().gt(1u64);
@@ -38,8 +40,9 @@ fn extents(sharing: Sharing, of: Sizes) -> Option<[Expr; 2]> {
         }
         Sharing::Stream => {
             let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
-            let even = (of.tiles % some).equals(0u64);
-            let parts = even.select(0u64, of.blocks * u64::from(stream_k::LEFT));
+            // A tile of one step is nobody else's either.
+            let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
+            let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));
             // Fewer tiles are left than two for each block.
             Some([parts.clone(), parts])
         }
@@ -57,8 +60,7 @@ fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
 
 /// The arrays of a program by which its blocks share sums.
 pub(super) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
-    let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan.sharing(), sizes))
-    else {
+    let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan, sizes)) else {
         return Vec::new();
     };
     let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
@@ -110,8 +112,9 @@ impl Split {
             tiles: schedule::tiles_of(plan, problem),
             ranges: schedule::ranges_of(plan, problem),
             blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
+            terms: Expr::from(problem.k).wide(),
         };
-        let [parts, words] = extents(plan.sharing(), sizes)?;
+        let [parts, words] = extents(plan, sizes)?;
         // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
         if !problem.listed {
             k.exclusive(problem.c.buffer);
@@ -182,16 +185,17 @@ impl Split {
     /// A block leaves but one part that begins a tile, and but one that continues one, its first.
     fn segments(&self, k: &mut KernelBuilder, segment: Segment) -> Shared {
         let [first, count] = segment.blocks(k);
-        let left = k.constant("LEFT", stream_k::LEFT as i32, "parts that a block may leave");
+        let parts = stream_k::PARTS_OF_BLOCK as i32;
+        let parts = k.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
         let continues = k.constant("CONTINUES", 0, "that of a tile which another block begins");
         let begins = k.constant("BEGINS", 1, "that of a tile which the block begins");
         let which = Expr::from(segment.from).equals(0).select(begins, continues);
         Shared {
             word: Access::new(self.tickets, [segment.nth.into()]),
             count: count.into(),
-            own: schedule::block() * left + which,
-            first: first * left + begins,
-            other: Box::new(move |nth| (Expr::from(first) + nth) * left + continues),
+            own: schedule::block() * parts + which,
+            first: first * parts + begins,
+            other: Box::new(move |nth| (Expr::from(first) + nth) * parts + continues),
         }
     }
 

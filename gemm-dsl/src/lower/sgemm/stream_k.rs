@@ -59,13 +59,13 @@ impl StreamK {
         let fewer = even.clone().gt(0).select(even.clone() - 1, 0);
         let rounds = k.let_("rounds", rest.equals(0).select(even, fewer));
         let left = k.let_("left", tiles - rounds * blocks.clone());
-        let all = k.let_("steps", Expr::from(left).wide() * wide_steps());
+        let all = k.let_("left_steps", Expr::from(left).wide() * wide_steps());
         let share = k.let_("share", int(Expr::from(all).div_ceil(blocks.clone().wide())));
         let begin = schedule::block().wide() * Expr::from(share).wide();
         let begin = k.let_("begin", begin.min(all));
         let end = k.let_("end", (begin + Expr::from(share).wide()).min(all));
         let first = k.let_("first_left", int(begin / wide_steps()));
-        let own = k.let_("parts", int(Expr::from(end).div_ceil(wide_steps())) - first);
+        let own = k.let_("shared_tiles", int(Expr::from(end).div_ceil(wide_steps())) - first);
         let before_end = Expr::from(end) + wide_steps() - 1u64;
         let last_to = k.let_("last_to", int(before_end % wide_steps()) + 1);
         let rounds_and_own = For::below(0, rounds + own).unroll(Unroll::By(1));
@@ -117,4 +117,4 @@ pub(super) fn blocks(resident: Expr, tiles: Expr, terms: &Expr, bk: u32) -> Expr
 }
 
 /// Parts that a block may leave: of a tile that another block has begun, and of one that it begins.
-pub(super) const LEFT: u32 = 2;
+pub(super) const PARTS_OF_BLOCK: u32 = 2;

@@ -196,6 +196,8 @@ fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
         ("stream_k", [32, 32, 31], [0, 0]),
         ("stream_k", [64, 64, 40], [0, 0]),
         ("stream_k", [64, 80, 40], [16 * 2 * 256, 32]),
+        // Tiles of one step.
+        ("stream_k", [64, 80, 8], [0, 0]),
     ] {
         let lines = match keys {
             "stream_k" => vec![tile],
