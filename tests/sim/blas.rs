@@ -6,6 +6,7 @@ use gemm_runtime::{
 };
 use gemm_tests::random::Random;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// A NaN that no arithmetic produces.
 const POISON: f32 = f32::from_bits(0x7fc0_dead);
@@ -201,7 +202,7 @@ proptest! {
 fn every_line_is_sound() {
     let device = Device::simulator();
     let memory = device.alloc(140 * 140 * 2).expect("room");
-    let mut lines = std::collections::BTreeSet::new();
+    let mut lines = BTreeSet::new();
     for extent in [8, 16, 32, 64, 128, 129] {
         for bits in 0..64_u32 {
             let bit = |n: u32| bits & (1 << n) != 0;
@@ -257,6 +258,36 @@ fn a_row_may_be_a_column_of_a_wider_matrix() {
     let mut c = MatrixMut::new(&mut room, 1, 3).expect("room");
     sgemm(&column.t(), &ones, &mut c).run(&device).expect("it lies in columns");
     assert_eq!(device.download(&c).expect("ours"), [6.0; 3]);
+}
+
+/// What a call says that it takes is what it launches, in rows or in columns, where extents and layouts differ.
+#[test]
+fn a_call_takes_the_kernel_that_it_says() {
+    let device = Device::simulator();
+    let memory = device.upload(&[1.0; 400]).expect("room");
+    let mut kernels = BTreeSet::new();
+    for (m, n, k) in [(2, 100, 3), (100, 2, 3), (9, 20, 11), (20, 9, 11), (1, 60, 5), (60, 1, 5)] {
+        for bits in 0..8_u32 {
+            let view = |rows, cols, bit: u32| match bits & (1 << bit) != 0 {
+                false => MatrixRef::new(&memory, rows, cols).expect("room"),
+                true => MatrixRef::new(&memory, cols, rows).expect("room").t(),
+            };
+            let (a, b) = (view(m, k, 0), view(k, n, 1));
+            let mut room = device.alloc(m * n).expect("room");
+            let in_columns = bits & 4 != 0;
+            let (rows, cols) = if in_columns { (n, m) } else { (m, n) };
+            let mut c = MatrixMut::new(&mut room, rows, cols).expect("room");
+            let mut c = if in_columns { c.t() } else { c };
+            let spec = sgemm(&a, &b, &mut c).spec(&device).expect("views that fit");
+            let line = sgemm(&a, &b, &mut c).choice(&device).expect("views that fit").line;
+            assert_eq!(line, spec.to_string());
+            let launched = sgemm(&a, &b, &mut c).run(&device).expect("views that fit");
+            let kernel = launched.steps().next().expect("a launch").kernel().to_owned();
+            assert_eq!(kernel, spec.kernel_name(), "{m}x{n}x{k}, {bits:03b}");
+            kernels.insert(kernel);
+        }
+    }
+    assert_eq!(kernels.len(), 4, "{kernels:?}");
 }
 
 /// Lists have the lines of batches, but for where their matrices lie.

@@ -97,10 +97,11 @@ pub(crate) fn late_invariant(again: bool) -> SpecError {
 }
 
 pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
+    let said = if value.is_empty() { key.to_owned() } else { format!("{key}: {value}") };
     SpecError::at_value(
         &[],
         format!(
-            "`{key}: {value}` makes several sums of an element, and rows of an `invariant` table make one, in \
+            "`{said}` makes several sums of an element, and rows of an `invariant` table make one, in \
              ascending K; leave `{key}` out, or `invariant`"
         ),
     )

@@ -203,7 +203,15 @@ impl<S: Rows> Table<S> {
             self.fault(error::repeated(row), span);
         } else {
             comes = self.left.take(&when);
-            if ways::<S>(&comes).is_empty() {
+            // By itself, whatever rows are before.
+            let mut others = Problems::all();
+            let own = others.take(&when);
+            if ways::<S>(&own).is_empty() {
+                self.fault(error::constant(false), span);
+            } else if ways::<S>(&others).is_empty() {
+                self.is_total = true;
+                self.fault(error::constant(true), span);
+            } else if ways::<S>(&comes).is_empty() {
                 self.fault(error::no_problem(), span);
             }
             self.conditions.push((when.clone(), self.count));

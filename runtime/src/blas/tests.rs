@@ -302,3 +302,20 @@ fn a_launch_of_what_is_warm_makes_nothing() {
     call.run(&device).expect("views that fit");
     assert_eq!(device.programs().made(), 5);
 }
+
+/// A row is chosen for the product that is computed: of C in columns for that of the transposes.
+#[test]
+fn c_in_columns_is_chosen_for_as_the_transpose() {
+    let device = Device::simulator();
+    let memory = device.alloc(64).expect("room");
+    let (a, b) = (MatrixRef::new(&memory, 3, 5), MatrixRef::new(&memory, 5, 7));
+    let (a, b) = (a.expect("room"), b.expect("room"));
+    let [mut in_columns, mut in_rows] = [(); 2].map(|()| device.alloc(21).expect("room"));
+    let mut in_columns = MatrixMut::new(&mut in_columns, 7, 3).expect("room");
+    let mut in_rows = MatrixMut::new(&mut in_rows, 7, 3).expect("room");
+    let problem = sgemm(&a, &b, &mut in_columns.t()).problem(&device).expect("views that fit");
+    let turned = sgemm(&b.t(), &a.t(), &mut in_rows).problem(&device).expect("views that fit");
+    let extents = (problem.shape.m, problem.shape.n, problem.shape.k);
+    assert_eq!(extents, (7, 3, 5));
+    assert_eq!(format!("{problem:?}"), format!("{turned:?}"));
+}

@@ -2,6 +2,7 @@
 
 use crate::Family;
 use crate::cuda::source;
+use crate::ir::Extent;
 use crate::spec::SgemmSpec;
 
 /// The texts of all kernels of a line.
@@ -49,6 +50,64 @@ fn vectors_of_a_batch_have_no_stride() {
         }
         for text in texts(&format!("{tile}, {epilogue}")) {
             assert!(!text.contains("batch") && !text.contains("stride_"), "{text}");
+        }
+    }
+}
+
+/// What a launch of 132 multiprocessors gives a kernel for an extent.
+fn given(line: &str, [m, n, k]: [u64; 3], extent: Extent) -> u64 {
+    let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("`{line}`: {error}"));
+    let program = spec.program().expect("a sound spec");
+    let of = |extent: &Extent| match *extent {
+        Extent::M => m,
+        Extent::N => n,
+        Extent::K => k,
+        Extent::SMS => 132,
+        other => panic!("`{line}` asks for {other}"),
+    };
+    let problem: Vec<u64> = program.extents.iter().map(of).collect();
+    let known = program.known(&problem).expect("numbers of 64 bits");
+    let launch = program.launches(&known).expect("numbers of 64 bits")[0];
+    let found = launch.extents.iter().find(|(of, _)| *of == extent);
+    let (_, value) = found.unwrap_or_else(|| panic!("`{line}` has no {extent}"));
+    program.eval(value, &known).expect("a number of 64 bits")
+}
+
+/// The root of an eighth of K, rounded down to a power of two; 1 at least.
+fn most_sharing(k: u64) -> u64 {
+    let root = (k / 8).isqrt().max(1);
+    1 << root.ilog2()
+}
+
+/// Depths of K around those at which one more doubling pays.
+fn depths() -> impl Iterator<Item = u64> {
+    let steps = (0..14).flat_map(|log| [-1_i64, 0, 1].map(|by| (8 << (2 * log)) + by));
+    steps.filter(|k| *k < 1 << 31).map(|k| k as u64).chain([0, (1 << 31) - 1])
+}
+
+#[test]
+fn auto_ranges_fill_the_device_as_far_as_it_pays_to_add() {
+    for blocks in 1..=4 {
+        let line = format!("tile: 64x64x16, thread: 8x8, split_k: auto, blocks_per_sm: {blocks}");
+        for k in depths() {
+            // One tile, three, as many as blocks in all, and more.
+            for (m, tiles) in [(64, 1), (192, 3), (64 * 132, 132), (64 * 1000, 1000)] {
+                let fill = (132 * blocks / tiles).max(1);
+                let ranges = given(&line, [m, 64, k], Extent::RANGES);
+                assert_eq!(ranges, fill.min(most_sharing(k)), "`{line}` at {m}x64x{k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stream_k_has_no_more_blocks_than_it_pays_to_add() {
+    let line = "tile: 64x64x16, thread: 8x8, stream_k, blocks_per_sm: 2";
+    for k in depths() {
+        for (m, tiles) in [(64, 1), (192, 3), (64 * 132, 132), (64 * 1000, 1000)] {
+            let of_tile = k.div_ceil(16).max(1).min(most_sharing(k));
+            let blocks = given(line, [m, 64, k], Extent::BLOCKS);
+            assert_eq!(blocks, (132 * 2).min(tiles * of_tile), "`{line}` at {m}x64x{k}");
         }
     }
 }

@@ -37,6 +37,9 @@ const TWICE: &str = "`invariant` is said already; leave this one out";
 const TILE: &str =
     "`waves` is of a tile, rows and columns from 1 to 4294967295, such as `waves(128x256)`, not ";
 
+const ALWAYS: &str =
+    "this holds of every problem, so that none comes to the rows behind; write `else`, at the end";
+const NEVER: &str = "this holds of no problem; leave the row out";
 const NONE_LEFT: &str = "no problem comes here: the rows before are for all of which this holds; leave the row out, or move it up";
 
 const TABLES: &[Faulty] = &[
@@ -47,10 +50,16 @@ const TABLES: &[Faulty] = &[
     ),
     ("m < 8 => ; m >= 8 => ; else =>", &[("else", NONE_LEFT)]),
     ("aligned => ; !aligned => ; m > 5 => ; else =>", &[("m > 5", NONE_LEFT), ("else", NONE_LEFT)]),
-    ("m >= 0 => ; else =>", &[("else", NONE_LEFT)]),
+    ("m >= 0 => ; else =>", &[("m >= 0", ALWAYS), ("else", NONE_LEFT)]),
+    ("m < 9 => ; nn || !nn =>", &[("nn || !nn", ALWAYS)]),
     (
-        "m > 9 && m < 5 => ; sms == 0 => ; 2147483647 < k => ; else =>",
-        &[("m > 9 && m < 5", NONE_LEFT), ("sms == 0", NONE_LEFT), ("2147483647 < k", NONE_LEFT)],
+        "m > 9 && m < 5 => ; sms == 0 => ; 2147483647 < k => ; nn && nt => ; else =>",
+        &[
+            ("m > 9 && m < 5", NEVER),
+            ("sms == 0", NEVER),
+            ("2147483647 < k", NEVER),
+            ("nn && nt", NEVER),
+        ],
     ),
     (
         "waves(8x8) > 1.0 && m > 4 => ; m > 4 && !(waves(8x8) > 1.0) => ; m == 7 => ; m != 4 && m < 4 || m == 4 => ; else =>",

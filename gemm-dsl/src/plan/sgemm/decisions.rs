@@ -93,7 +93,7 @@ fn direct(plan: &DirectPlan, list: &mut Decisions) {
     list.say("consecutive threads", along);
     list.say("slices", slices(plan.slices()));
     list.say("terms of a step", plan.step().to_string());
-    list.say("steps under way at once", plan.unroll().to_string());
+    list.say("steps under way", plan.unroll().to_string());
     let ragged = if plan.ragged() { "term by term" } else { "none" };
     list.because("ragged step of K", ragged, plan.ragged.why);
     for read in [plan.a(), plan.b()] {

@@ -1,7 +1,8 @@
 //! By hand are the first twelve rows. Large products whose last round of large tiles is nearly full take those without
 //! sharing them. Where B lies along K and K is long, and for a few of the thinnest products, a tree is grown from too
 //! few shapes to have rows of their own: what they have was best at those, but for two that stand for what was not
-//! measured, a row times a matrix that lies along K. All others are of `tune --table --rows 72`, which said:
+//! measured, a row times a matrix that lies along K. All others are of `tune --table --rows 72`, but that two of them,
+//! which had tiles of 128x256 for few shapes, have shared ones, one of them in two rows. It said:
 //!
 //! 72 rows of 36 lines, from the times of 79 lines at 1136 shapes on NVIDIA H200
 //! slower than the best line, at them: 3.4 % in the geometric mean, at most 86.2 %, at 16x4096x32768 nn
@@ -69,8 +70,8 @@ pub const GEMM: SgemmTable = sgemm_table! {
         tile: 64x64x32, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 3,
         spread: 4, warp: 32x64, order: row_serpentine, slices: 4, split_k: auto;
     m * n > 140000 && k <= 560 && waves(64x64) > 7.0 =>
-        tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 5,
-        spread: 10, warp: 32x128, raster: 8, order: column_serpentine;
+        tile: 64x128x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 3,
+        spread: 8, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 3, stream_k;
     m * n > 140000 && k <= 560 && waves(128x64) > 1.4 =>
         tile: 64x64x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 3,
         spread: 10, warp: 32x64, order: row_serpentine;
@@ -83,9 +84,12 @@ pub const GEMM: SgemmTable = sgemm_table! {
     m * n > 140000 && min(m, n) > 800 && min(m, n) <= 3000 =>
         tile: 64x128x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 3,
         spread: 8, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 3, stream_k;
+    m * n > 140000 && min(m, n) > 800 && nn =>
+        tile: 64x128x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 3,
+        spread: 8, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 3, stream_k;
     m * n > 140000 && min(m, n) > 800 =>
         tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 5,
-        spread: 10, warp: 32x128, raster: 8, order: column_serpentine;
+        spread: 10, warp: 32x128, raster: 8, order: column_serpentine, stream_k;
     m * n > 140000 && waves(64x128) > 0.3 =>
         tile: 64x64x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 4,
         spread: 10, warp: 32x64, order: row_serpentine, blocks_per_sm: 4, stream_k;
