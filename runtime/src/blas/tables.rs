@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::{Choice, SgemmTable};
 use gemm_dsl::Family;
+use gemm_dsl::arch::{ALL, Multiprocessor};
 use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
 use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
 use std::sync::OnceLock;
@@ -23,8 +24,8 @@ pub(super) struct Tables {
 /// A table, with the lines of its rows for calls of every kind, each printed when it is needed first.
 pub(super) struct Shipped {
     pub(super) table: SgemmTable,
-    /// What a block has of shared memory, in KiB.
-    shared_kib: u64,
+    /// What it is for.
+    sm: Multiprocessor,
     lines: OnceLock<Box<[OnceLock<String>]>>,
 }
 
@@ -41,20 +42,25 @@ pub(super) struct Asked {
 const LINES: usize = SgemmSpec::WAYS * 2 * 2;
 
 /// Single products measured on an H200, most rows as `tune --table` has written them; batches by hand.
-static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
-/// By model, not measured: the rows of `sm_90`, which fit into the 163 KiB that a block has here. What they count in
-/// `waves` counts the multiprocessors of the device.
-static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 163);
-/// By model, not measured: the same, with as many stages as fit into 99 KiB.
-static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 99);
+static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
+/// By model, not measured: the rows of `sm_90`, with as many stages, and then blocks, as fit into a multiprocessor here.
+/// What they count in `waves` counts the multiprocessors of the device.
+static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
+/// By model, not measured: the same.
+static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 89);
 /// By model, not measured: the same as `sm_90`, since a multiprocessor has the same memory and registers.
-static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 227);
+static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
 /// By model, not measured: the same as `sm_89`.
-static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 99);
+static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
 
 impl Tables {
-    const fn new(one: SgemmTable, batch: SgemmTable, shared_kib: u64) -> Self {
-        Self { one: Shipped::new(one, shared_kib), batch: Shipped::new(batch, shared_kib) }
+    /// Those of an architecture that `arch::ALL` has.
+    const fn new(one: SgemmTable, batch: SgemmTable, arch: u32) -> Self {
+        let mut at = 0;
+        while ALL[at].arch != arch {
+            at += 1;
+        }
+        Self { one: Shipped::new(one, ALL[at]), batch: Shipped::new(batch, ALL[at]) }
     }
 
     /// Those for a device.
@@ -93,8 +99,8 @@ impl Tables {
 }
 
 impl Shipped {
-    const fn new(table: SgemmTable, shared_kib: u64) -> Self {
-        Self { table, shared_kib, lines: OnceLock::new() }
+    const fn new(table: SgemmTable, sm: Multiprocessor) -> Self {
+        Self { table, sm, lines: OnceLock::new() }
     }
 
     /// The line of the kernel for a problem, which is printed by the first call of its kind.
@@ -125,7 +131,7 @@ impl Shipped {
     }
 
     /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages as
-    /// shared memory holds.
+    /// the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
     pub(super) fn spec(
         &self,
         row: usize,
@@ -139,11 +145,16 @@ impl Shipped {
             None => spec,
         };
         while let Some(fewer) = spec.stages.map(|stages| stages - 1).filter(|fewer| *fewer >= 2)
-            && shared_bytes(&spec) > self.shared_kib << 10
+            && shared_bytes(&spec) > self.sm.shared_per_block
         {
             spec = spec.stages(fewer);
         }
-        spec
+        let of_block = shared_bytes(&spec) + self.sm.shared_reserved;
+        let fitting = self.sm.shared_bytes.checked_div(of_block).unwrap_or(u64::MAX);
+        match u32::try_from(fitting) {
+            Ok(fitting) if fitting < spec.blocks_per_sm => spec.blocks_per_sm(fitting.max(1)),
+            _ => spec,
+        }
     }
 }
 

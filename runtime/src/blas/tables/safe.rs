@@ -24,5 +24,5 @@ pub(super) static TABLES: Tables = Tables::new(
             tile: 64x64x8, thread: 4x4, fragment: split, float4, transpose, double_buffer, batch: strided;
         else => tile: 32x32x16, thread: 4x4, float4, pad_a: 4, batch: strided;
     },
-    48,
+    75,
 );
