@@ -159,7 +159,8 @@ impl SgemmCall<'_> {
 
     /// Which row of the table that ships for a device computes it, and why. The line is that of the row with what
     /// the call needs beside: `layout` and `pitched` as the matrices lie, `scaled` where there are factors, and
-    /// `batch`; and with fewer `stages` where a block has not enough shared memory. Where C lies in columns alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
+    /// `batch`; and with fewer `stages` or `blocks_per_sm` where shared memory does not suffice. Where C lies in columns
+    /// alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};

@@ -121,16 +121,7 @@ impl KernelBuilder {
     /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
     /// are declared after it: set them with [`KernelBuilder::shape`].
     pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
-        let buffer = self.buffer(Buffer {
-            name: name.into(),
-            elem,
-            space: Space::Global,
-            dims: Vec::new(),
-            layout: Layout::linear(),
-            meaning: String::new(),
-            unordered: false,
-            exclusive: false,
-        });
+        let buffer = self.buffer(name, elem, (Space::Global, Layout::linear()), Vec::new(), "");
         let kind = ParamKind::Buffer { buffer, operand };
         self.kernel.params.push(Param { name: name.into(), kind });
         buffer
@@ -184,16 +175,7 @@ impl KernelBuilder {
         layout: Layout,
         meaning: impl Into<String>,
     ) -> BufferId {
-        self.buffer(Buffer {
-            name: name.into(),
-            elem,
-            space: Space::Shared,
-            dims: dims.into_iter().collect(),
-            layout,
-            meaning: meaning.into(),
-            unordered: false,
-            exclusive: false,
-        })
+        self.buffer(name, elem, (Space::Shared, layout), dims.into_iter().collect(), meaning)
     }
 
     /// Declares an uninitialised register array, here and to the end of the open block.
@@ -227,19 +209,8 @@ impl KernelBuilder {
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
-        let (name, dims, meaning) = (name.into(), dims.into_iter().collect(), meaning.into());
-        let (space, layout) = (Space::Global, Layout::Pointer { into });
-        let elem = into.elem;
-        let buffer = self.buffer(Buffer {
-            name,
-            elem,
-            space,
-            dims,
-            layout,
-            meaning,
-            unordered: false,
-            exclusive: false,
-        });
+        let lies = (Space::Global, Layout::Pointer { into });
+        let buffer = self.buffer(name, into.elem, lies, dims.into_iter().collect(), meaning);
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
     }
@@ -255,16 +226,8 @@ impl KernelBuilder {
                 (Vec::new(), Vec::new())
             }
         };
-        let buffer = self.buffer(Buffer {
-            name: name.into(),
-            elem: list.elem,
-            space: Space::Global,
-            dims,
-            layout: Layout::OfList { list, strides },
-            meaning: String::new(),
-            unordered: false,
-            exclusive: false,
-        });
+        let lies = (Space::Global, Layout::OfList { list, strides });
+        let buffer = self.buffer(name, list.elem, lies, dims, "");
         self.push(Stmt::Choose { buffer, nth: nth.into() });
         buffer
     }
@@ -278,27 +241,27 @@ impl KernelBuilder {
         zeroed: bool,
     ) -> BufferId {
         let dims: Vec<Expr> = dims.into_iter().collect();
-        let layout = Layout::row_major(dims.len());
-        let (name, meaning) = (name.into(), meaning.into());
-        let space = Space::Register;
-        let buffer = self.buffer(Buffer {
-            name,
-            elem,
-            space,
-            dims,
-            layout,
-            meaning,
-            unordered: false,
-            exclusive: false,
-        });
+        let lies = (Space::Register, Layout::row_major(dims.len()));
+        let buffer = self.buffer(name, elem, lies, dims, meaning);
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }
 
-    fn buffer(&mut self, buffer: Buffer) -> BufferId {
-        let handle = BufferId { id: self.kernel.buffers.len(), elem: buffer.elem };
+    /// Declares a buffer of which nothing else is known yet.
+    fn buffer(
+        &mut self,
+        name: &str,
+        elem: Elem,
+        (space, layout): (Space, Layout),
+        dims: Vec<Expr>,
+        meaning: impl Into<String>,
+    ) -> BufferId {
+        let id = self.kernel.buffers.len();
+        let (name, meaning) = (name.to_owned(), meaning.into());
+        let (unordered, exclusive) = (false, false);
+        let buffer = Buffer { name, elem, space, dims, layout, meaning, unordered, exclusive };
         self.kernel.buffers.push(buffer);
-        handle
+        BufferId { id, elem }
     }
 
     pub(super) fn var(&mut self, name: &str, ty: Ty) -> Var {

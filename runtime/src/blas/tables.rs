@@ -9,7 +9,6 @@ use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::{Choice, SgemmTable};
-use gemm_dsl::Family;
 use gemm_dsl::arch::{ALL, Multiprocessor};
 use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
 use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
@@ -158,9 +157,7 @@ impl Shipped {
     }
 }
 
-/// What a block of a kernel takes of shared memory, at most.
+/// What a block takes of shared memory. The specs of rows were checked when their table was made.
 fn shared_bytes(spec: &SgemmSpec) -> u64 {
-    let program = spec.program();
-    let kernels = program.iter().flat_map(|program| &program.kernels);
-    kernels.map(|kernel| kernel.contract().shared_bytes()).max().unwrap_or(0)
+    spec.plan().map_or(0, |plan| plan.shared_bytes())
 }
