@@ -9,8 +9,10 @@ use gemm_dsl::spec::{Layout, SgemmSpec};
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
 use gemm_examples::show::{Table, number, text};
-use gemm_runtime::compile::{self, Options as CompileOptions};
-use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm};
+use gemm_runtime::compile::{self, Arch, Options as CompileOptions};
+use gemm_runtime::{
+    Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm, sgemm_tables,
+};
 use std::ffi::{CString, c_void};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -26,8 +28,6 @@ const LAUNCHES: usize = 10_000;
 /// Launches between two waits, so that the stream never runs full.
 const BATCH: usize = 100;
 
-/// As many as a table that is written from measurements may have.
-const ROWS: usize = 40;
 /// The side of a small product.
 const SIDE: usize = 16;
 
@@ -49,8 +49,10 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
     if options.choice {
-        let [middle, slowest] = choice()?;
-        println!("choosing one of {ROWS} rows: {middle:.3} µs, at most {slowest:.3} µs");
+        let (rows, [middle, slowest]) = choice()?;
+        println!(
+            "choosing one of the {rows} rows of sm_90: {middle:.3} µs, at most {slowest:.3} µs"
+        );
         return Ok(Outcome::Right);
     }
     let device = open_gpu()?;
@@ -60,7 +62,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         return Ok(Outcome::Right);
     }
     let Launches { buffers, slices, bare } = launches(&device)?;
-    let ([choosing, _], by_table) = (choice()?, product(&device)?);
+    let ((rows, [choosing, _]), by_table) = (choice()?, product(&device)?);
     println!("on {}, microseconds of host time", device.name());
     let mut table = Table::new([text("what"), number("µs")]);
     let mut row = |what: &str, time: f64| {
@@ -69,7 +71,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     row("typed launch", buffers);
     row("typed launch on slices of cudarc", slices);
     row("bare driver call", bare);
-    row("choosing one of 40 rows", choosing);
+    row(&format!("choosing one of the {rows} rows of sm_90"), choosing);
     row("sgemm, by the table that ships", by_table);
     row("NVRTC compiles the kernel", compilation(&device)?);
     let cache = tempfile::tempdir()?;
@@ -114,22 +116,11 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     Ok(median(&mut times))
 }
 
-/// The time that a table of products takes for a choice in microseconds: the median of many problems, and that of
-/// the slowest one. Its conditions are of the kinds that one from measurements has.
-fn choice() -> Result<[f64; 2], Failure> {
-    let mut rows = Vec::new();
-    for at in 0..ROWS - 1 {
-        let (extent, layout) = (1_u64 << (at % 13), ["nn", "nt", "tn", "tt"][at % 4]);
-        let (tile_m, tile_n) = ([16, 32, 64, 128][at % 4], [32, 64, 128, 256][at / 4 % 4]);
-        let when = match at % 3 {
-            0 => format!("{layout} && m <= {extent} && n >= {extent} && k > {}", 3 * extent),
-            1 => format!("waves({tile_m}x{tile_n}) <= {at}.5 && k >= {extent} && {layout}"),
-            _ => format!("(m <= {extent} || n <= {extent}) && waves({tile_m}x{tile_n}) > 0.{at}"),
-        };
-        rows.push(format!("{when} => unroll: {}", at + 2));
-    }
-    rows.push("else =>".to_owned());
-    let table: KernelTable<SgemmSpec> = rows.join("; ").parse().map_err(Error::from)?;
+/// The rows of the table of single products that ships for `sm_90`, and the time that it takes for a choice in
+/// microseconds: the median of many problems, and that of the slowest one.
+fn choice() -> Result<(usize, [f64; 2]), Failure> {
+    let [single, _] = sgemm_tables(Some(Arch::sm(90)));
+    let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
     let extents = [1, 7, 64, 100, 1000, 4096, 8192];
     let mut times = Vec::new();
     for m in extents {
@@ -146,7 +137,7 @@ fn choice() -> Result<[f64; 2], Failure> {
         }
     }
     let middle = median(&mut times);
-    Ok([middle, times.into_iter().fold(0.0, f64::max)])
+    Ok((table.rows().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
 }
 
 /// The host time of a small product whose kernel the table that ships chooses.

@@ -22,14 +22,17 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
         return Err(Failure::Usage("no line has a time, and no table follows".to_owned()));
     }
     let limits = Limits::of_rows(task.rows);
-    let rows = fit::rows(&samples, &limits);
+    let usage = |reason: String| Failure::Usage(format!("--first: {reason}"));
+    let rows = task.first.then_fitted(&samples, &limits).map_err(usage)?;
     let internal = |reason: String| {
         Failure::from(gemm_runtime::Error::Internal(format!("the table: {reason}")))
     };
     let table = fit::read(&fit::text(&rows)).map_err(internal)?;
     let regret = fit::regret(&table, &samples).map_err(internal)?;
-    let mut about = vec![summary(&times, &samples, &rows), said_regret("at them", &regret)];
-    let unseen = fit::unseen(&samples, &limits, |shape| !shape.is_of_grid()).map_err(internal)?;
+    let mut about =
+        vec![summary(&times, &samples, &rows, task.first.count()), said_regret("at them", &regret)];
+    let drawn = |shape: &Shape| !shape.is_of_grid();
+    let unseen = fit::unseen(&samples, &task.first, &limits, drawn).map_err(internal)?;
     if unseen.count > 0 {
         let of = format!("at {} drawn shapes, by tables of others", unseen.count);
         about.push(said_regret(&of, &unseen));
@@ -64,10 +67,14 @@ fn times(task: &Task, seed: u64) -> Result<(Times, Outcome), Failure> {
     }
 }
 
-fn summary(times: &Times, samples: &Samples, rows: &[Row]) -> String {
+fn summary(times: &Times, samples: &Samples, rows: &[Row], by_hand: usize) -> String {
     let kernels: BTreeSet<&String> = rows.iter().map(|row| &row.line).collect();
+    let by_hand = match by_hand {
+        0 => String::new(),
+        count => format!(", the first {count} by hand,"),
+    };
     format!(
-        "{} rows of {} lines, from the times of {} lines at {} shapes on {}",
+        "{} rows{by_hand} of {} lines, from the times of {} lines at {} shapes on {}",
         rows.len(),
         kernels.len(),
         samples.lines.len(),

@@ -249,8 +249,8 @@ fn launch(
 /// There are some for `sm_80`, `sm_89`, `sm_90`, `sm_100` and `sm_120` and for GPUs like these, of which that of single products
 /// for `sm_90` is measured, on an H200, and the others have the same rows by model; and some that every GPU can take, for all others
 /// and, without an architecture, for the simulator. A row says nothing of `scaled`, `layout` and `pitched`, which follow
-/// from a call, and `sgemm` takes as many of its `stages` as a block's shared memory holds, 99 KiB on `sm_89` and `sm_120`,
-/// and of its `blocks_per_sm` as that of a multiprocessor.
+/// from a call, and `sgemm` takes as many of its `stages`, and then `slices`, as a block's shared memory holds, 99 KiB on
+/// `sm_89` and `sm_120`, and of its `blocks_per_sm` as that of a multiprocessor.
 ///
 /// ```
 /// use gemm_runtime::{compile::Arch, sgemm_tables};

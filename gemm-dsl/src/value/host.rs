@@ -11,7 +11,7 @@ use eval::Host;
 use part::Reader;
 use std::collections::HashMap;
 use std::fmt;
-use ways::{Step, ways};
+use ways::{Ways, ways};
 
 /// What the names of conditions stand for, in the order of their environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +99,7 @@ pub(crate) struct Conditions {
     asked: Vec<Asked>,
     /// How much of that each row and those before it ask.
     asked_by: Vec<usize>,
-    steps: Vec<Step>,
-    /// Where to begin, as [`Step::yes`].
-    start: usize,
+    ways: Ways,
 }
 
 impl Conditions {
@@ -119,8 +117,7 @@ impl Conditions {
         let mut asked: Vec<(Asked, usize)> = numbers.into_iter().collect();
         asked.sort_by_key(|(_, number)| *number);
         let asked = asked.into_iter().map(|(asked, _)| asked).collect();
-        let (steps, start) = ways(conditions);
-        Self { asked, asked_by, steps, start }
+        Self { asked, asked_by, ways: ways(conditions) }
     }
 
     /// What the conditions of a row and of those before it ask, in the order of the text.
@@ -141,12 +138,13 @@ impl Conditions {
 
     /// The first row whose condition holds of a problem, if any.
     pub(crate) fn first(&self, problem: Problem<'_>) -> Option<usize> {
-        let mut host = Host::new(problem);
-        let mut at = self.start;
-        while let Some(step) = self.steps.get(at) {
+        let Ways { steps, start, terms } = &self.ways;
+        let mut host = Host::new(problem, terms);
+        let mut at = *start;
+        while let Some(step) = steps.get(at) {
             at = if host.holds(&step.test) { step.yes } else { step.no };
         }
-        let row = at - self.steps.len();
+        let row = at - steps.len();
         (row < self.asked_by.len()).then_some(row)
     }
 }

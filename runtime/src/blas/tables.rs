@@ -42,7 +42,7 @@ const LINES: usize = SgemmSpec::WAYS * 2 * 2;
 
 /// Single products measured on an H200, most rows as `tune --table` has written them; batches by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
-/// By model, not measured: the rows of `sm_90`, with as many stages, and then blocks, as fit into a multiprocessor here.
+/// By model, not measured: the rows of `sm_90`, with as many stages, slices and blocks as fit into a multiprocessor here.
 /// What they count in `waves` counts the multiprocessors of the device.
 static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
 /// By model, not measured: the same.
@@ -129,8 +129,8 @@ impl Shipped {
         Ok(Choice { line, ..self.table.chosen(problem)? })
     }
 
-    /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages as
-    /// the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
+    /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages, and
+    /// then slices, as the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
     pub(super) fn spec(
         &self,
         row: usize,
@@ -147,6 +147,10 @@ impl Shipped {
             && shared_bytes(&spec) > self.sm.shared_per_block
         {
             spec = spec.stages(fewer);
+        }
+        // The sums of slices wait beside the tiles, so that fewer slices wait where two stages are still too many.
+        while spec.slices > 1 && shared_bytes(&spec) > self.sm.shared_per_block {
+            spec.slices /= 2;
         }
         let of_block = shared_bytes(&spec) + self.sm.shared_reserved;
         let fitting = self.sm.shared_bytes.checked_div(of_block).unwrap_or(u64::MAX);

@@ -6,7 +6,7 @@ use super::tree::{Limits, Tree, grow};
 use crate::grid::report::geometric_mean;
 use crate::grid::shapes::Shape;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::kernel_table::{KernelTable, SgemmProblem};
+use gemm_dsl::kernel_table::{self, KernelTable, SgemmProblem};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_reference::product::Size;
 use rayon::prelude::*;
@@ -15,16 +15,10 @@ use std::collections::HashSet;
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    condition: Condition,
+    /// The condition in the grammar of tables.
+    pub when: String,
     /// The kernel.
     pub line: String,
-}
-
-impl Row {
-    /// The condition in the grammar of tables.
-    pub fn when(&self) -> String {
-        self.condition.text()
-    }
 }
 
 /// The rows of a fitted table, the last of which has no condition.
@@ -34,12 +28,69 @@ pub fn rows(samples: &Samples, limits: &Limits) -> Vec<Row> {
     rows
 }
 
+/// Rows by hand, which stand before those that are fitted to what comes to none of them.
+#[derive(Clone, Debug, Default)]
+pub struct First {
+    rows: Vec<Row>,
+    /// They, and one more for all that is left.
+    table: Option<KernelTable<SgemmSpec>>,
+}
+
+impl First {
+    /// Reads rows, of which none is for all that is left.
+    ///
+    /// # Errors
+    /// Their faults.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let rows = text.trim_end().trim_end_matches(';');
+        let table = read(&format!("{rows};\nelse => tile: 16x16x16"))?;
+        let row = |row: &kernel_table::Row<SgemmSpec>| {
+            let when = row.when.as_ref()?.to_string();
+            Some(Row { when, line: row.spec.to_string() })
+        };
+        Ok(Self { rows: table.rows().iter().filter_map(row).collect(), table: Some(table) })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The samples that come to none of them.
+    ///
+    /// # Errors
+    /// An extent that no table is asked for.
+    pub fn left(&self, samples: &Samples) -> Result<Samples, String> {
+        let Some(table) = &self.table else { return Ok(samples.clone()) };
+        let mut left = HashSet::new();
+        for shape in &samples.shapes {
+            let problem = SgemmProblem { shape: shape.of_table(), target: samples.target };
+            if table.choose(&problem).map_err(|error| error.to_string())? == self.rows.len() {
+                left.insert(*shape);
+            }
+        }
+        Ok(samples.only(|shape| left.contains(shape)))
+    }
+
+    /// They, and those that are fitted to what is left, if anything is.
+    ///
+    /// # Errors
+    /// As [`First::left`], and where they leave nothing.
+    pub fn then_fitted(&self, samples: &Samples, limits: &Limits) -> Result<Vec<Row>, String> {
+        let left = self.left(samples)?;
+        if left.shapes.is_empty() {
+            return Err("no shape with a time comes to the rows that are fitted".to_owned());
+        }
+        Ok([self.rows.clone(), rows(&left, limits)].concat())
+    }
+}
+
 /// The leaves as rows: of a cut first the smaller side, with the test, and then the other one without, since nothing
 /// that passes is left.
 fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) {
     match tree {
         Tree::Leaf { line, .. } => {
-            rows.push(Row { condition: above.clone(), line: samples.lines[*line].clone() });
+            rows.push(Row { when: above.text(), line: samples.lines[*line].clone() });
         }
         Tree::Cut { test, passes, fails } => {
             let passes_first = passes.leaves() <= fails.leaves();
@@ -53,7 +104,7 @@ fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) 
 /// The rows between semicolons, each in a line.
 pub fn text(rows: &[Row]) -> String {
     let rows: Vec<String> =
-        rows.iter().map(|row| format!("{} => {}", row.when(), row.line)).collect();
+        rows.iter().map(|row| format!("{} => {}", row.when, row.line)).collect();
     rows.join(";\n")
 }
 
@@ -64,7 +115,7 @@ const WIDTH: usize = 110;
 pub fn source(rows: &[Row], about: &[String]) -> String {
     let about: String = about.iter().map(|line| wrapped(line, " ", "//! ")).collect();
     let row = |row: &Row| {
-        let (when, line) = (row.when(), format!("{};", row.line));
+        let (when, line) = (&row.when, format!("{};", row.line));
         let whole = format!("    {when} => {line}\n");
         // The newline is no column.
         match whole.len() <= WIDTH + 1 {
@@ -166,6 +217,7 @@ const PARTS: usize = 10;
 /// What is wrong with a table.
 pub fn unseen(
     samples: &Samples,
+    first: &First,
     limits: &Limits,
     is_drawn: impl Fn(&Shape) -> bool,
 ) -> Result<Compared, String> {
@@ -182,10 +234,10 @@ pub fn unseen(
     let parts = (0..PARTS.min(sizes.len())).into_par_iter().map(|part| {
         let left_out = of_part(part);
         let others = samples.only(|shape| !left_out.contains(&shape.size));
-        if others.shapes.is_empty() {
+        if first.left(&others)?.shapes.is_empty() {
             return Ok(Vec::new());
         }
-        let table = read(&text(&rows(&others, limits)))?;
+        let table = read(&text(&first.then_fitted(&others, limits)?))?;
         let numbers = 0..samples.shapes.len();
         let numbers = numbers.filter(|n| left_out.contains(&samples.shapes[*n].size));
         numbers.map(|n| Ok((slower(&table, samples, n)?, samples.shapes[n]))).collect()

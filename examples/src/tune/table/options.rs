@@ -1,5 +1,6 @@
 //! The part of the command line that is about tables.
 
+use super::fit::First;
 use super::lines;
 use super::times::Times;
 use crate::cli::{Failure, writable};
@@ -37,6 +38,10 @@ pub struct TableOptions {
     /// Rows of the table, at most
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
     rows: usize,
+    /// Rows by hand, as they stand in a table: they come first, and count among --rows; the others are fitted to what comes to
+    /// none of them
+    #[arg(long, value_name = "FILE", requires = "table")]
+    first: Option<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
 }
@@ -57,7 +62,9 @@ pub struct Task {
     pub shapes: Vec<Shape>,
     /// How long may be measured, in seconds.
     pub limit: u64,
-    /// Rows, at most.
+    /// Rows by hand.
+    pub first: First,
+    /// Rows that are fitted, at most.
     pub rows: usize,
 }
 
@@ -80,11 +87,27 @@ impl TableOptions {
         if !(1..=MOST_ROWS).contains(&self.rows) {
             return usage("--rows: a table has between 1 and 256 of them. Give such a number");
         }
+        let read = |option: &str, path: &PathBuf| {
+            let named = |error| Failure::Usage(format!("{option} {}: {error}", path.display()));
+            std::fs::read_to_string(path).map_err(named)
+        };
         let text = match &self.lines {
             None => lines::DEFAULT.to_owned(),
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| Failure::Usage(format!("--lines {}: {error}", path.display())))?,
+            Some(path) => read("--lines", path)?,
         };
+        let first = match &self.first {
+            None => First::default(),
+            Some(path) => First::read(&read("--first", path)?)
+                .map_err(|error| Failure::Usage(format!("--first {}: {error}", path.display())))?,
+        };
+        let rows = self.rows.saturating_sub(first.count());
+        if rows == 0 {
+            return Err(Failure::Usage(format!(
+                "--rows {}: there are {} by --first, and at least one more is fitted. Give more",
+                self.rows,
+                first.count()
+            )));
+        }
         let mut shapes = match (&self.times, self.again) {
             (Some(path), true) => Times::open(path)?.shapes().to_vec(),
             _ => self.shapes.all(),
@@ -103,7 +126,7 @@ impl TableOptions {
             writable(path)?;
         }
         let (table, times) = (table.clone(), self.times.clone());
-        Ok(Some(Task { table, times, lines, shapes, limit: self.limit, rows: self.rows }))
+        Ok(Some(Task { table, times, lines, shapes, limit: self.limit, first, rows }))
     }
 }
 
@@ -145,12 +168,24 @@ mod tests {
         known.add(shape, "block: 8x8", Time::Us(1.0)).expect("written");
         assert_eq!(of(&format!("--times {} --again", times.display())).shapes, [shape]);
         assert_eq!((of("--limit 7").limit, of("").limit, of("--rows 12").rows), (7, 600, 12));
+        let first = dir.path().join("first");
+        std::fs::write(&first, "m <= 3 => tile: 8x8x8;\nn <= 3 => tile: 8x8x8;\n")
+            .expect("written");
+        let first = of(&format!("--rows 12 --first {}", first.display()));
+        assert_eq!((first.first.count(), first.rows), (2, 10));
     }
 
     #[test]
     fn what_makes_no_table_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let out = format!("--table {}", dir.path().join("out.rs").display());
+        let written = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).expect("written");
+            path.display().to_string()
+        };
+        let first = written("first", "m <= 3 => tile: 8x8x8;");
+        let faulty = written("faulty", "m <= 3 => tile: 8x8x;");
         for (line, reason) in [
             ("--limit 3".to_owned(), "--table <FILE.rs>"),
             ("--m 4".to_owned(), "Add --table"),
@@ -161,6 +196,9 @@ mod tests {
             (format!("{out} --rows 0"), "between 1 and 256"),
             (format!("{out} --rows 257"), "between 1 and 256"),
             (format!("{out} --lines no-such-file"), "--lines no-such-file"),
+            (format!("{out} --first no-such-file"), "--first no-such-file"),
+            (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
+            (format!("{out} --first {first} --rows 1"), "1 by --first"),
             (format!("{out} --times nowhere/a"), "nowhere/a"),
             (format!("{out} --limit soon"), "no whole number of seconds"),
             ("--table nowhere/a.rs".to_owned(), "nowhere/a.rs"),

@@ -7,19 +7,23 @@ use super::ways::Test;
 use super::{Problem, Value};
 use crate::intrinsic::{greater, smaller};
 
-/// So many waves are computed once for a problem, others wherever they are asked for.
+/// So many waves, and so many terms, are computed once for a problem, others wherever they are asked for.
 const KEPT: usize = 32;
 
 pub(super) struct Host<'h> {
     problem: Problem<'h>,
+    /// What [`Test::Term`] numbers.
+    terms: &'h [Part],
     /// Those that have been computed.
     waves: [Option<f64>; KEPT],
+    integers: [Option<i128>; KEPT],
     locals: Vec<Value>,
 }
 
 impl<'h> Host<'h> {
-    pub(super) fn new(problem: Problem<'h>) -> Self {
-        Self { problem, waves: [None; KEPT], locals: Vec::new() }
+    pub(super) fn new(problem: Problem<'h>, terms: &'h [Part]) -> Self {
+        let (waves, integers) = ([None; KEPT], [None; KEPT]);
+        Self { problem, terms, waves, integers, locals: Vec::new() }
     }
 
     pub(super) fn holds(&mut self, test: &Test) -> bool {
@@ -27,6 +31,7 @@ impl<'h> Host<'h> {
             Test::Within(place, least, most) => {
                 (*least..=*most).contains(&self.problem.facts.integers[*place])
             }
+            Test::Term(number, least, most) => (*least..=*most).contains(&self.term(*number)),
             Test::Truth(place) => self.problem.facts.truths[*place],
             Test::Waves(waves, op, than) => {
                 let found = self.waves(*waves);
@@ -42,6 +47,21 @@ impl<'h> Host<'h> {
             Some(kept) => *kept.get_or_insert_with(compute),
             None => compute(),
         }
+    }
+
+    fn term(&mut self, number: usize) -> i128 {
+        if let Some(Some(known)) = self.integers.get(number) {
+            return *known;
+        }
+        let terms = self.terms;
+        let value = match self.part(&terms[number]) {
+            Value::Int(value) => value,
+            other => unreachable!("checked: {other} is compared with an integer"),
+        };
+        if let Some(kept) = self.integers.get_mut(number) {
+            *kept = Some(value);
+        }
+        value
     }
 
     fn block(&mut self, block: &Body) -> Value {

@@ -17,6 +17,8 @@ pub(super) struct Step {
 pub(super) enum Test {
     /// Whether the integer at a place is one of a range.
     Within(usize, u64, u64),
+    /// Whether the term of this number is one of a range.
+    Term(usize, i128, i128),
     /// Whether what has this place is so.
     Truth(usize),
     /// How the waves of this number compare.
@@ -32,21 +34,37 @@ enum Way {
     Row(usize),
 }
 
-/// The steps of conditions, and where to begin.
-pub(super) fn ways(conditions: Vec<Option<Body>>) -> (Vec<Step>, usize) {
-    let mut steps = Vec::new();
+/// Conditions as steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ways {
+    pub(super) steps: Vec<Step>,
+    /// Where to begin, as [`Step::yes`].
+    pub(super) start: usize,
+    /// What stands on one side of comparisons with an integer, as `m * n`, each once.
+    pub(super) terms: Vec<Part>,
+}
+
+/// Steps in the making.
+#[derive(Default)]
+struct Builder {
+    steps: Vec<Branch>,
+    terms: Vec<Part>,
+}
+
+/// The steps of conditions.
+pub(super) fn ways(conditions: Vec<Option<Body>>) -> Ways {
+    let mut builder = Builder::default();
     // From the last row to the first: behind a condition comes the next one.
     let mut next = Way::Row(conditions.len());
     for (row, condition) in conditions.into_iter().enumerate().rev() {
         let chosen = Way::Row(row);
         next = match condition {
             None => chosen,
-            Some(Body { lets, value }) if lets.is_empty() => {
-                way(&mut steps, *value, (chosen, next))
-            }
-            Some(body) => step(&mut steps, Test::Other(body), (chosen, next)),
+            Some(Body { lets, value }) if lets.is_empty() => builder.way(*value, (chosen, next)),
+            Some(body) => builder.step(Test::Other(body), (chosen, next)),
         };
     }
+    let Builder { steps, terms } = builder;
     let count = steps.len();
     let place = |way| match way {
         Way::Step(step) => step,
@@ -54,81 +72,90 @@ pub(super) fn ways(conditions: Vec<Option<Body>>) -> (Vec<Step>, usize) {
     };
     let steps =
         steps.into_iter().map(|(test, yes, no)| Step { test, yes: place(yes), no: place(no) });
-    (steps.collect(), place(next))
+    Ways { steps: steps.collect(), start: place(next), terms }
 }
 
 /// A test, and where its answers lead.
 type Branch = (Test, Way, Way);
 
-fn step(steps: &mut Vec<Branch>, test: Test, (yes, no): (Way, Way)) -> Way {
-    steps.push((test, yes, no));
-    Way::Step(steps.len() - 1)
-}
-
-/// The steps of a truth value; where they begin.
-fn way(steps: &mut Vec<Branch>, e: Part, (yes, no): (Way, Way)) -> Way {
-    match e {
-        Part::Constant(Value::Bool(holds)) => {
-            if holds {
-                yes
-            } else {
-                no
-            }
-        }
-        Part::Truth(place) => step(steps, Test::Truth(place), (yes, no)),
-        Part::Unary(Unary::Not, e) => way(steps, *e, (no, yes)),
-        Part::Binary(Binary::And, a, b) => {
-            let b = way(steps, *b, (yes, no));
-            way(steps, *a, (b, no))
-        }
-        Part::Binary(Binary::Or, a, b) => {
-            let b = way(steps, *b, (yes, no));
-            way(steps, *a, (yes, b))
-        }
-        Part::Binary(op, a, b) => match (*a, *b) {
-            (Part::Integer(place), Part::Constant(Value::Int(than))) => {
-                compared(steps, (place, op, than), (yes, no))
-            }
-            (Part::Constant(Value::Int(than)), Part::Integer(place)) => {
-                compared(steps, (place, turned(op), than), (yes, no))
-            }
-            (Part::Waves(waves), Part::Constant(Value::Float(than))) => {
-                step(steps, Test::Waves(waves, op, than), (yes, no))
-            }
-            (Part::Constant(Value::Float(than)), Part::Waves(waves)) => {
-                step(steps, Test::Waves(waves, turned(op), than), (yes, no))
-            }
-            (a, b) => other(steps, Part::Binary(op, Box::new(a), Box::new(b)), (yes, no)),
-        },
-        e => other(steps, e, (yes, no)),
+impl Builder {
+    fn step(&mut self, test: Test, (yes, no): (Way, Way)) -> Way {
+        self.steps.push((test, yes, no));
+        Way::Step(self.steps.len() - 1)
     }
-}
 
-fn other(steps: &mut Vec<Branch>, e: Part, ways: (Way, Way)) -> Way {
-    step(steps, Test::Other(Body { lets: Vec::new(), value: Box::new(e) }), ways)
-}
-
-/// A comparison of the integer at a place with a number.
-fn compared(
-    steps: &mut Vec<Branch>,
-    (place, op, than): (usize, Binary, i128),
-    (yes, no): (Way, Way),
-) -> Way {
-    const LARGEST: i128 = u64::MAX as i128;
-    let (least, most) = match op {
-        Binary::Ne => return compared(steps, (place, Binary::Eq, than), (no, yes)),
-        Binary::Lt => (0, than - 1),
-        Binary::Le => (0, than),
-        Binary::Gt => (than + 1, LARGEST),
-        Binary::Ge => (than, LARGEST),
-        Binary::Eq => (than, than),
-        _ => unreachable!("checked: {op:?} of integers is no truth value"),
-    };
-    let range = (u64::try_from(least.max(0)).ok(), u64::try_from(most.min(LARGEST)).ok());
-    match range {
-        (Some(least), Some(most)) if least <= most => {
-            step(steps, Test::Within(place, least, most), (yes, no))
+    /// The steps of a truth value; where they begin.
+    fn way(&mut self, e: Part, (yes, no): (Way, Way)) -> Way {
+        match e {
+            Part::Constant(Value::Bool(holds)) => {
+                if holds {
+                    yes
+                } else {
+                    no
+                }
+            }
+            Part::Truth(place) => self.step(Test::Truth(place), (yes, no)),
+            Part::Unary(Unary::Not, e) => self.way(*e, (no, yes)),
+            Part::Binary(Binary::And, a, b) => {
+                let b = self.way(*b, (yes, no));
+                self.way(*a, (b, no))
+            }
+            Part::Binary(Binary::Or, a, b) => {
+                let b = self.way(*b, (yes, no));
+                self.way(*a, (yes, b))
+            }
+            Part::Binary(op, a, b) => match (*a, *b) {
+                (Part::Waves(waves), Part::Constant(Value::Float(than))) => {
+                    self.step(Test::Waves(waves, op, than), (yes, no))
+                }
+                (Part::Constant(Value::Float(than)), Part::Waves(waves)) => {
+                    self.step(Test::Waves(waves, turned(op), than), (yes, no))
+                }
+                (term, Part::Constant(Value::Int(than))) => {
+                    self.compared(term, (op, than), (yes, no))
+                }
+                (Part::Constant(Value::Int(than)), term) => {
+                    self.compared(term, (turned(op), than), (yes, no))
+                }
+                (a, b) => self.other(Part::Binary(op, Box::new(a), Box::new(b)), (yes, no)),
+            },
+            e => self.other(e, (yes, no)),
         }
-        _ => no,
+    }
+
+    fn other(&mut self, e: Part, ways: (Way, Way)) -> Way {
+        self.step(Test::Other(Body { lets: Vec::new(), value: Box::new(e) }), ways)
+    }
+
+    /// A comparison of an integer with a number.
+    fn compared(&mut self, term: Part, (op, than): (Binary, i128), (yes, no): (Way, Way)) -> Way {
+        let (least, most) = match op {
+            Binary::Ne => return self.compared(term, (Binary::Eq, than), (no, yes)),
+            Binary::Lt => (i128::MIN, than - 1),
+            Binary::Le => (i128::MIN, than),
+            Binary::Gt => (than + 1, i128::MAX),
+            Binary::Ge => (than, i128::MAX),
+            Binary::Eq => (than, than),
+            _ => unreachable!("checked: {op:?} of integers is no truth value"),
+        };
+        let test = match term {
+            Part::Integer(place) => {
+                let end = |end: i128| u64::try_from(end.min(u64::MAX.into()));
+                match (end(least.max(0)), end(most)) {
+                    (Ok(least), Ok(most)) if least <= most => Test::Within(place, least, most),
+                    _ => return no,
+                }
+            }
+            term => Test::Term(self.term(term), least, most),
+        };
+        self.step(test, (yes, no))
+    }
+
+    /// The number of a term.
+    fn term(&mut self, term: Part) -> usize {
+        self.terms.iter().position(|known| *known == term).unwrap_or_else(|| {
+            self.terms.push(term);
+            self.terms.len() - 1
+        })
     }
 }

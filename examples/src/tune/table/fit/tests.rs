@@ -34,7 +34,7 @@ fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) ->
 
 /// The number of the tile that is best: by a table.
 fn best(table: &KernelTable<SgemmSpec>, shape: &Shape) -> usize {
-    let target = gemm_dsl::kernel_table::Target { arch: 90, sms: 132 };
+    let target = kernel_table::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
     let tile = table.rows()[row].spec.tile.expect("a tile").to_string();
     TILES.iter().position(|known| *known == tile).expect("one of them")
@@ -175,15 +175,47 @@ fn shapes_that_were_left_out_are_judged_by_the_others() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
     let samples = Samples::new(&times);
-    let drawn = unseen(&samples, &limits(10), |shape| !shape.is_of_grid()).expect("tables");
+    let drawn = unseen(&samples, &First::default(), &limits(10), |shape| !shape.is_of_grid())
+        .expect("tables");
     assert_eq!(drawn.count, 40);
     assert!(drawn.mean < 1.1, "{drawn:?}");
     // Without order there is nothing to learn of the others.
     let samples = Samples::new(&disorder(3));
-    let all = unseen(&samples, &limits(40), |shape| !shape.is_of_grid()).expect("tables");
+    let all = unseen(&samples, &First::default(), &limits(40), |shape| !shape.is_of_grid())
+        .expect("tables");
     let table = read(&super::text(&rows(&samples, &limits(40)))).expect("a table");
     let seen = regret(&table, &samples).expect("timed");
     assert!(all.mean > seen.mean, "{all:?} {seen:?}");
+}
+
+#[test]
+fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
+    let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
+    let (_, times) = known(text, 40);
+    let samples = Samples::new(&times);
+    // The line is a slow one there: that is for whoever writes it.
+    let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n").expect("a row");
+    let left = first.left(&samples).expect("in range");
+    let is_left = |shape: &&Shape| shape.size.k <= 2048 || shape.size.m.min(shape.size.n) <= 8;
+    assert!(left.shapes.iter().eq(samples.shapes.iter().filter(is_left)));
+    let rows = first.then_fitted(&samples, &limits(10)).expect("a table");
+    assert_eq!((first.count(), rows[0].line.as_str()), (1, "tile: 32x32x8"));
+    assert_eq!(rows[1..], super::rows(&left, &limits(10)));
+    let table = read(&super::text(&rows)).expect("a table");
+    for shape in &samples.shapes {
+        let wanted = if is_left(&shape) { best(&read(text).expect(text), shape) } else { 2 };
+        assert_eq!(best(&table, shape), wanted, "{shape}");
+    }
+    let unseen = unseen(&samples, &first, &limits(10), |shape| !shape.is_of_grid()).expect("timed");
+    assert_eq!(unseen.count, 40);
+
+    let all = First::read("m > 0 || n <= 1 => tile: 8x8x8").expect("a row");
+    let nothing = all.then_fitted(&samples, &limits(10)).expect_err("nothing left");
+    assert!(nothing.contains("comes to the rows that are fitted"), "{nothing}");
+    for (text, wanted) in [("else => tile: 8x8x8;", "else"), ("m > 3 => tile: 8x8", "tile")] {
+        let error = First::read(text).expect_err(text);
+        assert!(error.contains(wanted), "{text}: {error}");
+    }
 }
 
 #[test]
