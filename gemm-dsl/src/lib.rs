@@ -19,6 +19,7 @@ pub mod plan;
 pub mod sim;
 pub mod spec;
 pub mod stages;
+pub mod tensor_core;
 pub mod tuned;
 pub mod value;
 

@@ -14,6 +14,7 @@ mod reduce_tickets;
 mod sgemm;
 mod speaking;
 mod streams;
+mod tensor_core;
 
 use gemm_runtime::Device;
 use gemm_tests::needs::Need;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         .chain(sgemm::trials())
         .chain(speaking::trials())
         .chain(streams::trials())
+        .chain(tensor_core::trials())
         .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

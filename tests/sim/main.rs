@@ -28,4 +28,5 @@ mod sgemm_counters;
 mod sgemm_tables;
 mod speaking;
 mod split_k;
+mod tensor_core;
 mod views;

@@ -16,6 +16,7 @@ pub mod reduction;
 pub mod sharing;
 pub mod speaking;
 pub mod sync;
+pub mod tensor_core;
 
 use gemm_dsl::stages::Stage;
 

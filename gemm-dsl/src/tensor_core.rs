@@ -1,0 +1,283 @@
+//! How tensor cores multiply and add, bit by bit.
+//!
+//! A matrix instruction adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
+//! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
+//! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
+//! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
+//! rounded to nearest. A sum of more terms than a group has is a chain: what one group gives is the addend of the next
+//! ([`Rules::dot`]).
+//!
+//! Of `sm_90` this was compared with the instructions themselves, `mma.sync` and `wgmma`, on an H200 (`tests/gpu`). Of
+//! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/tensor_core`), of `sm_120` and `sm_100` on what
+//! they report.
+
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
+use crate::intrinsic::CANONICAL_NAN;
+
+/// What the operands of a matrix instruction are; their elements in memory are of [`Elem`](crate::ir::Elem).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The upper half of a binary32.
+    Bf16,
+    /// IEEE binary16.
+    F16,
+    /// A binary32 of which the low 13 bits of the mantissa do not count.
+    Tf32,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 3] = [Format::Bf16, Format::F16, Format::Tf32];
+
+    /// Bits of a word.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Format::Bf16 | Format::F16 => 16,
+            Format::Tf32 => 32,
+        }
+    }
+
+    /// As PTX writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Bf16 => "bf16",
+            Format::F16 => "f16",
+            Format::Tf32 => "tf32",
+        }
+    }
+
+    /// Bits of the mantissa behind the point.
+    const fn fraction(self) -> u32 {
+        match self {
+            Format::Bf16 => 7,
+            Format::F16 | Format::Tf32 => 10,
+        }
+    }
+
+    /// The exponent of a number whose bits are all but the sign's and the mantissa's.
+    const fn bias(self) -> i32 {
+        match self {
+            Format::F16 => 15,
+            Format::Bf16 | Format::Tf32 => 127,
+        }
+    }
+
+    /// Reads a word.
+    pub fn decode(self, word: u32) -> Operand {
+        let word = if self == Format::Tf32 { word >> 13 } else { word };
+        let exponent_bits = if self == Format::F16 { 5 } else { 8 };
+        decode(word, exponent_bits, self.fraction(), self.bias())
+    }
+}
+
+/// Bits of the mantissa of a binary32 behind the point.
+const FRACTION: u32 = 23;
+
+/// The least exponent of a bit of a binary32.
+const LEAST: i32 = -149;
+
+/// A number, taken apart: `mantissa * 2^(exponent - fraction)`, where the format says how many bits are behind the point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A number. One that is subnormal is not made normal: its mantissa is less than 1.
+    Finite {
+        /// Sign and mantissa, without a point.
+        mantissa: i32,
+        /// The exponent.
+        exponent: i32,
+    },
+    /// An infinity.
+    Infinite {
+        /// Whether it is below zero.
+        negative: bool,
+    },
+    /// None.
+    Nan,
+}
+
+/// A word of one sign, an exponent and a mantissa.
+fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> Operand {
+    let negative = word >> (exponent_bits + fraction) & 1 == 1;
+    let top = (1 << exponent_bits) - 1;
+    let exponent = word >> fraction & top;
+    let behind = word & ((1 << fraction) - 1);
+    if exponent == top {
+        return if behind == 0 { Operand::Infinite { negative } } else { Operand::Nan };
+    }
+    let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
+    Operand::Finite {
+        mantissa: if negative { -mantissa } else { mantissa },
+        exponent: exponent.max(1) as i32 - bias,
+    }
+}
+
+/// How the tensor cores of a generation sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Bits behind the point of the largest term that are kept of every term.
+    pub kept: u32,
+    /// Terms of a group where words have 16 bits; where they have 32 half as many.
+    pub group: usize,
+    /// The exponent that the largest term has at least.
+    pub least: i32,
+}
+
+impl Rules {
+    /// Those of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
+    pub const SM_80: Rules = Rules { kept: 24, group: 8, least: -132 };
+
+    /// Those of `sm_90` and of what came since, of `mma.sync` and of `wgmma`.
+    pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
+
+    /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
+    pub const fn of(arch: u32) -> Option<Rules> {
+        match arch {
+            0..80 => None,
+            80..90 => Some(Self::SM_80),
+            _ => Some(Self::SM_90),
+        }
+    }
+
+    /// Terms of a group.
+    pub const fn terms(self, format: Format) -> usize {
+        match format.bits() {
+            16 => self.group,
+            _ => self.group / 2,
+        }
+    }
+
+    /// `c` and the products of `a` and `b`, summed in the order of k: a chain of groups. What is left over is a group of
+    /// its own.
+    ///
+    /// ```
+    /// use gemm_dsl::tensor_core::{Format, Rules};
+    ///
+    /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
+    /// let one = Format::Bf16.decode(0x3f80);
+    /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| Format::Bf16.decode(word));
+    /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
+    /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
+    /// ```
+    pub fn dot(self, format: Format, a: &[Operand], b: &[Operand], c: u32) -> u32 {
+        let terms = self.terms(format);
+        let groups = a.chunks(terms).zip(b.chunks(terms));
+        groups.fold(c, |c, (a, b)| self.fused_sum(format, a, b, c))
+    }
+
+    /// `c` and the products of one group.
+    pub fn fused_sum(self, format: Format, a: &[Operand], b: &[Operand], c: u32) -> u32 {
+        let addend = decode(c, 8, FRACTION, 127);
+        let mut special = Special::default();
+        let mut largest = self.least;
+        if let Some((mantissa, exponent)) = special.finite(addend)
+            && mantissa != 0
+        {
+            largest = largest.max(exponent);
+        }
+        for (a, b) in a.iter().zip(b) {
+            if let Some((mantissa, exponent)) = special.product(*a, *b)
+                && mantissa != 0
+            {
+                largest = largest.max(exponent);
+            }
+        }
+        if let Some(bits) = special.result() {
+            return bits;
+        }
+        // From here on all are finite.
+        let mut sum = self.cut(special.finite(addend), FRACTION, largest);
+        for (a, b) in a.iter().zip(b) {
+            sum += self.cut(special.product(*a, *b), 2 * format.fraction(), largest);
+        }
+        binary32(sum, largest - self.kept as i32)
+    }
+
+    /// A term of `behind` bits behind its point as a multiple of the last bit that is kept, the rest cut off.
+    fn cut(self, term: Option<(i64, i32)>, behind: u32, largest: i32) -> i64 {
+        let Some((mantissa, exponent)) = term.filter(|(mantissa, _)| *mantissa != 0) else {
+            return 0;
+        };
+        let left = self.kept as i32 - behind as i32 - (largest - exponent);
+        let size = mantissa.unsigned_abs();
+        let size = match u32::try_from(left) {
+            Ok(left) => size << left,
+            Err(_) => size.checked_shr(left.unsigned_abs()).unwrap_or(0),
+        };
+        if mantissa < 0 { -(size as i64) } else { size as i64 }
+    }
+}
+
+/// What is not finite among the terms of a sum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Special {
+    nan: bool,
+    /// An infinity above zero, one below.
+    infinite: [bool; 2],
+}
+
+impl Special {
+    /// A term that is a number of its own.
+    fn finite(&mut self, term: Operand) -> Option<(i64, i32)> {
+        match term {
+            Operand::Finite { mantissa, exponent } => return Some((mantissa.into(), exponent)),
+            Operand::Infinite { negative } => self.infinite[usize::from(negative)] = true,
+            Operand::Nan => self.nan = true,
+        }
+        None
+    }
+
+    /// A term that is a product.
+    fn product(&mut self, a: Operand, b: Operand) -> Option<(i64, i32)> {
+        let negative = |term| match term {
+            Operand::Finite { mantissa: 0, .. } | Operand::Nan => None,
+            Operand::Finite { mantissa, .. } => Some(mantissa < 0),
+            Operand::Infinite { negative } => Some(negative),
+        };
+        match (a, b) {
+            (
+                Operand::Finite { mantissa: a, exponent: of_a },
+                Operand::Finite { mantissa: b, exponent: of_b },
+            ) => return Some((i64::from(a) * i64::from(b), of_a + of_b)),
+            // An infinity times zero is none, too.
+            (a, b) => match (negative(a), negative(b)) {
+                (Some(a), Some(b)) => self.infinite[usize::from(a != b)] = true,
+                _ => self.nan = true,
+            },
+        }
+        None
+    }
+
+    /// The sum, where it is not finite.
+    fn result(self) -> Option<u32> {
+        match (self.nan, self.infinite) {
+            (true, _) | (_, [true, true]) => Some(CANONICAL_NAN),
+            (_, [true, false]) => Some(f32::INFINITY.to_bits()),
+            (_, [false, true]) => Some(f32::NEG_INFINITY.to_bits()),
+            (false, [false, false]) => None,
+        }
+    }
+}
+
+/// `sum * 2^unit`, cut to a binary32. What has no bit left is +0, whatever its sign was.
+fn binary32(sum: i64, unit: i32) -> u32 {
+    let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
+    let top = length as i32 + unit;
+    let sign = u32::from(sum < 0) << 31;
+    if top >= 128 {
+        return f32::INFINITY.to_bits() | sign;
+    }
+    // The last bit of the mantissa.
+    let last = (top - FRACTION as i32).max(LEAST);
+    let size = sum.unsigned_abs();
+    let mantissa = match u32::try_from(last - unit) {
+        Ok(dropped) => size.checked_shr(dropped).unwrap_or(0),
+        Err(_) => size << (unit - last),
+    } as u32;
+    match mantissa {
+        0 => 0,
+        // A subnormal one has the exponent bits 0, and a normal one adds its leading bit to them.
+        _ => sign | ((((last - LEAST) as u32) << FRACTION) + mantissa),
+    }
+}
