@@ -80,6 +80,11 @@
 //!   continues the release sequences that it finds, whoever executes it and in whatever order. A store
 //!   ends them: it releases nothing, even behind a fence, and a load acquires nothing.
 //!
+//! **Matrix instructions.** A [`Stmt::Mma`] is executed by whole warps of 32 lanes, converged. Which elements of
+//! A, B and D a lane holds say [`Mma::place_of_a`], [`Mma::place_of_b`] and [`Mma::place_of_d`]. All operands are
+//! read before D is written. How it sums is no IEEE arithmetic and depends on the architecture:
+//! [`Rules::dot`](crate::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`.
+//!
 //! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
 //! and behind it, as above: for that its own scope counts as well as theirs. Those that are
 //! [`Order::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
@@ -110,7 +115,9 @@ pub(crate) use names::is_free;
 pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{Atomic, AtomicOp, Change, Guard, Loop, Order, PointerRef, Scope, Stmt, Unroll};
+pub use stmt::{
+    Atomic, AtomicOp, Change, Guard, Loop, Mma, Order, PointerRef, Scope, Stmt, Unroll,
+};
 pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, VerifiedKernel};
 

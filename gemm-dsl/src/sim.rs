@@ -59,6 +59,7 @@ mod lanes;
 mod launch;
 mod lower;
 mod machine;
+mod matrix;
 mod memory;
 mod meter;
 mod named;

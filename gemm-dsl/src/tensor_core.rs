@@ -1,6 +1,6 @@
 //! How tensor cores multiply and add, bit by bit.
 //!
-//! A matrix instruction adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
+//! A matrix instruction ([`Mma`](crate::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
 //! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
 //! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
 //! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is

@@ -4,13 +4,14 @@
 //! exponent from its neighbours, a file a format: together they are `tests/tensor_core/sm_90.txt`.
 
 use crate::trial;
+use gemm_dsl::cuda;
 use gemm_dsl::tensor_core::{Format, Rules};
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
 use gemm_tests::random::Random;
-use gemm_tests::tensor_core::{Kind, Tile, Vector};
+use gemm_tests::tensor_core::{self, Kind, Tile, Vector};
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
@@ -30,7 +31,50 @@ pub fn trials() -> Vec<Trial> {
     let of = |format: Format| {
         trial(format!("tensor_core::{}", format.name()), move |device| check(format, device))
     };
-    Format::ALL.into_iter().map(of).collect()
+    let built = |format: Format| {
+        let name = format!("tensor_core::kernel_{}", format.name());
+        trial(name, move |device| same_as_simulated(format, device))
+    };
+    Format::ALL.into_iter().map(of).chain(Format::ALL.into_iter().map(built)).collect()
+}
+
+/// A kernel of the IR gives the bits that it gives on the simulator.
+#[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
+fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
+    let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
+    let arch = device.arch().ok_or("a GPU has an architecture")?;
+    for kind in Kind::ALL {
+        let mut random = Random::new(format as u64 + 10 * kind as u64);
+        let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
+        let tiles: Vec<Tile> = (0..200).map(|_| tile()).collect();
+        let kernel = tensor_core::kernel(format, tiles.len(), kind == Kind::Wide);
+        let (simulated, _) = tensor_core::simulate(&kernel, &tiles)?;
+        let (name, source) = (&kernel.name, cuda::source(&kernel));
+        let compiled = compile::compile(name, &source, arch, &Options::default())?;
+        let function =
+            context.load_module(Ptx::from_binary(compiled.cubin))?.load_function(name)?;
+        let [a, b, c] = tensor_core::inputs(&tiles);
+        let mut d = stream.clone_htod(&vec![0x5eed_5eed_u32; c.len()])?;
+        let [a, b, c] = [stream.clone_htod(&a)?, stream.clone_htod(&b)?, stream.clone_htod(&c)?];
+        let config = LaunchConfig {
+            grid_dim: (tiles.len() as u32, 1, 1),
+            block_dim: (32, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut builder = stream.launch_builder(&function);
+        builder.arg(&a).arg(&b).arg(&c).arg(&mut d);
+        // SAFETY: the kernel takes these four arrays, and the simulator has run it on as long ones without a fault.
+        unsafe { builder.launch(config) }?;
+        let found = stream.clone_dtoh(&d)?;
+        if let Some(at) = (0..found.len()).find(|at| found[*at] != simulated[*at]) {
+            let (found, simulated) = (found[at], simulated[at]);
+            return Err(format!(
+                "{kind:?}: sum {at} is {found:#x} on the GPU, {simulated:#x} on the simulator\n{source}"
+            )
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// Terms of a sum: what one instruction takes.

@@ -2,13 +2,15 @@
 //! random specs, for every architecture from Turing on; the rows that ship, each for its own. Needs NVRTC and no GPU.
 
 use gemm_dsl::Family;
+use gemm_dsl::arch::TENSOR_CORES;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_dsl::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
-use gemm_tests::{arbitrary, elements, needs::Need, stem, sync};
+use gemm_tests::{arbitrary, elements, needs::Need, stem, sync, tensor_core};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -64,7 +66,15 @@ fn main() -> ExitCode {
         let name = format!("elements::{}", case.name);
         trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel, "", arch)));
     }
-    // What no spec asks for yet: every instruction that threads speak to one another by.
+    // What no spec asks for yet: matrix instructions, which older architectures have not,
+    for format in Format::ALL {
+        for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_CORES) {
+            let kernel = tensor_core::kernel(format, 4, arch == TENSOR_CORES);
+            let name = format!("tensor_core::{}_sm_{arch}", format.name());
+            trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
+        }
+    }
+    // and every instruction that threads speak to one another by.
     for &arch in &ARCHITECTURES {
         for kernel in [sync::every_atomic(), sync::every_fence()] {
             let name = format!("sync::{}_sm_{arch}", kernel.name);

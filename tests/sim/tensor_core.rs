@@ -1,7 +1,8 @@
 //! The rules of tensor cores against what GPUs have made of the same operands.
 
 use gemm_dsl::tensor_core::{Format, Rules};
-use gemm_tests::tensor_core::Vector;
+use gemm_tests::random::Random;
+use gemm_tests::tensor_core::{self, Kind, Tile, Vector};
 
 /// What others have published of `sm_80` and `sm_89`.
 const PUBLISHED: &str = include_str!("../tensor_core/published.txt");
@@ -74,5 +75,25 @@ fn vectors_are_read_as_they_are_written() {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let again: Vec<String> = Vector::all(text).iter().map(Vector::to_string).collect();
         assert!(lines.eq(again.iter().map(String::as_str)));
+    }
+}
+
+#[test]
+fn a_warp_multiplies_as_the_rules_say() {
+    for format in Format::ALL {
+        for (rolled, kind) in
+            [false, true].into_iter().flat_map(|rolled| Kind::ALL.map(|kind| (rolled, kind)))
+        {
+            let mut random = Random::new(format as u64 * 10 + kind as u64);
+            let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
+            let tiles: Vec<Tile> = (0..8).map(|_| tile()).collect();
+            let kernel = tensor_core::kernel(format, tiles.len(), rolled);
+            let (found, counters) = tensor_core::simulate(&kernel, &tiles).expect("no fault");
+            let expected: Vec<u32> =
+                tiles.iter().flat_map(|tile| tile.multiplied(Rules::SM_90)).collect();
+            assert_eq!(found, expected, "{format:?} {kind:?}");
+            let [m, n, k] = tensor_core::extents(format).map(|extent| extent as u64);
+            assert_eq!((counters.mma, counters.mma_flops), (8 * 6, 8 * 2 * m * n * k));
+        }
     }
 }

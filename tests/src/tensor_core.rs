@@ -1,6 +1,11 @@
 //! Sums of products by tensor cores: operands of every kind, and what GPUs have made of some.
 
 use crate::random::Random;
+use gemm_dsl::ir::{
+    Access, Elem, Expr, For, Geometry, KernelBuilder, Mma, Operand as Argument, Special, Unroll,
+    VerifiedKernel,
+};
+use gemm_dsl::sim::{self, Buffer, Counters, SimError};
 use gemm_dsl::tensor_core::{Format, Operand, Rules};
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -203,4 +208,132 @@ impl Vector {
         let (c, d) = (words(c, m * n, 8)?, words(d, m * n, 8)?);
         Some(Self { gpu: gpu.to_owned(), tile: Tile { format, extents, a, b, c }, d })
     }
+}
+
+/// Words of a line of A, and of B, that one instruction takes.
+const WORDS: i32 = 8;
+
+/// Rows, and columns, of tiles of an instruction that a warp of [`kernel`] multiplies.
+pub const TILES: [usize; 2] = [2, 3];
+
+/// The extents of what a warp of [`kernel`] multiplies.
+pub fn extents(format: Format) -> [usize; 3] {
+    let [m, n] = TILES;
+    [m * Mma::ROWS, n * Mma::COLS, 256 / format.bits() as usize]
+}
+
+/// Products of so many tiles, one a block: a warp holds 2x3 of an instruction. Of four buffers the first two have the words
+/// of A and of B, line by line, the others C and D. With `rolled` the loop over the columns is none that is unrolled.
+///
+/// # Panics
+/// Never: the kernel is sound.
+pub fn kernel(format: Format, tiles: usize, rolled: bool) -> VerifiedKernel {
+    let [m, n] = TILES.map(|count| count as i32);
+    let (rows, cols) = (Mma::ROWS as i32 * m, Mma::COLS as i32 * n);
+    let mut k = KernelBuilder::new(format!("multiply_{}", format.name()));
+    let mut global = |name, elem, argument, lines: i32, length: i32| {
+        let buffer = k.global(name, elem, argument);
+        k.shape(
+            buffer,
+            [(tiles as i32).into(), lines.into(), length.into()],
+            [(lines * length).into(), length.into(), 1.into()],
+        );
+        buffer
+    };
+    let a = global("A", Elem::U32, Argument::Input(0), rows, WORDS);
+    let b = global("B", Elem::U32, Argument::Input(1), cols, WORDS);
+    let c = global("C", Elem::F32, Argument::Input(2), rows, cols);
+    let out = global("D", Elem::F32, Argument::Output(0), rows, cols);
+    let grid = [Expr::U64(tiles as u64), Expr::U64(1), Expr::U64(1)];
+    k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    let tile = k.let_("tile", Special::BlockX);
+    let group = k.let_("group", Expr::from(Special::ThreadX) / 4);
+    let member = k.let_("member", Expr::from(Special::ThreadX) % 4);
+
+    let held = |k: &mut KernelBuilder, name, elem, dims: &[i32], meaning| {
+        k.registers(name, elem, dims.iter().map(|dim| Expr::from(*dim)), meaning)
+    };
+    let [of_d, of_a, of_b] = [Mma::OF_D, Mma::OF_A, Mma::OF_B].map(|count| count as i32);
+    let words_a = held(&mut k, "a", Elem::U32, &[m, of_a], "words of A");
+    let words_b = held(&mut k, "b", Elem::U32, &[n, of_b], "words of B");
+    let sums = held(&mut k, "d", Elem::F32, &[m, n, of_d], "sums");
+    let here = |i: Expr, j: Expr, s: Expr| -> [Expr; 3] {
+        let row = i * Mma::ROWS as i32 + group + s.clone() / 2 * 8;
+        [tile.into(), row, j * Mma::COLS as i32 + member * 2 + s % 2]
+    };
+    let sum = |i: Expr, j: Expr, s: Expr| Access::new(sums, [i, j, s]);
+    let row_of = |i: Expr, w: Expr| i * Mma::ROWS as i32 + group + w % 2 * 8;
+    k.unrolled("i", m, |k, i| {
+        k.unrolled("w", of_a, |k, w| {
+            let (i, w) = (Expr::from(i), Expr::from(w));
+            let at = [tile.into(), row_of(i.clone(), w.clone()), w.clone() / 2 * 4 + member];
+            k.store(Access::new(words_a, [i, w]), Access::new(a, at).load());
+        });
+    });
+    k.unrolled("j", n, |k, j| {
+        k.unrolled("w", of_b, |k, w| {
+            let (j, w) = (Expr::from(j), Expr::from(w));
+            let at = [tile.into(), j.clone() * Mma::COLS as i32 + group, w.clone() * 4 + member];
+            k.store(Access::new(words_b, [j, w]), Access::new(b, at).load());
+        });
+    });
+    let unroll = if rolled { Unroll::By(1) } else { Unroll::Full };
+    k.unrolled("i", m, |k, i| {
+        k.loop_("j", For::below(0, n).unroll(unroll), |k, j| {
+            let (i, j) = (Expr::from(i), Expr::from(j));
+            k.unrolled("s", of_d, |k, s| {
+                let place = Access::new(c, here(i.clone(), j.clone(), s.into()));
+                k.store(sum(i.clone(), j.clone(), s.into()), place.load());
+            });
+            k.mma(Mma {
+                format,
+                d: sum(i.clone(), j.clone(), 0.into()),
+                a: Access::new(words_a, [i.clone(), 0.into()]),
+                b: Access::new(words_b, [j.clone(), 0.into()]),
+            });
+            k.unrolled("s", of_d, |k, s| {
+                let place = Access::new(out, here(i.clone(), j.clone(), s.into()));
+                k.store(place, sum(i.clone(), j.clone(), s.into()).load());
+            });
+        });
+    });
+    k.finish().expect("a sound kernel")
+}
+
+/// What [`kernel`] takes of tiles: the words of A and of B, and C.
+pub fn inputs(tiles: &[Tile]) -> [Vec<u32>; 3] {
+    let word = |parts: &[u32], bits: u32| {
+        // A part of 32 bits is all of its word.
+        let word = parts.iter().rev().fold(0, |word: u64, part| word << bits | u64::from(*part));
+        word as u32
+    };
+    let words = |elements: fn(&Tile) -> &Vec<u32>| -> Vec<u32> {
+        let of = |tile: &Tile| {
+            let bits = tile.format.bits();
+            let parts = elements(tile).chunks((32 / bits) as usize);
+            parts.map(|parts| word(parts, bits)).collect::<Vec<u32>>()
+        };
+        tiles.iter().flat_map(of).collect()
+    };
+    let c = tiles.iter().flat_map(|tile| tile.c.iter().copied()).collect();
+    [words(|tile| &tile.a), words(|tile| &tile.b), c]
+}
+
+/// What a kernel makes of tiles on the simulator, and its counters.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn simulate(kernel: &VerifiedKernel, tiles: &[Tile]) -> Result<(Vec<u32>, Counters), SimError> {
+    let [a, b, c] = inputs(tiles);
+    let sums = c.len();
+    let buffer = |elem, bits: Vec<u32>| Buffer::from_bits(elem, bits.into_iter().map(u64::from));
+    let mut buffers = vec![
+        buffer(Elem::U32, a),
+        buffer(Elem::U32, b),
+        buffer(Elem::F32, c),
+        Buffer::zeros_of(Elem::F32, sums),
+    ];
+    let counters = sim::launch(kernel, &buffers, &[])?;
+    let d = buffers.pop().map(|d| d.bits()).unwrap_or_default();
+    Ok((d.into_iter().map(|bits| bits as u32).collect(), counters))
 }

@@ -5,6 +5,7 @@ use super::expr::element_type;
 use super::{WIDTH, sync, wrap};
 use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
+use crate::tensor_core::Format;
 use std::collections::BTreeSet;
 
 #[cfg(test)]
@@ -120,6 +121,11 @@ pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
     copy_name(copy_bytes(target), guard.map(|guard| guard.or_zero))
 }
 
+/// The function that multiplies matrices of such elements.
+pub(super) fn mma(format: Format) -> String {
+    format!("mma_{}", format.name())
+}
+
 /// The name of a copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
 fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
     let how = match guarded {
@@ -145,6 +151,7 @@ pub(super) fn names() -> BTreeSet<String> {
     for bytes in COPIES {
         names.extend([None, Some(true), Some(false)].map(|guarded| copy_name(bytes, guarded)));
     }
+    names.extend(Format::ALL.map(mma));
     for row in Intrinsic::ALL.map(Intrinsic::row) {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
@@ -200,6 +207,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             note((7, 0), sync::fence_definition(*order, *scope).to_owned());
         }
         Stmt::Atomic(atomic) => note((8, 0), sync::atomic_definition(k, atomic)),
+        Stmt::Mma(mma) => note((9, mma.format as u8), mma_definition(mma.format)),
         _ => {}
     });
     found.into_iter().map(|(_, text)| text).collect()
@@ -294,6 +302,28 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
             head(&guarded_pointers)
         ),
     }
+}
+
+fn mma_definition(format: Format) -> String {
+    let (name, of) = (mma(format), format.name());
+    let terms = 256 / format.bits();
+    let words = if format.bits() == 16 { ", two of which are a word" } else { "" };
+    let params = "float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]";
+    let head = format!("__device__ __forceinline__ void {name}({params})");
+    let head = wrap::code(&head, WIDTH).join("\n");
+    format!(
+        "\
+// d += a * b on tensor cores: 16x8 sums of {terms} products of {of}{words}. The lanes of a
+// warp hold the three matrices together.
+{head}
+{{
+    asm volatile(\"mma.sync.aligned.m16n8k{terms}.row.col.f32.{of}.{of}.f32\"
+                 \" {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};\"
+                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])
+                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));
+}}
+"
+    )
 }
 
 /// The bytes that an asynchronous copy may move.

@@ -3,7 +3,7 @@
 use super::expr::{self, element, element_type, operand, text};
 use super::{Printer, WIDTH, helper, sync};
 use crate::ir::{
-    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, Loop, Operand, Param, ParamKind,
+    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, Loop, Mma, Operand, Param, ParamKind,
     PointerRef, Space, Stmt, Unroll, Var,
 };
 
@@ -48,6 +48,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::CopyAsync { .. }
         | Stmt::Point { .. }
         | Stmt::Advance { .. }
+        | Stmt::Mma(_)
         | Stmt::CopyCommit
         | Stmt::CopyWait { .. }
         | Stmt::Assume(_) => {
@@ -100,6 +101,10 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         }
         Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
         Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
+        Stmt::Mma(Mma { format, d, a, b }) => {
+            let [d, a, b] = [d, a, b].map(|first| fragment(k, first));
+            format!("{}({d}, {a}, {b});", helper::mma(*format))
+        }
         Stmt::CopyCommit => format!("{}();", helper::COMMIT),
         Stmt::CopyWait { pending } => {
             let pending = text(k, pending);
@@ -122,6 +127,13 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
 pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
     let input = |p: &Param| matches!(p.kind, ParamKind::Buffer { buffer: of, operand: Operand::Input(_) } if of == buffer);
     if k.params.iter().any(input) { "const " } else { "" }
+}
+
+/// The array of what a lane holds of a matrix.
+fn fragment(k: &Kernel, first: &Access) -> String {
+    let name = k[first.buffer].name.clone();
+    let index = first.index.split_last().map_or(&[][..], |(_, index)| index);
+    index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 fn pointer(k: &Kernel, p: &PointerRef) -> String {

@@ -3,6 +3,7 @@
 use super::{Access, BufferId, Expr, Var};
 #[cfg(doc)]
 use super::{Layout, Space, Ty};
+use crate::tensor_core::Format;
 
 /// A statement. Comments are part of the kernel because the text is read by people.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +107,9 @@ pub enum Stmt {
         /// The distance in elements, not negative.
         by: Expr,
     },
+    /// Multiplies small matrices that the lanes of a warp hold together, and adds the product to a third
+    /// (`mma.sync`).
+    Mma(Mma),
     /// Closes the group of the asynchronous copies this thread has issued since the last one.
     CopyCommit,
     /// Waits until at most `pending` of this thread's newest groups are unfinished.
@@ -145,6 +149,54 @@ pub struct Guard {
     pub cond: Expr,
     /// Whether zeros are written where it does not hold; else the copy is skipped.
     pub or_zero: bool,
+}
+
+/// `D = A·B + D` on tensor cores, of [`Mma::ROWS`] by [`Mma::COLS`] sums. What a lane holds of a matrix lies in the last
+/// dimension of a register array, all of it; the access is to its first element. A word, a [`Ty::U32`], holds one
+/// element of 32 bits, or two of 16 that are neighbours along k, the first in its lower half.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mma {
+    /// What the elements of A and B are.
+    pub format: Format,
+    /// [`Mma::OF_D`] sums, of [`Ty::F32`].
+    pub d: Access,
+    /// [`Mma::OF_A`] words.
+    pub a: Access,
+    /// [`Mma::OF_B`] words.
+    pub b: Access,
+}
+
+impl Mma {
+    /// Rows of A and D.
+    pub const ROWS: usize = 16;
+    /// Columns of B and D.
+    pub const COLS: usize = 8;
+    /// Sums that a lane holds of D.
+    pub const OF_D: usize = 4;
+    /// Words that a lane holds of A.
+    pub const OF_A: usize = 4;
+    /// Words that a lane holds of B.
+    pub const OF_B: usize = 2;
+
+    /// Terms of a sum.
+    pub fn terms(&self) -> usize {
+        256 / self.format.bits() as usize
+    }
+
+    /// The row and the column of a sum that a lane holds.
+    pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
+        (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)
+    }
+
+    /// The row of a word that a lane holds of A, and which word of that row it is.
+    pub const fn place_of_a(lane: usize, word: usize) -> (usize, usize) {
+        (lane / 4 + 8 * (word % 2), lane % 4 + 4 * (word / 2))
+    }
+
+    /// The column of a word that a lane holds of B, and which word of that column it is.
+    pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
+        (lane / 4, lane % 4 + 4 * word)
+    }
 }
 
 /// A pointer: a buffer with [`Layout::Pointer`], and which of an array of them.

@@ -55,10 +55,12 @@ impl VerifiedKernel {
         let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
         check.kernel().map_err(broken)?;
         let shared = shared_bytes(&kernel).map_err(broken)?;
-        let min_arch = match kernel.copies_asynchronously() {
-            true => arch::ASYNCHRONOUS_COPIES,
-            false => arch::OLDEST,
-        };
+        let needs = [
+            (kernel.copies_asynchronously(), arch::ASYNCHRONOUS_COPIES),
+            (kernel.multiplies_matrices(), arch::TENSOR_CORES),
+        ];
+        let needed = needs.into_iter().filter_map(|(is_so, arch)| is_so.then_some(arch));
+        let min_arch = needed.max().unwrap_or(arch::OLDEST);
         let shared = (shared, shared > arch::STATIC_SHARED_BYTES);
         let contract = Contract::new(&kernel, shared, min_arch).map_err(broken)?;
         Ok(Self { kernel, contract })

@@ -1,6 +1,6 @@
 //! Walks over a kernel.
 
-use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, Space, Stmt};
+use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, Mma, Space, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -24,6 +24,13 @@ impl Kernel {
             found |=
                 matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. });
         });
+        found
+    }
+
+    /// Whether some statement asks tensor cores.
+    pub fn multiplies_matrices(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |stmt| found |= matches!(stmt, Stmt::Mma(_)));
         found
     }
 
@@ -104,6 +111,9 @@ impl Stmt {
                     expected.visit(f);
                 }
                 value.visit(f);
+            }
+            Stmt::Mma(Mma { format: _, d, a, b }) => {
+                [d, a, b].into_iter().for_each(|access| index(access, f));
             }
             Stmt::Registers { .. }
             | Stmt::Barrier(_)

@@ -5,6 +5,7 @@
 
 use super::counters::Cost;
 use crate::ir::{Arith, BinaryOp, Cmp, Elem, Order, Scope, Space, Stmt};
+use crate::tensor_core::Format;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -228,6 +229,22 @@ pub(super) struct Memory {
     pub(super) vector: bool,
 }
 
+/// A matrix instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Mma {
+    pub(super) format: Format,
+    pub(super) d: Fragment,
+    pub(super) a: Fragment,
+    pub(super) b: Fragment,
+}
+
+/// What a lane holds of a matrix: the first element, and its slot where that is static.
+#[derive(Clone, Debug)]
+pub(super) struct Fragment {
+    pub(super) first: Memory,
+    pub(super) slot: Option<u32>,
+}
+
 /// What a store writes.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
@@ -331,6 +348,7 @@ pub(super) enum Op {
     Fence(Scope),
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
+    Mma(Box<Mma>),
     Commit,
     Wait(u32),
     /// Faults where the condition does not hold.

@@ -9,6 +9,7 @@ use std::ops::AddAssign;
 /// **Instructions** are operations of the IR that a warp executes, each counted once however many
 /// lanes are active:
 /// * an operator, a comparison, a logical operator, a select or an intrinsic call;
+/// * a matrix instruction;
 /// * a load or store of global or shared memory, an asynchronous copy, its commit and its wait;
 /// * a barrier, a fence, an atomic;
 /// * a branch: one for each executed `if` and for each executed test of a loop, beside the
@@ -60,6 +61,11 @@ pub struct Counters {
     /// Asynchronous copies.
     pub copies: u64,
 
+    /// Matrix instructions.
+    pub mma: u64,
+
+    /// Multiplications and additions of matrix instructions.
+    pub mma_flops: u64,
     /// Multiply-adds of all threads: lanes active in multiply-add instructions.
     pub fmas: u64,
     /// Executed `if`s and loop tests whose active lanes disagree.
@@ -110,7 +116,7 @@ impl AddAssign for Counters {
             ($($field:ident)*) => { $(self.$field += other.$field;)* };
         }
         add!(blocks instructions thread_instructions integer float fma select branch shuffle sync
-            global_loads global_stores shared_loads shared_stores copies fmas divergent_branches
+            global_loads global_stores shared_loads shared_stores copies mma mma_flops fmas divergent_branches
             global_requests global_sectors global_load_bytes global_store_bytes
             shared_requests shared_wavefronts shared_bank_conflicts shared_load_bytes
             shared_store_bytes);
@@ -132,9 +138,10 @@ pub(super) enum Class {
     SharedLoad,
     SharedStore,
     Copy,
+    Mma,
 }
 
-const CLASSES: usize = 12;
+const CLASSES: usize = 13;
 
 /// The instructions of one site, a piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,5 +196,6 @@ impl Profile {
         counters.shared_loads += of(Class::SharedLoad);
         counters.shared_stores += of(Class::SharedStore);
         counters.copies += of(Class::Copy);
+        counters.mma += of(Class::Mma);
     }
 }

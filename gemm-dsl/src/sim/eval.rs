@@ -201,7 +201,7 @@ impl Machine<'_> {
     }
 
     /// Fails unless all lanes of the warp take part in an intrinsic.
-    fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), Stopped> {
+    pub(super) fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), Stopped> {
         let absent = (self.existing & !mask).count_ones();
         if absent == 0 {
             return Ok(());

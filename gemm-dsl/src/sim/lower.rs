@@ -273,6 +273,11 @@ impl<'k> Lowering<'_, 'k> {
                     guard,
                 })));
             }
+            Stmt::Mma(mma) => {
+                let [d, a, b] = [&mma.d, &mma.a, &mma.b].map(|first| self.fragment(first));
+                self.cost.add(Class::Mma);
+                self.emit(Op::Mma(Box::new(code::Mma { format: mma.format, d, a, b })));
+            }
             Stmt::CopyCommit => {
                 self.cost.add(Class::Sync);
                 self.emit(Op::Commit);

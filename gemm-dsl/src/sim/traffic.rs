@@ -130,6 +130,11 @@ impl Traffic {
         self.counters.divergent_branches += u64::from(divergent);
     }
 
+    /// A matrix instruction of so many multiplications and additions.
+    pub(super) fn multiplied(&mut self, flops: u64) {
+        self.counters.mma_flops += flops;
+    }
+
     fn settle(&mut self) {
         let counters = &mut self.counters;
         counters.block_barriers = counters.block_barriers.max(self.block_barriers);

@@ -2,9 +2,10 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Operand,
+    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Mma, Operand,
     Order, Scope, Special, Stmt, VerifiedKernel, is_free,
 };
+use crate::tensor_core::Format;
 use std::collections::BTreeSet;
 
 /// A kernel over an array of each space, if the rules of the IR allow the body.
@@ -92,6 +93,17 @@ fn kernels() -> Vec<VerifiedKernel> {
         k.push(Stmt::CopyWait { pending: 0.into() });
         _ = k.let_("x", Expr::from(Special::BlockX).min(2));
     }));
+    for format in Format::ALL {
+        kernels.push(kernel(Elem::F32, |k, _| {
+            let mut held = |name, elem, count: usize| {
+                let buffer = k.registers(name, elem, [Expr::I32(count as i32)], "");
+                Access::new(buffer, [0.into()])
+            };
+            let d = held("d", Elem::F32, Mma::OF_D);
+            let (a, b) = (held("a", Elem::U32, Mma::OF_A), held("b", Elem::U32, Mma::OF_B));
+            k.mma(Mma { format, d, a, b });
+        }));
+    }
     kernels.push(kernel(Elem::F32, |k, _| {
         let large = k.shared("large", Elem::F32, [40_000.into()], Layout::row_major(1), "");
         k.store(at(large), 0.0);
@@ -125,7 +137,7 @@ fn taken(text: &str) -> BTreeSet<&str> {
 #[test]
 fn what_a_text_calls_no_kernel_may_declare() {
     // The names that the kernels above and the device functions themselves declare.
-    const OWN: [&str; 9] = ["k", "g", "s", "x", "y", "large", "from", "to", "bits"];
+    const OWN: [&str; 12] = ["k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b"];
     let kernels = kernels();
     let mut all = BTreeSet::new();
     for kernel in &kernels {

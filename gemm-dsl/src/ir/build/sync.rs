@@ -1,7 +1,7 @@
-//! Statements that synchronise: barriers, fences, atomics.
+//! Statements by which threads act together: barriers, fences, atomics, matrix instructions.
 
 use super::KernelBuilder;
-use crate::ir::{Access, Atomic, AtomicOp, Expr, Order, Scope, Stmt, Var};
+use crate::ir::{Access, Atomic, AtomicOp, Expr, Mma, Order, Scope, Stmt, Var};
 
 impl KernelBuilder {
     /// A barrier of the whole block.
@@ -27,6 +27,11 @@ impl KernelBuilder {
     /// A fence.
     pub fn fence(&mut self, order: Order, scope: Scope) {
         self.push(Stmt::Fence { order, scope });
+    }
+
+    /// A matrix instruction.
+    pub fn mma(&mut self, mma: Mma) {
+        self.push(Stmt::Mma(mma));
     }
 
     /// An atomic operation; the variable of this name holds the word's former value.

@@ -1,7 +1,8 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
 use super::{Check, Checked, constant, require, sync};
-use crate::ir::{Access, Change, Expr, Layout, Scope, Space, Stmt, Ty, Var};
+use crate::arch::WARP;
+use crate::ir::{Access, Change, Elem, Expr, Layout, Mma, Scope, Space, Stmt, Ty, Var};
 
 impl Check<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
@@ -145,7 +146,29 @@ impl Check<'_> {
                 require(self.ty(pending)? == Ty::I32, || "groups in flight are no I32".into())?;
                 constant(self.k, pending, "the groups in flight").map(drop)
             }
+            Stmt::Mma(Mma { format: _, d, a, b }) => {
+                self.fragment(d, Elem::F32, Mma::OF_D)?;
+                self.fragment(a, Elem::U32, Mma::OF_A)?;
+                self.fragment(b, Elem::U32, Mma::OF_B)?;
+                require(self.k.geometry.threads().is_multiple_of(WARP), || {
+                    "a matrix instruction in a warp that is not whole".into()
+                })
+            }
             Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
         }
+    }
+
+    /// What a lane holds of a matrix: so many elements, the last dimension of a register array.
+    fn fragment(&self, first: &Access, elem: Elem, count: usize) -> Checked {
+        let ty = self.access(first)?;
+        let buffer = &self.k.buffers[first.buffer.id];
+        let name = &buffer.name;
+        require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
+        require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is no {elem}"))?;
+        let extent = buffer.dims.last().map_or(Ok(0), |dim| constant(self.k, dim, name))?;
+        let whole = buffer.layout == Layout::row_major(buffer.dims.len())
+            && extent == count as u64
+            && first.index.last() == Some(&Expr::I32(0));
+        require(whole, || format!("a fragment of {count} elements in {name}"))
     }
 }

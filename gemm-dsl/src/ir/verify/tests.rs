@@ -2,8 +2,9 @@
 
 use crate::ir::{
     Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
-    Operand, Param, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
+use crate::tensor_core::Format;
 
 mod handles;
 mod sync;
@@ -253,4 +254,70 @@ fn a_constant_has_a_value_of_its_type() {
     let narrowed = |wide: u64| Expr::Cast(Elem::I32, Box::new(Expr::U64(wide)));
     assert_eq!(rule(constant(narrowed(1 << 30))), Ok(()));
     breaks(constant(narrowed(1 << 31)), "constant VALUE: the value overflows its type");
+}
+
+/// A matrix instruction over arrays of these elements and extents, D, A and B, each from its index on.
+fn multiplied(
+    elems: [Elem; 3],
+    dims: [&[i32]; 3],
+    index: [&[i32]; 3],
+    change: impl FnOnce(&mut KernelBuilder, &mut Mma),
+) -> KernelBuilder {
+    kernel(Elem::F32, |k, _, _| {
+        let mut names = ["d", "a", "b"].into_iter().zip(elems).zip(dims).zip(index);
+        let mut held = |k: &mut KernelBuilder| {
+            let (((name, elem), dims), index) = names.next().expect("three");
+            let buffer = k.registers(name, elem, dims.iter().map(|dim| Expr::I32(*dim)), "");
+            Access::new(buffer, index.iter().map(|at| Expr::I32(*at)))
+        };
+        let (d, a, b) = (held(k), held(k), held(k));
+        let mut mma = Mma { format: Format::Bf16, d, a, b };
+        change(k, &mut mma);
+        k.mma(mma);
+    })
+}
+
+#[test]
+fn matrix_instructions_take_fragments_of_their_own() {
+    const ELEMS: [Elem; 3] = [Elem::F32, Elem::U32, Elem::U32];
+    let of = |elems, dims, index| multiplied(elems, dims, index, |_, _| {});
+    assert_eq!(rule(of(ELEMS, [&[4], &[4], &[2]], [&[0], &[0], &[0]])), Ok(()));
+    let many = of(ELEMS, [&[2, 3, 4], &[2, 4], &[3, 2]], [&[1, 2, 0], &[1, 0], &[2, 0]]);
+    assert_eq!(many.finish().map(|kernel| kernel.min_arch()), Ok(80));
+
+    let all: [&[i32]; 3] = [&[4], &[4], &[2]];
+    let zero: [&[i32]; 3] = [&[0], &[0], &[0]];
+    for (place, name) in ["d", "a", "b"].into_iter().enumerate() {
+        let mut elems = ELEMS;
+        elems[place] = Elem::I32;
+        breaks(of(elems, all, zero), &format!("a fragment of {name}, which is no"));
+        for other in [&[3], &[5], &[8]] {
+            let mut dims = all;
+            dims[place] = other;
+            breaks(of(ELEMS, dims, zero), &format!("elements in {name}"));
+        }
+        let mut index = zero;
+        index[place] = &[1];
+        breaks(of(ELEMS, all, index), &format!("elements in {name}"));
+    }
+    let shared = multiplied(ELEMS, all, zero, |k, mma| {
+        let layout = Layout::row_major(1);
+        mma.a = at(k.shared("words", Elem::U32, [4.into()], layout, ""), 0);
+    });
+    breaks(shared, "a fragment in words");
+    let mut padded = multiplied(ELEMS, all, zero, |_, _| {});
+    let pad = |k: &mut KernelBuilder| {
+        let array = k.kernel.buffers.iter_mut().find(|b| b.space == Space::Register);
+        let layout = Layout::Array { order: vec![0], pad: 1.into(), swizzle: None };
+        array.expect("an array").layout = layout;
+    };
+    pad(&mut padded);
+    breaks(padded, "a fragment of 4 elements in d");
+    let mut partial = multiplied(ELEMS, all, zero, |_, _| {});
+    partial.geometry(Geometry {
+        block: (48, 1),
+        grid: [const { Expr::U64(1) }; 3],
+        blocks_per_sm: 1,
+    });
+    breaks(partial, "a warp that is not whole");
 }

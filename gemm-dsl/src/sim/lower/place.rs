@@ -1,6 +1,6 @@
 //! Lowering of places in memory.
 
-use super::super::code::{Index, Memory, Pointer, Uniform};
+use super::super::code::{Fragment, Index, Memory, Pointer, Uniform};
 use super::super::counters::Class;
 use super::super::region::slots_of;
 use super::Lowering;
@@ -64,6 +64,13 @@ impl Lowering<'_, '_> {
             space: self.launch.regions[access.buffer.id].space,
             vector: access.is_vector(),
         }
+    }
+
+    /// What a lane holds of a matrix, from its first element on.
+    pub(super) fn fragment(&mut self, first: &Access) -> Fragment {
+        let first = self.memory(first);
+        let slot = self.element(&first);
+        Fragment { first, slot }
     }
 
     fn next_access(&mut self) -> u32 {

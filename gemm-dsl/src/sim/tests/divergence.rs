@@ -1,7 +1,8 @@
 //! Barriers and warp-wide intrinsics that not everybody reaches.
 
 use super::*;
-use crate::ir::{For, Intrinsic, Scope, Stmt};
+use crate::ir::{For, Intrinsic, Mma, Scope, Stmt};
+use crate::tensor_core::Format;
 
 fn guarded(threads: u32, below: i32, scope: Scope) -> Bench {
     let mut b = bench(threads, 1, [1, 1]);
@@ -91,5 +92,45 @@ fn a_shuffle_from_a_lane_that_does_not_exist() {
     for (threads, delta) in [(20, 4), (32, 32), (32, -1)] {
         let kind = kernel(threads, delta).kind();
         assert_eq!(kind, FaultKind::ShuffleSource { delta });
+    }
+}
+
+/// A matrix instruction of zeros in the threads below a number, of which one is not written.
+fn multiplied(below: i32, left_out: Option<(&'static str, i32)>) -> Bench {
+    let mut b = bench(64, 1, [64, 64]);
+    b.k.if_(tid().lt(below), |k| {
+        let mut held = |name, elem, count: usize, zero: Expr| {
+            let count = count as i32;
+            let buffer = k.registers(name, elem, [Expr::I32(count)], "");
+            for i in (0..count).filter(|i| left_out != Some((name, *i))) {
+                k.store(at(buffer, i), zero.clone());
+            }
+            at(buffer, 0)
+        };
+        let d = held("d", Elem::F32, Mma::OF_D, Expr::F32(0.0));
+        let a = held("a", Elem::U32, Mma::OF_A, Expr::U32(0));
+        let b = held("b", Elem::U32, Mma::OF_B, Expr::U32(0));
+        k.mma(Mma { format: Format::Tf32, d, a, b });
+    });
+    b
+}
+
+#[test]
+fn a_matrix_instruction_under_divergence() {
+    for whole in [32, 64] {
+        assert!(multiplied(whole, None).run().is_ok());
+    }
+    let fault = multiplied(33, None).fault();
+    assert_eq!(fault.kind, FaultKind::DivergentIntrinsic { intrinsic: "mma", absent: 31 });
+    assert_eq!(fault.thread, (32, 0));
+}
+
+#[test]
+fn a_matrix_instruction_of_what_was_not_written() {
+    for (name, at) in [("d", 3), ("a", 1), ("b", 1)] {
+        let FaultKind::Uninitialised { place } = multiplied(64, Some((name, at))).kind() else {
+            panic!("{name} was written");
+        };
+        assert_eq!((place.buffer.as_str(), place.index), (name, vec![i128::from(at)]));
     }
 }
