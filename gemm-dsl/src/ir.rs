@@ -85,6 +85,9 @@
 //! read before D is written. How it sums is no IEEE arithmetic and depends on the architecture:
 //! [`Rules::dot`](crate::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`.
 //!
+//! A [`Stmt::LoadMatrix`], too, is executed by whole warps, converged. It reads what each lane that counts says, in
+//! that lane, and gives each lane its words ([`LoadMatrix::place`]).
+//!
 //! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
 //! and behind it, as above: for that its own scope counts as well as theirs. Those that are
 //! [`Order::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
@@ -116,7 +119,7 @@ pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{
-    Atomic, AtomicOp, Change, Guard, Loop, Mma, Order, PointerRef, Scope, Stmt, Unroll,
+    Atomic, AtomicOp, Change, Guard, LoadMatrix, Loop, Mma, Order, PointerRef, Scope, Stmt, Unroll,
 };
 pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, VerifiedKernel};

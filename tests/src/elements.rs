@@ -4,7 +4,7 @@
 use crate::random::Random;
 use gemm_dsl::ir::{
     Access, Arith, BinaryOp, Cmp, Elem, Expr, Extent, Geometry, Integer, Intrinsic, KernelBuilder,
-    Layout, Operand, Special, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    Layout, LoadMatrix, Operand, Special, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 use gemm_dsl::sim::{self, Buffer, SimError};
 
@@ -66,7 +66,60 @@ pub fn cases() -> Vec<Case> {
             cases.extend(arithmetic(elem));
         }
     }
+    for count in [1, 2, 4] {
+        cases.extend([false, true].map(|transposed| loaded(count, transposed)));
+    }
     cases
+}
+
+/// Matrices of a swizzled shared tile, whose rows lie in another order than they are asked for.
+fn loaded(count: u8, transposed: bool) -> Case {
+    const ROWS: usize = 32;
+    let name = format!("loaded_x{count}{}", if transposed { "_transposed" } else { "" });
+    let len = 32 * usize::from(count);
+    let mut k = KernelBuilder::new(format!("elements_{name}"));
+    let input = k.global("in0", Elem::U32, Operand::Input(0));
+    let out = k.global("out", Elem::U32, Operand::Output(0));
+    let n = k.extent("n", Ty::I32, Extent::LENGTH);
+    k.shape(input, [(4 * ROWS as i32).into()], [1.into()]);
+    k.shape(out, [n.into()], [1.into()]);
+    k.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    let layout = Layout::Array {
+        order: vec![0, 1],
+        pad: 0.into(),
+        swizzle: Some(Swizzle { bits: 2, base: 2, shift: 0 }),
+    };
+    // Each row of the tile holds four of a matrix.
+    let tile = k.shared("tile", Elem::U32, [(ROWS as i32 / 4).into(), 16.into()], layout, "");
+    let lane = k.let_("lane", Special::ThreadX);
+    let row_of = |line: Expr| Access::new(tile, [line.clone() / 4, line % 4 * 4]).vector();
+    k.store(row_of(lane.into()), Access::new(input, [lane * 4]).vector().load());
+    k.barrier();
+    let held = k.registers("held", Elem::U32, [i32::from(count).into()], "");
+    let asked = (lane * 5 + 3) % 32;
+    let to = Access::new(held, [0.into()]);
+    k.load_matrix(LoadMatrix { count, transposed, to, from: row_of(asked) });
+    k.unrolled("i", i32::from(count), |k, i| {
+        let place = Access::new(out, [lane * i32::from(count) + i]);
+        k.store(place, Access::new(held, [i.into()]).load());
+    });
+    let words = samples(Elem::U32, 21, 4 * ROWS);
+    // Row `r` of matrix `i`, as lane `8 * i + r` has asked for it.
+    let half = |i: usize, r: usize, c: usize| {
+        let line = ((8 * i + r) * 5 + 3) % ROWS;
+        words[4 * line + c / 2] >> (16 * (c % 2)) & 0xffff
+    };
+    let word = |lane: usize, i: usize| {
+        let (r, c) = (lane / 4, 2 * (lane % 4));
+        match transposed {
+            false => half(i, r, c) | half(i, r, c + 1) << 16,
+            true => half(i, c, r) | half(i, c + 1, r) << 16,
+        }
+    };
+    let count = usize::from(count);
+    let expected = (0..len).map(|at| word(at / count, at % count)).collect();
+    let kernel = k.finish().expect("a sound kernel");
+    Case { name, kernel, inputs: vec![(Elem::U32, words)], output: Elem::U32, expected }
 }
 
 /// `n` elements, one a thread: the value is made of those of the inputs.

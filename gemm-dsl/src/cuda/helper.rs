@@ -121,6 +121,11 @@ pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
     copy_name(copy_bytes(target), guard.map(|guard| guard.or_zero))
 }
 
+/// The function that loads so many matrices.
+pub(super) fn load_matrix(count: u8, transposed: bool) -> String {
+    format!("load_matrix_x{count}{}", if transposed { "_transposed" } else { "" })
+}
+
 /// The function that multiplies matrices of such elements.
 pub(super) fn mma(format: Format) -> String {
     format!("mma_{}", format.name())
@@ -152,6 +157,9 @@ pub(super) fn names() -> BTreeSet<String> {
         names.extend([None, Some(true), Some(false)].map(|guarded| copy_name(bytes, guarded)));
     }
     names.extend(Format::ALL.map(mma));
+    for count in [1, 2, 4] {
+        names.extend([false, true].map(|transposed| load_matrix(count, transposed)));
+    }
     for row in Intrinsic::ALL.map(Intrinsic::row) {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
@@ -207,7 +215,11 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             note((7, 0), sync::fence_definition(*order, *scope).to_owned());
         }
         Stmt::Atomic(atomic) => note((8, 0), sync::atomic_definition(k, atomic)),
-        Stmt::Mma(mma) => note((9, mma.format as u8), mma_definition(mma.format)),
+        Stmt::LoadMatrix(load) => {
+            let text = load_matrix_definition(load.count, load.transposed);
+            note((9, 2 * load.count + u8::from(load.transposed)), text);
+        }
+        Stmt::Mma(mma) => note((10, mma.format as u8), mma_definition(mma.format)),
         _ => {}
     });
     found.into_iter().map(|(_, text)| text).collect()
@@ -302,6 +314,34 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
             head(&guarded_pointers)
         ),
     }
+}
+
+fn load_matrix_definition(count: u8, transposed: bool) -> String {
+    let name = load_matrix(count, transposed);
+    let matrices = match count {
+        1 => "an 8x8 matrix".to_owned(),
+        _ => format!("{count} matrices of 8x8"),
+    };
+    let (how, trans) = if transposed { (", transposed", ".trans") } else { ("", "") };
+    let from = 8 * count - 1;
+    let outputs: Vec<String> = (0..count).map(|i| format!("%{i}")).collect();
+    let words: Vec<String> = (0..count).map(|i| format!("\"=r\"(to[{i}])")).collect();
+    let (outputs, words) = (outputs.join(", "), words.join(", "));
+    let params = "unsigned int* to, const unsigned int* row";
+    let head = format!("__device__ __forceinline__ void {name}({params})");
+    let head = wrap::code(&head, WIDTH).join("\n");
+    format!(
+        "\
+// Loads {matrices} halves{how}. The lanes 0 to {from} say where a row of 16 bytes lies, and each lane
+// gets two halves of a matrix.
+{head}
+{{
+    const size_t src = __cvta_generic_to_shared(row);
+    asm volatile(\"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{outputs}}}, [%{count}];\"
+                 : {words} : \"l\"(src) : \"memory\");
+}}
+"
+    )
 }
 
 fn mma_definition(format: Format) -> String {

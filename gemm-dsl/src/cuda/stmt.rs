@@ -3,8 +3,8 @@
 use super::expr::{self, element, element_type, operand, text};
 use super::{Printer, WIDTH, helper, sync};
 use crate::ir::{
-    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, Loop, Mma, Operand, Param, ParamKind,
-    PointerRef, Space, Stmt, Unroll, Var,
+    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, LoadMatrix, Loop, Mma, Operand, Param,
+    ParamKind, PointerRef, Space, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -48,6 +48,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::CopyAsync { .. }
         | Stmt::Point { .. }
         | Stmt::Advance { .. }
+        | Stmt::LoadMatrix(_)
         | Stmt::Mma(_)
         | Stmt::CopyCommit
         | Stmt::CopyWait { .. }
@@ -101,6 +102,10 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         }
         Stmt::Point { pointer: p, at } => format!("{} = &{};", pointer(k, p), element(k, at)),
         Stmt::Advance { pointer: p, by } => format!("{} += {};", pointer(k, p), text(k, by)),
+        Stmt::LoadMatrix(LoadMatrix { count, transposed, to, from }) => {
+            let function = helper::load_matrix(*count, *transposed);
+            format!("{function}(&{}, &{});", element(k, to), element(k, from))
+        }
         Stmt::Mma(Mma { format, d, a, b }) => {
             let [d, a, b] = [d, a, b].map(|first| fragment(k, first));
             format!("{}({d}, {a}, {b});", helper::mma(*format))

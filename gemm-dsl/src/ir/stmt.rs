@@ -107,6 +107,9 @@ pub enum Stmt {
         /// The distance in elements, not negative.
         by: Expr,
     },
+    /// Loads words of small matrices from shared memory, which the lanes of a warp read for one another
+    /// (`ldmatrix`).
+    LoadMatrix(LoadMatrix),
     /// Multiplies small matrices that the lanes of a warp hold together, and adds the product to a third
     /// (`mma.sync`).
     Mma(Mma),
@@ -196,6 +199,28 @@ impl Mma {
     /// The column of a word that a lane holds of B, and which word of that column it is.
     pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4, lane % 4 + 4 * word)
+    }
+}
+
+/// The load of one, two or four matrices of 8x8 elements of 16 bits, each row of which is four words, a [`Ty::U32`], that
+/// lie beside one another in shared memory. Lane `8 * i + r` says where row `r` of matrix `i` lies; what the others say,
+/// where there are fewer matrices, is not looked at. Each lane gets a word of each matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadMatrix {
+    /// How many: 1, 2 or 4.
+    pub count: u8,
+    /// Whether rows and columns change places on the way.
+    pub transposed: bool,
+    /// Where the words go, one of each matrix: the last dimensions of a register array, all of them; the first element.
+    pub to: Access,
+    /// Where a row lies: 16 bytes.
+    pub from: Access,
+}
+
+impl LoadMatrix {
+    /// Of what was asked for, a lane gets this word: two elements that are neighbours in a row, the first in its lower half.
+    pub const fn place(lane: usize) -> (usize, usize) {
+        (lane / 4, lane % 4)
     }
 }
 

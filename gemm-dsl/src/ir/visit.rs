@@ -1,6 +1,6 @@
 //! Walks over a kernel.
 
-use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, Mma, Space, Stmt};
+use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Mma, Space, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -114,6 +114,10 @@ impl Stmt {
             }
             Stmt::Mma(Mma { format: _, d, a, b }) => {
                 [d, a, b].into_iter().for_each(|access| index(access, f));
+            }
+            Stmt::LoadMatrix(LoadMatrix { to, from, .. }) => {
+                index(to, f);
+                index(from, f);
             }
             Stmt::Registers { .. }
             | Stmt::Barrier(_)

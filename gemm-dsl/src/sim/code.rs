@@ -238,6 +238,15 @@ pub(super) struct Mma {
     pub(super) b: Fragment,
 }
 
+/// A load of matrices.
+#[derive(Clone, Debug)]
+pub(super) struct LoadMatrix {
+    pub(super) count: u8,
+    pub(super) transposed: bool,
+    pub(super) to: Fragment,
+    pub(super) from: Memory,
+}
+
 /// What a lane holds of a matrix: the first element, and its slot where that is static.
 #[derive(Clone, Debug)]
 pub(super) struct Fragment {
@@ -348,6 +357,7 @@ pub(super) enum Op {
     Fence(Scope),
     Atomic(Box<Atomic>),
     Copy(Box<Copy>),
+    LoadMatrix(Box<LoadMatrix>),
     Mma(Box<Mma>),
     Commit,
     Wait(u32),

@@ -289,6 +289,7 @@ impl Warp {
                         machine.copy(target, source, valid, regs, written)?;
                     }
                 }
+                Op::LoadMatrix(load) => machine.load_matrix(load, regs, mask)?,
                 Op::Mma(mma) => machine.multiply(mma, regs, mask)?,
                 Op::Commit => {
                     let warp = self.number;

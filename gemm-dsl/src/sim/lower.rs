@@ -273,6 +273,12 @@ impl<'k> Lowering<'_, 'k> {
                     guard,
                 })));
             }
+            Stmt::LoadMatrix(load) => {
+                let (count, transposed) = (load.count, load.transposed);
+                let (to, from) = (self.fragment(&load.to), self.load(&load.from));
+                let load = code::LoadMatrix { count, transposed, to, from };
+                self.emit(Op::LoadMatrix(Box::new(load)));
+            }
             Stmt::Mma(mma) => {
                 let [d, a, b] = [&mma.d, &mma.a, &mma.b].map(|first| self.fragment(first));
                 self.cost.add(Class::Mma);

@@ -1,15 +1,20 @@
 //! Matrix instructions: the lanes of a warp put together what they hold, and each gets its sums.
 
-use super::code::{Fragment, Mma};
-use super::lanes::{ALL, WARP};
+use super::code::{Fragment, LoadMatrix, Mma};
+use super::lanes::{ALL, Lanes, WARP};
 use super::machine::{Machine, Registers};
-use super::observe::Stopped;
+use super::memory::Quad;
+use super::observe::{AccessKind, Stopped};
 use super::region::slots_of;
-use crate::ir::Mma as Matrix;
+use crate::ir::{LoadMatrix as Matrices, Mma as Matrix};
 use crate::tensor_core::{Format, Operand, Rules};
 
-/// The name of the instruction, for messages.
-const NAME: &str = "mma";
+/// The names of the instructions, for messages.
+const MULTIPLY: &str = "mma";
+const LOAD: &str = "ldmatrix";
+
+/// Rows, and columns, of a matrix that is loaded.
+const SIDE: usize = 8;
 
 /// What the simulator's tensor cores do.
 const RULES: Rules = Rules::SM_90;
@@ -28,7 +33,7 @@ impl Machine<'_> {
         regs: &mut Registers,
         mask: u32,
     ) -> Result<(), Stopped> {
-        self.converged(NAME, mask)?;
+        self.converged(MULTIPLY, mask)?;
         let (a, terms) = self.lines::<{ Matrix::ROWS }, { Matrix::OF_A }>(
             mma.format,
             &mma.a,
@@ -42,6 +47,7 @@ impl Machine<'_> {
             regs,
         )?;
         let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
+        self.written(&slots, regs)?;
         for (lane, slots) in slots.into_iter().enumerate() {
             for (sum, slot) in slots.into_iter().enumerate() {
                 let (row, col) = Matrix::place_of_d(lane, sum);
@@ -62,6 +68,7 @@ impl Machine<'_> {
         regs: &Registers,
     ) -> Result<(Lines<N>, usize), Stopped> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
+        self.written(&slots, regs)?;
         let mut lines = [[Operand::Nan; TERMS]; N];
         let per_word = (32 / format.bits()) as usize;
         for (lane, slots) in slots.into_iter().enumerate() {
@@ -77,7 +84,41 @@ impl Machine<'_> {
         Ok((lines, 8 * per_word))
     }
 
-    /// The slots of what each lane holds, which all have a value.
+    /// Executes a load of matrices.
+    pub(super) fn load_matrix(
+        &mut self,
+        load: &LoadMatrix,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), Stopped> {
+        self.converged(LOAD, mask)?;
+        let count = usize::from(load.count);
+        // One lane for each row says where it lies.
+        let asked = ALL >> (WARP - SIDE * count);
+        let mut rows = Quad::default();
+        self.load_vector(&load.from, regs, asked, AccessKind::Read, &mut rows)?;
+        let slots = self.fragment::<4>(&load.to, regs)?;
+        for (lane, slots) in slots.into_iter().enumerate() {
+            let (at, word) = Matrices::place(lane);
+            for (matrix, slot) in slots.into_iter().take(count).enumerate() {
+                let row =
+                    |row: usize| rows.each_ref().map(|words: &Lanes| words.0[SIDE * matrix + row]);
+                let value = match load.transposed {
+                    false => row(at)[word],
+                    // Of two rows that are neighbours the element in this column.
+                    true => {
+                        let half = |row: [u32; 4]| row[at / 2] >> (16 * (at % 2)) & 0xffff;
+                        half(row(2 * word)) | half(row(2 * word + 1)) << 16
+                    }
+                };
+                regs.lanes[slot as usize].0[lane] = value;
+                regs.ready[slot as usize] |= 1 << lane;
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots of what each lane holds.
     fn fragment<const COUNT: usize>(
         &mut self,
         fragment: &Fragment,
@@ -91,10 +132,18 @@ impl Machine<'_> {
                 offsets.map(|offset| region.base + offset * slots_of(region.elem))
             }
         };
-        let slots = first.map(|first| std::array::from_fn(|at| first + at as u32));
-        for (lane, slots) in slots.iter().enumerate() {
-            slots.iter().try_for_each(|slot| self.ready(*slot, regs, 1 << lane))?;
-        }
-        Ok(slots)
+        Ok(first.map(|first| std::array::from_fn(|at| first + at as u32)))
+    }
+
+    /// Fails unless all slots have a value.
+    fn written<const COUNT: usize>(
+        &self,
+        slots: &[[u32; COUNT]; WARP],
+        regs: &Registers,
+    ) -> Result<(), Stopped> {
+        let mut lanes = slots.iter().enumerate();
+        lanes.try_for_each(|(lane, slots)| {
+            slots.iter().try_for_each(|slot| self.ready(*slot, regs, 1 << lane))
+        })
     }
 }

@@ -113,6 +113,7 @@ impl Pass {
                 | Stmt::CopyAsync { .. }
                 | Stmt::Point { .. }
                 | Stmt::Advance { .. }
+                | Stmt::LoadMatrix(_)
                 | Stmt::Mma(_)
                 | Stmt::Choose { .. }
                 | Stmt::CopyCommit

@@ -2,8 +2,8 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, Mma, Operand,
-    Order, Scope, Special, Stmt, VerifiedKernel, is_free,
+    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, LoadMatrix,
+    Mma, Operand, Order, Scope, Special, Stmt, VerifiedKernel, is_free,
 };
 use crate::tensor_core::Format;
 use std::collections::BTreeSet;
@@ -102,6 +102,13 @@ fn kernels() -> Vec<VerifiedKernel> {
             let d = held("d", Elem::F32, Mma::OF_D);
             let (a, b) = (held("a", Elem::U32, Mma::OF_A), held("b", Elem::U32, Mma::OF_B));
             k.mma(Mma { format, d, a, b });
+        }));
+    }
+    for (count, transposed) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+        kernels.push(kernel(Elem::U32, |k, [_, shared]| {
+            let held = k.registers("to", Elem::U32, [i32::from(count).into()], "");
+            let (to, from) = (Access::new(held, [0.into()]), at(shared).vector());
+            k.load_matrix(LoadMatrix { count, transposed, to, from });
         }));
     }
     kernels.push(kernel(Elem::F32, |k, _| {

@@ -1,7 +1,7 @@
 //! Statements by which threads act together: barriers, fences, atomics, matrix instructions.
 
 use super::KernelBuilder;
-use crate::ir::{Access, Atomic, AtomicOp, Expr, Mma, Order, Scope, Stmt, Var};
+use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, Mma, Order, Scope, Stmt, Var};
 
 impl KernelBuilder {
     /// A barrier of the whole block.
@@ -27,6 +27,11 @@ impl KernelBuilder {
     /// A fence.
     pub fn fence(&mut self, order: Order, scope: Scope) {
         self.push(Stmt::Fence { order, scope });
+    }
+
+    /// A load of matrices.
+    pub fn load_matrix(&mut self, load: LoadMatrix) {
+        self.push(Stmt::LoadMatrix(load));
     }
 
     /// A matrix instruction.

@@ -2,7 +2,7 @@
 
 use super::{Check, Checked, constant, require, sync};
 use crate::arch::WARP;
-use crate::ir::{Access, Change, Elem, Expr, Layout, Mma, Scope, Space, Stmt, Ty, Var};
+use crate::ir::{Access, Change, Elem, Expr, Layout, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var};
 
 impl Check<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
@@ -150,25 +150,45 @@ impl Check<'_> {
                 self.fragment(d, Elem::F32, Mma::OF_D)?;
                 self.fragment(a, Elem::U32, Mma::OF_A)?;
                 self.fragment(b, Elem::U32, Mma::OF_B)?;
-                require(self.k.geometry.threads().is_multiple_of(WARP), || {
-                    "a matrix instruction in a warp that is not whole".into()
-                })
+                self.whole_warps()
+            }
+            Stmt::LoadMatrix(LoadMatrix { count, transposed: _, to, from }) => {
+                require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
+                self.fragment(to, Elem::U32, usize::from(*count))?;
+                let ty = self.access(from)?;
+                let space = self.k.buffers[from.buffer.id].space;
+                require(ty == Ty::Vector(Elem::U32) && space == Space::Shared, || {
+                    "a row of a matrix is four words of shared memory".into()
+                })?;
+                self.whole_warps()
             }
             Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
         }
     }
 
-    /// What a lane holds of a matrix: so many elements, the last dimension of a register array.
+    fn whole_warps(&self) -> Checked {
+        require(self.k.geometry.threads().is_multiple_of(WARP), || {
+            "a matrix instruction in a warp that is not whole".into()
+        })
+    }
+
+    /// What a lane holds of matrices: so many elements, the last dimensions of a register array.
     fn fragment(&self, first: &Access, elem: Elem, count: usize) -> Checked {
         let ty = self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
         require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
         require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is no {elem}"))?;
-        let extent = buffer.dims.last().map_or(Ok(0), |dim| constant(self.k, dim, name))?;
-        let whole = buffer.layout == Layout::row_major(buffer.dims.len())
-            && extent == count as u64
-            && first.index.last() == Some(&Expr::I32(0));
-        require(whole, || format!("a fragment of {count} elements in {name}"))
+        // From the last dimension on, as many as the elements fill.
+        let (mut covered, mut whole) = (1, buffer.layout == Layout::row_major(buffer.dims.len()));
+        for (dim, index) in buffer.dims.iter().zip(&first.index).rev() {
+            if covered < count as u64 {
+                covered *= constant(self.k, dim, name)?;
+                whole &= *index == Expr::I32(0);
+            }
+        }
+        require(whole && covered == count as u64, || {
+            format!("a fragment of {count} elements in {name}")
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ir::{
     Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
-    Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 use crate::tensor_core::Format;
 
@@ -320,4 +320,30 @@ fn matrix_instructions_take_fragments_of_their_own() {
         blocks_per_sm: 1,
     });
     breaks(partial, "a warp that is not whole");
+}
+
+/// A load of so many matrices into an array of these extents, of rows in shared memory of these elements.
+fn loaded(count: u8, dims: &[i32], elem: Elem, wide: bool) -> KernelBuilder {
+    kernel(Elem::U32, |k, _, _| {
+        let held = k.registers("held", Elem::U32, dims.iter().map(|dim| Expr::I32(*dim)), "");
+        let rows = k.shared("rows", elem, [64.into()], Layout::row_major(1), "");
+        let to = Access::new(held, dims.iter().map(|_| Expr::I32(0)));
+        let from = if wide { at(rows, 0).vector() } else { at(rows, 0) };
+        k.load_matrix(LoadMatrix { count, transposed: false, to, from });
+    })
+}
+
+#[test]
+fn matrices_are_loaded_from_rows_of_four_words() {
+    for (count, dims) in [(1, &[1][..]), (2, &[2]), (4, &[4]), (4, &[2, 2]), (4, &[3, 2, 2])] {
+        let kernel = loaded(count, dims, Elem::U32, true).finish();
+        assert_eq!(kernel.map(|kernel| kernel.min_arch()), Ok(75), "{count} {dims:?}");
+    }
+    breaks(loaded(3, &[3], Elem::U32, true), "a load of 3 matrices");
+    breaks(loaded(8, &[8], Elem::U32, true), "a load of 8 matrices");
+    breaks(loaded(4, &[2, 3], Elem::U32, true), "a fragment of 4 elements in held");
+    breaks(loaded(2, &[4], Elem::U32, true), "a fragment of 2 elements in held");
+    breaks(loaded(4, &[2], Elem::U32, true), "a fragment of 4 elements in held");
+    breaks(loaded(4, &[4], Elem::F16, true), "four words of shared memory");
+    breaks(loaded(4, &[4], Elem::U32, false), "four words of shared memory");
 }

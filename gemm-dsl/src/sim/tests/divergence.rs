@@ -1,7 +1,7 @@
 //! Barriers and warp-wide intrinsics that not everybody reaches.
 
 use super::*;
-use crate::ir::{For, Intrinsic, Mma, Scope, Stmt};
+use crate::ir::{For, Intrinsic, LoadMatrix, Mma, Scope, Stmt};
 use crate::tensor_core::Format;
 
 fn guarded(threads: u32, below: i32, scope: Scope) -> Bench {
@@ -132,5 +132,50 @@ fn a_matrix_instruction_of_what_was_not_written() {
             panic!("{name} was written");
         };
         assert_eq!((place.buffer.as_str(), place.index), (name, vec![i128::from(at)]));
+    }
+}
+
+/// A load of so many matrices by the threads below a number: row `lane` of them lies in row `lane * stride` of shared
+/// memory, all of which was written but one.
+fn loaded(below: i32, count: u8, stride: i32, left_out: Option<i32>) -> Bench {
+    let mut b = bench(32, 1, [64, 64]);
+    let rows = 32 * stride;
+    let dims = [rows.into(), 4.into()];
+    let shared = b.k.shared("shared", Elem::U32, dims, Layout::row_major(2), "");
+    let row = |row: Expr| Access::new(shared, [row, 0.into()]).vector();
+    let own = tid() * stride;
+    let written = left_out.map_or(Expr::I32(1).equals(1), |row| tid().equals(row).negated());
+    b.k.if_(written, |k| k.store(row(own.clone()), Expr::Pack(vec![Expr::U32(7); 4])));
+    b.k.warp_barrier();
+    b.k.if_(tid().lt(below), |k| {
+        let held = k.registers("held", Elem::U32, [i32::from(count).into()], "");
+        let to = at(held, 0);
+        k.load_matrix(LoadMatrix { count, transposed: false, to, from: row(own) });
+    });
+    b
+}
+
+#[test]
+fn a_load_of_matrices() {
+    let fault = loaded(31, 4, 1, None).fault();
+    assert_eq!(fault.kind, FaultKind::DivergentIntrinsic { intrinsic: "ldmatrix", absent: 1 });
+    // What lanes say that are not asked is not looked at.
+    for (count, asked) in [(1, 8), (2, 16), (4, 32)] {
+        assert!(asked == 32 || loaded(32, count, 1, Some(asked)).run().is_ok());
+        let kind = loaded(32, count, 1, Some(asked - 1)).kind();
+        let FaultKind::Uninitialised { place } = kind else { panic!("{kind:?}") };
+        assert_eq!(place.index[0], i128::from(asked - 1));
+    }
+}
+
+#[test]
+fn a_load_of_matrices_conflicts_where_its_rows_do() {
+    for (count, stride, wavefronts) in [(1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 8, 32), (2, 2, 4)] {
+        let counters = loaded(32, count, stride, None).counters();
+        // Beside it 32 rows are written.
+        let (before, reads) = (loaded(0, count, stride, None).counters(), u64::from(count));
+        assert_eq!(counters.shared_wavefronts - before.shared_wavefronts, wavefronts);
+        assert_eq!(counters.shared_load_bytes, 8 * reads * 16);
+        assert_eq!((counters.shared_loads, before.shared_loads), (1, 0));
     }
 }
