@@ -83,7 +83,8 @@
 //! **Matrix instructions.** A [`Stmt::Mma`] is executed by whole warps of 32 lanes, converged. Which elements of
 //! A, B and D a lane holds say [`Mma::place_of_a`], [`Mma::place_of_b`] and [`Mma::place_of_d`]. All operands are
 //! read before D is written. How it sums is no IEEE arithmetic and depends on the architecture:
-//! [`Rules::dot`](crate::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`.
+//! [`Rules::dot`](crate::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`,
+//! unless it is asked for others.
 //!
 //! A [`Stmt::LoadMatrix`], too, is executed by whole warps, converged. It reads what each lane that counts says, in
 //! that lane, and gives each lane its words ([`LoadMatrix::place`]).

@@ -115,7 +115,7 @@ pub fn launch(
     launch_with(kernel, buffers, scalars, &Options::default())
 }
 
-/// As [`launch`], with a limit of instructions and somebody who watches.
+/// As [`launch`], with a limit of instructions, somebody who watches, and the tensor cores of another architecture.
 ///
 /// # Errors
 /// As those of [`launch`], and [`SimError::OutOfInstructions`].
@@ -127,6 +127,7 @@ pub fn launch_with(
 ) -> Result<Counters, SimError> {
     let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
+    let launch = launch::Launch { tensor_cores: options.tensor_cores, ..launch };
     let code = lower::lower(&launch);
     launch.distinct(&code.stored)?;
     match kernel.communicates() {

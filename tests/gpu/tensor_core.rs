@@ -48,7 +48,7 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
         let tiles: Vec<Tile> = (0..200).map(|_| tile()).collect();
         let kernel = tensor_core::kernel(format, tiles.len(), kind == Kind::Wide);
-        let (simulated, _) = tensor_core::simulate(&kernel, &tiles)?;
+        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, Rules::SM_90)?;
         let (name, source) = (&kernel.name, cuda::source(&kernel));
         let compiled = compile::compile(name, &source, arch, &Options::default())?;
         let function =

@@ -88,9 +88,10 @@ fn a_warp_multiplies_as_the_rules_say() {
             let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
             let tiles: Vec<Tile> = (0..8).map(|_| tile()).collect();
             let kernel = tensor_core::kernel(format, tiles.len(), rolled);
-            let (found, counters) = tensor_core::simulate(&kernel, &tiles).expect("no fault");
-            let expected: Vec<u32> =
-                tiles.iter().flat_map(|tile| tile.multiplied(Rules::SM_90)).collect();
+            let rules = if rolled { Rules::SM_80 } else { Rules::SM_90 };
+            let (found, counters) =
+                tensor_core::simulate(&kernel, &tiles, rules).expect("no fault");
+            let expected: Vec<u32> = tiles.iter().flat_map(|tile| tile.multiplied(rules)).collect();
             assert_eq!(found, expected, "{format:?} {kind:?}");
             let [m, n, k] = tensor_core::extents(format).map(|extent| extent as u64);
             assert_eq!((counters.mma, counters.mma_flops), (8 * 6, 8 * 2 * m * n * k));

@@ -319,11 +319,15 @@ pub fn inputs(tiles: &[Tile]) -> [Vec<u32>; 3] {
     [words(|tile| &tile.a), words(|tile| &tile.b), c]
 }
 
-/// What a kernel makes of tiles on the simulator, and its counters.
+/// What a kernel makes of tiles on a simulator with such tensor cores, and its counters.
 ///
 /// # Errors
 /// What the simulator finds.
-pub fn simulate(kernel: &VerifiedKernel, tiles: &[Tile]) -> Result<(Vec<u32>, Counters), SimError> {
+pub fn simulate(
+    kernel: &VerifiedKernel,
+    tiles: &[Tile],
+    rules: Rules,
+) -> Result<(Vec<u32>, Counters), SimError> {
     let [a, b, c] = inputs(tiles);
     let sums = c.len();
     let buffer = |elem, bits: Vec<u32>| Buffer::from_bits(elem, bits.into_iter().map(u64::from));
@@ -333,7 +337,9 @@ pub fn simulate(kernel: &VerifiedKernel, tiles: &[Tile]) -> Result<(Vec<u32>, Co
         buffer(Elem::F32, c),
         Buffer::zeros_of(Elem::F32, sums),
     ];
-    let counters = sim::launch(kernel, &buffers, &[])?;
+    let mut options = sim::Options::default();
+    options.tensor_cores = rules;
+    let counters = sim::launch_with(kernel, &buffers, &[], &options)?;
     let d = buffers.pop().map(|d| d.bits()).unwrap_or_default();
     Ok((d.into_iter().map(|bits| bits as u32).collect(), counters))
 }

@@ -7,6 +7,7 @@ use super::error::{Fault, FaultKind, SimError};
 use super::region::{self, Region};
 use crate::ir::contract::{Array, Place, Stretch};
 use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
+use crate::tensor_core::Rules;
 
 /// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {
@@ -20,6 +21,8 @@ pub(super) struct Launch<'k> {
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
     pub(super) grid: (u32, u32, u32),
+    /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
+    pub(super) tensor_cores: Rules,
 }
 
 /// The most blocks of a launch: the race detector numbers them with 32 bits.
@@ -89,6 +92,7 @@ impl<'k> Launch<'k> {
             shared,
             first_variable,
             grid: (call.grid[0], call.grid[1], call.grid[2]),
+            tensor_cores: Rules::SM_90,
         })
     }
 

@@ -7,7 +7,7 @@ use super::memory::Quad;
 use super::observe::{AccessKind, Stopped};
 use super::region::slots_of;
 use crate::ir::{LoadMatrix as Matrices, Mma as Matrix};
-use crate::tensor_core::{Format, Operand, Rules};
+use crate::tensor_core::{Format, Operand};
 
 /// The names of the instructions, for messages.
 const MULTIPLY: &str = "mma";
@@ -15,9 +15,6 @@ const LOAD: &str = "ldmatrix";
 
 /// Rows, and columns, of a matrix that is loaded.
 const SIDE: usize = 8;
-
-/// What the simulator's tensor cores do.
-const RULES: Rules = Rules::SM_90;
 
 /// The most terms of a sum.
 const TERMS: usize = 16;
@@ -48,11 +45,12 @@ impl Machine<'_> {
         )?;
         let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
         self.written(&slots, regs)?;
+        let rules = self.launch.tensor_cores;
         for (lane, slots) in slots.into_iter().enumerate() {
             for (sum, slot) in slots.into_iter().enumerate() {
                 let (row, col) = Matrix::place_of_d(lane, sum);
                 let word = &mut regs.lanes[slot as usize].0[lane];
-                *word = RULES.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+                *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
             }
         }
         self.observers.traffic.multiplied(2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);

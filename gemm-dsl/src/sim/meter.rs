@@ -2,6 +2,7 @@
 
 use super::error::{SimError, Unfinished};
 use super::launch::Launch;
+use crate::tensor_core::Rules;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a kernel is run.
@@ -17,12 +18,14 @@ pub struct Options<'a> {
     /// whichever thread has run it. Where blocks speak to one another each order counts. What it launches
     /// itself must not share buffers with the launch that it watches.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
+    pub tensor_cores: Rules,
 }
 
-/// 2^36 instructions, some hours of one core, and nobody is told.
+/// 2^36 instructions, some hours of one core, nobody is told, and tensor cores are those of `sm_90`.
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { instructions: 1 << 36, progress: None }
+        Self { instructions: 1 << 36, progress: None, tensor_cores: Rules::SM_90 }
     }
 }
 
