@@ -427,9 +427,15 @@ const TO_BF16: &str = "\
 // The bits of the nearest bfloat16, of two the even one.
 __device__ __forceinline__ unsigned short to_bf16(float x)
 {
+#if __CUDA_ARCH__ >= 800
+    unsigned short r;
+    asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x));
+    return r;
+#else
     const unsigned int bits = __float_as_uint(x);
     if (x != x) return 0x7fff;
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+#endif
 }
 ";
 
@@ -441,6 +447,7 @@ __device__ __forceinline__ float from_bf16(unsigned short x)
 }
 ";
 
+// `cvt.rna.tf32.f32` would do, but that on an H200 a NaN keeps its payload.
 const TO_TF32: &str = "\
 // The nearest number of 10 bits after the point, of two the greater in magnitude.
 __device__ __forceinline__ float to_tf32(float x)
