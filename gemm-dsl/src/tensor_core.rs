@@ -39,6 +39,16 @@ impl Format {
         }
     }
 
+    /// Numbers of a word of 32 bits.
+    pub const fn per_word(self) -> usize {
+        (32 / self.bits()) as usize
+    }
+
+    /// Terms of a sum that one matrix instruction takes: 8 words.
+    pub const fn terms(self) -> usize {
+        8 * self.per_word()
+    }
+
     /// As PTX writes it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -268,8 +268,8 @@ macro_rules! sgemm_kernel {
 /// # Bits
 ///
 /// Rows without `partials`, `slices`, `split_k`, `stream_k` and `lanes: k` sum each element in ascending K by one
-/// accumulator, and so all give the same bits, those of a zero's sign included. `invariant;` before the rows admits only such lines: then a row of C has the same bits
-/// alone and in any batch, whichever row of the table computes it.
+/// accumulator, and so all give the same bits, those of a zero's sign included. `invariant;` before the rows admits only
+/// such lines: then a row of C has the same bits alone and in any batch, whichever row of the table computes it.
 ///
 /// ```
 /// use gemm_runtime::{SgemmTable, sgemm_table};

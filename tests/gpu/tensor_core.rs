@@ -77,11 +77,6 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Terms of a sum: what one instruction takes.
-fn terms(format: Format) -> usize {
-    256 / format.bits() as usize
-}
-
 fn check(format: Format, device: &Device) -> Result<(), Failed> {
     if device.arch().map(Arch::number) != Some(90) {
         return Err("the instructions are those of sm_90".into());
@@ -93,7 +88,7 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
         let mut random = Random::new(kind as u64 * 1000 + format.bits() as u64 + format as u64);
         for launch in 0..LAUNCHES {
             let [m, n] = SIDES;
-            let tile = |_| kind.tile(format, [m, n, terms(format)], &mut random);
+            let tile = |_| kind.tile(format, [m, n, format.terms()], &mut random);
             let tiles: Vec<Tile> = (0..LAUNCH).map(tile).collect();
             let found = multiply(format, &tiles, device)?;
             for (number, tile) in tiles.iter().enumerate() {
@@ -101,7 +96,7 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
                 for (by, found) in ["mma.sync", "wgmma"].iter().zip(&found) {
                     let found = &found[number * m * n..][..m * n];
                     if let Some(at) = (0..m * n).find(|at| found[*at] != expected[*at]) {
-                        let (row, col, k) = (at / n, at % n, terms(format));
+                        let (row, col, k) = (at / n, at % n, format.terms());
                         return Err(format!(
                             "{by} of {kind:?}: {:#x}, and not {:#x}, of {:x?} times {:x?} and {:#x}",
                             found[at],
@@ -149,8 +144,8 @@ fn multiply(format: Format, tiles: &[Tile], device: &Device) -> Result<[Vec<u32>
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
     let source = include_str!("tensor_core.cu")
         .replace("FORMAT", format.name())
-        .replace("TERMS", &terms(format).to_string())
-        .replace("PER_WORD", &(32 / format.bits()).to_string())
+        .replace("TERMS", &format.terms().to_string())
+        .replace("PER_WORD", &format.per_word().to_string())
         .replace("TRANSPOSE", if format == Format::Tf32 { "" } else { ", 0" });
     let arch = Arch::sm(90).specific();
     let compiled = compile::compile("multiply", &source, arch, &Options::default())?;

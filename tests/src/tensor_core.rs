@@ -219,7 +219,7 @@ pub const TILES: [usize; 2] = [2, 3];
 /// The extents of what a warp of [`kernel`] multiplies.
 pub fn extents(format: Format) -> [usize; 3] {
     let [m, n] = TILES;
-    [m * Mma::ROWS, n * Mma::COLS, 256 / format.bits() as usize]
+    [m * Mma::ROWS, n * Mma::COLS, format.terms()]
 }
 
 /// Products of so many tiles, one a block: a warp holds 2x3 of an instruction. Of four buffers the first two have the words
@@ -310,7 +310,7 @@ pub fn inputs(tiles: &[Tile]) -> [Vec<u32>; 3] {
     let words = |elements: fn(&Tile) -> &Vec<u32>| -> Vec<u32> {
         let of = |tile: &Tile| {
             let bits = tile.format.bits();
-            let parts = elements(tile).chunks((32 / bits) as usize);
+            let parts = elements(tile).chunks(tile.format.per_word());
             parts.map(|parts| word(parts, bits)).collect::<Vec<u32>>()
         };
         tiles.iter().flat_map(of).collect()

@@ -261,6 +261,12 @@ __device__ __forceinline__ void {name}({ty}* to, {vector} value)
     )
 }
 
+/// The first line of a function without a value, or its lines.
+fn head(name: &str, params: &str) -> String {
+    let line = format!("__device__ __forceinline__ void {name}({params})");
+    wrap::code(&line, WIDTH).join("\n")
+}
+
 /// A copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
 fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     // A copy of 16 bytes need not leave its data in L1.
@@ -270,10 +276,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     // As wide as a pointer: cut to 32 bits, a constant offset would take an addition of its own.
     let address = "const size_t dst = __cvta_generic_to_shared(shared);";
     let name = copy_name(bytes, guarded);
-    let head = |params: &str| {
-        let line = format!("__device__ __forceinline__ void {name}({params})");
-        wrap::code(&line, WIDTH).join("\n")
-    };
+    let head = |params: &str| head(&name, params);
     let pointers = format!("{ty}* shared, const {ty}* global");
     let guarded_pointers = format!("{pointers}, bool valid");
     match guarded {
@@ -328,8 +331,7 @@ fn load_matrix_definition(count: u8, transposed: bool) -> String {
     let words: Vec<String> = (0..count).map(|i| format!("\"=r\"(to[{i}])")).collect();
     let (outputs, words) = (outputs.join(", "), words.join(", "));
     let params = "unsigned int* to, const unsigned int* row";
-    let head = format!("__device__ __forceinline__ void {name}({params})");
-    let head = wrap::code(&head, WIDTH).join("\n");
+    let head = head(&name, params);
     format!(
         "\
 // Loads {matrices} halves{how}. The lanes 0 to {from} say where a row of 16 bytes lies, and each lane
@@ -346,11 +348,10 @@ fn load_matrix_definition(count: u8, transposed: bool) -> String {
 
 fn mma_definition(format: Format) -> String {
     let (name, of) = (mma(format), format.name());
-    let terms = 256 / format.bits();
-    let words = if format.bits() == 16 { ", two of which are a word" } else { "" };
+    let terms = format.terms();
+    let words = if format.per_word() == 2 { ", two of which are a word" } else { "" };
     let params = "float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]";
-    let head = format!("__device__ __forceinline__ void {name}({params})");
-    let head = wrap::code(&head, WIDTH).join("\n");
+    let head = head(&name, params);
     format!(
         "\
 // d += a * b on tensor cores: 16x8 sums of {terms} products of {of}{words}. The lanes of a

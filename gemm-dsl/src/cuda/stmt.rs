@@ -136,14 +136,16 @@ pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
 
 /// The array of what a lane holds of a matrix.
 fn fragment(k: &Kernel, first: &Access) -> String {
-    let name = k[first.buffer].name.clone();
-    let index = first.index.split_last().map_or(&[][..], |(_, index)| index);
-    index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
+    indexed(k, first.buffer, first.index.split_last().map_or(&[], |(_, index)| index))
 }
 
 fn pointer(k: &Kernel, p: &PointerRef) -> String {
-    let name = k[p.buffer].name.clone();
-    p.index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
+    indexed(k, p.buffer, &p.index)
+}
+
+fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
+    let name = k[buffer].name.clone();
+    index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 /// `place = value;`, or `place op= …;` where the value starts from what the place holds.

@@ -181,11 +181,6 @@ impl Mma {
     /// Words that a lane holds of B.
     pub const OF_B: usize = 2;
 
-    /// Terms of a sum.
-    pub fn terms(&self) -> usize {
-        256 / self.format.bits() as usize
-    }
-
     /// The row and the column of a sum that a lane holds.
     pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
         (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)

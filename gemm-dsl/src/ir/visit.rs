@@ -8,6 +8,13 @@ impl Kernel {
         self.body.iter().for_each(|stmt| stmt.visit(f));
     }
 
+    /// Whether something is so of a statement.
+    fn any(&self, is_so: impl Fn(&Stmt) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |stmt| found |= is_so(stmt));
+        found
+    }
+
     /// Visits every expression of the functions and of the body, parents first.
     pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         for function in &self.functions {
@@ -19,32 +26,25 @@ impl Kernel {
 
     /// Whether some statement copies asynchronously, which architectures before sm_80 cannot.
     pub fn copies_asynchronously(&self) -> bool {
-        let mut found = false;
-        self.visit(&mut |stmt| {
-            found |=
-                matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. });
-        });
-        found
+        self.any(|stmt| {
+            matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. })
+        })
     }
 
     /// Whether some statement asks tensor cores.
     pub fn multiplies_matrices(&self) -> bool {
-        let mut found = false;
-        self.visit(&mut |stmt| found |= matches!(stmt, Stmt::Mma(_)));
-        found
+        self.any(|stmt| matches!(stmt, Stmt::Mma(_)))
     }
 
     /// Whether some atomic is on memory of this kind: on shared memory threads of a block ask one
     /// another by it.
     pub fn has_atomics(&self, on: Space) -> bool {
-        let mut found = false;
-        self.visit(&mut |stmt| {
-            if let Stmt::Atomic(Atomic { target, .. }) = stmt {
-                let buffer = self.buffers.get(target.buffer.id);
-                found |= buffer.is_some_and(|b| b.space == on);
+        self.any(|stmt| match stmt {
+            Stmt::Atomic(Atomic { target, .. }) => {
+                self.buffers.get(target.buffer.id).is_some_and(|b| b.space == on)
             }
-        });
-        found
+            _ => false,
+        })
     }
 
     /// Whether blocks may speak to one another: whether some atomic is on global memory.

@@ -31,13 +31,14 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<(), Stopped> {
         self.converged(MULTIPLY, mask)?;
-        let (a, terms) = self.lines::<{ Matrix::ROWS }, { Matrix::OF_A }>(
+        let terms = mma.format.terms();
+        let a = self.lines::<{ Matrix::ROWS }, { Matrix::OF_A }>(
             mma.format,
             &mma.a,
             Matrix::place_of_a,
             regs,
         )?;
-        let (b, _) = self.lines::<{ Matrix::COLS }, { Matrix::OF_B }>(
+        let b = self.lines::<{ Matrix::COLS }, { Matrix::OF_B }>(
             mma.format,
             &mma.b,
             Matrix::place_of_b,
@@ -57,18 +58,18 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The lines of A or B, and how many terms they have.
+    /// The lines of A or B.
     fn lines<const N: usize, const WORDS: usize>(
         &mut self,
         format: Format,
         fragment: &Fragment,
         place: fn(usize, usize) -> (usize, usize),
         regs: &Registers,
-    ) -> Result<(Lines<N>, usize), Stopped> {
+    ) -> Result<Lines<N>, Stopped> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
         let mut lines = [[Operand::Nan; TERMS]; N];
-        let per_word = (32 / format.bits()) as usize;
+        let per_word = format.per_word();
         for (lane, slots) in slots.into_iter().enumerate() {
             for (word, slot) in slots.into_iter().enumerate() {
                 let bits = regs.lanes[slot as usize].0[lane];
@@ -79,7 +80,7 @@ impl Machine<'_> {
                 }
             }
         }
-        Ok((lines, 8 * per_word))
+        Ok(lines)
     }
 
     /// Executes a load of matrices.
