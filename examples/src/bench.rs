@@ -3,6 +3,7 @@
 use crate::cli::Failure;
 use crate::gpu::{Blas, Gpu, Product, Separate, Timer, Work, failed, fma_rate};
 use crate::operands::{Launchable, Operands};
+use gemm_dsl::spec::Arith;
 use gemm_reference::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
@@ -139,6 +140,6 @@ impl<'d> Bench<'d> {
         }
         let c = self.gpu.stream.clone_dtoh(c);
         let c = c.map_err(failed("copying the result of cuBLAS"))?;
-        Ok(Some(operands.judge(&c)))
+        Ok(Some(operands.judge(&c, Arith::F32)))
     }
 }

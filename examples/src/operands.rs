@@ -4,7 +4,7 @@ use crate::beside::Beside;
 use crate::gpu::{Gpu, Reference, failed};
 use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
 use gemm_reference::beside::plain;
 use gemm_reference::product::{Size, Truth, Verdict, transposed};
 use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
@@ -181,15 +181,15 @@ impl<'h> Operands<'h> {
         self.products
     }
 
-    /// Judges sums by the products that are checked, see [`Products::checked`].
-    pub fn judge(&self, c: &[f32]) -> Verdict {
+    /// Judges sums in an arithmetic by the products that are checked, see [`Products::checked`].
+    pub fn judge(&self, c: &[f32], arith: Arith) -> Verdict {
         if self.checked.len() == self.products.count() {
-            return self.truth.judge(c);
+            return self.truth.judge_in(c, arith);
         }
         let each = self.products.size.m * self.products.size.n;
         let of = |product: &usize| c.get(product * each..(product + 1) * each).unwrap_or_default();
         let some: Vec<&[f32]> = self.checked.iter().map(of).collect();
-        self.truth.judge(&some.concat())
+        self.truth.judge_in(&some.concat(), arith)
     }
 
     /// Puts the operands on the device as a kernel takes them.
@@ -237,14 +237,15 @@ impl<'h> Operands<'h> {
         launchable.fill(device)?;
         let launched = launchable.launch(kernel, device)?;
         let c = device.download(&launchable.c.view()?)?;
+        let arith = launchable.beside.spec().arith;
         let Some(plain) = plain(launchable.beside.spec()) else {
-            return Ok((self.judge(&c), launched));
+            return Ok((self.judge(&c, arith), launched));
         };
         let mut sums = self.launchable(device, &plain)?;
         sums.fill(device)?;
         sums.launch(&Sgemm::new(plain)?, device)?;
         let sums = device.download(&sums.c.view()?)?;
-        Ok((launchable.beside.judge(&sums, &c, self.judge(&sums))?, launched))
+        Ok((launchable.beside.judge(&sums, &c, self.judge(&sums, arith))?, launched))
     }
 }
 
@@ -333,12 +334,12 @@ mod tests {
             };
             let (values, magnitudes) = (some(&all.values), some(&all.magnitudes));
             operands.truth = Truth { k: all.k, values, magnitudes };
-            assert!(operands.judge(&c).ok);
-            assert!(!operands.judge(&c[..c.len() - 1]).ok, "a product is not there");
+            assert!(operands.judge(&c, Arith::F32).ok);
+            assert!(!operands.judge(&c[..c.len() - 1], Arith::F32).ok, "a product is not there");
             for (product, seen) in [(0, true), (1, false), (7, true), (11, true)] {
                 let mut c = c.clone();
                 c[product * 30 + 29] += 0.1;
-                assert_eq!(operands.judge(&c).ok, !seen, "{product}");
+                assert_eq!(operands.judge(&c, Arith::F32).ok, !seen, "{product}");
             }
         });
     }
@@ -353,7 +354,10 @@ mod tests {
             sums.launch(&Sgemm::new(spec).expect("sound"), device).expect("it runs");
             let sums = device.download(&sums.c.view().expect("its own")).expect("its own");
             let judge = |c: &[f32]| {
-                beside.judge(&sums, c, operands.judge(&sums)).expect("the simulator runs").ok
+                beside
+                    .judge(&sums, c, operands.judge(&sums, Arith::F32))
+                    .expect("the simulator runs")
+                    .ok
             };
             assert!(judge(&c));
             for product in PRODUCTS.spread(8) {

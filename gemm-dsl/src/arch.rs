@@ -24,6 +24,12 @@ pub const ASYNCHRONOUS_COPIES: u32 = 80;
 /// The oldest architecture whose tensor cores take bf16 and tf32, and sums of 16 terms.
 pub const TENSOR_CORES: u32 = 80;
 
+/// The oldest architecture that reduces the words of a warp's lanes in one instruction.
+pub const REDUCTIONS: u32 = 80;
+
+/// The oldest architecture that rounds two numbers to the halves of a word in one instruction.
+pub const PACKS: u32 = 80;
+
 /// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 

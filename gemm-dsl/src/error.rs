@@ -2,6 +2,7 @@
 
 pub(crate) mod direct;
 pub(crate) mod kernel_table;
+pub(crate) mod matrix;
 pub(crate) mod name;
 pub(crate) mod reduce;
 pub(crate) mod resources;

@@ -1,5 +1,6 @@
 //! The intrinsic functions: one row each with the CUDA spelling and the meaning.
 
+use crate::arch;
 use crate::ir::{Elem, Ty};
 
 /// A function of the machine that is no C operator.
@@ -22,6 +23,12 @@ pub enum Intrinsic {
     /// The value of the lane `delta` (an `I32`) above; of the lane itself past the warp's end.
     /// All 32 lanes take part.
     ShuffleDown,
+    /// The bits that the word of any lane has. All 32 lanes take part.
+    OrOfLanes,
+    /// Two numbers rounded to `bf16` in one word, the first in its lower half.
+    PackBf16,
+    /// Two numbers rounded to `f16` in one word, the first in its lower half.
+    PackF16,
 }
 
 /// What an intrinsic does, for the simulator.
@@ -36,6 +43,10 @@ pub enum Semantics {
     },
     /// An exchange between the lanes of a warp.
     ShuffleDown,
+    /// What the words of a warp's lanes are together.
+    OrOfLanes,
+    /// Two numbers of binary32, converted to another type, as the halves of a word.
+    Pack(Elem),
 }
 
 /// The name of a function in the text for one floating-point type.
@@ -58,6 +69,8 @@ pub struct Row {
     pub double: Spelling,
     /// Whether all lanes of a warp must call it together.
     pub warp_wide: bool,
+    /// The oldest architecture that has it.
+    pub arch: u32,
     /// What it does.
     pub semantics: Semantics,
 }
@@ -213,9 +226,29 @@ __device__ __forceinline__ double minimum(double a, double b)
 }
 ";
 
+const PACK_BF16: &str = "\
+// Two numbers, rounded to bf16, in one word: the first in its lower half.
+__device__ __forceinline__ unsigned int pack_bf16(float low, float high)
+{
+    unsigned int word;
+    asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(word) : \"f\"(high), \"f\"(low));
+    return word;
+}
+";
+
+const PACK_F16: &str = "\
+// Two numbers, rounded to f16, in one word: the first in its lower half.
+__device__ __forceinline__ unsigned int pack_f16(float low, float high)
+{
+    unsigned int word;
+    asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(word) : \"f\"(high), \"f\"(low));
+    return word;
+}
+";
+
 impl Intrinsic {
     /// Every intrinsic.
-    pub const ALL: [Intrinsic; 8] = [
+    pub const ALL: [Intrinsic; 11] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
         Intrinsic::Minimum,
@@ -224,6 +257,9 @@ impl Intrinsic {
         Intrinsic::Floor,
         Intrinsic::RoundEven,
         Intrinsic::ShuffleDown,
+        Intrinsic::OrOfLanes,
+        Intrinsic::PackBf16,
+        Intrinsic::PackF16,
     ];
 
     /// The row of this intrinsic.
@@ -264,15 +300,19 @@ impl Intrinsic {
                 |[x, ..]| x.round_ties_even().canonical(),
                 |[x, ..]| x.round_ties_even().canonical(),
             ),
-            Intrinsic::ShuffleDown => {
-                let spelling = Spelling { name: "__shfl_down_sync", definition: "" };
-                Row {
-                    arity: 2,
-                    single: spelling,
-                    double: spelling,
-                    warp_wide: true,
-                    semantics: Semantics::ShuffleDown,
-                }
+            Intrinsic::ShuffleDown => Row {
+                warp_wide: true,
+                ..word(2, ("__shfl_down_sync", ""), Semantics::ShuffleDown, arch::OLDEST)
+            },
+            Intrinsic::OrOfLanes => {
+                let spelling = ("__reduce_or_sync", "");
+                Row { warp_wide: true, ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS) }
+            }
+            Intrinsic::PackBf16 => {
+                word(2, ("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
+            }
+            Intrinsic::PackF16 => {
+                word(2, ("pack_f16", PACK_F16), Semantics::Pack(Elem::F16), arch::PACKS)
             }
         }
     }
@@ -285,17 +325,30 @@ impl Intrinsic {
     /// The type of a call with operands of these types, if there is such a call.
     pub fn result(self, operands: &[Ty]) -> Option<Ty> {
         let first = *operands.first()?;
-        let fits = operands.len() == self.row().arity
-            && match self.row().semantics {
-                Semantics::Float { .. } => {
-                    first.is_float() && operands.iter().all(|ty| *ty == first)
-                }
-                Semantics::ShuffleDown => {
-                    (first.is_float() || first.is_integer()) && operands[1] == Ty::I32
-                }
-            };
-        fits.then_some(first)
+        let (fits, result) = match self.row().semantics {
+            Semantics::Float { .. } => {
+                (first.is_float() && operands.iter().all(|ty| *ty == first), first)
+            }
+            Semantics::ShuffleDown => {
+                let moved = first.is_float() || first.is_integer();
+                (moved && operands.get(1) == Some(&Ty::I32), first)
+            }
+            Semantics::OrOfLanes => (first == Ty::U32, Ty::U32),
+            Semantics::Pack(_) => (operands.iter().all(|ty| *ty == Ty::F32), Ty::U32),
+        };
+        (fits && operands.len() == self.row().arity).then_some(result)
     }
+}
+
+/// A function of words, spelled alike for all types.
+const fn word(
+    arity: usize,
+    (name, definition): (&'static str, &'static str),
+    semantics: Semantics,
+    arch: u32,
+) -> Row {
+    let spelling = Spelling { name, definition };
+    Row { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
 }
 
 const fn row(
@@ -310,6 +363,7 @@ const fn row(
         single: Spelling { name: single.0, definition: single.1 },
         double: Spelling { name: double.0, definition: double.1 },
         warp_wide: false,
+        arch: arch::OLDEST,
         semantics: Semantics::Float { f32, f64 },
     }
 }

@@ -83,6 +83,9 @@ pub(crate) trait Rows: Checked + Tabled {
     /// The key by which a line sums otherwise than in ascending order by one accumulator, if any; none where no
     /// table is `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
+
+    /// The key by which a line rounds otherwise than the type of its matrices says: no row of a table does.
+    const INEXACT: Option<fn(&Self) -> Option<&'static str>>;
 }
 
 /// A row of a table.
@@ -264,4 +267,6 @@ impl Rows for ReduceSpec {
     const LINE: &'static str = "over: rows, group: 4";
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = None;
+
+    const INEXACT: Option<fn(&Self) -> Option<&'static str>> = None;
 }

@@ -12,8 +12,8 @@ use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{BlockFold, Part, ReducePlan, Share, Types};
 pub use sgemm::{
-    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, NaivePlan, OperandPlan, Pipeline,
-    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
+    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MatrixPlan, NaivePlan, OperandPlan,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
 };
 pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum};
 

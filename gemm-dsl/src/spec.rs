@@ -16,6 +16,7 @@
 //! on and whether it says what is computed. The grammar, `Display`, the setters, those checks, the
 //! documentation, which rows of a table go together, and the random specs of the tests all follow from it.
 
+mod arith;
 mod epilogue;
 mod expression;
 mod reduce;
@@ -23,6 +24,7 @@ mod sgemm;
 mod sizes;
 mod table;
 
+pub use arith::Arith;
 pub(crate) use epilogue::Named;
 pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
 pub use expression::{Finish, Fold, Identity, Map};

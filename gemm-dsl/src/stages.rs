@@ -3,8 +3,8 @@
 //! needs to stay in its registers.
 
 use crate::spec::{
-    Batch, Block, Epilogue, Fragment, Lanes, LaunchForm, Layout, Op, Order, Over, Rect, ReduceSpec,
-    SgemmSpec, Split, Tile, Tree,
+    Arith, Batch, Block, Epilogue, Fragment, Lanes, LaunchForm, Layout, Op, Order, Over, Rect,
+    ReduceSpec, SgemmSpec, Split, Tile, Tree,
 };
 
 /// One step of a ladder.
@@ -191,6 +191,27 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     ladder.step(&slices, 31, "split_k", |s| s.split_k(Split::Auto));
     ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
+
+    // Tensor cores. Fragments along K meet no conflict where rows start four banks apart, those along N where they
+    // start eight apart.
+    let mma = ladder.start(33, "mma_sync", |s| {
+        s.tile(Tile::new(128, 256, 32))
+            .warp(Rect::new(64, 64))
+            .arith(Arith::Bf16)
+            .float4(true)
+            .pad_a(4)
+            .pad_b(8)
+    });
+    let loaded = ladder.step(&mma, 34, "ldmatrix", |s| s.ldmatrix(true).swizzle(true).pad_a(0));
+    ladder.step(&loaded, 35, "mma_ring", |s| s.stages(2).raster(8));
+    // Numbers are taken apart in registers, which leaves room for smaller tiles. Found by `tune` on an H200.
+    ladder.step(&mma, 36, "mma_bf16x6", |s| {
+        s.arith(Arith::Bf16x6)
+            .tile(Tile::new(64, 128, 16))
+            .warp(Rect::new(64, 32))
+            .stages(2)
+            .raster(8)
+    });
     ladder.0
 }
 
@@ -214,7 +235,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=10));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=32));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=36));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -227,7 +248,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 43);
+        assert_eq!(names.len(), 47);
     }
 
     #[test]
@@ -281,6 +302,10 @@ mod tests {
             (128, 4 * 3 * 64 * (20 + 16) + 4 * 7 * 16 * 16),
             (128, 4 * 3 * 64 * (20 + 16) + 16 + 4 * 16 * 16 + 4 * 7 * 16 * 16),
             (256, 4 * 5 * 16 * (132 + 256) + 4),
+            (256, 4 * (128 * 36 + 32 * 264)),
+            (256, 4 * (128 * 32 + 32 * 264)),
+            (256, 4 * 2 * (128 * 32 + 32 * 264)),
+            (128, 4 * 2 * (64 * 20 + 16 * 136)),
         ];
         assert_eq!(geometry, expected);
     }

@@ -1,5 +1,6 @@
 //! What generated kernels compute, count and must not do, on the simulator.
 
+mod arith;
 mod batch;
 mod blas;
 mod counters;

@@ -4,7 +4,7 @@ mod reduce;
 mod sgemm;
 
 pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce};
-pub use sgemm::sgemm;
+pub use sgemm::{on_tensor_cores, sgemm};
 
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Datum, Kind, Spec};

@@ -5,6 +5,7 @@
 //! with the reason, never as passed.
 
 pub mod arbitrary;
+pub mod arith;
 pub mod batch;
 pub mod elements;
 pub mod fold;

@@ -282,7 +282,7 @@ impl Problem {
         c: &[f32],
     ) -> Result<(), String> {
         match plain(spec) {
-            None => self.check_sums(c),
+            None => self.check_sums(spec, c),
             Some(plain) => {
                 let (sums, _) = self.multiply(device, &plain, placement)?;
                 self.check_stored(spec, &sums, c)
@@ -295,7 +295,7 @@ impl Problem {
     /// # Errors
     /// The sum that is furthest off, if that is too far, or an element of C.
     pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
-        self.check_sums(sums)?;
+        self.check_sums(spec, sums)?;
         let expected = self.stored(spec, sums);
         let differs = |(found, expected): (&f32, &f32)| found.to_bits() != expected.to_bits();
         match c.iter().zip(&expected).position(differs) {
@@ -310,12 +310,12 @@ impl Problem {
         }
     }
 
-    fn check_sums(&self, c: &[f32]) -> Result<(), String> {
+    fn check_sums(&self, spec: &SgemmSpec, c: &[f32]) -> Result<(), String> {
         let Size { m, n, .. } = self.size;
         if c.len() != m * n {
             return Err(format!("C has {} elements, not {m}·{n}", c.len()));
         }
-        let verdict = self.truth.judge(c);
+        let verdict = self.truth.judge_in(c, spec.arith);
         if verdict.ok {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! In which order the terms of a product's sums are added, said from scratch: by `lanes: k`, `slices`,
 //! `split_k` and `stream_k`.
 
+use crate::arith::Cores;
 use gemm_dsl::plan::{self, SgemmPlan, Shape};
 use gemm_dsl::spec::{Lanes, Layout, SgemmSpec, Split};
 use gemm_reference::product::Size;
@@ -45,6 +46,8 @@ pub struct Sharing {
     lanes: usize,
     step: usize,
     ragged: Ragged,
+    /// Tensor cores, where they sum.
+    cores: Option<Cores>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +87,8 @@ impl Sharing {
         // Where a matrix that lies along K is read by fours, lanes and slices take four terms after the other.
         let step = if spec.float4 && spec.layout != Layout::Tn && !is_staged { 4 } else { 1 };
         let (slices, ragged) = (spec.slices as usize, Ragged::of(&plan));
-        Self { tile, raster, products, tiles, terms: k, way, slices, lanes, step, ragged }
+        let cores = Cores::of(spec);
+        Self { tile, raster, products, tiles, terms: k, way, slices, lanes, step, ragged, cores }
     }
 
     /// The same with so many blocks, of `stream_k`.
@@ -146,6 +150,11 @@ impl Sharing {
     pub fn sum(&self, nth: usize, at: (usize, usize), term: impl Fn(usize) -> (f32, f32)) -> f32 {
         let mut from = 0;
         let mut part = |end: usize| {
+            if let Some(cores) = &self.cores {
+                let terms: Vec<(f32, f32)> = (from..end).map(&term).collect();
+                from = end;
+                return cores.sum(&terms);
+            }
             let mut sums = vec![0.0; self.slices * self.lanes];
             let shares = sums.len();
             for k in from..end {

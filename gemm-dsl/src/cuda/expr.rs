@@ -69,6 +69,11 @@ fn above(prec: Prec) -> Prec {
 }
 
 /// Operators whose precedence readers do not remember: their binary operands are parenthesised.
+/// Whether an operator's operand is the same operator, which reads well without parentheses.
+fn is_chain(prec: Prec, inner: Prec) -> bool {
+    inner == prec && prec != Prec::Shift
+}
+
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
@@ -216,6 +221,8 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
     match e {
         Expr::I32(v) => signed((*v).into(), i32::MIN.into(), ""),
         Expr::I64(v) => signed(*v, i64::MIN, "ll"),
+        // A reader knows masks by their digits.
+        Expr::U32(v) if *v >= 0x1000 => (format!("{v:#x}u"), Prec::Primary),
         Expr::U32(v) => (format!("{v}u"), Prec::Primary),
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
         Expr::F32(v) => float(*v),
@@ -256,7 +263,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
                     Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
                     e => print(k, e),
                 };
-                let for_the_reader = (is_obscure(prec) && inner < Prec::Unary)
+                let for_the_reader = (is_obscure(prec) && inner < Prec::Unary && !is_chain(prec, inner))
                     || (prec == Prec::Or && inner == Prec::And);
                 if inner < floor || for_the_reader { format!("({text})") } else { text }
             };

@@ -216,8 +216,10 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         }
         Stmt::Atomic(atomic) => note((8, 0), sync::atomic_definition(k, atomic)),
         Stmt::LoadMatrix(load) => {
-            let text = load_matrix_definition(load.count, load.transposed);
-            note((9, 2 * load.count + u8::from(load.transposed)), text);
+            let elem = load.to.buffer.elem;
+            let text = load_matrix_definition(load.count, load.transposed, elem);
+            let rank = 4 * load.count + 2 * u8::from(elem == Elem::F32);
+            note((9, rank + u8::from(load.transposed)), text);
         }
         Stmt::Mma(mma) => note((10, mma.format as u8), mma_definition(mma.format)),
         _ => {}
@@ -319,7 +321,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     }
 }
 
-fn load_matrix_definition(count: u8, transposed: bool) -> String {
+fn load_matrix_definition(count: u8, transposed: bool, elem: Elem) -> String {
     let name = load_matrix(count, transposed);
     let matrices = match count {
         1 => "an 8x8 matrix".to_owned(),
@@ -328,14 +330,18 @@ fn load_matrix_definition(count: u8, transposed: bool) -> String {
     let (how, trans) = if transposed { (", transposed", ".trans") } else { ("", "") };
     let from = 8 * count - 1;
     let outputs: Vec<String> = (0..count).map(|i| format!("%{i}")).collect();
-    let words: Vec<String> = (0..count).map(|i| format!("\"=r\"(to[{i}])")).collect();
+    let ty = element_type(elem);
+    let (register, gets) = match elem {
+        Elem::F32 => ("f", "a float"),
+        _ => ("r", "two halves"),
+    };
+    let words: Vec<String> = (0..count).map(|i| format!("\"={register}\"(to[{i}])")).collect();
     let (outputs, words) = (outputs.join(", "), words.join(", "));
-    let params = "unsigned int* to, const unsigned int* row";
-    let head = head(&name, params);
+    let head = head(&name, &format!("{ty}* to, const {ty}* row"));
     format!(
         "\
 // Loads {matrices} halves{how}. The lanes 0 to {from} say where a row of 16 bytes lies, and each lane
-// gets two halves of a matrix.
+// gets {gets} of a matrix.
 {head}
 {{
     const size_t src = __cvta_generic_to_shared(row);
@@ -354,8 +360,8 @@ fn mma_definition(format: Format) -> String {
     let head = head(&name, params);
     format!(
         "\
-// d += a * b on tensor cores: 16x8 sums of {terms} products of {of}{words}. The lanes of a
-// warp hold the three matrices together.
+// d += a * b on tensor cores: 16x8 sums of {terms} products of {of}{words}.
+// The lanes of a warp hold the three matrices together.
 {head}
 {{
     asm volatile(\"mma.sync.aligned.m16n8k{terms}.row.col.f32.{of}.{of}.f32\"

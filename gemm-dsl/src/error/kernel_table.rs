@@ -107,6 +107,16 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
     )
 }
 
+pub(crate) fn inexact(key: &'static str, value: &str) -> SpecError {
+    SpecError::at_value(
+        &[],
+        format!(
+            "`{key}: {value}` rounds otherwise than `f32` does, and no row of a table may: which one a problem comes to \
+             would be seen in its result; leave it out, or make it a kernel of its own"
+        ),
+    )
+}
+
 pub(crate) fn too_many_rows(most: usize) -> SpecError {
     SpecError::at_value(&[], format!("a table has {most} rows at most"))
 }

@@ -6,7 +6,8 @@ use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
 use crate::spec::{Rect, SgemmSpec, Tile};
 
 pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
-    let SgemmSpec { thread, slices, products, .. } = *spec;
+    let SgemmSpec { slices, products, .. } = *spec;
+    let thread = spec.thread_tile();
     let (m, n) = (tile.m / thread.m, tile.n / thread.n);
     let of_slice = u64::from(m) * u64::from(n);
     let groups = [(slices, "slices"), (products, "products")].into_iter().filter(|(n, _)| *n > 1);
@@ -86,6 +87,7 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         format!("{all} shared by {threads} threads · {blocks} blocks are {available} a thread")
     };
     let remedy = match guilty {
+        "warp" => "use a smaller warp tile or fewer threads",
         "epilogue" => "use fewer operands, a smaller thread tile or fewer threads",
         "blocks_per_sm" => "use fewer blocks",
         "partials" => "use fewer partial sums",
@@ -93,7 +95,8 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         _ => "use a smaller thread tile or fewer threads",
     };
     let mut keys = vec![guilty];
-    let involved = ["tile", "thread", "block", "unroll", "partials", "blocks_per_sm"];
+    let involved =
+        ["tile", "thread", "warp", "arith", "block", "unroll", "partials", "blocks_per_sm"];
     let pipelines = ["prefetch", "double_buffer", "stages"];
     keys.extend(involved.into_iter().chain(pipelines).filter(|key| *key != guilty));
     let beside = match guilty {

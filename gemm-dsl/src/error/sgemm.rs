@@ -46,6 +46,35 @@ pub(crate) fn transpose_of_nothing() -> SpecError {
     )
 }
 
+pub(crate) fn swizzle_of_nothing() -> SpecError {
+    SpecError::at_key(
+        &["swizzle", "layout", "transpose"],
+        "`swizzle` has nothing to act on: it exchanges the vectors of tiles that lie along K, and with this \
+         `layout` and `transpose` none does; leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn swizzle_beside_padding(key: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, "swizzle"],
+        format!(
+            "`{key}` and `swizzle` are two ways to spread the rows of one tile over the banks; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
+    let next = u64::from(k.max(8)).next_power_of_two();
+    SpecError::at_value(
+        &["tile", "swizzle"],
+        format!(
+            "`swizzle` exchanges the vectors of four of a row, as many as a power of two and two at least, and a row has \
+             K = {k} elements; use K = {next}"
+        ),
+    )
+}
+
 pub(crate) fn shared_twice() -> SpecError {
     SpecError::at_key(
         &["split_k", "stream_k"],
@@ -175,13 +204,12 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
     )
 }
 
-pub(crate) fn spread_beyond_tile(spread: u32, k: u32) -> SpecError {
+pub(crate) fn spread_beyond_tile(spread: u32, k: u32, most: u32) -> SpecError {
+    let last = if most < k { ", the last of which waits for the next tile" } else { "" };
     SpecError::at_value(
         &["spread", "tile"],
         format!(
-            "`spread: {spread}` does not fit in the {k} k steps of a tile, the last of which waits for \
-             the next tile; use {} or less",
-            k - 1
+            "`spread: {spread}` does not fit in the {k} k steps of a tile{last}; use {most} or less"
         ),
     )
 }

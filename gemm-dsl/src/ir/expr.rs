@@ -6,6 +6,7 @@ mod operator;
 pub use operator::{Arith, BinaryOp, Cmp, Integer, Logic, UnaryOp};
 
 use super::{BufferId, Const, Elem, FunctionId, Intrinsic, Scalar, Ty, Var};
+use crate::intrinsic::Semantics;
 
 /// A pure expression. [`Expr::ty`] is its type; the builder functions keep operands of one type by
 /// widening `I32` to `U64` where the two meet.
@@ -136,8 +137,11 @@ impl Expr {
             Expr::Cast(elem, _) | Expr::Bitcast(elem, _) => Ty::Scalar(*elem),
             Expr::Load(access) => access.ty(),
             Expr::Apply(function, _) => function.result,
-            // Every intrinsic gives the type of its first operand.
-            Expr::Call(_, args) => args.first().map_or(Ty::Bool, Expr::ty),
+            Expr::Call(f, args) => match (f.row().semantics, args.first()) {
+                (Semantics::Pack(_), _) => Ty::U32,
+                // Every other intrinsic gives the type of its first operand.
+                (_, first) => first.map_or(Ty::Bool, Expr::ty),
+            },
         }
     }
 

@@ -180,6 +180,10 @@ impl Mma {
     pub const OF_A: usize = 4;
     /// Words that a lane holds of B.
     pub const OF_B: usize = 2;
+    /// Lanes along the rows of D.
+    pub const LANES_M: u32 = 8;
+    /// Lanes along the columns of D.
+    pub const LANES_N: u32 = 4;
 
     /// The row and the column of a sum that a lane holds.
     pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
@@ -197,14 +201,14 @@ impl Mma {
     }
 }
 
-/// The load of one, two or four matrices of 8x8 elements of 16 bits, each row of which is four words, a [`Ty::U32`], that
-/// lie beside one another in shared memory. Lane `8 * i + r` says where row `r` of matrix `i` lies; what the others say,
+/// The load of one, two or four matrices of 8x8 elements of 16 bits, each row of which is four words, a [`Ty::U32`] or
+/// a [`Ty::F32`], that lie beside one another in shared memory. Lane `8 * i + r` says where row `r` of matrix `i` lies; what the others say,
 /// where there are fewer matrices, is not looked at. Each lane gets a word of each matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadMatrix {
     /// How many: 1, 2 or 4.
     pub count: u8,
-    /// Whether rows and columns change places on the way.
+    /// Whether rows and columns, of elements of 16 bits, change places on the way.
     pub transposed: bool,
     /// Where the words go, one of each matrix: the last dimensions of a register array, all of them; the first element.
     pub to: Access,

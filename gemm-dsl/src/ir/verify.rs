@@ -58,6 +58,7 @@ impl VerifiedKernel {
         let needs = [
             (kernel.copies_asynchronously(), arch::ASYNCHRONOUS_COPIES),
             (kernel.multiplies_matrices(), arch::TENSOR_CORES),
+            (true, kernel.arch_of_intrinsics()),
         ];
         let needed = needs.into_iter().filter_map(|(is_so, arch)| is_so.then_some(arch));
         let min_arch = needed.max().unwrap_or(arch::OLDEST);

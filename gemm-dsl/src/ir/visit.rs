@@ -1,5 +1,7 @@
 //! Walks over a kernel.
 
+use crate::arch;
+
 use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Mma, Space, Stmt};
 
 impl Kernel {
@@ -29,6 +31,17 @@ impl Kernel {
         self.any(|stmt| {
             matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. })
         })
+    }
+
+    /// The oldest architecture that has all intrinsics it calls.
+    pub fn arch_of_intrinsics(&self) -> u32 {
+        let mut arch = arch::OLDEST;
+        self.visit_exprs(&mut |e| {
+            if let Expr::Call(f, _) = e {
+                arch = arch.max(f.row().arch);
+            }
+        });
+        arch
     }
 
     /// Whether some statement asks tensor cores.

@@ -4,7 +4,7 @@ use super::{KernelTable, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
-use crate::spec::{Layout, SgemmSpec};
+use crate::spec::{Arith, Layout, SgemmSpec};
 use crate::value::{Environment, Facts, SGEMM_TABLE};
 
 /// The GPU that a row is chosen for.
@@ -214,4 +214,7 @@ impl Rows for SgemmSpec {
     const LINE: &'static str = "tile: 64x64x16, thread: 8x8";
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = Some(Self::splits_sums);
+
+    const INEXACT: Option<fn(&Self) -> Option<&'static str>> =
+        Some(|spec| (spec.arith != Arith::F32).then_some("arith"));
 }

@@ -24,6 +24,7 @@ mod finish;
 mod fold;
 mod fragment;
 mod load;
+mod matrix;
 mod naive;
 mod operands;
 mod pipeline;
@@ -248,6 +249,9 @@ fn product(k: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split
     let block = BlockTile::of(tiled);
     let finish = Finish::declare(k, tiled.plan, &block.problem);
     let acc = pipeline::main_loop(k, tiled);
+    if let Some(matrices) = &tiled.matrices {
+        matrix::recompute(k, tiled, matrices, &acc);
+    }
     match tiled.slices {
         None => finished(k, (&block, parts, split), (acc, None), &finish),
         Some(slices) => {

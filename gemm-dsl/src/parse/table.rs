@@ -166,6 +166,12 @@ impl<S: Rows> Table<S> {
         {
             self.fault(error::varies(key, &entry.value_text()), entry.value_span());
         }
+        if let Some(key) = S::INEXACT.and_then(|inexact| inexact(&spec))
+            && let Some(entry) = given.get(key)
+            && is_sound
+        {
+            self.fault(error::inexact(key, &entry.value_text()), entry.value_span());
+        }
         if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
             self.fault(error::other_work(key), whole);
         }

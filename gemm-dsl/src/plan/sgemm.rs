@@ -46,6 +46,7 @@ mod check;
 mod decisions;
 mod direct;
 mod epilogue;
+mod matrix;
 mod operand;
 mod tiled;
 mod waiting;
@@ -53,6 +54,7 @@ mod waiting;
 pub(crate) use budget::{Registers, SharedSum};
 pub use direct::{DirectPlan, ReadPlan};
 pub use epilogue::{EpiloguePlan, Guards};
+pub use matrix::MatrixPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 

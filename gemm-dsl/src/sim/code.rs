@@ -80,6 +80,9 @@ pub(super) enum Lane {
     /// A variable of the function being evaluated.
     Local(u32),
     ShuffleDown(&'static str, Box<[Lane; 2]>),
+    OrOfLanes(&'static str, Box<Lane>),
+    /// Two numbers of binary32 as the halves of a word, each converted.
+    Pack(Elem, Box<[Lane; 2]>),
     /// One element of a vector.
     Part(Box<Vector>, Elem, u8),
 }

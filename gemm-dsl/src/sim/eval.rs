@@ -5,6 +5,7 @@ mod uniform;
 mod wide;
 
 use super::code::{Choice, Lane, Lazy, Number, Pred, Vector};
+use super::convert::convert;
 use super::error::FaultKind;
 use super::frames::Outcome;
 use super::lanes::{
@@ -14,7 +15,7 @@ use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use super::observe::{AccessKind, Stopped, stop};
 use crate::intrinsic::canonical;
-use crate::ir::Ty;
+use crate::ir::{Elem, Ty};
 
 fn arithmetic(error: Arithmetic) -> Stopped {
     stop(error.lane, *error.kind)
@@ -159,6 +160,23 @@ impl Machine<'_> {
                 let sources = self.sources(name, delta, mask)?;
                 for l in lanes_of(mask) {
                     out.0[l] = value.0[sources[l]];
+                }
+            }
+            Lane::OrOfLanes(name, operand) => {
+                let mut value = Lanes::ZERO;
+                self.compute(operand, regs, mask, &mut value)?;
+                self.converged(name, mask)?;
+                let all = lanes_of(mask).fold(0, |all, l| all | value.0[l]);
+                *out = Lanes([all; WARP]);
+            }
+            Lane::Pack(elem, operands) => {
+                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+                let [low, high] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+                for l in lanes_of(mask) {
+                    let half = |of: &Lanes| convert(Elem::F32, *elem, of.0[l].into());
+                    let halves = half(low).and_then(|low| Ok((low, half(high)?)));
+                    let (low, high) = halves.map_err(|kind| stop(l as u32, kind))?;
+                    out.0[l] = (low | high << 16) as u32;
                 }
             }
             Lane::Part(vector, elem, i) => {

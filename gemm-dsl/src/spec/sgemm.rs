@@ -1,7 +1,8 @@
 //! The spec of a matrix product.
 
 use super::table::{ActsOn, Datum, Kind, Value, derived_name, given_name, spec, words};
-use super::{Block, Epilogue, Rect, Tile};
+use super::{Arith, Block, Epilogue, Rect, Tile};
+use crate::ir::Mma;
 use std::fmt;
 
 words! {
@@ -170,6 +171,14 @@ const TILE: ActsOn<SgemmSpec> = ActsOn {
     remedy: "add a tile such as `tile: 64x64x8`, or leave it out",
 };
 
+/// Products of tensor cores.
+const MATRIX: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.arith != Arith::F32,
+    key: "arith",
+    because: "under `arith: f32` no tensor core is asked",
+    remedy: "add an arithmetic such as `arith: bf16x6`, or leave it out",
+};
+
 /// Products that stage nothing.
 const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
@@ -224,6 +233,9 @@ spec! {
         pad_a(u32): u32 = 0, "pad_a{}", on TILE;
         /// Extra elements at the end of each shared row of B.
         pad_b(u32): u32 = 0, "pad_b{}", on TILE;
+        /// Whether tiles that lie along K have their rows' vectors of four exchanged, each row in another way, in place of
+        /// padding: elements of one k, and vectors that `ldmatrix` reads, then lie on different banks.
+        swizzle(bool): bool = false, "swizzle", on TILE;
         /// Whether the next tile is loaded into registers while this one is used.
         prefetch(bool): bool = false, "prefetch", on TILE;
         /// Whether two shared buffers alternate, with one barrier a tile.
@@ -241,6 +253,17 @@ spec! {
         /// Tile rows that are visited together, for reuse in the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
+        /// What the products of a sum are computed in.
+        arith(Arith): Arith = Arith::F32, "{}", on TILE;
+        /// Terms of K that tensor cores sum from zero on, before an IEEE addition adds what they have to the sum: a
+        /// multiple of what one of their instructions takes, 16, or 8 of `tf32`. Without it that of one instruction
+        /// where `arith` stands for `f32`, else all of K.
+        promote(u32): Option<u32> = None, "promote{}",
+            least 1 "something is summed before it is added",
+            on MATRIX;
+        /// Whether tiles that lie along K are read by `ldmatrix`, in whose words the lanes of a warp read for one
+        /// another.
+        ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
         /// The order of the multiply-adds of a fragment.
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
@@ -302,6 +325,7 @@ impl SgemmSpec {
     /// The key by which it is not [invariant](Self::is_invariant).
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
         let splits = [
+            ("arith", self.arith != Arith::F32),
             ("lanes", self.lanes == Lanes::K),
             ("partials", self.partials > 1),
             ("slices", self.slices > 1),
@@ -311,9 +335,23 @@ impl SgemmSpec {
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
     }
 
+    /// Terms of K that a thread multiplies at once: one, or what a matrix instruction takes.
+    pub(crate) fn terms_of_step(&self) -> u32 {
+        self.arith.format().map_or(1, |format| format.terms() as u32)
+    }
+
     /// Steps that a thread multiplies of a tile whose K its slices divide.
     pub(crate) fn steps(&self, tile: Tile) -> u32 {
-        tile.k / self.slices.max(1)
+        tile.k / self.terms_of_step() / self.slices.max(1)
+    }
+
+    /// The elements of C that one thread keeps in registers: under `arith` a lane has its share of the matrices that
+    /// its warp multiplies.
+    pub(crate) fn thread_tile(&self) -> Rect {
+        match (self.arith, self.warp) {
+            (Arith::F32, _) | (_, None) => self.thread,
+            (_, Some(warp)) => Rect::new(warp.m / Mma::LANES_M, warp.n / Mma::LANES_N),
+        }
     }
 
     /// Whose terms a block sums, of `split_k` and `stream_k`.

@@ -72,6 +72,9 @@ fn word(text: &str) -> usize {
 fn number(token: &str) -> Result<Value> {
     let fault = |e: &dyn std::fmt::Display| format!("{token}: {e}");
     if let Some(digits) = token.strip_prefix("0x") {
+        if let Some(digits) = digits.strip_suffix('u') {
+            return u32::from_str_radix(digits, 16).map(Value::U32).map_err(|e| fault(&e));
+        }
         let bits = u32::from_str_radix(digits, 16).map_err(|e| fault(&e))?;
         return i32::try_from(bits).map(Value::I32).or(Ok(Value::U32(bits)));
     }

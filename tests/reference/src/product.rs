@@ -1,6 +1,6 @@
 //! Matrix products in `f64`, and how far a result may be off.
 
-use crate::UNIT;
+use gemm_dsl::spec::Arith;
 use rayon::prelude::*;
 
 /// Half of the smallest `f32` above 0: the most that one rounding costs below the normal numbers.
@@ -79,7 +79,7 @@ pub struct Verdict {
     /// Its error, as far as no underflow explains it, over (|A|·|B|) of the element; infinite for a
     /// NaN.
     pub error: f64,
-    /// The most that rounding explains: 2·k·2^-24, twice what k roundings come to.
+    /// The most that rounding explains: 2·k·2^-24, twice what k roundings come to, and what an arithmetic adds.
     pub allowed: f64,
     /// Where the element is, row after row; 0 where there is none.
     pub index: usize,
@@ -116,8 +116,13 @@ impl Truth {
     /// Judges a result of the same extents: every element's k terms are added up in any order and
     /// groups, each term and sum rounded once.
     pub fn judge(&self, c: &[f32]) -> Verdict {
+        self.judge_in(c, Arith::F32)
+    }
+
+    /// The same of products in another arithmetic.
+    pub fn judge_in(&self, c: &[f32], arith: Arith) -> Verdict {
         let (k, same) = (self.k as f64, c.len() == self.values.len());
-        let allowed = 2.0 * k * UNIT;
+        let allowed = arith.error_bound(self.k as u64);
         let error = |(index, (&x, (&value, &magnitude))): (usize, (&f32, (&f64, &f64)))| {
             let difference = (f64::from(x) - value).abs();
             let error = if difference <= 2.0 * k * UNDERFLOW {

@@ -1,7 +1,7 @@
 //! Random matrix products.
 
 use super::{repaired, values, with};
-use gemm_dsl::spec::{Block, Lanes, Rect, SgemmSpec, Spec, Tile};
+use gemm_dsl::spec::{Arith, Block, Lanes, Rect, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -23,11 +23,18 @@ const GEOMETRY: &[&str] = &[
     "products",
     "lanes",
     "slices",
+    "arith",
+    "promote",
 ];
 
 /// Any sound product whose block has at most `threads` threads; every key varies but the name.
 pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
-    let shape = prop_oneof![1 => naive().boxed(), 4 => direct().boxed(), 6 => tiled().boxed()];
+    let shape = prop_oneof![
+        1 => naive().boxed(),
+        4 => direct().boxed(),
+        6 => tiled().boxed(),
+        4 => matrices().boxed(),
+    ];
     let spec = (shape, values::<SgemmSpec>(GEOMETRY), 1..=2u32);
     spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values, blocks)| {
         let mut spec = with(shape, &values).blocks_per_sm(blocks);
@@ -35,6 +42,18 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         let plan = spec.plan().ok()?;
         (plan.threads() <= threads).then_some(spec)
+    })
+}
+
+/// Any sound product of tensor cores whose block has at most `threads` threads.
+pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
+    let spec = (matrices(), values::<SgemmSpec>(GEOMETRY));
+    spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values)| {
+        let mut spec = with(shape, &values);
+        kind.others.iter().for_each(|key| spec.reset(key));
+        let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
+        let asks = spec.arith != Arith::F32;
+        (asks && spec.plan().ok()?.threads() <= threads).then_some(spec)
     })
 }
 
@@ -99,6 +118,17 @@ enum Pipeline {
     Stages { stages: u32, spread: u32 },
 }
 
+impl Pipeline {
+    fn of(self, spec: SgemmSpec) -> SgemmSpec {
+        match self {
+            Pipeline::None => spec,
+            Pipeline::Prefetch => spec.prefetch(true),
+            Pipeline::DoubleBuffer => spec.double_buffer(true),
+            Pipeline::Stages { stages, spread } => spec.stages(stages).spread(spread),
+        }
+    }
+}
+
 fn pipeline() -> impl Strategy<Value = Pipeline> {
     let stages =
         (2..=5u32, 1..=8u32).prop_map(|(stages, spread)| Pipeline::Stages { stages, spread });
@@ -126,13 +156,32 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
             if grid.warps.is_some() {
                 spec = spec.warp(Rect::new(tm * grid.m, tn * grid.n));
             }
-            let spec = match pipeline {
-                Pipeline::None => spec,
-                Pipeline::Prefetch => spec.prefetch(true),
-                Pipeline::DoubleBuffer => spec.double_buffer(true),
-                Pipeline::Stages { stages, spread } => spec.stages(stages).spread(spread),
-            };
-            (Kind { others: &[] }, spec)
+            (Kind { others: &["ldmatrix"] }, pipeline.of(spec))
+        },
+    )
+}
+
+/// Warps that ask tensor cores.
+fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
+    let arith = select(Arith::ALL[1..].to_vec());
+    let warp = (select(vec![16, 32]), select(vec![8, 16, 24]));
+    let warps = (1..=2u32, 1..=2u32, select(vec![1, 1, 1, 2, 3]));
+    let steps = (1..=4u32, select(vec![0, 0, 1, 2]));
+    let pad = || select(vec![0, 0, 1, 4, 8]);
+    (arith, warp, warps, steps, (pad(), pad()), pipeline()).prop_map(
+        |(arith, (wm, wn), (m, n, slices), (steps, promote), (pad_a, pad_b), pipeline)| {
+            let terms = arith.format().map_or(1, |format| format.terms() as u32);
+            let tile = Tile::new(wm * m, wn * n, terms * steps * slices);
+            let mut spec = SgemmSpec::default()
+                .tile(tile)
+                .warp(Rect::new(wm, wn))
+                .arith(arith)
+                .slices(slices)
+                .pad_a(pad_a)
+                .pad_b(pad_b);
+            spec.promote = (promote > 0).then_some(terms * promote);
+            let others = &["thread", "partials", "order", "fragment", "unroll"];
+            (Kind { others }, pipeline.of(spec))
         },
     )
 }

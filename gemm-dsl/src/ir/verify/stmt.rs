@@ -154,11 +154,13 @@ impl Check<'_> {
             }
             Stmt::LoadMatrix(LoadMatrix { count, transposed: _, to, from }) => {
                 require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
-                self.fragment(to, Elem::U32, usize::from(*count))?;
+                let elem = to.buffer.elem;
+                require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
+                self.fragment(to, elem, usize::from(*count))?;
                 let ty = self.access(from)?;
                 let space = self.k.buffers[from.buffer.id].space;
-                require(ty == Ty::Vector(Elem::U32) && space == Space::Shared, || {
-                    "a row of a matrix is four words of shared memory".into()
+                require(ty == Ty::Vector(elem) && space == Space::Shared, || {
+                    format!("a row of a matrix is four words of {elem} in shared memory")
                 })?;
                 self.whole_warps()
             }

@@ -344,6 +344,6 @@ fn matrices_are_loaded_from_rows_of_four_words() {
     breaks(loaded(4, &[2, 3], Elem::U32, true), "a fragment of 4 elements in held");
     breaks(loaded(2, &[4], Elem::U32, true), "a fragment of 2 elements in held");
     breaks(loaded(4, &[2], Elem::U32, true), "a fragment of 4 elements in held");
-    breaks(loaded(4, &[4], Elem::F16, true), "four words of shared memory");
-    breaks(loaded(4, &[4], Elem::U32, false), "four words of shared memory");
+    breaks(loaded(4, &[4], Elem::F16, true), "four words of u32 in shared memory");
+    breaks(loaded(4, &[4], Elem::U32, false), "four words of u32 in shared memory");
 }

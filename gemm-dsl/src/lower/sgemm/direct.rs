@@ -10,12 +10,12 @@ use super::fold::{self, Slices};
 use super::fragment::{Accumulators, over};
 use super::schedule::{self, Range, Ranges};
 use super::split::Split;
-use super::tile::Elements;
+use super::tile::{Adjacent, Elements};
 use super::{Problem, finished};
 use crate::arch::WARP;
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
 use crate::plan::{DirectPlan, SgemmPlan};
-use crate::spec::{Fragment, Lanes, Sharing};
+use crate::spec::{Lanes, Sharing};
 use read::{Reader, Steps, multiply};
 
 pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {
@@ -127,7 +127,7 @@ impl<'p> Direct<'p> {
         let thread_row = k.let_("thread_row", row * tm);
         let thread_col = k.let_("thread_col", col * tn);
         let axis = |first, name, count, threads| Elements {
-            fragment: Fragment::Blocked,
+            adjacent: Adjacent::All,
             first,
             name,
             count,

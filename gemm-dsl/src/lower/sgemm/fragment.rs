@@ -2,6 +2,7 @@
 
 use super::block_tile::BlockTile;
 use super::copy::name_of;
+use super::matrix::{self, Matrices};
 use super::tile::{Elements, Factor, Tiled};
 use crate::ir::{
     Access, BufferId, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
@@ -22,12 +23,26 @@ pub(super) struct Accumulators {
 enum Sums {
     One(Var),
     Many(BufferId),
+    /// Of a warp's matrices.
+    Matrices(Matrices),
 }
 
 impl Accumulators {
     /// Declares the sums, all zero.
     pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
-        Self::of(k, [&tiled.rows, &tiled.cols], tiled.plan.partials())
+        let Some(of) = &tiled.matrices else {
+            return Self::of(k, [&tiled.rows, &tiled.cols], tiled.plan.partials());
+        };
+        let place = Sums::Matrices(Matrices::declare(k, tiled, of));
+        Self { place, tall: true, wide: true, partials: 1, count: None }
+    }
+
+    /// Those of a warp's matrices, where tensor cores multiply.
+    pub fn matrices(&self) -> Option<&Matrices> {
+        match &self.place {
+            Sums::Matrices(matrices) => Some(matrices),
+            Sums::One(_) | Sums::Many(_) => None,
+        }
     }
 
     /// Declares the sums of a thread's elements, all zero.
@@ -75,6 +90,7 @@ impl Accumulators {
             Sums::Many(buffer) => {
                 k.store(self.access(*buffer, 0.into(), m.clone(), n.clone()), sum);
             }
+            Sums::Matrices(matrices) => k.store(matrices.place(m, n), sum),
         }
     }
 
@@ -93,6 +109,7 @@ impl Accumulators {
                     |p: u32| self.access(*buffer, Expr::I32(p as i32), m.clone(), n.clone()).load();
                 (1..self.partials).fold(part(0), |sum, p| sum + part(p))
             }
+            Sums::Matrices(matrices) => matrices.place(m, n).load(),
         }
     }
 
@@ -116,6 +133,7 @@ impl Accumulators {
                 let sum = fma(place.clone().load());
                 k.store(place, sum);
             }
+            Sums::Matrices(_) => unreachable!("tensor cores multiply what they sum"),
         }
     }
 }
@@ -159,6 +177,9 @@ pub(super) fn multiply(k: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
     let step = |k: &mut KernelBuilder, at: Expr, partial: Expr| {
+        if let Some(of) = tiled.matrices.as_ref().zip(acc.matrices()) {
+            return matrix::step(k, tiled, of, slot, &at);
+        }
         let at = tiled.step(at);
         let a = load(k, tiled, &tiled.a, slot, &at);
         let b = load(k, tiled, &tiled.b, slot, &at);

@@ -5,6 +5,7 @@
 use super::copy::Share;
 use super::edge::{bring_in, copies_comment, width_of_first};
 use super::fragment::{Accumulators, FragmentPair};
+use super::matrix::{self, Matrices, WarpMatrices};
 use super::stream::{Stream, When};
 use super::tile::{self, Tiled};
 use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
@@ -28,17 +29,24 @@ pub(super) fn asynchronous(
 ) -> Accumulators {
     let ring = tile::stages(k, stages);
     let acc = Accumulators::declare(k, tiled);
-    let pair = FragmentPair::declare(k, tiled);
+    let matrices = tiled.matrices.as_ref();
+    let pair = matrices.is_none().then(|| FragmentPair::declare(k, tiled));
     let first = width_of_first(k, tiled);
     copies_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let a = Stream::declare(k, &tiled.a);
     let b = Stream::declare(k, &tiled.b);
     let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };
     ring.fill(k, stages, &first);
-    k.push(Stmt::CopyWait { pending: ring.pending.clone() });
-    k.barrier();
-    pair.load(k, tiled, 0.into(), &0.into(), &0.into());
-    ring.main_loop(k, &acc, &pair, first, spread);
+    match (pair, matrices.zip(acc.matrices())) {
+        (None, Some(of)) => ring.by_matrices(k, of, first, spread),
+        (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
+        (Some(pair), _) => {
+            k.push(Stmt::CopyWait { pending: ring.pending.clone() });
+            k.barrier();
+            pair.load(k, tiled, 0.into(), &0.into(), &0.into());
+            ring.main_loop(k, &acc, &pair, first, spread);
+        }
+    }
     acc
 }
 
@@ -107,9 +115,7 @@ impl Ring<'_> {
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk, steps) = (tiled.depth(), tiled.bk, tiled.steps());
-        let spread_name = (spread > 1).then(|| {
-            k.constant("SPREAD", spread as i32, "k steps over which a tile's copies are issued")
-        });
+        let spread_name = spread_name(k, spread);
         k.comment("Each k step multiplies one pair of fragments while the next one is read.");
         let read = k.mut_("read", 0);
         let write = k.mut_("write", ring - 1);
@@ -134,6 +140,39 @@ impl Ring<'_> {
                 pair.multiply(k, tiled, acc, i);
             });
             self.advance(k, &bk.into());
+            k.assign(write, self.after(write));
+        });
+    }
+
+    /// The same where tensor cores multiply: a step reads many words, and multiplies them many times, so the compiler
+    /// reads some of them early by itself.
+    fn by_matrices(
+        &self,
+        k: &mut KernelBuilder,
+        of: (&WarpMatrices, &Matrices),
+        first: Expr,
+        spread: u32,
+    ) {
+        let (tiled, ring) = (self.tiled, self.stages);
+        let (depth, bk) = (tiled.depth(), tiled.bk);
+        let spread_name = spread_name(k, spread);
+        let read = k.mut_("read", 0);
+        let write = k.mut_("write", ring - 1);
+        let from = first + (ring - 2) * bk;
+        let end = depth.clone() + (ring - 1) * bk;
+        let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
+        k.loop_("k0", tiles, |k, k0| {
+            k.comment("The barrier shows the tile in use to all, and that nobody reads the one before it: in its");
+            k.comment("place goes the tile at k0, STAGES - 1 tiles behind the one in use.");
+            k.push(Stmt::CopyWait { pending: self.pending.clone() });
+            k.barrier();
+            let more = k.let_("more", Expr::from(k0).lt(depth.clone()));
+            k.unrolled("k", tiled.steps(), |k, i| {
+                self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
+                matrix::step(k, tiled, of, &read.into(), &i.into());
+            });
+            self.advance(k, &bk.into());
+            k.assign(read, self.after(read));
             k.assign(write, self.after(write));
         });
     }
@@ -174,4 +213,10 @@ impl Ring<'_> {
         let next = slot + 1;
         next.clone().equals(self.stages).select(0, next)
     }
+}
+
+/// The constant that names over how many steps copies are issued, if over several.
+fn spread_name(k: &mut KernelBuilder, spread: u32) -> Option<Const> {
+    let meaning = "k steps over which a tile's copies are issued";
+    (spread > 1).then(|| k.constant("SPREAD", spread as i32, meaning))
 }

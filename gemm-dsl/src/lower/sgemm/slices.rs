@@ -22,16 +22,16 @@ pub(super) struct Constants {
 }
 
 impl TileSlices {
-    /// Declares the constants of slices of so many threads.
+    /// Declares the constants of slices of so many threads, which share so many steps.
     pub(super) fn constants(
         k: &mut KernelBuilder,
         slices: u32,
         of_slice: &Expr,
-        bk: Const,
+        of_tile: Const,
     ) -> Constants {
         let count = k.constant("SLICES", slices as i32, "groups of threads, which share K");
         let holders = k.constant("SLICE", of_slice.clone(), "threads of a group");
-        let steps = k.constant("STEPS", bk / count, "steps of a group in one tile");
+        let steps = k.constant("STEPS", of_tile / count, "steps of a group in one tile");
         Constants { count, holders, steps }
     }
 

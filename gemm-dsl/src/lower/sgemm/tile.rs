@@ -3,6 +3,7 @@
 
 use super::block_tile::{Parts, all_holders};
 use super::copy::{Extents, TileCopy};
+use super::matrix::{self, WarpMatrices};
 use super::schedule::{self, Counts, Origin, Part, Range, Ranges};
 use super::slices::TileSlices;
 use super::split::Held;
@@ -33,6 +34,8 @@ pub(super) struct Tiled<'p> {
     pub holder: Var,
     /// The slices, where several take turns along K.
     pub slices: Option<TileSlices>,
+    /// What tensor cores multiply, if they do.
+    pub matrices: Option<WarpMatrices>,
     /// The thread's own product, where the block computes several.
     pub part: Option<Part>,
     /// The terms that the block sums, where that is not all of K.
@@ -82,34 +85,62 @@ fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
 /// A thread's elements along one axis of the block tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
-    pub fragment: Fragment,
+    pub adjacent: Adjacent,
     /// The first element.
     pub first: Var,
     /// The number of elements, as a constant of the text and as a number.
     pub name: Const,
     pub count: u32,
-    /// Threads along the axis, among which a strided or split fragment is dealt out.
+    /// Threads along the axis, among which runs that are not all are dealt out.
     pub threads: Const,
+}
+
+/// The elements of a thread that are neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Adjacent {
+    All,
+    One,
+    /// So many; as many for each thread lie between two runs of one of them.
+    Of(i32),
+}
+
+impl Adjacent {
+    pub(super) fn of(fragment: Fragment) -> Self {
+        match fragment {
+            Fragment::Blocked => Self::All,
+            Fragment::Strided => Self::One,
+            Fragment::Split => Self::Of(4),
+        }
+    }
+
+    /// Elements from one thread's first to the next thread's.
+    fn step(self, own: Const) -> Expr {
+        match self {
+            Self::All => own.into(),
+            Self::One => Expr::I32(1),
+            Self::Of(run) => Expr::I32(run),
+        }
+    }
 }
 
 impl Elements {
     /// Element `i` of the thread, as an offset in the tile.
     pub fn element(&self, i: Expr) -> Expr {
-        match self.fragment {
-            Fragment::Blocked => self.first + i,
-            Fragment::Strided => self.first + i * self.threads,
-            Fragment::Split => {
-                let vector = i.clone() / 4 * (Expr::I32(4) * self.threads);
-                self.first + vector + i % 4
+        match self.adjacent {
+            Adjacent::All => self.first + i,
+            Adjacent::One => self.first + i * self.threads,
+            Adjacent::Of(run) => {
+                let first = i.clone() / run * (Expr::I32(run) * self.threads);
+                self.first + first + i % run
             }
         }
     }
 
     /// The first of the four elements of vector `v`, as an offset in the tile.
     pub fn vector(&self, v: Expr) -> Expr {
-        match self.fragment {
-            Fragment::Split => self.first + v * (Expr::I32(4) * self.threads),
-            Fragment::Blocked | Fragment::Strided => self.first + v * 4,
+        match self.adjacent {
+            Adjacent::Of(4) => self.first + v * (Expr::I32(4) * self.threads),
+            Adjacent::All | Adjacent::One | Adjacent::Of(_) => self.first + v * 4,
         }
     }
 }
@@ -153,6 +184,8 @@ pub(super) struct Frame<'p> {
     threads: Const,
     holders: (Const, Var),
     slices: Option<TileSlices>,
+    /// How many matrices a warp multiplies, where tensor cores do.
+    matrices: Option<matrix::Counts>,
     part: Option<Part>,
     shared: (SharedTile, SharedTile),
 }
@@ -161,6 +194,7 @@ pub(super) struct Frame<'p> {
 pub(super) struct Own {
     rows: Elements,
     cols: Elements,
+    matrices: Option<WarpMatrices>,
     copies: [TileCopy; 2],
 }
 
@@ -180,7 +214,10 @@ impl<'p> Frame<'p> {
         let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
         let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
         let of_slice = bm / tm * (bn / tn);
-        let slices = (t.slices() > 1).then(|| TileSlices::constants(k, t.slices(), &of_slice, bk));
+        let matrices = t.matrix().map(|plan| matrix::Counts::constants(k, t, plan, bk));
+        let steps = matrices.map_or(bk, |matrices| matrices.steps);
+        let slices =
+            (t.slices() > 1).then(|| TileSlices::constants(k, t.slices(), &of_slice, steps));
         let threads = match slices {
             None => k.constant("THREADS", of_slice, of),
             Some(slices) => k.constant("THREADS", slices.holders * slices.count, of),
@@ -211,7 +248,23 @@ impl<'p> Frame<'p> {
                 (Some(slices), (constants.holders, holder))
             }
         };
-        Self { plan, t, problem, bm, bn, bk, tm, tn, tid, threads, holders, slices, part, shared }
+        Self {
+            plan,
+            t,
+            problem,
+            bm,
+            bn,
+            bk,
+            tm,
+            tn,
+            tid,
+            threads,
+            holders,
+            slices,
+            matrices,
+            part,
+            shared,
+        }
     }
 
     /// The sums of the block in the end.
@@ -258,12 +311,21 @@ impl<'p> Frame<'p> {
 
     fn own(&self, k: &mut KernelBuilder) -> Own {
         let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
-        let (rows, cols) = position(k, t, self.holders.1, (bm, bn, tm, tn));
+        let (rows, cols, matrices) = match self.matrices {
+            None => {
+                let (rows, cols) = position(k, t, self.holders.1, (bm, bn, tm, tn));
+                (rows, cols, None)
+            }
+            Some(counts) => {
+                let (rows, cols, matrices) = counts.position(k, t, self.holders.1, (bn, [tm, tn]));
+                (rows, cols, Some(matrices))
+            }
+        };
         let copy = |k: &mut KernelBuilder, plan, other, free| {
             TileCopy::declare(k, plan, other, Extents { tid, threads, free, depth: bk })
         };
         let a = copy(k, t.a(), t.b(), bm);
-        Own { rows, cols, copies: [a, copy(k, t.b(), t.a(), bn)] }
+        Own { rows, cols, matrices, copies: [a, copy(k, t.b(), t.a(), bn)] }
     }
 
     fn at(
@@ -271,7 +333,7 @@ impl<'p> Frame<'p> {
         problem: Problem,
         origin: Origin,
         range: Option<Range>,
-        Own { rows, cols, copies: [a_copy, b_copy] }: Own,
+        Own { rows, cols, matrices, copies: [a_copy, b_copy] }: Own,
     ) -> Tiled<'p> {
         let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
         let begin = range.map(|range| range.begin);
@@ -310,6 +372,7 @@ impl<'p> Frame<'p> {
             holders,
             holder,
             slices,
+            matrices,
             part,
             range,
             origin,
@@ -324,14 +387,19 @@ impl<'p> Frame<'p> {
 impl Tiled<'_> {
     /// The steps of a tile that a thread multiplies.
     pub fn steps(&self) -> Const {
-        self.slices.map_or(self.bk, |slices| slices.steps)
+        let of_tile = self.matrices.map_or(self.bk, |matrices| matrices.counts.steps);
+        self.slices.map_or(of_tile, |slices| slices.steps)
     }
 
-    /// The i-th of them among all.
+    /// The first term of the i-th of them among those of the tile.
     pub fn step(&self, i: Expr) -> Expr {
-        match self.slices {
+        let step = match self.slices {
             None => i,
             Some(slices) => slices.step(i),
+        };
+        match self.matrices {
+            None => step,
+            Some(matrices) => step * matrices.counts.terms,
         }
     }
 
@@ -381,14 +449,15 @@ fn shared_tiles(
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
         // Said where the tile does not lie as its operand does.
-        let lies = match plan.shared() == plan.contiguous() {
-            true => "",
-            false => ", K-major",
+        let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
+            (true, None) => "",
+            (true, Some(_)) => ", its vectors exchanged",
+            (false, _) => ", K-major",
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
-        let layout = Layout::Array { order, pad, swizzle: None };
+        let layout = Layout::Array { order, pad, swizzle: plan.swizzle() };
         let buffer = k.shared(&name, Elem::F32, dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
     };
@@ -403,13 +472,8 @@ fn position(
     tid: Var,
     (bm, bn, tm, tn): (Const, Const, Const, Const),
 ) -> (Elements, Elements) {
-    let fragment = t.fragment();
-    // Elements from one thread's first to the next thread's.
-    let step = |own: Const| match fragment {
-        Fragment::Blocked => Expr::from(own),
-        Fragment::Strided => Expr::I32(1),
-        Fragment::Split => Expr::I32(4),
-    };
+    let (fragment, adjacent) = (t.fragment(), Adjacent::of(t.fragment()));
+    let step = |own: Const| adjacent.step(own);
     let what = match fragment {
         Fragment::Blocked => "TM x TN adjacent outputs",
         Fragment::Strided => "TM x TN outputs, a block of threads apart",
@@ -442,6 +506,6 @@ fn position(
             (row, col, lanes_m, lanes_n)
         }
     };
-    let axis = |first, name, count, threads| Elements { fragment, first, name, count, threads };
+    let axis = |first, name, count, threads| Elements { adjacent, first, name, count, threads };
     (axis(first_row, tm, t.tm(), threads_m), axis(first_col, tn, t.tn(), threads_n))
 }

@@ -26,6 +26,8 @@ pub(crate) struct Beside {
     word: u128,
     /// The sums of all parts, where blocks share them and only some threads hold sums.
     all: u128,
+    /// Whether a slice has seen a number that the arithmetic does not hold.
+    lost: u128,
     /// The sums that all slices but one hand over.
     slices: u128,
 }
@@ -39,6 +41,11 @@ impl Beside {
         Self {
             word: if is_split { size_of::<u32>() as u128 } else { 0 },
             all: if is_split && some_hold { bytes } else { 0 },
+            lost: if spec.arith.is_emulation() && spec.slices > 1 {
+                size_of::<u32>() as u128
+            } else {
+                0
+            },
             slices: bytes * u128::from(spec.slices.max(1) - 1),
         }
     }
@@ -48,6 +55,7 @@ impl Beside {
         let arrays = [
             (self.word, "who has the last ticket"),
             (self.all, "the sums of all parts"),
+            (self.lost, "whether a slice has lost a number"),
             (self.slices, "the sums that slices hand over"),
         ];
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
@@ -126,7 +134,7 @@ impl Registers {
         let width = epilogue.map_or(1, EpiloguePlan::width);
         let cols = match epilogue {
             // What belongs to the columns of a thread is read before it goes through its rows.
-            Some(epilogue) if epilogue.waiting() == 0 => spec.thread.n,
+            Some(epilogue) if epilogue.waiting() == 0 => spec.thread_tile().n,
             // It is read for each store.
             _ => width,
         };

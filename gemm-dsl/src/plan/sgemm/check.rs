@@ -1,14 +1,16 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
 mod direct;
+mod matrix;
 mod resources;
 
+use super::Axis;
 use super::MAX_SPLIT;
-use super::tiled::Draft;
+use super::tiled::{Draft, shared};
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
-use crate::spec::{Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
+use crate::spec::{Arith, Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
@@ -25,12 +27,15 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     one_pipeline(spec, faults);
     faults.check_acting(spec);
     direct::acting(spec, faults);
+    matrix::acting(spec, faults);
     products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
     if let Some(tile) = spec.tile {
         acts_on_layout(spec, faults);
+        swizzle_of_rows(spec, tile, faults);
         acts_on_thread(spec, faults);
+        matrix::of_tile(spec, tile, faults);
         thread_divides(spec, tile, faults);
         warp_divides(spec, tile, faults);
         steps_of_tile(spec, tile, faults);
@@ -45,6 +50,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     resources::extents(spec, faults);
     if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
         resources::vectors(spec, tile, draft, faults);
+        matrix::loads(spec, draft, faults);
     }
     draft
 }
@@ -110,8 +116,31 @@ fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
     faults.require(acts, error::transpose_of_nothing);
 }
 
+/// Rows along K whose vectors are exchanged have as many as a power of two, and no padding.
+fn swizzle_of_rows(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    if !spec.swizzle {
+        return;
+    }
+    let along_k = shared(spec).map(|axis| axis == Axis::K);
+    if along_k == [false; 2] {
+        return faults.0.push(error::swizzle_of_nothing());
+    }
+    for (key, pad, along_k) in
+        [("pad_a", spec.pad_a, along_k[0]), ("pad_b", spec.pad_b, along_k[1])]
+    {
+        faults.require(!along_k || pad == 0, || error::swizzle_beside_padding(key));
+    }
+    if faults.sound(&["tile"]) {
+        let whole = tile.k.is_power_of_two() && tile.k >= 8;
+        faults.require(whole, || error::swizzle_of_row(tile.k));
+    }
+}
+
 fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
     let thread = spec.thread;
+    if spec.arith != Arith::F32 {
+        return;
+    }
     if spec.order != Order::Row {
         faults
             .require(thread.m > 1 && thread.n > 1, || error::order_of_one_line(spec.order, thread));
@@ -138,10 +167,10 @@ fn thread_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 
 fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let Some(warp) = spec.warp else { return };
-    let thread = spec.thread;
     if !faults.sound(&["warp"]) {
         return;
     }
+    let thread = spec.thread_tile();
     let sound_tile = faults.sound(&["tile"]).then_some(tile);
     if thread.area() > 0 && faults.sound(&["thread"]) {
         if !warp.m.is_multiple_of(thread.m) || !warp.n.is_multiple_of(thread.n) {
@@ -188,13 +217,20 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.require(spec.unroll.is_none(), error::unroll_with_stages);
         }
         // The largest K has no even neighbour above it, and no place in shared memory either.
-        if let Some(even) = steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))
+        if spec.arith == Arith::F32
+            && let Some(even) =
+                steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))
             && faults.sound(&["stages", "tile"])
         {
             faults.require(tile.k == even, || error::stages_on_odd_tile(tile.k, even, slices));
         }
-        if faults.sound(&["spread", "tile"]) && steps > 1 {
-            faults.require(spec.spread < steps, || error::spread_beyond_tile(spec.spread, steps));
+        if faults.sound(&["spread", "tile", "arith"]) {
+            // The last step of multiply-adds waits for the next tile.
+            let waits = u32::from(spec.arith == Arith::F32);
+            let most = steps.saturating_sub(waits);
+            faults.require(spec.spread <= most || steps == waits, || {
+                error::spread_beyond_tile(spec.spread, steps, most)
+            });
         }
     }
     if faults.sound(&["partials", "tile"]) {

@@ -4,10 +4,10 @@
 mod tests;
 
 use super::{
-    DirectPlan, Edge, EpiloguePlan, Fill, Guards, NaivePlan, OperandPlan, Pipeline, Pointers,
-    Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk,
+    DirectPlan, Edge, EpiloguePlan, Fill, Guards, MatrixPlan, NaivePlan, OperandPlan, Pipeline,
+    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk,
 };
-use crate::ir::Variant;
+use crate::ir::{Mma, Swizzle, Variant};
 use crate::plan::decision::{Decision, Decisions};
 use crate::spec::{Batch, Lanes, Sharing};
 
@@ -132,7 +132,10 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         list.say("products of a block", products);
     }
     list.say("slices", slices(plan.slices()));
-    list.say("outputs of a thread", plan.fragment().to_string());
+    match plan.matrix() {
+        None => list.say("outputs of a thread", plan.fragment().to_string()),
+        Some(matrix) => tensor_cores(&matrix, list),
+    }
     if let Some(warp) = plan.warp() {
         let tile = format!("{} x {}", warp.m(), warp.n());
         let lanes = format!("{} lanes x {}", warp.lanes_m(), warp.lanes_n());
@@ -148,10 +151,30 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
     list.because("ragged tile of K", ragged, plan.ragged.why);
     operand(&plan.a(), list);
     operand(&plan.b(), list);
-    list.say("multiply-adds", plan.order().to_string());
+    if plan.matrix().is_none() {
+        list.say("multiply-adds", plan.order().to_string());
+    }
     epilogue(&plan.epilogue(), list);
     let assume = if plan.assume() { "yes" } else { "no" };
     list.because("tid >= 0 is promised", assume, plan.assume.why);
+}
+
+fn tensor_cores(plan: &MatrixPlan, list: &mut Decisions) {
+    let (rows, cols, terms) = (plan.rows(), plan.cols(), plan.terms());
+    let format = plan.format().name();
+    let (m, n) = (Mma::ROWS, Mma::COLS);
+    list.say("arithmetic", plan.arith().to_string());
+    list.say("matrix instructions", format!("{rows} x {cols} of {m}x{n}x{terms} in {format}"));
+    list.say("outputs of a thread", "as the instruction deals them out");
+    let promote = match plan.promote() {
+        None => "none: tensor cores sum all of K".to_owned(),
+        Some(steps) => format!("IEEE, of {} terms each", steps * terms),
+    };
+    list.because("additions", promote, plan.promote.why);
+    for (letter, loads) in [('A', plan.loads_a), ('B', plan.loads_b)] {
+        let by = if loads.value { "ldmatrix" } else { "4 bytes" };
+        list.because(format!("matrices of {letter}"), by, loads.why);
+    }
 }
 
 fn pipeline(pipeline: Pipeline) -> String {
@@ -177,6 +200,12 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
         format!("along {} in memory, along {} in the tile", plan.contiguous(), plan.shared());
     list.say(of("shared tile"), format!("{rows} rows of {row}, {} of them unused", plan.pad()));
     list.say(of("neighbours"), axes);
+    if let Some(Swizzle { bits, shift, .. }) = plan.swizzle() {
+        let (ways, rows) = (1 << bits, 1 << shift);
+        let exchanged =
+            format!("vectors of four, in {ways} ways, {rows} rows after one another alike");
+        list.say(of("exchanged"), exchanged);
+    }
 
     let walk = match plan.walk() {
         Walk::Lines { step } => format!("{step} whole lines at once"),

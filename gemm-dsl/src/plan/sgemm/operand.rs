@@ -3,6 +3,7 @@
 
 use super::tiled::Ragged;
 use super::{Decided, decided, facts};
+use crate::ir::Swizzle;
 use std::fmt;
 
 /// An axis of the product.
@@ -113,6 +114,8 @@ facts! {
         depth: u32,
         /// Unused elements at the end of each shared row.
         pad: u32,
+        /// How the vectors of shared rows are exchanged, if they are.
+        swizzle: Option<Swizzle>,
         /// Elements of one access to global memory.
         width: u32,
         /// Elements of one store to shared memory.
@@ -148,6 +151,8 @@ pub(super) struct Given {
     pub extent: u32,
     pub depth: u32,
     pub pad: u32,
+    /// Whether the vectors of rows along K are exchanged.
+    pub swizzle: bool,
     pub threads: u32,
     /// Whether 16 bytes are moved at once where the layout allows: in shared memory, in global.
     pub vectors: (bool, bool),
@@ -155,6 +160,8 @@ pub(super) struct Given {
     pub by_fours: bool,
     pub asynchronous: bool,
     pub pitched: bool,
+    /// Whether tensor cores multiply.
+    pub matrix: bool,
 }
 
 impl Given {
@@ -198,6 +205,7 @@ impl OperandPlan {
             extent,
             depth,
             pad,
+            swizzle: (given.swizzle && shared == Axis::K).then(|| exchange(depth)),
             width,
             store_width: if reads_vectors && given.stores_vectors() { 4 } else { 1 },
             fragment_width: if fragment { 4 } else { 1 },
@@ -236,6 +244,7 @@ impl OperandPlan {
             },
             fill: match ragged {
                 Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
+                _ if given.matrix => decided(Fill::PlusZero, "a matrix instruction sums no zeros"),
                 Ragged::First if given.asynchronous => {
                     decided(Fill::PlusZero, "a copy fills with no other; it comes before the terms")
                 }
@@ -279,6 +288,12 @@ impl OperandPlan {
     pub fn staged(&self) -> u32 {
         self.accesses * self.width
     }
+}
+
+/// How rows of so many elements exchange their vectors: as many rows as lie on all banks once do so alike.
+fn exchange(depth: u32) -> Swizzle {
+    let vectors = (depth / 4).max(1).ilog2().min(3) as u8;
+    Swizzle { bits: vectors, base: 2, shift: 3 - vectors }
 }
 
 fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (u32, u32) {

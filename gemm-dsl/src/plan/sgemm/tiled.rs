@@ -2,10 +2,11 @@
 
 use super::budget::SharedSum;
 use super::epilogue::EpiloguePlan;
+use super::matrix::MatrixPlan;
 use super::operand::{Axis, Given, OperandPlan};
 use super::{Decided, Passed, decided, facts, waiting};
 use crate::ir::Variant;
-use crate::spec::{Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
 
 /// How the tiles of the K loop come in while others are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +129,10 @@ facts! {
         threads_n: u32,
         /// The warp tile; without one threads are numbered row by row over the block tile.
         warp: Option<WarpTile>,
-        /// Which elements of its warp tile, or block tile, are a thread's. Under [`Fragment::Split`],
-        /// `tm` and `tn` are multiples of 4.
+        /// How tensor cores multiply, if they do: there is a warp tile then.
+        matrix: Option<MatrixPlan>,
+        /// Which elements of its warp tile, or block tile, are a thread's where no tensor cores multiply. Under
+        /// [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
         /// The order of the multiply-adds of a fragment.
         order: Order,
@@ -164,6 +167,11 @@ impl Draft {
         [self.0.a, self.0.b]
     }
 
+    /// How tensor cores multiply, if they do.
+    pub(super) fn matrix(&self) -> Option<MatrixPlan> {
+        self.0.matrix
+    }
+
     /// How the sums get into C.
     pub(super) fn epilogue(&self) -> &EpiloguePlan {
         &self.0.epilogue
@@ -182,11 +190,13 @@ impl Draft {
 impl TiledPlan {
     /// A variant of a spec that passed every check, and its [`Draft`] before.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
-        let (thread, pipeline) = (spec.thread, Pipeline::of(spec));
+        let (thread, pipeline) = (spec.thread_tile(), Pipeline::of(spec));
         let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
-        let by_fours = |own: u32| spec.fragment != Fragment::Strided && own.is_multiple_of(4);
+        let matrix = spec.arith != Arith::F32;
+        let by_fours =
+            |own: u32| !matrix && spec.fragment != Fragment::Strided && own.is_multiple_of(4);
         let given = |free, contiguous, shared, extent, own, pad| Given {
             free,
             contiguous,
@@ -194,11 +204,13 @@ impl TiledPlan {
             extent,
             depth: tile.k,
             pad,
+            swizzle: spec.swizzle,
             threads: threads_m * threads_n * spec.slices,
             vectors: (spec.float4, global_vectors),
             by_fours: by_fours(own),
             asynchronous,
             pitched: spec.pitched,
+            matrix,
         };
         let [a_lies, b_lies] = contiguous(spec);
         let [a_shared, b_shared] = shared(spec);
@@ -212,6 +224,9 @@ impl TiledPlan {
         let splits = spec.slices > 1 || spec.partials > 1;
         let ragged = match spec.bounds {
             Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+            Bounds::Guarded if matrix => {
+                decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+            }
             Bounds::Guarded if straddles(global_vectors) => {
                 decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
             }
@@ -240,6 +255,7 @@ impl TiledPlan {
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
+            matrix: MatrixPlan::of(spec, [a, b]),
             fragment: spec.fragment,
             order: spec.order,
             pipeline,

@@ -17,7 +17,7 @@ const LEAST: u32 = 16;
 /// bytes; 0 where all is written out.
 pub(super) fn rows(spec: &SgemmSpec, threads: u32, shared: u128) -> Decided<u32> {
     let closure = spec.epilogue.as_ref().map(Epilogue::closure);
-    let thread = spec.thread;
+    let thread = spec.thread_tile();
     if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {
         return decided(0, "");
     }

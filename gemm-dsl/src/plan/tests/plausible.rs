@@ -1,12 +1,26 @@
 //! Specs that often have a plan.
 
-use crate::spec::{Datum, Kind, Rect, SgemmSpec, Spec, Table, Tile};
+use crate::spec::{Arith, Datum, Kind, Rect, SgemmSpec, Spec, Table, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 /// The keys of a geometry: these must fit each other, so they are drawn together.
-const GEOMETRY: [&str; 9] =
-    ["tile", "thread", "warp", "pad_a", "pad_b", "prefetch", "double_buffer", "stages", "spread"];
+const GEOMETRY: [&str; 11] = [
+    "tile",
+    "thread",
+    "warp",
+    "pad_a",
+    "pad_b",
+    "prefetch",
+    "double_buffer",
+    "stages",
+    "spread",
+    "arith",
+    "promote",
+];
+
+/// What a thread of a warp has no say in.
+const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
 
 /// A geometry, and of every other key that acts on a tile any flag or word, seldom a small number.
 /// Whatever is added to the table is drawn here too.
@@ -31,12 +45,17 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
         let datum = proptest::option::weighted(often, datum);
         data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());
     }
-    (geometry(), data).prop_map(|(mut spec, data)| {
-        for (key, datum) in data.into_iter().flatten() {
-            assert!(spec.set(key, &datum), "{key}");
-        }
-        spec
-    })
+    (prop_oneof![3 => geometry().boxed(), 1 => matrices().boxed()], data).prop_map(
+        |(mut spec, data)| {
+            for (key, datum) in data.into_iter().flatten() {
+                assert!(spec.set(key, &datum), "{key}");
+            }
+            if spec.arith != Arith::F32 {
+                OF_THREADS.iter().for_each(|key| spec.reset(key));
+            }
+            spec
+        },
+    )
 }
 
 /// Sizes that often go together, with paddings and a pipeline.
@@ -51,12 +70,34 @@ fn geometry() -> impl Strategy<Value = SgemmSpec> {
     (tile, thread, warp, pads, any::<bool>(), 0..6u32).prop_map(
         |(tile, thread, warp, pads, ahead, stages)| {
             let spec = SgemmSpec::default().tile(tile).thread(thread).pad_a(pads.0).pad_b(pads.1);
-            let spec = SgemmSpec { warp, ..spec };
-            match stages {
-                0 | 1 => spec.prefetch(ahead),
-                2 => spec.double_buffer(true),
-                stages => spec.stages(stages).spread(if ahead { 4 } else { 1 }),
-            }
+            piped(SgemmSpec { warp, ..spec }, ahead, stages)
         },
     )
+}
+
+/// Sizes that tensor cores take.
+fn matrices() -> impl Strategy<Value = SgemmSpec> {
+    let arith = select(Arith::ALL[1..].to_vec());
+    let warp =
+        select(vec![Rect::new(16, 8), Rect::new(16, 32), Rect::new(32, 16), Rect::new(64, 32)]);
+    let of_block = (1..=2u32, 1..=2u32, select(vec![16, 32, 64]));
+    let promote = proptest::option::weighted(0.3, select(vec![8, 16, 32]));
+    let pads = (select(vec![0, 0, 4]), select(vec![0, 0, 8]));
+    (arith, warp, of_block, promote, pads, any::<bool>(), 0..6u32).prop_map(
+        |(arith, warp, (m, n, k), promote, pads, ahead, stages)| {
+            let tile = Tile::new(warp.m * m, warp.n * n, k);
+            let spec = SgemmSpec::default().tile(tile).warp(warp).arith(arith);
+            let spec = SgemmSpec { promote, ..spec }.pad_a(pads.0).pad_b(pads.1);
+            piped(spec, ahead, stages)
+        },
+    )
+}
+
+/// With one of the pipelines.
+fn piped(spec: SgemmSpec, ahead: bool, stages: u32) -> SgemmSpec {
+    match stages {
+        0 | 1 => spec.prefetch(ahead),
+        2 => spec.double_buffer(true),
+        stages => spec.stages(stages).spread(if ahead { 4 } else { 1 }),
+    }
 }

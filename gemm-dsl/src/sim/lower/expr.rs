@@ -100,6 +100,16 @@ impl Lowering<'_, '_> {
                     self.cost.add(Class::Shuffle);
                     Lane::ShuffleDown(f.row().single.name, Box::new(operands))
                 }
+                Semantics::OrOfLanes => {
+                    let operand = self.lane(&args[0]);
+                    self.cost.add(Class::Shuffle);
+                    Lane::OrOfLanes(f.row().single.name, Box::new(operand))
+                }
+                Semantics::Pack(elem) => {
+                    let operands = [self.lane(&args[0]), self.lane(&args[1])];
+                    self.cost.add(Class::Float);
+                    Lane::Pack(elem, Box::new(operands))
+                }
                 Semantics::Float { f32, .. } => {
                     let lanes: Vec<Lane> = args.iter().map(|a| self.lane(a)).collect();
                     let fma = *f == Intrinsic::Fma;
@@ -225,6 +235,9 @@ impl Lowering<'_, '_> {
                     let fma = *f == Intrinsic::Fma;
                     self.cost.add(if fma { Class::Fma } else { Class::Float });
                     Wide::Function(f64, operands)
+                }
+                Semantics::OrOfLanes | Semantics::Pack(_) => {
+                    unreachable!("verified: it gives a word")
                 }
             },
             Expr::Apply(function, args) => Wide::Apply(self.apply(*function, args)),

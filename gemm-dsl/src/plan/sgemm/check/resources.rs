@@ -8,7 +8,7 @@ use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::error::SpecError;
 use crate::error::{direct as direct_error, resources as error};
 use crate::plan::Faults;
-use crate::spec::{SgemmSpec, Tile};
+use crate::spec::{Arith, SgemmSpec, Tile};
 
 /// The keys that the sum of shared memory rests on.
 const SHARED_KEYS: [&str; 9] = [
@@ -63,7 +63,8 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
 
 /// Whether everything that the geometry rests on is sound.
 fn has_geometry(faults: &Faults) -> bool {
-    faults.sound(&SHARED_KEYS) && faults.sound(&["thread", "warp", "fragment", "prefetch"])
+    faults.sound(&SHARED_KEYS)
+        && faults.sound(&["thread", "warp", "fragment", "prefetch", "arith", "promote"])
 }
 
 /// The geometry, if everything it rests on is sound.
@@ -88,7 +89,8 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut 
 fn block_threads(spec: &SgemmSpec) -> u64 {
     match spec.tile {
         Some(tile) => {
-            let of_product = u64::from(tile.m / spec.thread.m) * u64::from(tile.n / spec.thread.n);
+            let thread = spec.thread_tile();
+            let of_product = u64::from(tile.m / thread.m) * u64::from(tile.n / thread.n);
             of_product.saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
         }
         None => direct::threads(spec),
@@ -105,7 +107,7 @@ pub(super) fn threads(
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
     let rests_on: &[&str] = match spec.tile {
-        Some(_) => &["tile", "thread", "products", "slices"],
+        Some(_) => &["tile", "thread", "warp", "arith", "products", "slices"],
         None => &["block", "slices"],
     };
     if !faults.sound(rests_on) {
@@ -145,7 +147,7 @@ pub(super) fn threads(
 /// Sums, fragments and what waits in registers must fit beside each other. The compiler needs a few
 /// registers more, so this is no promise that nothing is spilled.
 fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut Faults) {
-    let thread = spec.thread;
+    let thread = spec.thread_tile();
     // Fragments are double-buffered under asynchronous copies.
     let copies = if spec.stages.is_some() { 2 } else { 1 };
     let staged = match draft {
@@ -158,7 +160,10 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,
-        fragments: (u128::from(thread.m) + u128::from(thread.n)) * copies,
+        fragments: match draft.and_then(Draft::matrix) {
+            Some(matrix) => matrix.registers().into(),
+            None => (u128::from(thread.m) + u128::from(thread.n)) * copies,
+        },
         staged,
         operands,
         threads,
@@ -171,6 +176,8 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
         "blocks_per_sm"
     } else if sum(1, spec.blocks_per_sm).fit() {
         "partials"
+    } else if spec.arith != Arith::F32 {
+        "warp"
     } else {
         "thread"
     };

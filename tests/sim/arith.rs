@@ -1,0 +1,124 @@
+//! Products of tensor cores: their bits, their accuracy, and the numbers that stand for no others.
+
+use gemm_dsl::spec::{Arith, SgemmSpec};
+use gemm_reference::product::Size;
+use gemm_runtime::Device;
+use gemm_tests::arbitrary;
+use gemm_tests::product::{Placement, Problem, accepted};
+use gemm_tests::random::{Hard, Random, values};
+use proptest::prelude::*;
+
+/// That C has the bits that its arithmetic says. What a NaN is made of is the machine's business.
+fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(), String> {
+    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
+        if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
+            let (size, n) = (problem.size, problem.size.n);
+            let at = format!("C[{}][{}]", at / n, at % n);
+            return Err(format!(
+                "`{spec}` ({variant}) at {size}: {at} is {value:?}, not {expected:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of which a few are what arithmetics have trouble with: infinities, none, the greatest, tiny and subnormal ones.
+fn with_special(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    let ordinary = values(!seed, len);
+    let special = [
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MAX,
+        -3.4e38,
+        1e-34,
+        f32::MIN_POSITIVE,
+        1e-45,
+        7.7e-34,
+        0.0,
+        -0.0,
+        65504.0,
+        65520.0,
+    ];
+    let one = |value: f32| {
+        let bits = random.bits();
+        if bits.is_multiple_of(61) { special[(bits >> 8) as usize % special.len()] } else { value }
+    };
+    ordinary.into_iter().map(one).collect()
+}
+
+fn placements(spec: &SgemmSpec, size: Size) -> [Placement; 2] {
+    let moved = Placement { offsets: [1, 2, 3], padding: [1, 0, 2] };
+    let rows = Placement::aligned_rows(spec.layout, size);
+    [rows, if spec.bounds == gemm_dsl::spec::Bounds::Guarded { moved } else { rows }]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+
+    /// Any spec, at any size, of ordinary numbers, of hard ones and of some that no sum of smaller numbers is.
+    #[test]
+    fn tensor_cores_sum_as_is_said(
+        spec in arbitrary::on_tensor_cores(256),
+        (m, n, k) in (1..40usize, 1..40usize, 0..90usize),
+        seed in any::<u64>(),
+    ) {
+        let size = accepted(&spec, Size::new(m, n, k));
+        let Size { m, n, k } = size;
+        let special = Problem::of(size, with_special(seed, m * k), with_special(seed ^ 5, k * n));
+        let hard = Hard::ALL[seed as usize % Hard::ALL.len()];
+        for problem in [Problem::new(size, seed), Problem::hard(size, seed, hard), special] {
+            for placement in placements(&spec, size) {
+                bits(&spec, &problem, placement).map_err(TestCaseError::fail)?;
+            }
+        }
+    }
+}
+
+/// The tile, the pipeline, the layout and the slices of no sum have a say in its bits, where as many terms are promoted.
+#[test]
+fn what_is_promoted_together_says_the_bits() {
+    let tiles = [
+        "tile: 32x32x32, warp: 16x16",
+        "tile: 64x32x64, warp: 32x16, double_buffer, float4, pad_a: 4, layout: nt",
+        "tile: 32x64x32, warp: 32x32, stages: 3, float4, pad_b: 8, layout: tn",
+        "tile: 48x48x96, warp: 16x24, prefetch, layout: tt, transpose",
+    ];
+    for arith in ["bf16", "f16", "tf32", "bf16x6", "bf16x9", "tf32x3"] {
+        for promote in ["", ", promote: 16", ", promote: 32"] {
+            let size = Size::new(37, 41, 147);
+            let (a, b) = (with_special(3, 37 * 147), with_special(4, 147 * 41));
+            let problem = Problem::of(size, a, b);
+            let mut first: Option<Vec<u32>> = None;
+            for tile in tiles {
+                let line = format!("{tile}, arith: {arith}{promote}");
+                let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+                let placement = Placement::aligned_rows(spec.layout, size);
+                let c = problem.multiply(&Device::simulator(), &spec, placement);
+                let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
+                let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
+                assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
+            }
+        }
+    }
+}
+
+/// What stands for `f32` is as accurate, at every depth.
+#[test]
+fn emulations_keep_their_bounds() {
+    for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
+        for k in [1, 2, 3, 16, 17, 100, 1000] {
+            let spec: SgemmSpec =
+                format!("tile: 32x32x32, warp: 16x16, arith: {arith}").parse().expect("a line");
+            let problem = Problem::new(Size::new(33, 31, k), k as u64);
+            let (c, _) = problem
+                .multiply(&Device::simulator(), &spec, Placement::default())
+                .unwrap_or_else(|error| panic!("{error}"));
+            problem
+                .check(&Device::simulator(), &spec, Placement::default(), &c)
+                .unwrap_or_else(|error| panic!("{arith} at {k}: {error}"));
+        }
+    }
+}
