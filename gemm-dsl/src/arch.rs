@@ -24,6 +24,9 @@ pub const ASYNCHRONOUS_COPIES: u32 = 80;
 /// The oldest architecture whose tensor cores take bf16 and tf32, and sums of 16 terms.
 pub const TENSOR_CORES: u32 = 80;
 
+/// The oldest architecture that copies boxes of arrays, and whose barriers in shared memory count bytes.
+pub const TENSOR_COPIES: u32 = 90;
+
 /// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 

@@ -1,6 +1,7 @@
 //! The CUDA C back end. It decides spelling only: names, indentation, parentheses, comments. Every
 //! decision about what is computed was made before, so a verified kernel cannot fail to print.
 
+mod asynchronous;
 mod expr;
 mod helper;
 mod prelude;
