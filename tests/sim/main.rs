@@ -30,3 +30,4 @@ mod speaking;
 mod split_k;
 mod tensor_core;
 mod views;
+mod warp_specialised;

@@ -17,6 +17,7 @@ pub mod sharing;
 pub mod speaking;
 pub mod sync;
 pub mod tensor_core;
+pub mod warp_specialised;
 
 use gemm_dsl::stages::Stage;
 
