@@ -82,6 +82,7 @@ mod segments;
 mod shape;
 mod view;
 
+pub use backend::tensor_map;
 pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
