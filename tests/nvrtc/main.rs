@@ -11,7 +11,7 @@ use gemm_dsl::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::warp_specialised::{Fill, Product};
-use gemm_tests::{arbitrary, elements, needs::Need, stem, sync, tensor_core};
+use gemm_tests::{arbitrary, boxes, elements, needs::Need, planes, stem, sync, tensor_core};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -90,6 +90,16 @@ fn main() -> ExitCode {
                 Need::Nvrtc
                     .trial(name, move || compiles_kernel(&product.kernel()?, "", TENSOR_COPIES)),
             );
+        }
+    }
+    trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
+        compiles_kernel(&planes::kernel(), "", TENSOR_COPIES)
+    }));
+    // boxes alone, which all that came since have, too,
+    for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
+        for case in boxes::cases() {
+            let name = format!("boxes::{}_sm_{arch}", case.name());
+            trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel(), "", arch)));
         }
     }
     // and every instruction that threads speak to one another by.

@@ -4,6 +4,9 @@
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_tests::boxes;
+use gemm_tests::planes::{self, PAIRS, PLANES};
+use gemm_tests::random::Random;
 use gemm_tests::tensor_core::Kind;
 use gemm_tests::warp_specialised::{Fault, Fill, Product};
 
@@ -234,4 +237,29 @@ fn a_tensor_map_asks_for_strides_of_16_bytes() {
 fn a_product_of_256_is_quick() {
     let product = Product { columns: 128, ..Product::default() };
     computes(product, [256, 256, 256]);
+}
+
+#[test]
+fn planes_are_summed_by_stages() {
+    for [m, n, k] in [[128, 64, 256], [200, 72, 168]] {
+        let extents = [PLANES * m, PLANES * n, k];
+        let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
+        let (found, counters) = planes::simulate(&operands).expect("no fault");
+        assert!(found == planes::expected(&operands, Rules::SM_90), "{m}x{n}x{k}");
+        let [rows, columns] = planes::TILE.map(|extent| extent as usize);
+        let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
+        // A step for each pair, of eight warps.
+        assert_eq!(counters.wgmma as usize, stages * PAIRS.len() * 4 * 8);
+    }
+}
+
+#[test]
+fn boxes_hold_what_the_array_does_and_zeros_outside() {
+    for (seed, case) in (0..).zip(boxes::cases()) {
+        let (bits, places) = case.inputs(seed);
+        let (found, counters) = case.simulate(&bits, &places).expect("no fault");
+        assert!(found == case.expected(&bits, &places), "{}", case.name());
+        let bytes = (boxes::COUNT * case.len()) as u64 * u64::from(case.elem.size());
+        assert_eq!((counters.bulk_copies, counters.bulk_bytes), (boxes::COUNT as u64, bytes));
+    }
 }

@@ -6,10 +6,12 @@
 
 pub mod arbitrary;
 pub mod batch;
+pub mod boxes;
 pub mod elements;
 pub mod fold;
 pub mod needs;
 pub mod operands;
+pub mod planes;
 pub mod product;
 pub mod random;
 pub mod reduction;

@@ -206,20 +206,7 @@ impl Product {
                 let sums = [Expr::from(columns / 2)];
                 let acc = k.zeroed_registers("acc", Elem::F32, sums, "sums of C");
                 consume(k, &parts, acc, [tile_a, tile_b], group.into());
-                k.comment("Sums inside of C are stored.");
-                let warp = k.let_("warp", tid() % WARPGROUP / 32);
-                let first = Expr::from(row) + Expr::from(group) * 64 + Expr::from(warp) * 16;
-                let first = k.let_("first", first + tid() % 32 / 4);
-                let beside = k.let_("beside", Expr::from(column) + tid() % 4 * 2);
-                k.unrolled("i", columns / 2, |k, i| {
-                    let i = Expr::from(i);
-                    let r = k.let_("r", Expr::from(first) + i.clone() / 2 % 2 * 8);
-                    let s = k.let_("s", Expr::from(beside) + i.clone() / 4 * 8 + i.clone() % 2);
-                    let (r, s) = (Expr::from(r), Expr::from(s));
-                    k.if_(r.clone().lt(m.clone()).and(s.clone().lt(n.clone())), |k| {
-                        k.store(Access::new(c, [r, s]), Access::new(acc, [i]).load());
-                    });
-                });
+                store_sums(k, (c, [m, n]), acc, [row.into(), column.into(), group.into()], columns);
             },
         );
         k.finish()
@@ -266,6 +253,11 @@ impl Product {
         Tile { format: self.format, extents, a, b, c }.multiplied(rules)
     }
 
+    /// Elements in the memory of the simulator.
+    pub fn buffer(format: Format, words: &[u32]) -> Buffer {
+        Buffer::from_bits(elem(format), words.iter().map(|word| u64::from(*word)))
+    }
+
     /// What a kernel makes of operands, row by row, and its counters.
     ///
     /// # Errors
@@ -275,17 +267,36 @@ impl Product {
         operands: &Tile,
     ) -> Result<(Vec<u32>, Counters), SimError> {
         let [m, n, k] = operands.extents;
-        let elem = elem(operands.format);
-        let words = |words: &[u32]| {
-            Buffer::from_bits(
-                elem,
-                words.iter().copied().map(u64::from).collect::<Vec<_>>().into_iter(),
-            )
-        };
-        let buffers = [words(&operands.a), words(&operands.b), Buffer::zeros(m * n)];
+        let [a, b] = [&operands.a, &operands.b].map(|words| Self::buffer(operands.format, words));
+        let buffers = [a, b, Buffer::zeros(m * n)];
         let counters = sim::launch(kernel, &buffers, &[m, n, k].map(|extent| extent as u64))?;
         Ok((buffers[2].bits().into_iter().map(|bits| bits as u32).collect(), counters))
     }
+}
+
+/// Stores the sums of a tile of C that are inside of it: of a warpgroup of consumers the rows from `row` on, the columns from
+/// `column` on.
+pub fn store_sums(
+    k: &mut KernelBuilder,
+    (c, [m, n]): (BufferId, [Expr; 2]),
+    sums: BufferId,
+    [row, column, group]: [Expr; 3],
+    columns: i32,
+) {
+    let lane = || Expr::from(Special::ThreadX) % 32;
+    k.comment("Sums inside of C are stored.");
+    let warp = k.let_("warp", Expr::from(Special::ThreadX) % WARPGROUP / 32);
+    let first = k.let_("first", row + group * 64 + Expr::from(warp) * 16 + lane() / 4);
+    let beside = k.let_("beside", column + lane() % 4 * 2);
+    k.unrolled("i", columns / 2, |k, i| {
+        let i = Expr::from(i);
+        let r = Expr::from(k.let_("r", Expr::from(first) + i.clone() / 2 % 2 * 8));
+        let s = k.let_("s", Expr::from(beside) + i.clone() / 4 * 8 + i.clone() % 2);
+        let s = Expr::from(s);
+        k.if_(r.clone().lt(m.clone()).and(s.clone().lt(n.clone())), |k| {
+            k.store(Access::new(c, [r, s]), Access::new(sums, [i]).load());
+        });
+    });
 }
 
 /// A stage of the ring in a round, and the parity of its phase.
