@@ -113,7 +113,9 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
-    pub use gemm_dsl::sim::{Earlier, Fault, FaultKind, Position, Waiting, WaitsFor};
+    pub use gemm_dsl::sim::{
+        Earlier, Fault, FaultKind, MbarrierFault, Position, Waiting, WaitsFor,
+    };
 }
 
 #[doc(hidden)]

@@ -92,6 +92,10 @@ fn main() -> ExitCode {
             );
         }
     }
+    let overlapping = Product { overlap: true, ..Product::default() };
+    trials.push(Need::Nvrtc.trial("warp_specialised::overlap", move || {
+        compiles_kernel(&overlapping.kernel()?, "", TENSOR_COPIES)
+    }));
     trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
         compiles_kernel(&planes::kernel(), "", TENSOR_COPIES)
     }));

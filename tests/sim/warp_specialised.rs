@@ -45,6 +45,9 @@ fn a_ring_of_boxes_gives_what_the_rules_say() {
             computes(product, RAGGED);
         }
     }
+    for format in Format::ALL {
+        computes(Product { format, overlap: true, ..Product::default() }, RAGGED);
+    }
     computes(Product::default(), [128, 64, 64 * 7]);
     computes(Product { columns: 256, consumers: 1, ..Product::default() }, [64, 256, 40]);
 }

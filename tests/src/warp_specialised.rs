@@ -86,6 +86,8 @@ pub struct Product {
     pub columns: i32,
     /// How the stages are filled.
     pub fill: Fill,
+    /// Whether the instructions of a stage are in flight while those of the next are issued.
+    pub overlap: bool,
     /// What is wrong.
     pub fault: Fault,
 }
@@ -93,7 +95,8 @@ pub struct Product {
 impl Default for Product {
     fn default() -> Self {
         let (fill, fault) = (Fill::Boxes, Fault::None);
-        Self { format: Format::Bf16, stages: 3, consumers: 2, columns: 64, fill, fault }
+        let (format, overlap) = (Format::Bf16, false);
+        Self { format, stages: 3, consumers: 2, columns: 64, fill, overlap, fault }
     }
 }
 
@@ -122,6 +125,11 @@ impl Parts {
 }
 
 impl Product {
+    /// What A and B are made of in memory.
+    pub fn elem(&self) -> Elem {
+        elem(self.format)
+    }
+
     /// Terms of a row of a stage.
     pub fn depth(&self) -> i32 {
         8 * ROW / self.format.bits() as i32
@@ -385,6 +393,16 @@ fn consume(
             }
         });
         k.wgmma_commit();
+        if product.overlap {
+            // What the instructions of the round before have read is free.
+            k.wgmma_wait(1, [acc]);
+            k.warp_barrier();
+            let before = (Expr::from(round) + product.stages - 1) % product.stages;
+            k.if_(lane().equals(0).and(Expr::from(round).gt(0)), |k| {
+                k.mbarrier_arrive(parts.empty, before);
+            });
+            return;
+        }
         let release = |k: &mut KernelBuilder| {
             if !parts.is(Fault::NoWarpBarrier) {
                 k.warp_barrier();
@@ -405,4 +423,7 @@ fn consume(
             release(k);
         }
     });
+    if product.overlap {
+        k.wgmma_wait(0, [acc]);
+    }
 }

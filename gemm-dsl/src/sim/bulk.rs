@@ -155,7 +155,8 @@ impl Machine<'_> {
             self.move_box(copy, &at, to, start);
             self.happened += 1;
             let clocks = &mut self.observers.race.clocks;
-            let counted = self.mbarriers.count(clocks, slot, bytes);
+            let issuer = (thread as u32, self.stmt);
+            let counted = self.mbarriers.count(clocks, (slot, issuer), bytes);
             counted.map_err(|wrong| self.wrong(lane, slot, wrong))?;
         }
         Ok(())

@@ -32,7 +32,12 @@ struct Object {
     complete: Gathered,
     /// The agents that have waited for the phase before, and when.
     waited: Vec<Moment>,
+    /// The last phase in which a copy was issued, counted from 1, and who has issued it.
+    copied: Option<(u32, Issuer)>,
 }
+
+/// A thread that has issued a copy, and the number of the statement.
+pub(super) type Issuer = (u32, u32);
 
 /// That a thread has made it a barrier.
 #[derive(Debug)]
@@ -169,8 +174,14 @@ impl Mbarriers {
     }
 
     /// Bytes of a copy have come.
-    pub(super) fn count(&mut self, clocks: &mut Clocks, slot: usize, bytes: u64) -> Done {
+    pub(super) fn count(
+        &mut self,
+        clocks: &mut Clocks,
+        (slot, issuer): (usize, Issuer),
+        bytes: u64,
+    ) -> Done {
         let object = &mut self.objects[slot];
+        object.copied = Some((object.phase + 1, issuer));
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         object.bytes = object.bytes.saturating_sub(bytes);
         if object.bytes < -i64::from(Mbarrier::MOST) {
@@ -231,6 +242,17 @@ impl Mbarriers {
         let object = &mut self.objects[slot];
         object.waited.extend(threads.clone().map(|thread| now(clocks, thread)));
         clocks.find(&model.phase, threads, &object.complete);
+    }
+
+    /// A barrier at which a copy counts that nobody has waited for, of so many threads that have all left, and who has issued
+    /// it: it might write when the block is gone.
+    pub(super) fn left_behind(&self, clocks: &Clocks, threads: u32) -> Option<(usize, Issuer)> {
+        let mut objects = self.objects.iter().enumerate();
+        objects.find_map(|(slot, object)| {
+            let (phase, issuer) = object.copied?;
+            let waited = |thread: u32| Self::known(clocks, (slot, thread as usize)) >= phase;
+            (!(0..threads).any(waited)).then_some((slot, issuer))
+        })
     }
 
     /// What a barrier lacks of its phase.

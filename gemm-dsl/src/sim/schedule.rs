@@ -268,7 +268,7 @@ impl<'l> Block<'l> {
         let Some(&first) = self.states.first() else { return Ok(Round::Done) };
         let Some(odd) = self.states.iter().position(|&state| state != first) else {
             if first == State::Exited {
-                return Ok(Round::Done);
+                return self.left_behind().map_or(Ok(Round::Done), Err);
             }
             self.machine.meetings += 1;
             self.machine.observers.sync(Sync::Block);

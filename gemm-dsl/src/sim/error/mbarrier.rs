@@ -50,6 +50,9 @@ pub enum MbarrierFault {
         /// The current phase.
         now: u32,
     },
+    /// A copy counts at it, and all threads have left the kernel without having waited for that.
+    #[error("a copy that nobody has waited for may write when the block is gone")]
+    LeftBehind,
     /// A parity is neither 0 nor 1.
     #[error("{parity} is no parity")]
     NoParity {

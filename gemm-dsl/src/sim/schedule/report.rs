@@ -1,6 +1,8 @@
 //! What is told of a block that does not go on: who waits for what, or who is at fault.
 
-use super::super::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
+use super::super::error::{
+    Fault, FaultKind, MbarrierFault, SimError, Unfinished, Waiting, WaitsFor,
+};
 use super::super::exec::Progress;
 use super::super::lanes::WARP;
 use super::super::machine::Machine;
@@ -54,6 +56,16 @@ impl Block<'_> {
                 waits_for,
             })
         })
+    }
+
+    /// The fault of a block that is done while a copy may be under way.
+    pub(super) fn left_behind(&self) -> Option<Box<Fault>> {
+        let Machine { launch, mbarriers, observers, .. } = &self.machine;
+        let threads = launch.kernel.geometry.threads();
+        let (slot, (thread, stmt)) = mbarriers.left_behind(&observers.race.clocks, threads)?;
+        let (barrier, index) = self.machine.name_of_barrier(slot);
+        let wrong = MbarrierFault::LeftBehind;
+        Some(self.fault(thread, stmt, FaultKind::Mbarrier { barrier, index, wrong }))
     }
 
     /// The statement at which a warp is, unless it has left.

@@ -257,6 +257,7 @@ fn statements_before_a_box_that_overwrites() {
             thread(&mut c.k, 0, |k| k.proxy_fence(ProxyFence::Async));
         }
         c.bring(0, 0);
+        thread(&mut c.k, 0, |k| k.mbarrier_wait(c.barrier, 0, 0));
         match fence {
             0 => assert_eq!(race(c.kind()), "x"),
             _ => assert!(c.run().is_ok(), "{writes} {fence}"),
@@ -277,6 +278,27 @@ fn two_boxes_to_one_place() {
         }
     });
     assert_eq!(race(c.kind()), "x");
+}
+
+#[test]
+fn a_copy_that_outlives_its_block() {
+    for waits in [false, true] {
+        let mut c = copies();
+        c.bring(0, 0);
+        if waits {
+            thread(&mut c.k, 40, |k| k.mbarrier_wait(c.barrier, 0, 0));
+            assert!(c.run().is_ok());
+            continue;
+        }
+        let fault = fault(c.run());
+        let told =
+            "barrier full[0]: a copy that nobody has waited for may write when the block is gone";
+        assert!(fault.to_string().contains(told), "{fault}");
+        assert!(
+            fault.thread == (0, 0) && fault.statement.starts_with("tensor_copy_2d("),
+            "{fault}"
+        );
+    }
 }
 
 /// R2: a thread that has not waited, but met one that has.
