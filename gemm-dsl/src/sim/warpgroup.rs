@@ -6,7 +6,13 @@
 //!
 //! The sums are computed at once, but have no value before the warp has waited for them ([`Flight`]).
 
-use super::code::{SumsOp, Wgmma};
+mod flight;
+mod steps;
+
+pub(super) use flight::Flight;
+pub(super) use steps::Warpgroups;
+
+use super::code::{SumsOp, Tile, Wgmma};
 use super::error::FaultKind;
 use super::lanes::{ALL, WARP};
 use super::machine::{Machine, Registers};
@@ -14,8 +20,9 @@ use super::observe::{Stopped, stop};
 use super::region::Region;
 use crate::ir::{Descriptor, Wgmma as Matrix};
 use crate::tensor_core::{Format, Operand};
-use std::collections::VecDeque;
+use flight::Sums;
 use std::rc::Rc;
+use steps::{Apart, Step, Tiles};
 
 /// Warps of a warpgroup.
 const WARPS: usize = Matrix::WARPS as usize;
@@ -23,120 +30,6 @@ const WARPS: usize = Matrix::WARPS as usize;
 const PART: u32 = 16;
 /// The name of the instructions, for messages.
 const NAME: &str = "wgmma";
-
-/// Sums that matrix instructions change: lane slots, and the array that they belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sums {
-    first: u32,
-    count: u32,
-    array: u32,
-}
-
-impl Sums {
-    fn slots(&self) -> std::ops::Range<u32> {
-        self.first..self.first + self.count
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        self.first < other.first + other.count && other.first < self.first + self.count
-    }
-}
-
-/// The matrix instructions of a warp that are in flight, and the arrays of sums that they may change.
-#[derive(Debug, Default)]
-pub(super) struct Flight {
-    /// Arrays that nothing has touched since a fence.
-    fenced: Vec<u32>,
-    /// Sums that change in instructions of no group yet, in the groups in flight, and in groups that are over, but were not
-    /// named by the wait.
-    open: Vec<Sums>,
-    groups: VecDeque<Vec<Sums>>,
-    over: Vec<Sums>,
-}
-
-impl Flight {
-    fn in_flight(&self) -> impl Iterator<Item = &Sums> {
-        self.open.iter().chain(self.groups.iter().flatten())
-    }
-
-    /// Whether a lane slot holds a sum that has no value yet.
-    pub(super) fn holds(&self, slot: u32) -> bool {
-        self.in_flight().chain(&self.over).any(|sums| sums.slots().contains(&slot))
-    }
-}
-
-/// What warps of a warpgroup execute together: the number of the statement, and what it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    stmt: u32,
-    operands: [u32; 2],
-    accumulates: bool,
-}
-
-/// The operands of a matrix instruction, row by row.
-#[derive(Debug)]
-struct Tiles {
-    a: Vec<Operand>,
-    b: Vec<Operand>,
-}
-
-#[derive(Debug, Default)]
-struct Warpgroup {
-    /// What some of its warps have executed, and others not yet, behind so many steps of all.
-    steps: VecDeque<(Step, Option<Rc<Tiles>>)>,
-    dropped: u64,
-    /// How many steps each warp has executed, and whether it has left.
-    done: [u64; WARPS],
-    left: [bool; WARPS],
-}
-
-/// The warpgroups of a block.
-#[derive(Debug, Default)]
-pub(super) struct Warpgroups(Vec<Warpgroup>);
-
-/// A warp comes to something else than the others: the statement that they have come to, or that they have left.
-struct Apart(Option<u32>);
-
-impl Warpgroups {
-    pub(super) fn begin(&mut self, warps: usize) {
-        self.0.clear();
-        self.0.resize_with(warps.div_ceil(WARPS), Warpgroup::default);
-    }
-
-    /// A warp comes to a step of its warpgroup: the operands, if another warp has read them.
-    fn step(&mut self, warp: u32, step: Step) -> Result<&mut Option<Rc<Tiles>>, Apart> {
-        let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
-        let at = (group.done[member] - group.dropped) as usize;
-        if at == group.steps.len() {
-            if group.left.contains(&true) {
-                return Err(Apart(None));
-            }
-            group.steps.push_back((step, None));
-        } else if group.steps[at].0 != step {
-            return Err(Apart(Some(group.steps[at].0.stmt)));
-        }
-        group.done[member] += 1;
-        Ok(&mut group.steps[at].1)
-    }
-
-    /// Forgets what all warps have executed.
-    fn forget(&mut self, warp: u32) {
-        let group = &mut self.0[warp as usize / WARPS];
-        while group.done.iter().all(|done| *done > group.dropped) {
-            group.steps.pop_front();
-            group.dropped += 1;
-        }
-    }
-
-    /// A warp leaves the kernel: the statement of a step that others have executed and it has not.
-    pub(super) fn leave(&mut self, warp: u32) -> Option<u32> {
-        let group = &mut self.0[warp as usize / WARPS];
-        let member = warp as usize % WARPS;
-        group.left[member] = true;
-        let at = (group.done[member] - group.dropped) as usize;
-        group.steps.get(at).map(|(step, _)| step.stmt)
-    }
-}
 
 impl Machine<'_> {
     /// A warp comes to a step of its warpgroup, as a whole.
@@ -333,7 +226,7 @@ impl Machine<'_> {
     /// Where a tile of so many rows lies that the lanes name.
     fn tile(
         &mut self,
-        tile: &super::code::Tile,
+        tile: &Tile,
         rows: u32,
         format: Format,
         regs: &Registers,
@@ -406,15 +299,6 @@ impl Machine<'_> {
             format.decode(self.shared[address as usize / 4] >> (8 * (address % 4)))
         };
         places.map(element).collect()
-    }
-}
-
-impl Warpgroups {
-    /// Keeps the operands of the step that a warp has executed last.
-    fn remember(&mut self, warp: u32, tiles: &Rc<Tiles>) {
-        let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
-        let at = (group.done[member] - group.dropped) as usize - 1;
-        group.steps[at].1 = Some(Rc::clone(tiles));
     }
 }
 
