@@ -19,7 +19,7 @@ pub(super) const MBARRIER: &str = "unsigned long long";
 /// The type of a tensor map, which the text defines.
 pub(super) const TENSOR_MAP: &str = "TensorMap";
 /// What keeps the compiler from moving the use of sums over what stands before or behind it.
-const KEEP: &str = "wgmma_keep";
+pub(super) const KEEP: &str = "wgmma_keep";
 const FENCE: &str = "wgmma_fence";
 const COMMIT: &str = "wgmma_commit";
 const WAIT: &str = "wgmma_wait";

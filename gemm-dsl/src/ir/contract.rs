@@ -16,7 +16,8 @@
 //!   dimension passes all that lies along those before it. Whether two arrays share memory, of a list too, is
 //!   for whoever knows where they were allocated.
 //! * **Tensor maps.** An array that a tensor map stands for starts on 16 bytes, each of its extents is 1 to 2^32, and the
-//!   distance between neighbours along each dimension but the last is a multiple of 16 bytes, less than 2^40.
+//!   distance between neighbours along each dimension but the last is a multiple of 16 bytes, less than 2^40; unless
+//!   nothing is launched.
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;

@@ -81,7 +81,7 @@ impl Machine<'_> {
                 for lane in lanes_of(mask) {
                     let at = (slots[lane], first + lane);
                     let clocks = &mut self.observers.race.clocks;
-                    let arrived = self.mbarriers.arrive(clocks, at, bytes[lane]);
+                    let arrived = self.mbarriers.arrive(clocks, at, bytes[lane] as i64);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                 }
             }
@@ -205,8 +205,10 @@ impl Machine<'_> {
             for (d, first) in outer.iter().enumerate().rev() {
                 let index = first + (rest % copy.tile[d]) as i64;
                 rest /= copy.tile[d];
-                inside &= u64::try_from(index).is_ok_and(|index| index < from.dims[d]);
-                offset += index as u64 as u32 as u64 * from.strides[d];
+                match u64::try_from(index) {
+                    Ok(index) if index < from.dims[d] => offset += index * from.strides[d],
+                    _ => inside = false,
+                }
             }
             for i in 0..row {
                 let index = column + i as i64;

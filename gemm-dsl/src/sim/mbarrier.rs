@@ -135,17 +135,15 @@ impl Mbarriers {
         &mut self,
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
-        bytes: u64,
+        bytes: i64,
     ) -> Done {
         let object = self.made(clocks, (slot, thread))?;
         if Self::known(clocks, (slot, thread)) != object.phase {
             return Err(MbarrierFault::TooEarly { phase: object.phase });
         }
-        // A negative number is a large one.
         let most = i64::from(Mbarrier::MOST);
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let sum = object.bytes.saturating_add(bytes);
-        if bytes > most || sum > most {
+        if !(0..=most).contains(&bytes) || sum > most {
             return Err(MbarrierFault::TooManyBytes { bytes: sum });
         }
         if object.pending == 0 {

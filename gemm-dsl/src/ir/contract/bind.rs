@@ -215,11 +215,6 @@ impl Contract {
                 }
             }
         }
-        let mut maps = Vec::new();
-        for (position, array) in self.arrays().enumerate().filter(|(_, a)| a.map.is_some()) {
-            let Some(bound) = find(array, position) else { continue };
-            maps.push(self.mapped(array, position, &bound, &values)?);
-        }
         let mut grid = [0; 3];
         for (axis, (rule, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
             let subject = || Subject::Blocks { axis };
@@ -229,7 +224,16 @@ impl Contract {
             }
             grid[axis] = value as u32;
         }
-        Ok(Call { scalars, grid, maps })
+        let mut call = Call { scalars, grid, maps: Vec::new() };
+        // Where nothing is launched nobody asks for a map.
+        let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());
+        let mut maps = Vec::new();
+        for (position, array) in mapped {
+            let Some(bound) = find(array, position) else { continue };
+            maps.push(self.mapped(array, position, &bound, &values)?);
+        }
+        call.maps = maps;
+        Ok(call)
     }
 
     /// The rule of tensor maps.
