@@ -30,6 +30,9 @@ pub const REDUCTIONS: u32 = 80;
 /// The oldest architecture that rounds two numbers to the halves of a word in one instruction.
 pub const PACKS: u32 = 80;
 
+/// The oldest architecture that copies boxes of arrays, and whose barriers in shared memory count bytes.
+pub const TENSOR_COPIES: u32 = 90;
+
 /// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 

@@ -1,6 +1,7 @@
 //! The CUDA C back end. It decides spelling only: names, indentation, parentheses, comments. Every
 //! decision about what is computed was made before, so a verified kernel cannot fail to print.
 
+mod asynchronous;
 mod expr;
 mod helper;
 mod prelude;
@@ -37,7 +38,9 @@ pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let mut out = Printer::new(kernel);
     out.width = usize::MAX;
     stmt::block(&mut out, std::slice::from_ref(statement));
-    let line = out.text.lines().find(|l| !l.trim_start().starts_with("#pragma"));
+    // What only tells the compiler something is not what is pointed at.
+    let tells = ["#pragma", asynchronous::KEEP];
+    let line = out.text.lines().find(|l| !tells.iter().any(|t| l.trim_start().starts_with(t)));
     line.unwrap_or_default().trim().to_owned()
 }
 

@@ -86,8 +86,40 @@
 //! [`Rules::dot`](crate::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`,
 //! unless it is asked for others.
 //!
+//! A [`Wgmma`] is executed by the 128 threads of a warpgroup: four warps, of which the number of the first is a multiple
+//! of 4. They execute the same sequence of such statements, of [`WgmmaSync`] and of [`RegisterLimit`], each with the same
+//! operands, as whole warps. The instruction sums as [`Rules::dot`](crate::tensor_core::Rules::dot) says, from D or from +0 on. It
+//! is asynchronous, and an agent of each of its warps that reads all of A and B. Commits close groups; a
+//! [`WgmmaSync::Wait`] that leaves a group unfinished leaves all later ones so, and what it covers is over for all lanes of
+//! its warp. It orders nothing else among threads, not even among those of a warp. From the instruction to the wait that
+//! covers it and names the register array of its sums no thread touches them, but that instructions of one shape may
+//! follow one another. A [`WgmmaSync::Fence`] that names the array stands before the first instruction that changes a sum
+//! in it, and again before the next one behind a statement that reads or writes any of it.
+//!
 //! A [`Stmt::LoadMatrix`], too, is executed by whole warps, converged. It reads what each lane that counts says, in
 //! that lane, and gives each lane its words ([`LoadMatrix::place`]).
+//!
+//! **Barriers in shared memory.** An [`Mbarrier`] is done by each thread that executes it, by itself. A barrier is one
+//! from its [`MbarrierOp::Init`] on, which happens once and is ordered before all else at it. It has phases, counted from 0;
+//! the phase before the first is complete. In each so many arrivals are awaited as the barrier was made for, and as many
+//! bytes as are expected in it; the phase is complete when all have come, and not before, and the next one begins. Bytes may
+//! come before they are expected, as long as an arrival is missing. What a thread did before it arrived is ordered before
+//! what those do next who wait for that phase; what copies have written whose bytes count in it, too. Who arrives, or issues
+//! a copy, comes after the phase before by that order. A wait for a parity is one for the last phase of that parity that the
+//! thread comes after, if it comes after no later one, or else for the next phase. That is the current one or the one
+//! before, whenever the wait happens: all who wait for a phase have done so, by that order, when the next one is complete.
+//!
+//! **Copies of boxes.** A [`TensorCopy`] is asynchronous, and no agent of a thread's: it comes after what its thread knows
+//! when it issues it. Its bytes count at its barrier. It begins at any element of the array, outside of it too, and what it
+//! reads there is +0, of all types the bits 0. In shared memory a box is as large as the tensor map says, all of it inside
+//! the buffer, and starts on [`TensorSwizzle::alignment`] bytes. Some thread of the block has waited for it before the block ends. Global memory that a tensor map stands for no thread writes
+//! while the kernel runs.
+//!
+//! **Proxies.** Statements go to memory one way; copies of boxes, and the matrix instructions of warpgroups that read
+//! shared memory, another. What went one way is ordered before what goes the other only where a thread has executed a
+//! [`ProxyFence::Async`] in between: behind the one in that order, before the other. No fence is needed behind what itself
+//! says that asynchronous work is over, a wait for a phase or for a group. That barriers have been made,
+//! [`ProxyFence::MbarrierInit`] of the thread that has made them is enough to show.
 //!
 //! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
 //! and behind it, as above: for that its own scope counts as well as theirs. Those that are
@@ -101,12 +133,15 @@ mod expr;
 mod function;
 mod host;
 mod layout;
+mod mbarrier;
 mod names;
 pub mod program;
 mod stmt;
+mod tensor_map;
 mod types;
 mod verify;
 mod visit;
+mod wgmma;
 
 pub use build::{For, KernelBuilder};
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
@@ -114,6 +149,7 @@ pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, Unar
 pub use function::{Function, FunctionId};
 pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
+pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp, MbarrierRef, ProxyFence};
 #[cfg(test)]
 pub(crate) use names::is_free;
 pub use names::is_identifier;
@@ -122,8 +158,11 @@ pub use program::VerifiedProgram;
 pub use stmt::{
     Atomic, AtomicOp, Change, Guard, LoadMatrix, Loop, Mma, Order, PointerRef, Scope, Stmt, Unroll,
 };
+pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, VerifiedKernel};
+pub(crate) use wgmma::Descriptor;
+pub use wgmma::{RegisterLimit, Wgmma, WgmmaSync};
 
 pub use crate::intrinsic::Intrinsic;
 
@@ -194,7 +233,7 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
-/// The two kinds of kernel parameters.
+/// The kinds of kernel parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
     /// The base address of a global buffer.
@@ -203,6 +242,15 @@ pub enum ParamKind {
         buffer: BufferId,
         /// What the launch binds to it.
         operand: Operand,
+    },
+    /// A description of a global buffer for the hardware that copies boxes of it (`CUtensorMap`), passed by value.
+    TensorMap {
+        /// The buffer declared for it, which only a [`TensorCopy`] reads.
+        buffer: BufferId,
+        /// What the launch binds to it.
+        operand: Operand,
+        /// What else the description says.
+        map: TensorMap,
     },
     /// A number passed by value.
     Scalar {
@@ -230,6 +278,8 @@ pub struct Kernel {
     pub vars: Vec<VarDecl>,
     /// All buffers.
     pub buffers: Vec<Buffer>,
+    /// Barriers in shared memory.
+    pub mbarriers: Vec<MbarrierDecl>,
     /// Functions, each after those that it applies.
     pub functions: Vec<Function>,
     /// Grid, block and occupancy.
@@ -257,6 +307,7 @@ resolved!(Var, VarDecl, vars, id);
 resolved!(Const, ConstDecl, consts, id);
 resolved!(Scalar, Param, params, param);
 resolved!(BufferId, Buffer, buffers, id);
+resolved!(MbarrierId, MbarrierDecl, mbarriers, id);
 
 impl Kernel {
     /// The buffer that a launch binds and that an access of this one goes to: what a pointer points into, the

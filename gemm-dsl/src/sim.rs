@@ -40,6 +40,7 @@ mod alone;
 mod atomic;
 mod before;
 mod buffer;
+mod bulk;
 mod check;
 mod clock;
 mod code;
@@ -60,6 +61,7 @@ mod launch;
 mod lower;
 mod machine;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod meter;
 mod named;
@@ -81,11 +83,14 @@ mod traffic;
 mod tree;
 mod turns;
 mod varying;
+mod warpgroup;
 mod words;
 
 pub use buffer::{Buffer, Element, Given};
 pub use counters::Counters;
-pub use error::{Earlier, Fault, FaultKind, Position, SimError, Unfinished, Waiting, WaitsFor};
+pub use error::{
+    Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
+};
 pub use meter::Options;
 
 use crate::ir::VerifiedKernel;

@@ -1,6 +1,7 @@
 //! Where arrays lie, and what a kernel is given.
 
-use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::ir::contract::Mapped;
+use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
 /// Where the first of some elements lies in the memory of a back end.
@@ -27,6 +28,8 @@ pub(crate) enum Argument<'a, A, P> {
     Double(u64),
     /// The address of an array.
     Array(A),
+    /// An array that the kernel finds by its tensor map.
+    Mapped(A, Box<Description>),
     /// A list of arrays.
     List {
         /// Their addresses.
@@ -36,7 +39,26 @@ pub(crate) enum Argument<'a, A, P> {
     },
 }
 
+/// What is said of an array with a tensor map.
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    /// What the kernel takes its elements for.
+    pub(crate) elem: Elem,
+    /// What the kernel says.
+    pub(crate) map: TensorMap,
+    /// What the launch says.
+    pub(crate) mapped: Mapped,
+}
+
 impl<A, P> Argument<'_, A, P> {
+    /// The same array for a parameter that is its tensor map.
+    pub(crate) fn mapped(self, description: Description) -> Self {
+        match self {
+            Self::Array(address) => Self::Mapped(address, Box::new(description)),
+            other => other,
+        }
+    }
+
     /// A number of this type, as wide as the kernel's parameter is.
     pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {

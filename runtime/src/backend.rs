@@ -6,6 +6,7 @@
 pub(crate) mod driver;
 pub(crate) mod gpu;
 pub(crate) mod simulator;
+pub mod tensor_map;
 
 use crate::address::{Address, Argument};
 use crate::error::Result;

@@ -349,6 +349,21 @@ pub enum Error {
         /// The device.
         device: String,
     },
+    /// The kernel uses instructions of another architecture that no other has.
+    #[error(
+        "kernel `{kernel}` is made of instructions of sm_{needed} alone (wgmma and the like), but {device} is \
+         {has}. Use a kernel without them"
+    )]
+    OtherArchitecture {
+        /// The kernel.
+        kernel: String,
+        /// The architecture that can run it.
+        needed: u32,
+        /// The device's architecture.
+        has: String,
+        /// The device.
+        device: String,
+    },
     /// The stream is being captured into a graph and the call would have to allocate or load.
     #[error(
         "{doing} is not possible while the stream is captured into a graph. Launch the kernel \

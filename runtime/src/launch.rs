@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Argument};
+use crate::address::{Address, Argument, Description};
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
@@ -304,6 +304,7 @@ impl<'a, B: Backend> Run<'a, B> {
         let loadable = self.program.kernel(kernel);
         let params = loadable.kernel.contract().params();
         let mut arguments = Vec::with_capacity(params.len());
+        let mut maps = call.maps.iter();
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
                 Parameter::Scalar { ty, .. } => Argument::scalar(*ty, *bits),
@@ -312,7 +313,15 @@ impl<'a, B: Backend> Run<'a, B> {
                     let Some((_, slot)) = bound else {
                         unreachable!("VerifiedProgram::new: every operand is bound")
                     };
-                    self.argument(*slot)?
+                    let argument = self.argument(*slot)?;
+                    // A call has what each tensor map says, in the order of the parameters.
+                    match (&array.map, array.map.as_ref().and_then(|_| maps.next())) {
+                        (Some(map), Some(mapped)) => {
+                            let (elem, map, mapped) = (array.elem, map.clone(), mapped.clone());
+                            argument.mapped(Description { elem, map, mapped })
+                        }
+                        _ => argument,
+                    }
                 }
             });
         }

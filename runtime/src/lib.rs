@@ -82,6 +82,7 @@ mod segments;
 mod shape;
 mod view;
 
+pub use backend::tensor_map;
 pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
@@ -112,7 +113,9 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
-    pub use gemm_dsl::sim::{Earlier, Fault, FaultKind, Position, Waiting, WaitsFor};
+    pub use gemm_dsl::sim::{
+        Earlier, Fault, FaultKind, MbarrierFault, Position, Waiting, WaitsFor,
+    };
 }
 
 #[doc(hidden)]

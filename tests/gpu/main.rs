@@ -15,6 +15,7 @@ mod sgemm;
 mod speaking;
 mod streams;
 mod tensor_core;
+mod warp_specialised;
 
 use gemm_runtime::Device;
 use gemm_tests::needs::Need;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         .chain(speaking::trials())
         .chain(streams::trials())
         .chain(tensor_core::trials())
+        .chain(warp_specialised::trials())
         .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -2,7 +2,7 @@
 //! random specs, for every architecture from Turing on; the rows that ship, each for its own. Needs NVRTC and no GPU.
 
 use gemm_dsl::Family;
-use gemm_dsl::arch::TENSOR_CORES;
+use gemm_dsl::arch::{TENSOR_COPIES, TENSOR_CORES};
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
@@ -10,7 +10,8 @@ use gemm_dsl::stages;
 use gemm_dsl::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
-use gemm_tests::{arbitrary, elements, needs::Need, stem, sync, tensor_core};
+use gemm_tests::warp_specialised::{Fill, Product};
+use gemm_tests::{arbitrary, boxes, elements, needs::Need, planes, stem, sync, tensor_core};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -72,6 +73,37 @@ fn main() -> ExitCode {
             let kernel = tensor_core::kernel(format, 4, arch == TENSOR_CORES);
             let name = format!("tensor_core::{}_sm_{arch}", format.name());
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
+        }
+    }
+    // a ring of boxes that warpgroups multiply, which only one has,
+    for format in Format::ALL {
+        for (consumers, columns, fill) in [
+            (1, 24, Fill::Boxes),
+            (2, 128, Fill::Boxes),
+            (1, 256, Fill::Boxes),
+            (2, 64, Fill::Stores),
+        ] {
+            let product = Product { format, consumers, columns, fill, ..Product::default() };
+            let how = if fill == Fill::Boxes { "boxes" } else { "stores" };
+            let name = format!("warp_specialised::{}_{consumers}x{columns}_{how}", format.name());
+            trials.push(
+                Need::Nvrtc
+                    .trial(name, move || compiles_kernel(&product.kernel()?, "", TENSOR_COPIES)),
+            );
+        }
+    }
+    let overlapping = Product { overlap: true, ..Product::default() };
+    trials.push(Need::Nvrtc.trial("warp_specialised::overlap", move || {
+        compiles_kernel(&overlapping.kernel()?, "", TENSOR_COPIES)
+    }));
+    trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
+        compiles_kernel(&planes::kernel(), "", TENSOR_COPIES)
+    }));
+    // boxes alone, which all that came since have, too,
+    for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
+        for case in boxes::cases() {
+            let name = format!("boxes::{}_sm_{arch}", case.name());
+            trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel(), "", arch)));
         }
     }
     // and every instruction that threads speak to one another by.
@@ -261,7 +293,11 @@ fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
 
 fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(), Failed> {
     let source = cuda::source(kernel);
-    let compiled = compile::compile(&kernel.name, &source, Arch::sm(arch), &Options::default())
+    let target = match kernel.contract().is_specific() {
+        true => Arch::sm(arch).specific(),
+        false => Arch::sm(arch),
+    };
+    let compiled = compile::compile(&kernel.name, &source, target, &Options::default())
         .map_err(|error| format!("`{spec}`: {error}"))?;
     // A warning is about text that a reader would stumble over too, but for what is rightly said of
     // the constants of a user's expression.

@@ -31,3 +31,4 @@ mod speaking;
 mod split_k;
 mod tensor_core;
 mod views;
+mod warp_specialised;

@@ -7,10 +7,12 @@
 pub mod arbitrary;
 pub mod arith;
 pub mod batch;
+pub mod boxes;
 pub mod elements;
 pub mod fold;
 pub mod needs;
 pub mod operands;
+pub mod planes;
 pub mod product;
 pub mod random;
 pub mod reduction;
@@ -18,6 +20,7 @@ pub mod sharing;
 pub mod speaking;
 pub mod sync;
 pub mod tensor_core;
+pub mod warp_specialised;
 
 use gemm_dsl::stages::Stage;
 

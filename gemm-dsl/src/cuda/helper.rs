@@ -2,7 +2,7 @@
 //! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
 
 use super::expr::element_type;
-use super::{WIDTH, sync, wrap};
+use super::{WIDTH, asynchronous, sync, wrap};
 use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use crate::tensor_core::Format;
@@ -164,6 +164,7 @@ pub(super) fn names() -> BTreeSet<String> {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
     names.extend(sync::names());
+    names.extend(asynchronous::names());
     names
 }
 
@@ -224,6 +225,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         Stmt::Mma(mma) => note((10, mma.format as u8), mma_definition(mma.format)),
         _ => {}
     });
+    asynchronous::definition(k, &mut note);
     found.into_iter().map(|(_, text)| text).collect()
 }
 

@@ -1,11 +1,14 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
+use super::asynchronous;
 use super::expr::{element_type, text, ty};
 use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
-use crate::ir::{Expr, Kernel, Layout, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel};
+use crate::ir::{
+    Buffer, Expr, Kernel, Layout, Mbarrier, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel,
+};
 
 /// The name of dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -91,6 +94,7 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
             note(pad, &mut read);
         }
     }
+    k.mbarriers.iter().for_each(|decl| note(&decl.count, &mut read));
     k.launch_bounds.iter().for_each(|e| note(e, &mut read));
     // A constant is made of earlier ones only.
     for (id, c) in k.consts.iter().enumerate().rev() {
@@ -123,6 +127,9 @@ pub(super) fn signature(out: &mut Printer<'_>) {
                 let alone = listed || is_alone(out.kernel, &p.name);
                 let alone = if alone { " __restrict__" } else { "" };
                 (true, format!("{constant}{of}*{list}{alone} {}", p.name))
+            }
+            ParamKind::TensorMap { .. } => {
+                (true, format!("const __grid_constant__ {} {}", asynchronous::TENSOR_MAP, p.name))
             }
             ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })
@@ -167,27 +174,56 @@ fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
 /// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.
 pub(super) fn shared(out: &mut Printer<'_>) {
     let k = out.kernel;
-    let arrays: Vec<_> = k.buffers.iter().filter(|b| b.space == Space::Shared).collect();
-    if arrays.is_empty() {
+    let arrays = k.buffers.iter().zip(k.alignments());
+    let arrays: Vec<_> = arrays.filter(|(b, _)| b.space == Space::Shared).collect();
+    if arrays.is_empty() && k.mbarriers.is_empty() {
         return;
     }
     if !k.shared_is_dynamic() {
-        for array in arrays {
-            let text = format!("__shared__ {};", declaration(k, array));
+        for (array, alignment) in arrays {
+            let mut text = declaration(k, array);
+            if alignment > u64::from(VECTOR_BYTES) {
+                let plain = text.strip_prefix("__align__(16) ").unwrap_or(&text);
+                text = format!("__align__({alignment}) {plain}");
+            }
+            let text = format!("__shared__ {text};");
             out.line_with(&text, &array.meaning);
+        }
+        for decl in &k.mbarriers {
+            let (of, count) = (asynchronous::MBARRIER, text(k, &decl.count));
+            out.line_with(&format!("__shared__ {of} {}[{count}];", decl.name), &decl.meaning);
         }
         out.line("");
         return;
     }
     // In elements where all arrays have the same, else in bytes.
-    let elem = arrays[0].elem;
-    let unit = arrays.iter().all(|a| a.elem == elem).then_some(elem);
+    let elem = arrays.first().map(|(array, _)| array.elem);
+    let same = k.mbarriers.is_empty() && arrays.iter().all(|(a, _)| Some(a.elem) == elem);
+    let unit = elem.filter(|_| same);
     let (unit_name, unit_size) =
         unit.map_or(("unsigned char", 1), |elem| (element_type(elem), elem.size()));
-    out.line(format!("extern __shared__ __align__(16) {unit_name} {SHARED}[];"));
+    let most = arrays.iter().map(|(_, alignment)| *alignment).fold(VECTOR_BYTES.into(), u64::max);
+    out.line(format!("extern __shared__ __align__({most}) {unit_name} {SHARED}[];"));
     let mut offset: Option<String> = None;
-    for array in arrays {
-        let (dims, name, of) = (extents(k, array), &array.name, element_type(array.elem));
+    // Where the arrays so far end, in bytes.
+    let mut end = 0;
+    let arrays = arrays.into_iter().map(|(array, alignment)| {
+        let (of, meaning) = (element_type(array.elem), &array.meaning);
+        (&array.name, of, extents(k, array), meaning, (alignment, bytes(k, array)))
+    });
+    let mbarriers = k.mbarriers.iter().map(|decl| {
+        let dims = format!("[{}]", text(k, &decl.count));
+        let bytes = number(k, &decl.count) * Mbarrier::BYTES;
+        (&decl.name, asynchronous::MBARRIER, dims, &decl.meaning, (VECTOR_BYTES.into(), bytes))
+    });
+    for (name, of, dims, meaning, (alignment, bytes)) in arrays.chain(mbarriers) {
+        if let Some(sum) = &offset
+            && !u64::is_multiple_of(end, alignment)
+        {
+            end = end.next_multiple_of(alignment);
+            let group = alignment / u64::from(unit_size);
+            offset = Some(format!("({sum} + {}) / {group} * {group}", group - 1));
+        }
         let start = match &offset {
             Some(offset) => format!("{SHARED} + {offset}"),
             None => SHARED.into(),
@@ -196,12 +232,13 @@ pub(super) fn shared(out: &mut Printer<'_>) {
             true => format!("{of}& {name} = *reinterpret_cast<{of}*>({start});"),
             false => format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});"),
         };
-        out.line_with(&text, &array.meaning);
+        out.line_with(&text, meaning);
         let length = match unit {
-            Some(elem) => format!("sizeof({name}) / sizeof({})", element_type(elem)),
+            Some(unit) => format!("sizeof({name}) / sizeof({})", element_type(unit)),
             None => format!("sizeof({name})"),
         };
-        // Every array starts on 16 bytes, as the plan has counted.
+        // Every array starts on 16 bytes or more, as the plan has counted.
+        end = (end + bytes).next_multiple_of(VECTOR_BYTES.into());
         let group = VECTOR_BYTES / unit_size;
         let rounded = format!("({length} + {}) / {group} * {group}", group - 1);
         offset = Some(match offset {
@@ -210,4 +247,15 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         });
     }
     out.line("");
+}
+
+/// The bytes of an array.
+fn bytes(k: &Kernel, array: &Buffer) -> u64 {
+    let dims = array.physical_dims().unwrap_or_default();
+    dims.iter().fold(array.elem.size().into(), |bytes, dim| bytes * number(k, dim))
+}
+
+/// The value of an extent that verification has found to be a constant.
+fn number(k: &Kernel, extent: &Expr) -> u64 {
+    k.eval_const(extent).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
 }

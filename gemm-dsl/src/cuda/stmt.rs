@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::expr::{self, element, element_type, operand, text};
-use super::{Printer, WIDTH, helper, sync};
+use super::{Printer, WIDTH, asynchronous, helper, sync};
 use crate::ir::{
     Access, Buffer, BufferId, Change, Expr, Kernel, Layout, LoadMatrix, Loop, Mma, Operand, Param,
     ParamKind, PointerRef, Space, Stmt, Unroll, Var,
@@ -37,6 +37,12 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let (name, list) = (&decl.name, &k[list].name);
             out.line(format!("{constant}{of}* const {name} = {list}[{}];", text(k, nth)));
         }
+        Stmt::Mbarrier(_)
+        | Stmt::ProxyFence(_)
+        | Stmt::TensorCopy(_)
+        | Stmt::Wgmma(_)
+        | Stmt::WgmmaSync(_)
+        | Stmt::RegisterLimit(_) => asynchronous::print(out, stmt),
         Stmt::Let { .. }
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }
@@ -122,7 +128,13 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         | Stmt::If { .. }
         | Stmt::For(_)
         | Stmt::Registers { .. }
-        | Stmt::Choose { .. } => {
+        | Stmt::Choose { .. }
+        | Stmt::Mbarrier(_)
+        | Stmt::ProxyFence(_)
+        | Stmt::TensorCopy(_)
+        | Stmt::Wgmma(_)
+        | Stmt::WgmmaSync(_)
+        | Stmt::RegisterLimit(_) => {
             unreachable!("printed by itself")
         }
     }
@@ -143,7 +155,7 @@ fn pointer(k: &Kernel, p: &PointerRef) -> String {
     indexed(k, p.buffer, &p.index)
 }
 
-fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
+pub(super) fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
     let name = k[buffer].name.clone();
     index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }

@@ -1,6 +1,7 @@
 //! The builder through which `lower/` writes kernels: declarations go into tables, statements into
 //! the innermost open block.
 
+mod asynchronous;
 mod loops;
 mod names;
 mod sync;
@@ -39,6 +40,7 @@ impl KernelBuilder {
             consts: Vec::new(),
             vars: Vec::new(),
             buffers: Vec::new(),
+            mbarriers: Vec::new(),
             functions: Vec::new(),
             geometry,
             launch_bounds: None,

@@ -1,7 +1,7 @@
 //! The contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
 //! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. Arguments meet it
-//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Six rules hold for
+//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Seven rules hold for
 //! every kernel, beside the requirements that its generator states:
 //!
 //! * **Elements.** An array holds what the kernel reads and writes there.
@@ -15,6 +15,9 @@
 //! * **Writes.** No two elements of an array that a kernel writes are one: sorted by stride, every
 //!   dimension passes all that lies along those before it. Whether two arrays share memory, of a list too, is
 //!   for whoever knows where they were allocated.
+//! * **Tensor maps.** An array that a tensor map stands for starts on 16 bytes, each of its extents is 1 to 2^32, and the
+//!   distance between neighbours along each dimension but the last is a multiple of 16 bytes, less than 2^40; unless
+//!   nothing is launched.
 //! * **Grids** are within the limits of CUDA.
 
 mod bind;
@@ -25,12 +28,12 @@ mod terms;
 mod tests;
 mod unmet;
 
-pub use bind::{Array, Axis, Call, Given, Place, Stretch};
+pub use bind::{Array, Axis, Call, Given, Mapped, Place, Stretch};
 pub use ranges::{meet, united};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use unmet::{Between, Need, Subject, Unmet};
 
-use super::{Atomic, Elem, Expr, Kernel, Layout, ParamKind, Stmt, Ty};
+use super::{Atomic, BufferId, Elem, Expr, Kernel, Layout, ParamKind, Stmt, TensorMap, Ty};
 use rule::{Rule, is_bound};
 
 /// All that a launch has to know of a kernel.
@@ -45,6 +48,7 @@ pub struct Contract {
     shared_bytes: u64,
     shared_is_dynamic: bool,
     min_arch: u32,
+    is_specific: bool,
 }
 
 /// A parameter of a kernel, with what a launch must know of it.
@@ -78,6 +82,8 @@ pub struct ArrayParameter {
     pub is_written: bool,
     /// Whether the kernel has an atomic on it, which reads what lies there before it writes.
     pub is_atomic: bool,
+    /// What a tensor map says of it, where the parameter is one.
+    pub map: Option<TensorMap>,
     /// How many arrays there are, of a list: the parameter is an array of pointers to them.
     count: Option<Rule>,
     /// Its logical extents; of a list, those of each array.
@@ -114,6 +120,7 @@ impl Contract {
     /// The contract of a kernel that satisfies every other rule of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
         let rule = |expr: &Expr, what: &str| Rule::new(k, expr).map_err(|e| format!("{what}: {e}"));
+        let specific = k.has_warpgroups();
         let [read, written, atomic] = accessed(k);
         let mut params = Vec::with_capacity(k.params.len());
         for param in &k.params {
@@ -122,7 +129,9 @@ impl Contract {
                 ParamKind::Scalar { ty, source } => {
                     Parameter::Scalar { name, ty: *ty, source: *source }
                 }
-                ParamKind::Buffer { buffer, operand } => {
+                ParamKind::Buffer { buffer, operand }
+                | ParamKind::TensorMap { buffer, operand, .. } => {
+                    let map = k.tensor_map(*buffer).cloned();
                     let buffer_id = buffer.id;
                     let buffer = k.buffers.get(buffer_id).ok_or("a parameter has no buffer")?;
                     let (listed, strides) = match &buffer.layout {
@@ -140,6 +149,7 @@ impl Contract {
                         is_read: read[buffer_id],
                         is_written: written[buffer_id],
                         is_atomic: atomic[buffer_id],
+                        map,
                         count: count.transpose()?,
                         dims: dims.collect::<Result<_, _>>()?,
                         strides: strides.collect::<Result<_, _>>()?,
@@ -177,6 +187,7 @@ impl Contract {
             shared_bytes: shared.0,
             shared_is_dynamic: shared.1,
             min_arch,
+            is_specific: specific,
         })
     }
 
@@ -223,6 +234,12 @@ impl Contract {
         self.min_arch
     }
 
+    /// Whether it has instructions of that architecture which no other has, so that it is compiled for that alone, as
+    /// `sm_90a`.
+    pub fn is_specific(&self) -> bool {
+        self.is_specific
+    }
+
     /// Whether the rows of the caller's matrices, or their columns, may lie apart: the kernel takes the
     /// distance. That between the matrices of a batch is none of these.
     pub fn takes_pitches(&self) -> bool {
@@ -243,7 +260,7 @@ fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
     for buffers in [&mut read, &mut written, &mut atomic] {
         buffers.resize(k.buffers.len(), false);
     }
-    let whole = |id: super::BufferId| k.memory_of(id).id;
+    let whole = |id: BufferId| k.memory_of(id).id;
     k.visit(&mut |stmt| {
         stmt.visit_exprs(&mut |e| {
             if let Expr::Load(access) = e {
@@ -255,6 +272,10 @@ fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
             Stmt::CopyAsync { target, source, .. } => {
                 written[whole(target.buffer)] = true;
                 read[whole(source.buffer)] = true;
+            }
+            Stmt::TensorCopy(copy) => {
+                written[whole(copy.to.buffer)] = true;
+                read[whole(copy.from)] = true;
             }
             Stmt::Atomic(Atomic { target, .. }) => {
                 read[whole(target.buffer)] = true;

@@ -1,6 +1,8 @@
 //! Statements.
 
-use super::{Access, BufferId, Expr, Var};
+use super::{
+    Access, BufferId, Expr, Mbarrier, ProxyFence, RegisterLimit, TensorCopy, Var, Wgmma, WgmmaSync,
+};
 #[cfg(doc)]
 use super::{Layout, Space, Ty};
 use crate::tensor_core::Format;
@@ -113,6 +115,18 @@ pub enum Stmt {
     /// Multiplies small matrices that the lanes of a warp hold together, and adds the product to a third
     /// (`mma.sync`).
     Mma(Mma),
+    /// Does something at a barrier in shared memory.
+    Mbarrier(Mbarrier),
+    /// Orders what goes different ways to memory.
+    ProxyFence(ProxyFence),
+    /// Starts the copy of a box from global to shared memory.
+    TensorCopy(TensorCopy),
+    /// Multiplies matrices that lie in shared memory.
+    Wgmma(Wgmma),
+    /// Orders such multiplications and the use of their sums.
+    WgmmaSync(WgmmaSync),
+    /// Says how many registers the threads of a warpgroup may have.
+    RegisterLimit(RegisterLimit),
     /// Closes the group of the asynchronous copies this thread has issued since the last one.
     CopyCommit,
     /// Waits until at most `pending` of this thread's newest groups are unfinished.

@@ -59,6 +59,7 @@ impl VerifiedKernel {
             (kernel.copies_asynchronously(), arch::ASYNCHRONOUS_COPIES),
             (kernel.multiplies_matrices(), arch::TENSOR_CORES),
             (true, kernel.arch_of_intrinsics()),
+            (kernel.copies_boxes() || kernel.has_warpgroups(), arch::TENSOR_COPIES),
         ];
         let needed = needs.into_iter().filter_map(|(is_so, arch)| is_so.then_some(arch));
         let min_arch = needed.max().unwrap_or(arch::OLDEST);
@@ -93,6 +94,7 @@ impl VerifiedKernel {
     }
 }
 
+mod asynchronous;
 mod buffers;
 mod stmt;
 mod sync;
@@ -162,6 +164,11 @@ impl Check<'_> {
             self.buffer(buffer)?;
             self.bound(id, buffer)?;
         }
+        for decl in &k.mbarriers {
+            self.mbarriers(decl)?;
+        }
+        self.tensor_maps()?;
+        self.asynchronously_accessed()?;
         let shared = shared_bytes(k)?;
         require(shared <= arch::LARGEST.shared_per_block, || {
             format!("{shared} bytes of shared memory")
@@ -217,6 +224,7 @@ impl Check<'_> {
         let mut seen = HashSet::new();
         let globals = k.params.iter().map(|p| &p.name).chain(k.consts.iter().map(|c| &c.name));
         let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
+        let shared = shared.chain(k.mbarriers.iter().map(|decl| &decl.name));
         let functions = k.functions.iter().map(|f| &f.name);
         for name in globals.chain(shared).chain(functions).chain([&k.name]) {
             require(is_free(name), || format!("`{name}` is no C++ identifier"))?;

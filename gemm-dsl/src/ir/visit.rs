@@ -1,8 +1,10 @@
 //! Walks over a kernel.
 
+use super::{
+    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Space, Stmt,
+    TensorCopy, Wgmma,
+};
 use crate::arch;
-
-use super::{Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Mma, Space, Stmt};
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.
@@ -47,6 +49,21 @@ impl Kernel {
     /// Whether some statement asks tensor cores.
     pub fn multiplies_matrices(&self) -> bool {
         self.any(|stmt| matches!(stmt, Stmt::Mma(_)))
+    }
+
+    /// Whether some statement copies boxes of arrays, or waits at barriers in shared memory, which architectures before
+    /// sm_90 cannot.
+    pub fn copies_boxes(&self) -> bool {
+        self.any(|stmt| {
+            matches!(stmt, Stmt::Mbarrier(_) | Stmt::ProxyFence(_) | Stmt::TensorCopy(_))
+        })
+    }
+
+    /// Whether some statement is one of the warps of a warpgroup together, which sm_90 alone has.
+    pub fn has_warpgroups(&self) -> bool {
+        self.any(|stmt| {
+            matches!(stmt, Stmt::Wgmma(_) | Stmt::WgmmaSync(_) | Stmt::RegisterLimit(_))
+        })
     }
 
     /// Whether some atomic is on memory of this kind: on shared memory threads of a block ask one
@@ -132,7 +149,28 @@ impl Stmt {
                 index(to, f);
                 index(from, f);
             }
+            Stmt::Mbarrier(barrier) => {
+                barrier.at.index.visit(f);
+                match &barrier.op {
+                    MbarrierOp::Init { count: e }
+                    | MbarrierOp::ArriveExpect { bytes: e }
+                    | MbarrierOp::Wait { parity: e } => e.visit(f),
+                    MbarrierOp::Arrive => {}
+                }
+            }
+            Stmt::TensorCopy(TensorCopy { from: _, at, to, barrier }) => {
+                at.iter().for_each(|e| e.visit(f));
+                index(to, f);
+                barrier.index.visit(f);
+            }
+            Stmt::Wgmma(Wgmma { d, a, b, accumulate, .. }) => {
+                [d, a, b].into_iter().for_each(|access| index(access, f));
+                accumulate.visit(f);
+            }
             Stmt::Registers { .. }
+            | Stmt::ProxyFence(_)
+            | Stmt::WgmmaSync(_)
+            | Stmt::RegisterLimit(_)
             | Stmt::Barrier(_)
             | Stmt::NamedBarrier { .. }
             | Stmt::Fence { .. }

@@ -2,7 +2,7 @@
 //! remembers.
 
 use super::clock::Clocks;
-use super::lanes::{WARP, lanes_of};
+use super::lanes::{ALL, WARP, lanes_of};
 use super::seen::Seen;
 use super::shadow::{Reads, Shadow, Word};
 use super::timeline::{ORDINARY, Timeline};
@@ -16,6 +16,8 @@ pub(super) struct Check<'a> {
     on: Timeline,
     writes: bool,
     row: usize,
+    /// The number of the barrier whose access it is, where it is no thread's.
+    slot: Option<usize>,
     /// What all lanes have seen, and their clock, where these are the same.
     common: Option<(&'a Seen, u32)>,
 }
@@ -37,7 +39,40 @@ impl<'a> Check<'a> {
         writes: bool,
     ) -> Self {
         let (row, common) = (clocks.row(warp, on), clocks.common(warp, on));
-        Self { clocks, block, warp, on, writes, row, common }
+        Self { clocks, block, warp, on, writes, row, slot: None, common }
+    }
+
+    /// What a copy writes that a lane of a warp issues and a barrier counts.
+    pub(super) fn of_copy(
+        (clocks, block): (&'a Clocks, u32),
+        warp: u32,
+        slot: usize,
+        on: Timeline,
+    ) -> Self {
+        Self { slot: Some(slot), ..Self::new((clocks, block), warp, on, true) }
+    }
+
+    /// Checks and records what a warp reads as one: all its lanes must come after the writes, and its first lane stands for
+    /// all.
+    pub(super) fn read_as_one(
+        &self,
+        shadow: &mut Shadow,
+        at: usize,
+        width: u32,
+    ) -> Result<(), Conflict> {
+        let seen = self.clocks.seen_by_all(self.warp, self.on);
+        for offset in 0..width {
+            let word = shadow.words[at + offset as usize];
+            if word.epoch == 0 || seen.is_some_and(|seen| seen.covers(word.agent, word.epoch)) {
+                continue;
+            }
+            let place = Place { check: self, at: at + offset as usize, offset, lanes: ALL };
+            place.ordered_after(word.agent, word.epoch, true)?;
+        }
+        let epoch = self.clocks.epoch(self.warp as usize * WARP, self.on);
+        // That it is ordered has been seen to.
+        _ = shadow.read(at, width as usize, self.row, Reads { epoch, lanes: 1 }, |_| true);
+        Ok(())
     }
 
     /// Checks and records what some lanes access: `width` words, of which the first is found at `at`.
@@ -142,8 +177,10 @@ impl Place<'_> {
     fn write(&self, shadow: &mut Shadow) -> Result<(), Conflict> {
         let Check { clocks, on, row, .. } = *self.check;
         let lane = self.lanes.trailing_zeros() as usize;
-        let epoch = clocks.epoch(self.thread(lane), on);
-        let agent = (row * WARP + lane) as u32;
+        let (agent, epoch) = match self.check.slot {
+            Some(slot) => (clocks.agent(slot, on), clocks.epoch(slot, on)),
+            None => ((row * WARP + lane) as u32, clocks.epoch(self.thread(lane), on)),
+        };
         shadow.write(self.at, agent, epoch);
         // Two lanes that write one word in one statement are not ordered either.
         match self.lanes & (self.lanes - 1) {

@@ -10,7 +10,7 @@
 
 use super::lanes::WARP;
 use super::seen::{Known, Left, Seen, Sum, raise};
-use super::timeline::{Await, Meet, Model, Timeline};
+use super::timeline::{Await, Find, Meet, Model, Timeline};
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -18,6 +18,21 @@ use std::rc::Rc;
 /// What threads that meet have brought, in the view of each proxy.
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<Sum>);
+
+impl Gathered {
+    /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
+    pub(super) fn covers(&self, agent: u32, epoch: u32) -> bool {
+        self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
+    }
+
+    /// Adds, in all views, that an epoch of an agent is over.
+    pub(super) fn add(&mut self, agent: u32, epoch: u32) {
+        for sum in &mut self.0 {
+            let known = &mut sum.agents[agent as usize];
+            *known = (*known).max(epoch);
+        }
+    }
+}
 
 /// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
 #[derive(Debug)]
@@ -342,6 +357,94 @@ impl Clocks {
             }
             self.compare(thread..thread + 1);
         }
+    }
+
+    /// The last epoch of an agent that a thread has learnt to be over, in the view of statements.
+    pub(super) fn learnt(&self, thread: usize, agent: u32) -> u32 {
+        self.seen[thread].here.agents()[agent as usize]
+    }
+
+    /// What all lanes of a warp have seen, in the view that a timeline has, where that is the same in all.
+    pub(super) fn seen_by_all(&self, warp: u32, on: Timeline) -> Option<&Seen> {
+        let view = self.model.timelines[on.0].proxy * self.threads;
+        let lanes = &self.seen[view + warp as usize * WARP..][..WARP];
+        let alike = lanes.windows(2).all(|pair| Rc::ptr_eq(&pair[0], &pair[1]));
+        lanes.first().filter(|_| alike).map(|known| &known.here)
+    }
+
+    /// Threads arrive: they add what they have done and know, and do not wait.
+    pub(super) fn arrive(&mut self, thread: usize, into: &mut Gathered) {
+        self.give(thread..thread + 1, into);
+        self.compare(thread..thread + 1);
+    }
+
+    /// A thread meets itself.
+    pub(super) fn meet_itself(&mut self, rule: &Meet, thread: usize) {
+        let mut gathered = Gathered::default();
+        self.give(thread..thread + 1, &mut gathered);
+        let itself = thread..thread + 1;
+        self.take(rule, std::slice::from_ref(&itself), gathered);
+    }
+
+    /// Threads of a warp take over what others have gathered.
+    pub(super) fn find(
+        &mut self,
+        rule: &Find,
+        threads: impl Iterator<Item = usize> + Clone,
+        gathered: &Gathered,
+    ) {
+        for &view in rule.views {
+            let Some(sum) = gathered.0.get(view) else { continue };
+            self.update(view, threads.clone(), |known| {
+                let mut agents = known.here.agents().to_vec();
+                raise(&mut agents, &sum.agents);
+                Known { here: Seen::new(agents), blocks: known.blocks.and(&sum.blocks) }
+            });
+        }
+    }
+
+    /// A warp waits for all but its `pending` newest groups, which are its first lane's: all its lanes know then.
+    pub(super) fn wait_together(&mut self, rule: &Await, warp: u32, pending: u32) {
+        let first = warp as usize * WARP;
+        for of in rule.over {
+            let agent = of.0 * self.threads + first;
+            let over = self.closed[agent].saturating_sub(pending);
+            for &view in rule.views {
+                self.update(view, first..first + WARP, |known| {
+                    let mut agents = known.here.agents().to_vec();
+                    agents[agent] = agents[agent].max(over);
+                    Known { here: Seen::new(agents), blocks: known.blocks.clone() }
+                });
+            }
+        }
+    }
+
+    /// Changes what threads of a warp know in a view. Those that knew the same do so again.
+    fn update(
+        &mut self,
+        view: usize,
+        threads: impl Iterator<Item = usize>,
+        change: impl Fn(&Known) -> Known,
+    ) {
+        let mut changed: Vec<[Rc<Known>; 2]> = Vec::new();
+        let mut warp = None;
+        for thread in threads {
+            let slot = &mut self.seen[view * self.threads + thread];
+            let now = match changed.iter().find(|[before, _]| Rc::ptr_eq(before, slot)) {
+                Some([_, now]) => Rc::clone(now),
+                None => {
+                    let now = Rc::new(change(slot));
+                    changed.push([Rc::clone(slot), Rc::clone(&now)]);
+                    now
+                }
+            };
+            *slot = now;
+            if !self.is_own(view) {
+                self.learn(view, thread);
+            }
+            warp = Some(thread);
+        }
+        warp.into_iter().for_each(|thread| self.compare(thread..thread + 1));
     }
 
     /// Finds out again which of the warps that the threads belong to are alike.

@@ -4,7 +4,9 @@
 //! everything else is computed for the 32 lanes together.
 
 use super::counters::Cost;
-use crate::ir::{Arith, BinaryOp, Cmp, Elem, Order, Scope, Space, Stmt};
+use crate::ir::{
+    Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, Scope, Space, Stmt, TensorSwizzle,
+};
 use crate::tensor_core::Format;
 use std::ops::Range;
 use std::sync::Arc;
@@ -250,6 +252,77 @@ pub(super) struct LoadMatrix {
     pub(super) from: Memory,
 }
 
+/// One of the barriers in shared memory of a declaration.
+#[derive(Clone, Debug)]
+pub(super) struct Barriers {
+    /// The number of the declaration.
+    pub(super) declaration: u32,
+    /// Which of them.
+    pub(super) index: Index,
+}
+
+/// What is done at a barrier in shared memory.
+#[derive(Clone, Debug)]
+pub(super) struct Mbarrier {
+    pub(super) at: Barriers,
+    pub(super) op: MbarrierOp,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum MbarrierOp {
+    /// With the arrivals of a phase.
+    Init(u32),
+    /// With the bytes that are to be expected, if any.
+    Arrive(Option<Index>),
+    /// With the parity.
+    Wait(Index),
+}
+
+/// The copy of a box.
+#[derive(Clone, Debug)]
+pub(super) struct TensorCopy {
+    /// The number of the buffer that it is a box of.
+    pub(super) from: u32,
+    /// Where it begins.
+    pub(super) at: Vec<Index>,
+    /// Its extents.
+    pub(super) tile: Vec<u64>,
+    pub(super) swizzle: TensorSwizzle,
+    pub(super) to: Memory,
+    pub(super) barrier: Barriers,
+}
+
+/// A matrix instruction of a warpgroup.
+#[derive(Clone, Debug)]
+pub(super) struct Wgmma {
+    pub(super) format: Format,
+    pub(super) columns: u32,
+    pub(super) d: Fragment,
+    pub(super) a: Tile,
+    pub(super) b: Tile,
+    pub(super) accumulate: Pred,
+}
+
+/// A tile in shared memory.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) first: Memory,
+    pub(super) descriptor: Descriptor,
+}
+
+/// What else a warpgroup executes together. Arrays of sums are the numbers of their buffers.
+#[derive(Clone, Debug)]
+pub(super) enum SumsOp {
+    Fence(Vec<u32>),
+    Commit,
+    Wait {
+        pending: u32,
+        arrays: Vec<u32>,
+    },
+    /// A limit of registers.
+    Limit,
+}
+
 /// What a lane holds of a matrix: the first element, and its slot where that is static.
 #[derive(Clone, Debug)]
 pub(super) struct Fragment {
@@ -364,6 +437,16 @@ pub(super) enum Op {
     Mma(Box<Mma>),
     Commit,
     Wait(u32),
+    Mbarrier(Box<Mbarrier>),
+    ProxyFence(ProxyFence),
+    TensorCopy(Box<TensorCopy>),
+    Wgmma(Box<Wgmma>),
+    Sums(Box<SumsOp>),
+    /// Statements use an array of sums of matrix instructions, by the number of its buffer; or it is declared.
+    Touch {
+        array: u32,
+        declared: bool,
+    },
     /// Faults where the condition does not hold.
     Assume(Pred),
     /// Faults where a list, by the number of its buffer, has no such array.

@@ -9,9 +9,9 @@ use std::ops::AddAssign;
 /// **Instructions** are operations of the IR that a warp executes, each counted once however many
 /// lanes are active:
 /// * an operator, a comparison, a logical operator, a select or an intrinsic call;
-/// * a matrix instruction;
+/// * a matrix instruction, of a warpgroup once for each of its warps;
 /// * a load or store of global or shared memory, an asynchronous copy, its commit and its wait;
-/// * a barrier, a fence, an atomic;
+/// * a barrier, a fence, an atomic, an operation on a barrier in shared memory;
 /// * a branch: one for each executed `if` and for each executed test of a loop, beside the
 ///   operators of the condition; the step of a loop is one integer operation.
 ///
@@ -48,7 +48,8 @@ pub struct Counters {
     pub branch: u64,
     /// Shuffles.
     pub shuffle: u64,
-    /// Barriers of either scope and with a name, fences, commits and waits of asynchronous copies.
+    /// Barriers of either scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
+    /// asynchronous copies and of matrix instructions, limits of registers.
     pub sync: u64,
     /// Loads from global memory.
     pub global_loads: u64,
@@ -61,8 +62,15 @@ pub struct Counters {
     /// Asynchronous copies.
     pub copies: u64,
 
-    /// Matrix instructions.
+    /// Copies of boxes.
+    pub bulk_copies: u64,
+    /// Waits at barriers in shared memory, each once however long.
+    pub mbarrier_waits: u64,
+
+    /// Matrix instructions of a warp.
     pub mma: u64,
+    /// Matrix instructions of a warpgroup, once for each of its warps.
+    pub wgmma: u64,
 
     /// Multiplications and additions of matrix instructions.
     pub mma_flops: u64,
@@ -93,6 +101,9 @@ pub struct Counters {
     pub shared_load_bytes: u64,
     /// Bytes that threads and copies write to shared memory.
     pub shared_store_bytes: u64,
+
+    /// Bytes of all boxes that were copied, those outside of the arrays included.
+    pub bulk_bytes: u64,
 }
 
 impl Counters {
@@ -116,10 +127,11 @@ impl AddAssign for Counters {
             ($($field:ident)*) => { $(self.$field += other.$field;)* };
         }
         add!(blocks instructions thread_instructions integer float fma select branch shuffle sync
-            global_loads global_stores shared_loads shared_stores copies mma mma_flops fmas divergent_branches
+            global_loads global_stores shared_loads shared_stores copies bulk_copies mbarrier_waits
+            mma wgmma mma_flops fmas divergent_branches
             global_requests global_sectors global_load_bytes global_store_bytes
             shared_requests shared_wavefronts shared_bank_conflicts shared_load_bytes
-            shared_store_bytes);
+            shared_store_bytes bulk_bytes);
     }
 }
 
@@ -139,9 +151,12 @@ pub(super) enum Class {
     SharedStore,
     Copy,
     Mma,
+    BulkCopy,
+    MbarrierWait,
+    Wgmma,
 }
 
-const CLASSES: usize = 13;
+const CLASSES: usize = 16;
 
 /// The instructions of one site, a piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,5 +212,8 @@ impl Profile {
         counters.shared_stores += of(Class::SharedStore);
         counters.copies += of(Class::Copy);
         counters.mma += of(Class::Mma);
+        counters.bulk_copies += of(Class::BulkCopy);
+        counters.mbarrier_waits += of(Class::MbarrierWait);
+        counters.wgmma += of(Class::Wgmma);
     }
 }

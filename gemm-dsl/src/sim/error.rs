@@ -1,9 +1,11 @@
 //! What a simulated launch reports instead of a result.
 
 mod fault;
+mod mbarrier;
 mod waiting;
 
 pub use fault::{Earlier, Fault, FaultKind, Position};
+pub use mbarrier::MbarrierFault;
 pub use waiting::{Waiting, WaitsFor};
 
 use crate::ir::HostError;

@@ -1,5 +1,6 @@
 //! Execution of one warp, to where it must wait or lets others go on.
 
+use super::bulk::Awaited;
 use super::code::{Code, Copy, NOWHERE, Op};
 use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, blend, fma};
@@ -26,6 +27,8 @@ pub(super) struct Warp {
     spin: Spin,
     /// The statement that has read memory last, since it may be waiting.
     asked: Option<u32>,
+    /// Whether the instruction before this place is a wait that has not ended.
+    waits: bool,
 }
 
 /// Behind so many atomics a warp lets others run, for which it may wait.
@@ -51,6 +54,8 @@ pub(super) enum Progress {
     Barrier(u32),
     /// A barrier with a name, in the statement of this number.
     Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
+    /// A wait for a phase of a barrier in shared memory, in the statement of this number.
+    Phase { awaited: Awaited, stmt: u32 },
     /// The statement of this number, of a loop that will not end before something happens.
     Polling(u32),
     /// An atomic or the end of a round, behind which others are to have their turn.
@@ -73,6 +78,7 @@ impl Warp {
             strides: 0,
             spin: Spin::default(),
             asked: None,
+            waits: false,
         }
     }
 
@@ -84,6 +90,7 @@ impl Warp {
         self.mask = machine.existing;
         self.frames.clear();
         (self.atomics, self.strides, self.spin, self.asked) = (0, 0, Spin::default(), None);
+        self.waits = false;
     }
 
     /// Runs to where it must wait or lets others go on, or to the end.
@@ -98,6 +105,16 @@ impl Warp {
 
     fn run_on(&mut self, machine: &mut Machine<'_>, steps: &mut u64) -> Result<Progress, Stopped> {
         let code = machine.code;
+        if self.waits {
+            let before = code.instrs.get(self.pc.wrapping_sub(1));
+            if let Some((stmt, Op::Mbarrier(barrier))) = before.map(|i| (i.stmt, &i.op)) {
+                machine.stmt = stmt;
+                if let Some(awaited) = machine.mbarrier(barrier, &self.regs, self.mask)? {
+                    return Ok(Progress::Phase { awaited, stmt });
+                }
+            }
+            self.waits = false;
+        }
         while let Some(instr) = code.instrs.get(self.pc) {
             *steps += 1;
             machine.profile.hit(instr.site, self.mask);
@@ -291,6 +308,23 @@ impl Warp {
                 }
                 Op::LoadMatrix(load) => machine.load_matrix(load, regs, mask)?,
                 Op::Mma(mma) => machine.multiply(mma, regs, mask)?,
+                Op::Mbarrier(barrier) => {
+                    let completed = machine.mbarriers.completed;
+                    if let Some(awaited) = machine.mbarrier(barrier, regs, mask)? {
+                        self.waits = true;
+                        return Ok(Progress::Phase { awaited, stmt: instr.stmt });
+                    }
+                    machine.meetings += machine.mbarriers.completed - completed;
+                }
+                Op::TensorCopy(copy) => {
+                    let completed = machine.mbarriers.completed;
+                    machine.tensor_copy(copy, regs, mask)?;
+                    machine.meetings += machine.mbarriers.completed - completed;
+                }
+                Op::ProxyFence(fence) => machine.proxy_fence(*fence, mask),
+                Op::Wgmma(wgmma) => machine.wgmma(wgmma, regs, mask)?,
+                Op::Sums(op) => machine.sums(op, regs, mask)?,
+                Op::Touch { array, declared } => machine.touch(*array, *declared, regs, mask)?,
                 Op::Commit => {
                     let warp = self.number;
                     machine.observers.sync(Sync::Commit { warp, mask });
@@ -301,6 +335,10 @@ impl Warp {
                     pending: *pending,
                 }),
             }
+        }
+        if let Some(other) = machine.warpgroups.leave(self.number) {
+            let other = Some(machine.launch.text(code, other));
+            return Err(stop(0, FaultKind::WarpgroupApart { other }));
         }
         Ok(Progress::Exit)
     }

@@ -2,7 +2,9 @@
 
 use super::error::FaultKind;
 use super::observe::{Observer, Request, Stopped, Sync, stop};
+use super::region::Region;
 use crate::ir::Space;
+use std::ops::Range;
 
 /// One bit for each element of shared memory: whether it was written since the block began.
 pub(super) struct Init {
@@ -13,6 +15,24 @@ impl Init {
     pub(super) fn new(elements: u32) -> Self {
         let len = (elements as usize).div_ceil(64);
         Self { written: vec![0; len] }
+    }
+}
+
+impl Init {
+    /// Elements of a shared array are written.
+    pub(super) fn write(&mut self, region: &Region, elements: Range<u32>) {
+        for at in elements {
+            let at = (region.shadow + at) as usize;
+            self.written[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// The first of some elements of a shared array that nobody has written.
+    pub(super) fn missing(&self, region: &Region, elements: Range<u32>) -> Option<u32> {
+        elements.into_iter().find(|at| {
+            let at = (region.shadow + at) as usize;
+            self.written[at / 64] >> (at % 64) & 1 == 0
+        })
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Launch<'k> {
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
     pub(super) grid: (u32, u32, u32),
+    /// Where the barriers of each declaration are among all, and how many they are.
+    pub(super) mbarrier_numbers: Vec<(u32, u32)>,
     /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
     pub(super) tensor_cores: Rules,
 }
@@ -35,7 +37,7 @@ impl<'k> Launch<'k> {
         scalars: &[u64],
     ) -> Result<Self, SimError> {
         let of_kind = |buffer: bool| {
-            let is_buffer = |k: &ParamKind| matches!(k, ParamKind::Buffer { .. });
+            let is_buffer = |k: &ParamKind| !matches!(k, ParamKind::Scalar { .. });
             kernel.params.iter().filter(move |p| is_buffer(&p.kind) == buffer).count()
         };
         let (expected, given) = (of_kind(true), buffers.len());
@@ -92,6 +94,7 @@ impl<'k> Launch<'k> {
             shared,
             first_variable,
             grid: (call.grid[0], call.grid[1], call.grid[2]),
+            mbarrier_numbers: mbarrier_numbers(kernel),
             tensor_cores: Rules::SM_90,
         })
     }
@@ -115,6 +118,11 @@ impl<'k> Launch<'k> {
             }
         }
         Ok(())
+    }
+
+    /// The number of barriers in shared memory.
+    pub(super) fn mbarriers(&self) -> u32 {
+        self.mbarrier_numbers.last().map_or(0, |(first, count)| first + count)
     }
 
     /// The number of blocks.
@@ -157,4 +165,18 @@ impl<'k> Launch<'k> {
             kind,
         })
     }
+}
+
+/// Numbers the barriers in shared memory, those of one declaration after those of the one before.
+fn mbarrier_numbers(kernel: &VerifiedKernel) -> Vec<(u32, u32)> {
+    let mut first = 0;
+    let counts = kernel.mbarriers.iter().map(|decl| {
+        let count = kernel.eval_const(&decl.count).ok().and_then(|count| count.try_into().ok());
+        count.unwrap_or_else(|| unreachable!("verified: the number of barriers is a constant"))
+    });
+    let numbers = counts.map(|count: u32| {
+        first += count;
+        (first - count, count)
+    });
+    numbers.collect()
 }

@@ -1,5 +1,6 @@
 //! Lowering of statements: from the structured body to linear code.
 
+mod asynchronous;
 mod control;
 mod expr;
 mod function;
@@ -58,6 +59,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         stmt: 0,
         cost: Cost::default(),
         vain: 0,
+        sums: asynchronous::sums(kernel),
         nested: 0,
         held: HashMap::new(),
         code: Code {
@@ -101,6 +103,8 @@ struct Lowering<'l, 'k> {
     cost: Cost,
     /// What unrolling has done in vain.
     vain: usize,
+    /// For each buffer, whether matrix instructions of warpgroups change it.
+    sums: Vec<bool>,
     /// How many loops of the code there are around what is lowered.
     nested: usize,
     /// What is part of a warp's state in the loops met so far.
@@ -117,6 +121,7 @@ impl<'k> Lowering<'_, 'k> {
                 self.code.stmts.push(stmt);
             }
             self.stmt = number;
+            self.touched(stmt);
             self.stmt(stmt);
         }
     }
@@ -284,6 +289,12 @@ impl<'k> Lowering<'_, 'k> {
                 self.cost.add(Class::Mma);
                 self.emit(Op::Mma(Box::new(code::Mma { format: mma.format, d, a, b })));
             }
+            Stmt::Mbarrier(_)
+            | Stmt::ProxyFence(_)
+            | Stmt::TensorCopy(_)
+            | Stmt::Wgmma(_)
+            | Stmt::WgmmaSync(_)
+            | Stmt::RegisterLimit(_) => self.asynchronous(stmt),
             Stmt::CopyCommit => {
                 self.cost.add(Class::Sync);
                 self.emit(Op::Commit);

@@ -8,11 +8,13 @@ use super::init::Init;
 use super::journal::Journal;
 use super::lanes::{ALL, Lanes, WARP, WideLanes};
 use super::launch::Launch;
+use super::mbarrier::Mbarriers;
 use super::meter::Meter;
 use super::observe::{Observer, Request, Stopped, Sync};
 use super::race::{Between, Race};
 use super::traffic::Traffic;
 use super::turns::{Random, Turns};
+use super::warpgroup::{Flight, Warpgroups};
 use pulp::Arch;
 
 /// So often the warps of a block hand over behind each atomic; then as drawn.
@@ -26,6 +28,8 @@ pub(super) struct Registers {
     pub(super) wides: Vec<WideLanes>,
     pub(super) preds: Vec<u32>,
     pub(super) uniforms: Vec<i64>,
+    /// The matrix instructions in flight.
+    pub(super) flight: Flight,
 }
 
 impl Registers {
@@ -36,6 +40,7 @@ impl Registers {
             wides: vec![[0; WARP]; slots.wides as usize],
             preds: vec![0; slots.preds as usize],
             uniforms: vec![0; slots.uniforms as usize],
+            flight: Flight::default(),
         }
     }
 
@@ -43,6 +48,7 @@ impl Registers {
     /// where it can be seen; of register arrays, from slot 2 to `first_variable`, nothing has.
     pub(super) fn reset(&mut self, launch: &Launch<'_>, first_thread: u32) {
         self.ready.fill(ALL);
+        self.flight = Flight::default();
         let arrays = THREAD_Y as usize + 1..launch.first_variable as usize;
         if let Some(arrays) = self.ready.get_mut(arrays) {
             arrays.fill(0);
@@ -57,7 +63,7 @@ impl Registers {
 
 /// The observers of an execution, asked one after the other.
 pub(super) struct Observers<'l> {
-    init: Init,
+    pub(super) init: Init,
     pub(super) race: Race<'l>,
     pub(super) traffic: Traffic,
 }
@@ -89,6 +95,10 @@ pub(super) struct Machine<'l> {
     pub(super) code: &'l Code<'l>,
     pub(super) arch: Arch,
     pub(super) shared: Vec<u32>,
+    /// The barriers in shared memory.
+    pub(super) mbarriers: Mbarriers,
+    /// What the warps of each warpgroup execute together.
+    pub(super) warpgroups: Warpgroups,
     pub(super) observers: Observers<'l>,
     pub(super) patterns: Patterns,
     pub(super) profile: Profile,
@@ -136,6 +146,8 @@ impl<'l> Machine<'l> {
             code,
             arch: Arch::new(),
             shared: vec![0; launch.shared.words as usize],
+            mbarriers: Mbarriers::default(),
+            warpgroups: Warpgroups::default(),
             observers: Observers {
                 init: Init::new(launch.shared.elements),
                 race: Race::new(launch, code, between),
@@ -166,6 +178,8 @@ impl<'l> Machine<'l> {
     pub(super) fn begin(&mut self, block: u32) {
         self.block = self.launch.block(block);
         self.observers.begin(block);
+        self.mbarriers.begin(self.launch.mbarriers());
+        self.warpgroups.begin(self.launch.kernel.geometry.threads().div_ceil(WARP as u32) as usize);
         (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
     }
 

@@ -16,12 +16,14 @@ use super::handover::Inside;
 use super::lanes::{WARP, lanes_of, turns};
 use super::launch::Launch;
 use super::observe::{Atomics, Observer, Request, Stopped, Sync, stop};
+use super::region::Region;
 use super::shadow::{PAGE, Paged, Shadow};
-use super::timeline::{MODEL, Track};
+use super::timeline::{BULK, MATRIX, Model, Timeline, model_of};
 use super::words::{Access, Agent, Unordered, Words};
 use crate::ir::Space;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What watches over the accesses of different blocks to one word.
@@ -38,9 +40,13 @@ pub(super) struct Race<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
     between: Between<'l>,
+    pub(super) model: &'static Model,
+    /// Threads, or barriers in shared memory where these are more: their copies are numbered as threads are.
     threads: u32,
     block: u32,
     pub(super) clocks: Clocks,
+    /// The thread that has issued the last copy of each such barrier.
+    issuers: Vec<u32>,
     /// What those who came to the barriers with a name have brought, in their rounds.
     brought: HashMap<u32, Gathered>,
     /// What its threads hand on to one another.
@@ -53,16 +59,20 @@ pub(super) struct Race<'l> {
 
 impl<'l> Race<'l> {
     pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: Between<'l>) -> Self {
-        let threads = launch.kernel.geometry.threads();
-        let clocks = Clocks::new(&MODEL, threads);
+        let mbarriers = launch.mbarriers();
+        let threads = launch.kernel.geometry.threads().max(mbarriers);
+        let model = model_of(launch.kernel);
+        let clocks = Clocks::new(model, threads);
         let rows = clocks.rows();
         Self {
             launch,
             code,
             between,
+            model,
             threads,
             block: 0,
             clocks,
+            issuers: vec![0; mbarriers as usize],
             brought: HashMap::new(),
             inside: Inside::default(),
             words: Words::default(),
@@ -83,35 +93,49 @@ impl<'l> Race<'l> {
         (word.epoch > 0).then(|| self.earlier(agent, true))
     }
 
-    /// The timeline of an agent.
-    fn track(&self, agent: Agent) -> Track {
-        let (_, timeline) = self.clocks.thread_of(agent.number);
-        MODEL.timelines[timeline.0]
+    /// The thread that made an access, and on which timeline.
+    fn thread_of(&self, agent: Agent) -> (u32, Timeline) {
+        let (number, timeline) = self.clocks.thread_of(agent.number);
+        let issuer = self.issuers.get(number as usize).filter(|_| timeline == BULK);
+        (issuer.copied().unwrap_or(number), timeline)
     }
 
     fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
-        let (thread, _) = self.clocks.thread_of(agent.number);
+        let (thread, timeline) = self.thread_of(agent);
         Earlier {
             block: self.launch.block(agent.block),
             thread: self.launch.thread(thread),
             wrote,
-            by: self.track(agent).by,
+            by: self.model.timelines[timeline.0].by,
         }
     }
 
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> Stopped {
-        let place = request.region.element(word + conflict.offset);
+        self.told((request.region, request.warp), request.kind.writes(), word, conflict)
+    }
+
+    #[cold]
+    fn told(
+        &self,
+        (region, warp): (&Region, u32),
+        writes: bool,
+        word: u32,
+        conflict: &Conflict,
+    ) -> Stopped {
+        let place = region.element(word + conflict.offset);
         let Unordered { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
-        let in_flight = self.track(agent).grouped
+        let (thread, timeline) = self.thread_of(agent);
+        // What a barrier counts nobody waits for as its own.
+        let is_own = timeline != BULK;
+        let in_flight = self.model.timelines[timeline.0].grouped
             && agent.block == self.block
-            && !self.clocks.has_awaited(agent.number, epoch);
-        let writes = request.kind.writes();
+            && !(is_own && self.clocks.has_awaited(agent.number, epoch));
         // Of a copy that another thread has only just issued this one does not come after the start: it is
         // not what was to be read here, but overwrites it.
-        let (thread, _) = self.clocks.thread_of(agent.number);
-        let overwrites = thread != request.warp * WARP as u32 + conflict.lane
+        let overwrites = is_own
+            && thread != warp * WARP as u32 + conflict.lane
             && self.clocks.has_just_closed(agent.number, epoch);
         let kind = if in_flight && wrote && !writes && !overwrites {
             FaultKind::CopyNotAwaited { place, earlier }
@@ -119,6 +143,49 @@ impl<'l> Race<'l> {
             FaultKind::Race { place, writes, earlier }
         };
         stop(conflict.lane, kind)
+    }
+
+    /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
+    pub(super) fn bulk_write(
+        &mut self,
+        (warp, lane): (u32, usize),
+        region: &Region,
+        elements: Range<u32>,
+        slot: usize,
+    ) -> Result<(), Stopped> {
+        self.issuers[slot] = warp * WARP as u32 + lane as u32;
+        let check = Check::of_copy((&self.clocks, self.block), warp, slot, BULK);
+        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
+        let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
+        found.map_err(|conflict| self.told((region, warp), true, elements.start, &conflict))
+    }
+
+    /// A matrix instruction of a warp reads elements of a shared array.
+    pub(super) fn matrix_read(
+        &mut self,
+        warp: u32,
+        region: &Region,
+        elements: Range<u32>,
+    ) -> Result<(), Stopped> {
+        let check = Check::new((&self.clocks, self.block), warp, MATRIX, false);
+        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
+        let found = check.read_as_one(&mut self.shared, at as usize, width);
+        found.map_err(|conflict| self.told((region, warp), false, elements.start, &conflict))
+    }
+
+    /// Threads execute a fence of proxies.
+    pub(super) fn proxy_fence(&mut self, threads: impl Iterator<Item = usize>) {
+        threads.for_each(|thread| self.clocks.meet_itself(&self.model.fence, thread));
+    }
+
+    /// A warp closes a group of matrix instructions.
+    pub(super) fn close_matrix(&mut self, warp: u32) {
+        self.clocks.close(warp as usize * WARP, MATRIX);
+    }
+
+    /// A warp waits for its matrix instructions, but so many of the newest groups.
+    pub(super) fn await_matrix(&mut self, warp: u32, pending: u32) {
+        self.clocks.wait_together(&self.model.matrix, warp, pending);
     }
 
     /// Accesses of words at which threads meet: lane by lane, in the order of the request.
@@ -188,7 +255,7 @@ impl Request<'_> {
 impl Observer for Race<'_> {
     fn begin(&mut self, block: u32) {
         self.block = block;
-        self.clocks = Clocks::new(&MODEL, self.threads);
+        self.clocks = Clocks::new(self.model, self.threads);
         self.brought.clear();
         let speaking = self.code.atomics.contains(&true);
         self.inside.begin(if speaking { self.clocks.all().len() } else { 0 });
@@ -251,7 +318,7 @@ impl Observer for Race<'_> {
             Sync::Complete { barrier, warps } => {
                 let brought = self.brought.remove(&barrier).unwrap_or_default();
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
-                self.clocks.take(&MODEL.barrier, &takers, brought);
+                self.clocks.take(&self.model.barrier, &takers, brought);
             }
             Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {
@@ -260,12 +327,12 @@ impl Observer for Race<'_> {
             }
             Sync::Commit { warp, mask } => {
                 for thread in lanes_of(mask).map(|l| lane(warp, l)) {
-                    MODEL.commit.iter().for_each(|&of| self.clocks.close(thread, of));
+                    self.model.commit.iter().for_each(|&of| self.clocks.close(thread, of));
                 }
             }
             Sync::Wait { warp, mask, pending } => {
                 for thread in lanes_of(mask).map(|l| lane(warp, l)) {
-                    self.clocks.wait(&MODEL.wait, thread, pending);
+                    self.clocks.wait(&self.model.wait, thread, pending);
                 }
             }
         }

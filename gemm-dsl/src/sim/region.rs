@@ -66,7 +66,7 @@ pub(super) fn resolve(
 ) -> Result<(Vec<Region>, Shared, u32), SimError> {
     let mut bound = vec![None; kernel.buffers.len()];
     let params = kernel.params.iter().filter_map(|p| match p.kind {
-        ParamKind::Buffer { buffer, .. } => Some(buffer),
+        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
         ParamKind::Scalar { .. } => None,
     });
     for (buffer, memory) in params.zip(memory) {
@@ -74,7 +74,8 @@ pub(super) fn resolve(
     }
     let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));
     let mut regions = Vec::with_capacity(bound.len());
-    for (buffer, bound) in kernel.buffers.iter().zip(bound) {
+    let alignments = kernel.alignments();
+    for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
         let number = |what: &str, expr| {
             let what = || format!("{what} of `{}`", buffer.name);
             let value = kernel.eval(expr, scalars);
@@ -138,8 +139,8 @@ pub(super) fn resolve(
         }
         let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
-            // Each array starts on 16 bytes. All together are within what a block may have.
-            shared = shared.next_multiple_of(4);
+            // Each array starts on 16 bytes, or more. All together are within what a block may have.
+            shared = shared.next_multiple_of(alignment / 4);
             base = shared as u32;
             shared += (len * u64::from(buffer.elem.size())).div_ceil(4);
             elements = elements.next_multiple_of(MOST_LANES);

@@ -7,6 +7,7 @@
 
 mod report;
 
+use super::bulk::Awaited;
 use super::code::Code;
 use super::counters::Counters;
 use super::error::{Fault, FaultKind, SimError};
@@ -38,6 +39,12 @@ enum State {
     Named {
         barrier: u32,
         stmt: u32,
+    },
+    /// Waits for a phase of a barrier in shared memory, when so many were over.
+    Phase {
+        awaited: Awaited,
+        stmt: u32,
+        completed: u64,
     },
     /// Goes round in a loop until something happens, when so much had.
     Polling {
@@ -173,6 +180,11 @@ impl<'l> Block<'l> {
             {
                 self.states[i] = State::Ready;
             }
+            if let State::Phase { completed, .. } = self.states[i]
+                && completed != self.machine.mbarriers.completed
+            {
+                self.states[i] = State::Ready;
+            }
             if self.states[i] != State::Ready {
                 continue;
             }
@@ -193,6 +205,10 @@ impl<'l> Block<'l> {
                         (turn, passed) = (turn - 1, passed + 1);
                     }
                     state
+                }
+                Progress::Phase { awaited, stmt } => {
+                    let completed = self.machine.mbarriers.completed;
+                    State::Phase { awaited, stmt, completed }
                 }
                 Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
                 Progress::Turn => State::Ready,
@@ -238,18 +254,21 @@ impl<'l> Block<'l> {
         let now = self.machine.events();
         let ready = |state: &State| match state {
             State::Polling { events, .. } => *events != now,
+            State::Phase { completed, .. } => *completed != self.machine.mbarriers.completed,
             state => *state == State::Ready,
         };
         if self.states.iter().any(ready) {
             return Ok(Round::Ready);
         }
-        if self.states.iter().any(|s| matches!(s, State::Named { .. } | State::Polling { .. })) {
+        let waits =
+            |s| matches!(s, &State::Named { .. } | &State::Polling { .. } | &State::Phase { .. });
+        if self.states.iter().any(waits) {
             return Ok(Round::Stuck);
         }
         let Some(&first) = self.states.first() else { return Ok(Round::Done) };
         let Some(odd) = self.states.iter().position(|&state| state != first) else {
             if first == State::Exited {
-                return Ok(Round::Done);
+                return self.left_behind().map_or(Ok(Round::Done), Err);
             }
             self.machine.meetings += 1;
             self.machine.observers.sync(Sync::Block);
@@ -282,6 +301,7 @@ impl<'l> Block<'l> {
             (discriminant(now), warp.brief(code)).hash(&mut brief);
         }
         self.named.hash(&mut brief);
+        self.machine.mbarriers.hash(&mut brief);
         let warps = &self.warps;
         let whole = || {
             let mut state = DefaultHasher::new();

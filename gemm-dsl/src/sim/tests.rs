@@ -15,6 +15,7 @@ mod launches;
 mod limits;
 mod lists;
 mod livelocks;
+mod mbarriers;
 mod model;
 mod orders;
 mod pointers;

@@ -9,7 +9,7 @@
 //! the view of a proxy: an ordinary store that a thread is ordered after may still be on its way to
 //! where another proxy looks, until a fence has brought the two views together.
 
-use crate::ir::Scope;
+use crate::ir::{Kernel, Scope};
 
 /// One of a thread's timelines: an index into [`Model::timelines`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,13 @@ pub(super) struct Model {
     pub(super) wait: Await,
     /// An atomic that acquires, and a fence behind atomics. What releases has nothing to choose.
     pub(super) acquire: Find,
+    /// A thread's fence of proxies.
+    pub(super) fence: Meet,
+    /// A wait for a phase of a barrier in shared memory, at which those that arrived have left what they know and have
+    /// done, and copies that they are over.
+    pub(super) phase: Find,
+    /// A wait of a warp for its matrix instructions, for all groups but the newest.
+    pub(super) matrix: Await,
 }
 
 /// What a thread does by its own statements.
@@ -75,7 +82,23 @@ pub(super) const ORDINARY: Timeline = Timeline(0);
 /// The asynchronous copies (`cp.async`) that it has issued.
 pub(super) const COPIES: Timeline = Timeline(1);
 
-/// The model of today's statements. Both timelines go the generic way.
+/// The copies of boxes whose bytes count at a barrier in shared memory. They are the barrier's and not a thread's: their
+/// number is the barrier's, and their group its phase.
+pub(super) const BULK: Timeline = Timeline(2);
+/// What matrix instructions of a warp read in shared memory: the first lane's.
+pub(super) const MATRIX: Timeline = Timeline(3);
+
+/// The proxies.
+const GENERIC: usize = 0;
+const ASYNC: usize = 1;
+const BOTH: &[usize] = &[GENERIC, ASYNC];
+
+/// The model of a kernel.
+pub(super) fn model_of(kernel: &Kernel) -> &'static Model {
+    if kernel.copies_boxes() || kernel.has_warpgroups() { &ASYNCHRONOUS } else { &MODEL }
+}
+
+/// The model of kernels whose threads alone access memory. Both timelines go the generic way.
 pub(super) static MODEL: Model = Model {
     timelines: &[
         Track { by: "", proxy: 0, grouped: false },
@@ -86,6 +109,29 @@ pub(super) static MODEL: Model = Model {
     commit: &[COPIES],
     wait: Await { over: &[COPIES], views: &[0] },
     acquire: Find { views: &[0] },
+    fence: Meet { views: &[0], across: true },
+    phase: Find { views: &[0] },
+    matrix: Await { over: &[], views: &[0] },
+};
+
+/// The model of kernels with asynchronous units.
+pub(super) static ASYNCHRONOUS: Model = Model {
+    timelines: &[
+        Track { by: "", proxy: GENERIC, grouped: false },
+        Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true },
+        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true },
+        Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true },
+    ],
+    proxies: 2,
+    // What synchronises hands on both views, each as it is.
+    barrier: Meet { views: BOTH, across: false },
+    commit: &[COPIES],
+    wait: Await { over: &[COPIES], views: &[GENERIC] },
+    acquire: Find { views: BOTH },
+    fence: Meet { views: BOTH, across: true },
+    // That an asynchronous operation is over is known in both views.
+    phase: Find { views: BOTH },
+    matrix: Await { over: &[MATRIX], views: BOTH },
 };
 
 /// What an access does.

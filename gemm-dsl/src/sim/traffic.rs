@@ -130,6 +130,11 @@ impl Traffic {
         self.counters.divergent_branches += u64::from(divergent);
     }
 
+    /// The copy of a box of so many bytes.
+    pub(super) fn copied(&mut self, bytes: u64) {
+        self.counters.bulk_bytes += bytes;
+    }
+
     /// A matrix instruction of so many multiplications and additions.
     pub(super) fn multiplied(&mut self, flops: u64) {
         self.counters.mma_flops += flops;

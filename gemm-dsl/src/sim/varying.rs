@@ -105,7 +105,13 @@ impl Pass {
                         self.mark(old.id, true);
                     }
                 }
-                Stmt::NamedBarrier { .. }
+                Stmt::Mbarrier(_)
+                | Stmt::ProxyFence(_)
+                | Stmt::TensorCopy(_)
+                | Stmt::Wgmma(_)
+                | Stmt::WgmmaSync(_)
+                | Stmt::RegisterLimit(_)
+                | Stmt::NamedBarrier { .. }
                 | Stmt::Fence { .. }
                 | Stmt::Registers { .. }
                 | Stmt::Store { .. }

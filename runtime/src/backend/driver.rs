@@ -26,7 +26,7 @@ pub(crate) fn is_installed() -> bool {
 
 /// The driver's library. Not through `cudarc`, which has no such function where it is linked to it.
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
-fn library() -> Option<Library> {
+pub(crate) fn library() -> Option<Library> {
     // All of them are among the names that `cudarc` tries.
     let names: &[&str] =
         if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so", "libcuda.so.1"] };

@@ -105,7 +105,9 @@ impl Backend for Simulator {
             match argument {
                 Argument::Word(bits) => scalars.push(bits.into()),
                 Argument::Double(bits) => scalars.push(bits),
-                Argument::Array(buffer) => buffers.push(Given::One(buffer)),
+                Argument::Array(buffer) | Argument::Mapped(buffer, _) => {
+                    buffers.push(Given::One(buffer));
+                }
                 Argument::List { arrays, .. } => buffers.push(Given::List(arrays.to_vec())),
             }
         }

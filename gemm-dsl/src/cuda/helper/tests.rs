@@ -2,8 +2,9 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Guard, Intrinsic, KernelBuilder, Layout, LoadMatrix,
-    Mma, Operand, Order, Scope, Special, Stmt, VerifiedKernel, is_free,
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, Guard, Intrinsic, KernelBuilder, Layout,
+    LoadMatrix, Mma, Operand, Order, ProxyFence, Scope, Special, Stmt, TensorMap, TensorSwizzle,
+    VerifiedKernel, Wgmma, is_free,
 };
 use crate::tensor_core::Format;
 use std::collections::BTreeSet;
@@ -115,7 +116,60 @@ fn kernels() -> Vec<VerifiedKernel> {
         let large = k.shared("large", Elem::F32, [40_000.into()], Layout::row_major(1), "");
         k.store(at(large), 0.0);
     }));
+    kernels.extend(Format::ALL.map(warpgroups));
     kernels.into_iter().flatten().collect()
+}
+
+/// A kernel that uses whatever asynchronous units a text can ask.
+fn warpgroups(format: Format) -> Option<VerifiedKernel> {
+    let elem = match format {
+        Format::Bf16 => Elem::Bf16,
+        Format::F16 => Elem::F16,
+        Format::Tf32 => Elem::F32,
+    };
+    let mut k = KernelBuilder::new("k");
+    k.geometry(Geometry { block: (128, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    let barriers = k.mbarriers("m", 1, "");
+    k.mbarrier_init(barriers, 0, 1);
+    k.proxy_fence(ProxyFence::MbarrierInit);
+    k.proxy_fence(ProxyFence::Async);
+    k.mbarrier_arrive(barriers, 0);
+    k.fewer_registers(24);
+    k.more_registers(24);
+    for (n, swizzle) in TensorSwizzle::ALL.into_iter().enumerate() {
+        let row = swizzle.bytes()? / elem.size();
+        let (rank, row) = (2 + n % 2, Expr::I32(row as i32));
+        let mut dims = vec![Expr::I32(256); rank];
+        *dims.last_mut()? = row;
+        let mut tile = vec![1; rank];
+        *tile.last_mut()? = swizzle.bytes()? / elem.size();
+        let map = TensorMap { tile, swizzle };
+        let from = k.tensor_map(&format!("g{n}"), elem, Operand::Input(n), map);
+        let strides = [Expr::I32(1 << 16), Expr::I32(256), 1.into()];
+        k.shape(from, dims.clone(), strides[3 - rank..].to_vec());
+        let lines = Expr::I32(256);
+        let layout =
+            Layout::Array { order: vec![0, 1, 2], pad: 0.into(), swizzle: swizzle.layout(elem) };
+        let row = dims.last()?.clone();
+        let shared = k.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
+        let first = || Access::new(shared, [0.into(), 0.into(), 0.into()]);
+        k.tensor_copy(from, vec![0.into(); rank], first(), (barriers, 0.into()));
+        k.mbarrier_arrive_expect(barriers, 0, 16);
+        k.mbarrier_wait(barriers, 0, 0);
+        for columns in (8..=Wgmma::MOST_COLUMNS).step_by(8) {
+            let accumulate = Expr::from(1).lt(2);
+            k.if_(accumulate.clone(), |k| {
+                let sums = [Expr::I32(columns as i32 / 2)];
+                let acc = k.zeroed_registers("d", Elem::F32, sums, "");
+                let d = Access::new(acc, [0.into()]);
+                k.wgmma_fence([acc]);
+                k.wgmma(Wgmma { format, columns, d, a: first(), b: first(), accumulate });
+                k.wgmma_commit();
+                k.wgmma_wait(0, [acc]);
+            });
+        }
+    }
+    k.finish().ok()
 }
 
 /// The identifiers that stand before a parenthesis, a bracket of any kind or a star, and before
@@ -144,7 +198,11 @@ fn taken(text: &str) -> BTreeSet<&str> {
 #[test]
 fn what_a_text_calls_no_kernel_may_declare() {
     // The names that the kernels above and the device functions themselves declare.
-    const OWN: [&str; 12] = ["k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b"];
+    // And `#pragma`, which is none.
+    const OWN: [&str; 19] = [
+        "k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "s0", "s1",
+        "s2", "words", "complete", "pragma",
+    ];
     let kernels = kernels();
     let mut all = BTreeSet::new();
     for kernel in &kernels {

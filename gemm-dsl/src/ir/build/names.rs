@@ -41,18 +41,23 @@ pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
     let vars = vars.map(|(decl, _)| &decl.name);
     let functions = k.functions.iter().map(|function| &function.name);
     let is_given = |id: usize| {
-        of_user.iter().any(
-            |&n| matches!(&k.params[n].kind, ParamKind::Buffer { buffer, .. } if buffer.id == id),
-        )
+        of_user.iter().any(|&n| {
+            matches!(
+                &k.params[n].kind,
+                ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. }
+                    if buffer.id == id
+            )
+        })
     };
     let buffers = k.buffers.iter().enumerate().filter(|(id, _)| !is_given(*id));
     let buffers = buffers.map(|(_, buffer)| &buffer.name);
+    let buffers = buffers.chain(k.mbarriers.iter().map(|decl| &decl.name));
     let taken = own.chain(consts).chain(vars).chain(functions).chain(buffers).chain([&k.name]);
     let mut names = Names::without(taken.cloned().collect::<Vec<_>>());
     for &n in of_user {
         let param = &mut k.params[n];
         param.name = names.fresh(&param.name);
-        if let ParamKind::Buffer { buffer, .. } = param.kind {
+        if let ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } = param.kind {
             k.buffers[buffer.id].name = param.name.clone();
         }
     }

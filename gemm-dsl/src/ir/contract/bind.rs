@@ -9,6 +9,13 @@ use crate::ir::{Elem, HostError, Scalar, Ty};
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
 
+/// The bytes of which the address of an array with a tensor map is a multiple, and distances in it.
+const MAP_BYTES: u64 = 16;
+/// The most elements along a dimension of such an array.
+const MAP_EXTENT: u64 = 1 << 32;
+/// Bytes that distances in it are less than.
+const MAP_STRIDE: u64 = 1 << 40;
+
 /// An array as a launch passes it to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
@@ -78,6 +85,19 @@ pub struct Call {
     pub scalars: Vec<u64>,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
+    /// The arrays that tensor maps stand for, in the order of the parameters.
+    pub maps: Vec<Mapped>,
+}
+
+/// What a tensor map says of the array of a launch, in elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Which of the buffer parameters it is.
+    pub position: usize,
+    /// The extents, outermost first.
+    pub extents: Vec<u64>,
+    /// The distances between neighbours along each dimension.
+    pub strides: Vec<u64>,
 }
 
 impl Call {
@@ -204,7 +224,60 @@ impl Contract {
             }
             grid[axis] = value as u32;
         }
-        Ok(Call { scalars, grid })
+        let mut call = Call { scalars, grid, maps: Vec::new() };
+        // Where nothing is launched nobody asks for a map.
+        let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());
+        let mut maps = Vec::new();
+        for (position, array) in mapped {
+            let Some(bound) = find(array, position) else { continue };
+            maps.push(self.mapped(array, position, &bound, &values)?);
+        }
+        call.maps = maps;
+        Ok(call)
+    }
+
+    /// The rule of tensor maps.
+    fn mapped(
+        &self,
+        array: &ArrayParameter,
+        position: usize,
+        bound: &Array<'_>,
+        values: &[Option<u64>],
+    ) -> Result<Mapped, Unmet> {
+        let (operand, size) = (array.operand, u64::from(array.elem.size()));
+        for stretch in bound.place.stretches() {
+            let beyond = stretch.address % MAP_BYTES;
+            if beyond != 0 {
+                let need = Need::Aligned { bytes: MAP_BYTES as u32, elem: array.elem };
+                return Err(self.unmet(self.array(operand, bound.name), need, beyond.into()));
+            }
+        }
+        let (mut extents, mut strides) = (Vec::new(), Vec::new());
+        for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate() {
+            let name = || bound.name.to_owned();
+            let subject = || Subject::Dimension { operand, name: name(), dim };
+            let extent = self.value(extent, values, subject)?;
+            if extent < 1 {
+                return Err(self.unmet(subject(), Need::AtLeast(1), extent.into()));
+            }
+            if extent > MAP_EXTENT {
+                return Err(self.unmet(subject(), Need::AtMost(MAP_EXTENT), extent.into()));
+            }
+            let contiguous = dim == array.contiguous_dim();
+            let between = Between::new(dim, array.rank(), contiguous);
+            let subject = || Subject::Stride { operand, name: name(), dim, between };
+            let stride = self.value(stride, values, subject)?;
+            let (of, most) = (MAP_BYTES / size, (MAP_STRIDE - 1) / size);
+            if !contiguous && !stride.is_multiple_of(of) {
+                return Err(self.unmet(subject(), Need::Multiple { of }, stride.into()));
+            }
+            if stride > most {
+                return Err(self.unmet(subject(), Need::AtMost(most), stride.into()));
+            }
+            extents.push(extent);
+            strides.push(stride);
+        }
+        Ok(Mapped { position, extents, strides })
     }
 
     /// The rule of lists: what is one and what is not.

@@ -1,8 +1,8 @@
 //! What a launch is told that does not meet a contract: the remedy leads to where it is met.
 
-use super::{Array, Axis, Extent, Given, Operand, Place, Stretch, Unmet};
+use super::{Array, Axis, Extent, Given, Mapped, Operand, Place, Source, Stretch, Unmet};
 use crate::Family;
-use crate::ir::Elem;
+use crate::ir::{Elem, Expr, Geometry, KernelBuilder, TensorMap, TensorSwizzle, Ty};
 use crate::spec::SgemmSpec;
 
 const A: Operand = Operand::Input(0);
@@ -155,4 +155,41 @@ fn distances_that_are_no_multiple_are_told_apart() {
         let line = format!("{line}, {keys}");
         assert_eq!(told(&line, (operand, lies), batch), multiple(what, apart, remedy), "{line}");
     }
+}
+
+/// What a launch is told whose array, of `rows` and 64 columns, has a tensor map; or what the map is to say.
+fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped>, String> {
+    let mut k = KernelBuilder::new("boxes");
+    let map = TensorMap { tile: vec![8, 64], swizzle: TensorSwizzle::Bytes128 };
+    let from = k.tensor_map("from", Elem::Bf16, A, map);
+    let m = Expr::from(k.extent("m", Ty::U64, Extent::M));
+    let stride = Source::Stride { operand: A, dim: 0 };
+    let pitch_of = Expr::from(k.scalar("pitch", Ty::U64, stride));
+    k.shape(from, [m, 64.into()], [pitch_of, 1.into()]);
+    let grid = [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)];
+    k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    let kernel = k.finish().expect("a sound kernel");
+    let place = Place::One(Stretch { address, len: u64::MAX });
+    let axes = None;
+    let array = Array { name: "a", elem: Elem::Bf16, place, axes };
+    let call = kernel.contract().bind_in_order(&[array], &[rows, pitch]);
+    call.map(|call| call.maps).map_err(|unmet| unmet.to_string())
+}
+
+#[test]
+fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
+    let (position, extents) = (0, vec![100, 64]);
+    let expected = Mapped { position, extents, strides: vec![72, 1] };
+    assert_eq!(mapped(16, 100, 72, 1), Ok(vec![expected]));
+    let says = |outcome: Result<Vec<Mapped>, String>, what: &str| {
+        let told = outcome.expect_err(what);
+        assert!(told.contains(what), "`{told}` does not say `{what}`");
+    };
+    says(mapped(8, 100, 72, 1), "`a` aligned to 16 bytes, but it starts 8 bytes after");
+    says(mapped(0, 100, 68, 1), "the distance between rows of `a` to be a multiple of 8");
+    says(mapped(0, 0, 72, 1), "the extent of `a` along dimension 0 to be at least 1");
+    says(mapped(0, (1 << 32) + 1, 72, 1), "along dimension 0 to be at most 4294967296");
+    says(mapped(0, 100, 1 << 39, 1), "the distance between rows of `a` to be at most 549755813887");
+    // Where nothing is launched nothing is asked for.
+    assert_eq!(mapped(8, 0, 72, 0), Ok(Vec::new()));
 }

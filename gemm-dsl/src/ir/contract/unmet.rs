@@ -48,6 +48,15 @@ pub enum Subject {
         /// What it lies between.
         between: Between,
     },
+    /// The extent of an array along one dimension.
+    Dimension {
+        /// The operand of the kernel that the array is bound to.
+        operand: Operand,
+        /// What the caller calls the array.
+        name: String,
+        /// The dimension, outermost first.
+        dim: usize,
+    },
     /// An extent of the problem.
     Extent(Extent),
     /// The n-th number that the caller passes.
@@ -318,6 +327,9 @@ impl fmt::Display for Subject {
                     }
                 };
                 write!(f, "the distance between {what} of `{name}`")
+            }
+            Subject::Dimension { name, dim, .. } => {
+                write!(f, "the extent of `{name}` along dimension {dim}")
             }
             Subject::Extent(extent) => extent.fmt(f),
             Subject::Argument(n) => write!(f, "number {n}"),

@@ -1,16 +1,22 @@
 //! The rules of buffers and their layouts.
 
 use super::{Check, Checked, constant, require};
-use crate::ir::{Buffer, Expr, Kernel, Layout, Param, ParamKind, Space, Swizzle};
+use crate::ir::{Buffer, Expr, Kernel, Layout, Mbarrier, Param, ParamKind, Space, Swizzle};
 
 /// Bytes of all shared arrays together.
 pub(super) fn shared_bytes(k: &Kernel) -> Checked<u64> {
     let mut total: u64 = 0;
-    for buffer in k.buffers.iter().filter(|b| b.space == Space::Shared) {
+    let aligned = k.buffers.iter().zip(k.alignments());
+    for (buffer, alignment) in aligned.filter(|(b, _)| b.space == Space::Shared) {
         let mut bytes: u64 = buffer.elem.size().into();
         for dim in buffer.physical_dims().ok_or("a shared array is not strided")? {
             bytes = bytes.saturating_mul(constant(k, &dim, "a shared extent")?);
         }
+        total = total.checked_next_multiple_of(alignment).unwrap_or(u64::MAX).saturating_add(bytes);
+    }
+    for decl in &k.mbarriers {
+        let count = constant(k, &decl.count, &decl.name)?;
+        let bytes = count.saturating_mul(Mbarrier::BYTES);
         total = total.checked_next_multiple_of(16).unwrap_or(u64::MAX).saturating_add(bytes);
     }
     Ok(total)
@@ -73,8 +79,13 @@ impl Check<'_> {
 
     /// Global memory is what a launch binds: the rule of spans holds of parameters alone.
     pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> Checked {
-        let names =
-            |p: &&Param| matches!(p.kind, ParamKind::Buffer { buffer, .. } if buffer.id == id);
+        let names = |p: &&Param| {
+            matches!(
+                p.kind,
+                ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. }
+                    if buffer.id == id
+            )
+        };
         let params = self.k.params.iter().filter(names).count();
         let expected = usize::from(buffer.layout.is_bound());
         require(params == expected, || format!("{} is {params} parameters", buffer.name))

@@ -164,7 +164,12 @@ impl Check<'_> {
                 })?;
                 self.whole_warps()
             }
-            Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
+            Stmt::Mbarrier(barrier) => self.mbarrier(barrier),
+            Stmt::TensorCopy(copy) => self.tensor_copy(copy),
+            Stmt::Wgmma(wgmma) => self.wgmma(wgmma),
+            Stmt::WgmmaSync(sync) => self.wgmma_sync(sync),
+            Stmt::RegisterLimit(limit) => self.register_limit(*limit),
+            Stmt::ProxyFence(_) | Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::ir::{
 };
 use crate::tensor_core::Format;
 
+mod asynchronous;
 mod handles;
 mod sync;
 

@@ -39,6 +39,9 @@ impl Check<'_> {
         let name = &buffer.name;
         let pointer = matches!(buffer.layout, Layout::Pointer { .. });
         let chosen = matches!(buffer.layout, Layout::OfList { .. });
+        require(self.k.tensor_map(access.buffer).is_none(), || {
+            format!("{name} is accessed, of which there is a tensor map only")
+        })?;
         if buffer.space == Space::Register || pointer || chosen {
             require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
         }

@@ -1,7 +1,7 @@
 //! What a thread did that the IR forbids.
 
 use super::waiting::{named, not_begun};
-use super::{Waiting, coordinates, in_order, in_turns};
+use super::{MbarrierFault, Waiting, coordinates, in_order, in_turns};
 use crate::ir::{BinaryOp, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
@@ -152,6 +152,57 @@ pub enum FaultKind {
         /// The copy.
         earlier: Earlier,
     },
+    /// Something is wrong at a barrier in shared memory.
+    #[error("barrier {barrier}[{index}]: {wrong}")]
+    Mbarrier {
+        /// The name of its declaration.
+        barrier: String,
+        /// Which of them it is.
+        index: u32,
+        /// What is wrong.
+        wrong: MbarrierFault,
+    },
+    /// A box that is copied, or a tile that is multiplied, is not inside of its buffer.
+    #[error(
+        "a tile of {tile:?} elements from {place} on is out of bounds: the extents are {extents:?}"
+    )]
+    BoxOutside {
+        /// Where it begins.
+        place: Position,
+        /// Its extents, along the last dimensions.
+        tile: Vec<u64>,
+        /// The extents of the buffer.
+        extents: Vec<u64>,
+    },
+    /// A box or a tile does not start where the rows of its swizzle do.
+    #[error("the tile at {place} does not start on {bytes} bytes")]
+    MisalignedTile {
+        /// Where it begins.
+        place: Position,
+        /// The alignment.
+        bytes: u64,
+    },
+    /// Sums are read or written while matrix instructions change them.
+    #[error("{place} is a sum in flight: no wait that names it covers its matrix instruction")]
+    SumsInFlight {
+        /// The sum.
+        place: Position,
+    },
+    /// Matrix instructions change sums that were touched since the last fence that names them, or there is none.
+    #[error("no fence orders what was done with `{buffer}` before the matrix instruction")]
+    SumsNotFenced {
+        /// The register array.
+        buffer: String,
+    },
+    /// Threads of a warpgroup name different operands of a matrix instruction.
+    #[error("the threads of the warpgroup name different operands")]
+    OperandsDiffer,
+    /// A warp executes what the others of its warpgroup do not.
+    #[error("the warps of a warpgroup are apart: {}", apart(.other.as_deref()))]
+    WarpgroupApart {
+        /// The statement that another one has come to; none where it has left the kernel.
+        other: Option<String>,
+    },
     /// A barrier is reached by some threads of its scope only.
     #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
     DivergentBarrier {
@@ -245,6 +296,13 @@ fn width_note(width: u32) -> String {
         _ => "sixteen",
     };
     format!(", and {number} elements are accessed")
+}
+
+fn apart(other: Option<&str>) -> String {
+    match other {
+        Some(statement) => format!("another one has come to `{statement}`, with its operands"),
+        None => "another one has left the kernel".to_owned(),
+    }
 }
 
 fn verb(writes: bool) -> &'static str {

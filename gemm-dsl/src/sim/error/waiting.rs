@@ -17,7 +17,7 @@ pub struct Waiting {
 }
 
 /// What a warp waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// All warps of the block.
     Block,
@@ -30,6 +30,21 @@ pub enum WaitsFor {
         /// The threads that take part.
         expected: u32,
     },
+    /// A phase of a barrier in shared memory.
+    Phase {
+        /// The name of its declaration.
+        barrier: String,
+        /// Which of them it is.
+        index: u32,
+        /// The parity that is waited for.
+        parity: u32,
+        /// The phase that is not complete.
+        phase: u32,
+        /// How many arrivals it lacks.
+        arrivals: u32,
+        /// How many bytes it lacks; below zero where more have come than are expected.
+        bytes: i64,
+    },
     /// Memory that others write: it goes round in a loop, and nobody else does anything.
     Change,
 }
@@ -37,12 +52,19 @@ pub enum WaitsFor {
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "warp {} of block {} waits ", self.warp, coordinates(self.block))?;
-        match self.waits_for {
+        match &self.waits_for {
             WaitsFor::Block => f.write_str("for all warps of the block")?,
             WaitsFor::Named { barrier, arrived, expected } => {
                 write!(
                     f,
                     "at barrier {barrier}, where {arrived} of {expected} threads have arrived"
+                )?;
+            }
+            WaitsFor::Phase { barrier, index, parity, phase, arrivals, bytes } => {
+                write!(
+                    f,
+                    "at barrier {barrier}[{index}] for parity {parity}: phase {phase} lacks {arrivals} arrivals \
+                     and {bytes} bytes"
                 )?;
             }
             WaitsFor::Change => f.write_str("for others to write memory")?,

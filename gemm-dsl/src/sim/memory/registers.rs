@@ -91,23 +91,31 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<(), Stopped> {
         let missing = mask & !regs.ready[slot as usize];
-        if missing == 0 { Ok(()) } else { Err(self.unready(slot, missing)) }
+        if missing == 0 { Ok(()) } else { Err(self.unready(slot, regs, missing)) }
     }
 
     #[cold]
-    fn unready(&self, slot: u32, missing: u32) -> Stopped {
+    fn unready(&self, slot: u32, regs: &Registers, missing: u32) -> Stopped {
+        let lane = missing.trailing_zeros();
+        if regs.flight.holds(slot) {
+            return self.touched(slot, lane);
+        }
+        stop(lane, FaultKind::Uninitialised { place: self.position_of(slot) })
+    }
+
+    /// The element of a register array that a lane slot holds.
+    pub(in crate::sim) fn position_of(&self, slot: u32) -> Position {
         let holds = |r: &&Region| {
             r.space == Space::Register
                 && (r.base..r.base + r.len as u32 * slots_of(r.elem)).contains(&slot)
         };
         let region = self.launch.regions.iter().find(holds);
         let place = region.map(|r| r.element((slot - r.base) / slots_of(r.elem)));
-        let place = place.unwrap_or_else(|| Position {
+        place.unwrap_or_else(|| Position {
             buffer: String::new(),
             space: Space::Register,
             index: Vec::new(),
-        });
-        stop(missing.trailing_zeros(), FaultKind::Uninitialised { place })
+        })
     }
 
     /// Writes a register array at an index that is not static.

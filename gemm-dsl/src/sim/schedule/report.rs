@@ -1,9 +1,12 @@
 //! What is told of a block that does not go on: who waits for what, or who is at fault.
 
-use super::super::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
+use super::super::error::{
+    Fault, FaultKind, MbarrierFault, SimError, Unfinished, Waiting, WaitsFor,
+};
 use super::super::exec::Progress;
 use super::super::lanes::WARP;
 use super::super::machine::Machine;
+use super::super::mbarrier::Lacking;
 use super::super::observe::Stop;
 use super::{Block, State};
 use crate::ir::Space;
@@ -29,6 +32,14 @@ impl Block<'_> {
                 let (arrived, expected) = self.named.count(barrier);
                 Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
             }
+            State::Phase { awaited, stmt, .. } => {
+                let (barrier, index) = self.machine.name_of_barrier(awaited.slot as usize);
+                let lacks = self.machine.mbarriers.state(awaited.slot as usize);
+                let Lacking { phase, arrivals, bytes } = lacks;
+                let parity = awaited.parity;
+                let lacks = WaitsFor::Phase { barrier, index, parity, phase, arrivals, bytes };
+                Some((stmt, lacks))
+            }
             State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),
             State::Ready | State::Exited => None,
         };
@@ -47,12 +58,23 @@ impl Block<'_> {
         })
     }
 
+    /// The fault of a block that is done while a copy may be under way.
+    pub(super) fn left_behind(&self) -> Option<Box<Fault>> {
+        let Machine { launch, mbarriers, observers, .. } = &self.machine;
+        let threads = launch.kernel.geometry.threads();
+        let (slot, (thread, stmt)) = mbarriers.left_behind(&observers.race.clocks, threads)?;
+        let (barrier, index) = self.machine.name_of_barrier(slot);
+        let wrong = MbarrierFault::LeftBehind;
+        Some(self.fault(thread, stmt, FaultKind::Mbarrier { barrier, index, wrong }))
+    }
+
     /// The statement at which a warp is, unless it has left.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
-            State::Barrier(stmt) | State::Named { stmt, .. } | State::Polling { stmt, .. } => {
-                Some(stmt)
-            }
+            State::Barrier(stmt)
+            | State::Named { stmt, .. }
+            | State::Phase { stmt, .. }
+            | State::Polling { stmt, .. } => Some(stmt),
             State::Ready => Some(self.warps[warp].stmt(self.machine.code)),
             State::Exited => None,
         }

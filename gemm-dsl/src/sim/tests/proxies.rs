@@ -46,6 +46,9 @@ static TENSOR: Model = Model {
     commit: &[COPIES],
     wait: WAIT,
     acquire: Find { views: BOTH },
+    fence: FENCE,
+    phase: Find { views: BOTH },
+    matrix: WAIT_MATRIX,
 };
 
 /// A block of threads and a page of words.

@@ -215,7 +215,7 @@ fn two_roles_that_wait_for_each_other() {
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
     let named = |barrier| WaitsFor::Named { barrier, arrived: 32, expected: 64 };
     let expected = [(0, named(1)), (1, named(2))];
-    assert_eq!(waiting.iter().map(|w| (w.warp, w.waits_for)).collect::<Vec<_>>(), expected);
+    assert_eq!(waiting.iter().map(|w| (w.warp, w.waits_for.clone())).collect::<Vec<_>>(), expected);
 }
 
 /// One role waits for all warps of the block and the other by name: neither goes on.

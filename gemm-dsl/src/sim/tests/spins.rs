@@ -109,7 +109,7 @@ fn a_warp_may_wait_for_another_of_its_block() {
         panic!("{fault:?}");
     };
     assert_eq!(waiting.len(), 1);
-    assert_eq!((waiting[0].warp, waiting[0].waits_for), (0, WaitsFor::Change));
+    assert_eq!((waiting[0].warp, waiting[0].waits_for.clone()), (0, WaitsFor::Change));
 }
 
 /// Whoever asks several words in turn, or leaves a trace of each round, lets others run all the same.

@@ -107,7 +107,7 @@ fn a_block_that_meets_in_each_round() {
         let fault = kernel(0, named, None).fault();
         assert_eq!((fault.block, fault.order), ((1, 0, 0), Some("descending")));
         let FaultKind::Deadlock { waiting, to_come: 1 } = &fault.kind else { panic!("{fault:?}") };
-        let waits: Vec<_> = waiting.iter().map(|w| (w.warp, w.waits_for)).collect();
+        let waits: Vec<_> = waiting.iter().map(|w| (w.warp, w.waits_for.clone())).collect();
         assert_eq!(waits, [(0, WaitsFor::Change), (1, WaitsFor::Change)]);
         let at_barrier = |w: &Waiting| w.statement.contains("__syncthreads");
         assert!(named || waiting.iter().all(at_barrier), "{waiting:?}");

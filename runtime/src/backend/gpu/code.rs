@@ -1,8 +1,9 @@
 //! Machine code: compiled, loaded and launched.
 
 use super::{Allocation, Gpu, GpuAddress};
-use crate::address::Argument;
+use crate::address::{Argument, Description};
 use crate::backend::driver::failed;
+use crate::backend::tensor_map;
 use crate::compile;
 use crate::error::{Error, Result};
 use crate::program::Loadable;
@@ -25,6 +26,14 @@ impl Gpu {
                 device: self.name.clone(),
             });
         }
+        if contract.is_specific() && needed != self.arch.number() {
+            return Err(Error::OtherArchitecture {
+                kernel: kernel.name.clone(),
+                needed,
+                has: self.arch.to_string(),
+                device: self.name.clone(),
+            });
+        }
         if contract.shared_bytes() > self.shared_limit {
             return Err(Error::SharedMemory {
                 kernel: kernel.name.clone(),
@@ -35,8 +44,8 @@ impl Gpu {
         }
         self.refuse_capture("compiling and loading a kernel")?;
         let name = &kernel.name;
-        let (cubin, is_compiled) =
-            compile::cubin(&self.cache, name, &cuda::source(kernel), self.arch)?;
+        let arch = if contract.is_specific() { self.arch.specific() } else { self.arch };
+        let (cubin, is_compiled) = compile::cubin(&self.cache, name, &cuda::source(kernel), arch)?;
         let module = self.context.load_module(Ptx::from_binary(cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         let function = module.load_function(name);
@@ -60,12 +69,25 @@ impl Gpu {
         arguments: &[Argument<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
         let (function, _) = loadable.function(|| self.load(loadable))?;
-        let mut launch = self.stream.launch_builder(function);
+        let mut maps = Vec::new();
+        for argument in arguments {
+            if let Argument::Mapped(address, description) = argument {
+                let Description { elem, map, mapped } = &**description;
+                maps.push(tensor_map::encode(address.at, *elem, map, mapped)?);
+            }
+        }
+        let (mut maps, mut launch) = (maps.iter(), self.stream.launch_builder(function));
         for argument in arguments {
             match argument {
                 Argument::Word(bits) => launch.arg(bits),
                 Argument::Double(bits) => launch.arg(bits),
                 Argument::Array(address) => launch.arg(&address.at),
+                Argument::Mapped(..) => {
+                    let Some(map) = maps.next() else {
+                        unreachable!("a map was made for each such argument")
+                    };
+                    launch.arg(map)
+                }
                 Argument::List { pointers, .. } => launch.arg(pointers.at()),
             };
         }

@@ -1,0 +1,254 @@
+//! The definitions of those device functions.
+
+use super::{MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wgmma};
+use crate::ir::{
+    Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
+};
+use crate::tensor_core::Format;
+
+/// What a parameter, or a statement, asks the text to define, with where that stands in the text.
+pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
+    if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
+        note((11, 0), TENSOR_MAP_TYPE.to_owned());
+    }
+    k.visit(&mut |stmt| match stmt {
+        Stmt::Mbarrier(barrier) => match &barrier.op {
+            MbarrierOp::Init { .. } => note((12, 0), mbarrier(&barrier.op, INIT)),
+            MbarrierOp::Arrive => note((12, 1), mbarrier(&barrier.op, ARRIVE)),
+            MbarrierOp::ArriveExpect { .. } => note((12, 2), mbarrier(&barrier.op, ARRIVE_EXPECT)),
+            MbarrierOp::Wait { .. } => note((12, 3), mbarrier(&barrier.op, TRY_WAIT)),
+        },
+        Stmt::ProxyFence(which) => note((13, *which as u8), proxy_fence(*which)),
+        Stmt::TensorCopy(copy) => {
+            note((14, copy.at.len() as u8), tensor_copy_definition(copy.at.len()));
+        }
+        Stmt::Wgmma(of) => {
+            for access in [&of.a, &of.b] {
+                if let Some(descriptor) = Descriptor::of(k, &k[access.buffer]) {
+                    note((15, 0), descriptor_definition(descriptor));
+                }
+            }
+            let order = (of.columns / 8) as u8;
+            note((16 + of.format as u8, order), wgmma_definition(of.format, of.columns));
+        }
+        Stmt::WgmmaSync(sync) => {
+            let (order, text, accumulators) = match sync {
+                WgmmaSync::Fence { accumulators } => (1, WGMMA_FENCE, Some(accumulators)),
+                WgmmaSync::Commit => (2, WGMMA_COMMIT, None),
+                WgmmaSync::Wait { accumulators, .. } => (3, WGMMA_WAIT, Some(accumulators)),
+            };
+            note((20, order), text.to_owned());
+            if accumulators.is_some_and(|of| !of.is_empty()) {
+                note((20, 0), WGMMA_KEEP.to_owned());
+            }
+        }
+        Stmt::RegisterLimit(limit) => note((21, limit.more.into()), limit_definition(limit.more)),
+        _ => {}
+    });
+}
+
+const TENSOR_MAP_TYPE: &str = "\
+// What the driver has made of an array, for the hardware that copies boxes of it (`CUtensorMap`).
+struct __align__(128) TensorMap {
+    unsigned long long words[16];
+};
+";
+
+/// What is said of an operation of a barrier: a comment, its second parameter, and its body.
+type Operation = (&'static str, &'static str, &'static str);
+
+const INIT: Operation = (
+    "Makes a barrier in shared memory, each of whose phases so many arrivals complete.",
+    ", int count",
+    "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
+);
+
+const ARRIVE: Operation = (
+    "Arrives at a barrier in shared memory, and does not wait.",
+    "",
+    "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
+);
+
+const ARRIVE_EXPECT: Operation = (
+    "Has a barrier expect bytes of asynchronous copies, and arrives.",
+    ", int bytes",
+    "    asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"
+                 :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
+);
+
+const TRY_WAIT: Operation = (
+    "Waits until the phase of this parity is complete.",
+    ", int parity",
+    "    unsigned int complete;
+    do {
+        asm volatile(\"{ .reg .pred p;\"
+                     \"  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\"
+                     \"  selp.u32 %0, 1, 0, p; }\"
+                     : \"=r\"(complete) : \"r\"(at), \"r\"(parity) : \"memory\");
+    } while (!complete);\n",
+);
+
+fn mbarrier(of: &MbarrierOp, (comment, param, body): Operation) -> String {
+    format!(
+        "\
+// {comment}
+__device__ __forceinline__ void {}({MBARRIER}* barrier{param})
+{{
+    const unsigned int at = __cvta_generic_to_shared(barrier);
+{body}}}
+",
+        op(of)
+    )
+}
+
+fn proxy_fence(which: ProxyFence) -> String {
+    let (comment, instruction) = match which {
+        ProxyFence::Async => (
+            "Orders what this thread knows of its statements and of asynchronous units.",
+            "fence.proxy.async",
+        ),
+        ProxyFence::MbarrierInit => (
+            "Shows asynchronous units the barriers that this thread has made.",
+            "fence.mbarrier_init.release.cluster",
+        ),
+    };
+    format!(
+        "\
+// {comment}
+__device__ __forceinline__ void {}()
+{{
+    asm volatile(\"{instruction};\" ::: \"memory\");
+}}
+",
+        fence(which)
+    )
+}
+
+fn tensor_copy_definition(rank: usize) -> String {
+    let name = tensor_copy(rank);
+    let axes = ["x", "y", "z"];
+    let params: Vec<String> = axes.iter().take(rank).map(|axis| format!("int {axis}")).collect();
+    let places: Vec<String> = (0..rank).map(|i| format!("%{}", 3 + i)).collect();
+    let given: Vec<String> = axes.iter().take(rank).map(|axis| format!("\"r\"({axis})")).collect();
+    let (params, places, given) = (params.join(", "), places.join(", "), given.join(", "));
+    format!(
+        "\
+// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes count at the
+// barrier when they have come.
+__device__ __forceinline__ void {name}(
+    void* to, const {TENSOR_MAP}* map, {MBARRIER}* barrier, {params})
+{{
+    const unsigned int dst = __cvta_generic_to_shared(to);
+    const unsigned int at = __cvta_generic_to_shared(barrier);
+    asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\"
+                 \" [%0], [%1, {{{places}}}], [%2];\"
+                 :: \"r\"(dst), \"l\"(map), \"r\"(at), {given} : \"memory\");
+}}
+"
+    )
+}
+
+fn descriptor_definition(of: Descriptor) -> String {
+    let Descriptor { swizzle, stride } = of;
+    let (name, bits) = (descriptor(swizzle), of.bits());
+    let row = TensorSwizzle::bytes(swizzle).unwrap_or_default();
+    format!(
+        "\
+// How a matrix instruction finds a tile: rows of {row} bytes, swizzled, of which 8 take {stride} bytes.
+__device__ __forceinline__ unsigned long long {name}(const void* tile)
+{{
+    const unsigned int at = __cvta_generic_to_shared(tile);
+    return (unsigned long long)((at & 0x3ffff) >> 4) | 0x{bits:x}ull;
+}}
+"
+    )
+}
+
+fn wgmma_definition(format: Format, columns: u32) -> String {
+    let (name, of, terms) = (wgmma(format, columns), format.name(), format.terms());
+    let sums = columns / 2;
+    let (rows, lines) =
+        (Wgmma::ROWS, |separator: &str, prefix: &str, f: &dyn Fn(u32) -> String| {
+            let groups = (0..sums).step_by(8).map(|first| {
+                let last = (first + 8).min(sums);
+                (first..last).map(f).collect::<Vec<_>>().join(", ")
+            });
+            groups.collect::<Vec<_>>().join(&format!("{separator}\n{prefix}"))
+        });
+    let operands = lines(", \"", "                 \"", &|i| format!("%{i}"));
+    let registers = lines(",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
+    let [a, b, add] = [0, 1, 2].map(|i| sums + i);
+    // Elements of 16 bits may lie the other way round too.
+    let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
+    format!(
+        "\
+// d = a * b, added to d where `accumulate`: {rows}x{columns} sums of {terms} products of {of}, of tiles in shared memory.
+// The four warps of a warpgroup start it together, and it goes on by itself.
+__device__ __forceinline__ void {name}(
+    float (&d)[{sums}], unsigned long long a, unsigned long long b, bool accumulate)
+{{
+    asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %{add}, 0;\"
+                 \" wgmma.mma_async.sync.aligned.m{rows}n{columns}k{terms}.f32.{of}.{of} {{\"
+                 \"{operands}}},\"
+                 \" %{a}, %{b}, p, 1, 1{transposed}; }}\"
+                 : {registers}
+                 : \"l\"(a), \"l\"(b), \"r\"((int)accumulate));
+}}
+"
+    )
+}
+
+const WGMMA_KEEP: &str = "\
+// Keeps the use of sums on its side of what stands beside it: the compiler does not see when they change.
+template <int count>
+__device__ __forceinline__ void wgmma_keep(float* d)
+{
+    #pragma unroll
+    for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+f\"(d[i]) :: \"memory\");
+}
+";
+
+const WGMMA_FENCE: &str = "\
+// Orders the use of sums before the matrix instructions that follow.
+__device__ __forceinline__ void wgmma_fence()
+{
+    asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");
+}
+";
+
+const WGMMA_COMMIT: &str = "\
+// Closes a group of matrix instructions.
+__device__ __forceinline__ void wgmma_commit()
+{
+    asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");
+}
+";
+
+const WGMMA_WAIT: &str = "\
+// Waits until at most `pending` groups of matrix instructions are in flight.
+template <int pending>
+__device__ __forceinline__ void wgmma_wait()
+{
+    asm volatile(\"wgmma.wait_group.sync.aligned %0;\" :: \"n\"(pending) : \"memory\");
+}
+";
+
+fn limit_definition(more: bool) -> String {
+    let (name, how) = (register_limit(more), if more { "inc" } else { "dec" });
+    let comment = match more {
+        true => {
+            "Takes registers, up to so many a thread, as soon as others have given theirs back."
+        }
+        false => "Gives registers back, down to so many a thread.",
+    };
+    format!(
+        "\
+// {comment}
+template <int registers>
+__device__ __forceinline__ void {name}()
+{{
+    asm volatile(\"setmaxnreg.{how}.sync.aligned.u32 %0;\" :: \"n\"(registers));
+}}
+"
+    )
+}

@@ -1,0 +1,79 @@
+//! Barriers in shared memory that count arrivals and bytes (`mbarrier`), and the fences between the ways to memory.
+
+use super::Expr;
+
+/// Barriers in shared memory, one beside the other: a handle. No access goes to them, only a [`Mbarrier`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MbarrierId {
+    /// Index into [`Kernel::mbarriers`](super::Kernel::mbarriers).
+    pub id: usize,
+}
+
+/// The declaration of barriers in shared memory, of 8 bytes each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MbarrierDecl {
+    /// Their name in the text.
+    pub name: String,
+    /// How many there are, over literals and constants.
+    pub count: Expr,
+    /// What they are for, for the comment beside the declaration; may be empty.
+    pub meaning: String,
+}
+
+/// One of the barriers of a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MbarrierRef {
+    /// The declaration.
+    pub barriers: MbarrierId,
+    /// Which of them: an integer.
+    pub index: Expr,
+}
+
+/// What each thread that executes it does at a barrier in shared memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mbarrier {
+    /// The barrier.
+    pub at: MbarrierRef,
+    /// What is done.
+    pub op: MbarrierOp,
+}
+
+/// What is done at a barrier in shared memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MbarrierOp {
+    /// Makes it a barrier, in phase 0, each of whose phases so many arrivals complete: a constant.
+    Init {
+        /// 1 to [`Mbarrier::MOST`].
+        count: Expr,
+    },
+    /// Arrives, and does not wait.
+    Arrive,
+    /// Adds to the bytes that asynchronous copies have yet to bring in this phase, then arrives.
+    ArriveExpect {
+        /// How many: an [`I32`](super::Ty::I32), 0 to [`Mbarrier::MOST`].
+        bytes: Expr,
+    },
+    /// Waits until the phase of this parity is complete.
+    Wait {
+        /// An [`I32`](super::Ty::I32): 0 or 1.
+        parity: Expr,
+    },
+}
+
+impl Mbarrier {
+    /// The most arrivals of a phase, and the most bytes that may be expected in one, or may have come before they are.
+    pub const MOST: u32 = (1 << 20) - 1;
+
+    /// Bytes of a barrier.
+    pub const BYTES: u64 = 8;
+}
+
+/// A fence of one thread between two ways to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProxyFence {
+    /// What statements and what asynchronous units do (`fence.proxy.async`): each comes behind the fence after what the
+    /// thread knows of the other before it.
+    Async,
+    /// Barriers that the thread has made, before what asynchronous units do at them (`fence.mbarrier_init`).
+    MbarrierInit,
+}

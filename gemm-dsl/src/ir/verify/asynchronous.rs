@@ -1,0 +1,213 @@
+//! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
+
+use super::{Check, Checked, constant, require};
+use crate::arch::WARP;
+use crate::ir::tensor_map::Rows;
+use crate::ir::{
+    Access, Atomic, BufferId, Descriptor, Elem, Layout, Mbarrier, MbarrierDecl, MbarrierOp,
+    MbarrierRef, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy, TensorMap, Ty, Wgmma,
+    WgmmaSync,
+};
+use crate::tensor_core::Format;
+
+/// The most barriers of a declaration: more fill no shared memory.
+const MOST_MBARRIERS: u64 = 4096;
+
+/// The most groups of matrix instructions that may be in flight.
+const MOST_PENDING: u32 = 7;
+
+impl Check<'_> {
+    pub(super) fn mbarriers(&self, decl: &MbarrierDecl) -> Checked {
+        let name = &decl.name;
+        require(self.ty(&decl.count)?.is_index(), || format!("how many {name} there are"))?;
+        let count = constant(self.k, &decl.count, name)?;
+        require((1..=MOST_MBARRIERS).contains(&count), || format!("{count} barriers {name}"))
+    }
+
+    /// What a tensor map says must fit the array that it stands for.
+    pub(super) fn tensor_maps(&self) -> Checked {
+        for param in &self.k.params {
+            let ParamKind::TensorMap { buffer, operand, map } = &param.kind else { continue };
+            let name = &param.name;
+            let buffer = self.k.buffers.get(buffer.id).ok_or("a parameter has no buffer")?;
+            let rank = buffer.dims.len();
+            require(matches!(operand, Operand::Input(_) | Operand::Temp(_)), || {
+                format!("{name} is read by a tensor map")
+            })?;
+            require(matches!(buffer.layout, Layout::Strided { .. }), || {
+                format!("{name} is no single array")
+            })?;
+            require((2..=3).contains(&rank) && map.tile.len() == rank, || {
+                format!("a box of rank {} of {name}, whose rank is {rank}", map.tile.len())
+            })?;
+            require(buffer.contiguous_dim() + 1 == rank, || {
+                format!("the last dimension of {name} is not contiguous")
+            })?;
+            require(map.tile.iter().all(|n| (1..=TensorMap::LONGEST).contains(n)), || {
+                format!("a box of {:?} elements of {name}", map.tile)
+            })?;
+            let row = map.tile.last().map_or(0, |n| n * buffer.elem.size());
+            let swizzle = map.swizzle;
+            require(row.is_multiple_of(16) && swizzle.bytes().is_none_or(|n| n == row), || {
+                format!("rows of {row} bytes of {name}, swizzled {swizzle:?}")
+            })?;
+            require(
+                map.elements() * u64::from(buffer.elem.size()) <= Mbarrier::MOST.into(),
+                || format!("a box of {} elements of {name}", map.elements()),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What asynchronous units access, no thread does by an atomic: those make words of their own.
+    pub(super) fn asynchronously_accessed(&self) -> Checked {
+        let (mut by_units, mut by_atomics) = (Vec::new(), Vec::new());
+        self.k.visit(&mut |stmt| match stmt {
+            Stmt::TensorCopy(copy) => by_units.push(copy.to.buffer.id),
+            Stmt::Wgmma(wgmma) => by_units.extend([&wgmma.a, &wgmma.b].map(|a| a.buffer.id)),
+            Stmt::Atomic(Atomic { target, .. }) => by_atomics.push(target.buffer.id),
+            _ => {}
+        });
+        require(!by_units.iter().any(|id| by_atomics.contains(id)), || {
+            "an atomic on shared memory that asynchronous units access".into()
+        })
+    }
+
+    fn mbarrier_ref(&self, at: &MbarrierRef) -> Checked {
+        let decl = self.k.mbarriers.get(at.barriers.id).ok_or("unknown barriers")?;
+        require(self.ty(&at.index)?.is_index(), || format!("which of {}", decl.name))
+    }
+
+    pub(super) fn mbarrier(&self, barrier: &Mbarrier) -> Checked {
+        self.mbarrier_ref(&barrier.at)?;
+        match &barrier.op {
+            MbarrierOp::Init { count } => {
+                require(self.ty(count)? == Ty::I32, || "a count that is no I32".into())?;
+                let count = constant(self.k, count, "the arrivals of a phase")?;
+                require((1..=Mbarrier::MOST.into()).contains(&count), || {
+                    format!("a barrier of {count} arrivals")
+                })
+            }
+            MbarrierOp::Arrive => Ok(()),
+            MbarrierOp::ArriveExpect { bytes } => {
+                require(self.ty(bytes)? == Ty::I32, || "bytes that are no I32".into())
+            }
+            MbarrierOp::Wait { parity } => {
+                require(self.ty(parity)? == Ty::I32, || "a parity that is no I32".into())
+            }
+        }
+    }
+
+    pub(super) fn tensor_copy(&self, copy: &TensorCopy) -> Checked {
+        let map = self.k.tensor_map(copy.from).ok_or("a copy of a box without a tensor map")?;
+        let from = self.k.buffers.get(copy.from.id).ok_or("an unknown buffer")?;
+        require(copy.at.len() == from.dims.len(), || format!("the rank of {}", from.name))?;
+        for at in &copy.at {
+            require(self.ty(at)? == Ty::I32, || format!("an index of {} is no I32", from.name))?;
+        }
+        self.mbarrier_ref(&copy.barrier)?;
+        self.access(&copy.to)?;
+        let to = self.k.buffers.get(copy.to.buffer.id).ok_or("an unknown buffer")?;
+        let name = &to.name;
+        require(to.elem == from.elem && !copy.to.is_vector(), || {
+            format!("a copy of {} to {name}, of another type", from.name)
+        })?;
+        let rows = Rows::of(self.k, to).ok_or_else(|| format!("no box fits how {name} lies"))?;
+        require(rows.swizzle == map.swizzle, || {
+            format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
+        })?;
+        // Behind the first of its extents that is more than 1, a box has all that there is.
+        let rank = map.tile.len();
+        let dims = to.dims.len().checked_sub(rank).and_then(|outer| to.dims.get(outer..));
+        let dims = dims.ok_or_else(|| format!("a box of rank {rank} in {name}"))?;
+        let (mut fills, mut begun) = (true, false);
+        for (dim, &extent) in dims.iter().zip(&map.tile) {
+            let dim = constant(self.k, dim, name)?;
+            fills &= if begun { dim == extent.into() } else { dim >= extent.into() };
+            begun |= extent > 1;
+        }
+        let whole = map.tile.last().is_some_and(|&row| u64::from(row) == rows.length);
+        require(fills && whole, || format!("a box of {:?} elements has gaps in {name}", map.tile))
+    }
+
+    pub(super) fn wgmma(&self, wgmma: &Wgmma) -> Checked {
+        let Wgmma { format, columns, d, a, b, accumulate } = wgmma;
+        self.whole_warpgroups()?;
+        let most = Wgmma::MOST_COLUMNS;
+        require(columns.is_multiple_of(8) && (8..=most).contains(columns), || {
+            format!("a matrix instruction of {columns} columns")
+        })?;
+        require(self.ty(accumulate)? == Ty::Bool, || "whether to accumulate is no Bool".into())?;
+        self.access(d)?;
+        self.accumulators(d.buffer)?;
+        let name = &self.k.buffers[d.buffer.id].name;
+        let last = self.k.buffers[d.buffer.id].dims.last().ok_or("a sum that is no array")?;
+        let held = constant(self.k, last, name)?;
+        let first = d.index.last() == Some(&crate::ir::Expr::I32(0)) && !d.is_vector();
+        require(first && held == u64::from(columns / 2), || {
+            format!("{columns} columns in {name}, whose last extent is {held}")
+        })?;
+        self.operand(*format, a, Wgmma::ROWS)?;
+        self.operand(*format, b, *columns)
+    }
+
+    /// A tile of so many rows in shared memory, as a descriptor can say that it lies.
+    fn operand(&self, format: Format, first: &Access, rows: u32) -> Checked {
+        self.access(first)?;
+        let buffer = &self.k.buffers[first.buffer.id];
+        let name = &buffer.name;
+        let fits = match format {
+            Format::Bf16 => buffer.elem == Elem::Bf16,
+            Format::F16 => buffer.elem == Elem::F16,
+            Format::Tf32 => matches!(buffer.elem, Elem::Tf32 | Elem::F32),
+        };
+        require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
+        require(Descriptor::of(self.k, buffer).is_some(), || {
+            format!("{name} lies as no descriptor says")
+        })?;
+        let dim = buffer.dims.iter().nth_back(1).ok_or_else(|| format!("the rank of {name}"))?;
+        let dim = constant(self.k, dim, name)?;
+        require(dim >= rows.into() && dim.is_multiple_of(Wgmma::GROUP.into()), || {
+            format!("{rows} rows of {name}, which has {dim}")
+        })
+    }
+
+    /// A register array of sums.
+    fn accumulators(&self, buffer: BufferId) -> Checked {
+        let decl = self.k.buffers.get(buffer.id).ok_or("unknown accumulators")?;
+        let name = &decl.name;
+        let fits = decl.space == Space::Register
+            && decl.elem == Elem::F32
+            && decl.layout == Layout::row_major(decl.dims.len());
+        require(fits, || format!("{name} holds no accumulators"))?;
+        require(self.registers.contains(&buffer), || format!("{name} out of scope"))
+    }
+
+    pub(super) fn wgmma_sync(&self, sync: &WgmmaSync) -> Checked {
+        self.whole_warpgroups()?;
+        match sync {
+            WgmmaSync::Commit => Ok(()),
+            WgmmaSync::Fence { accumulators } => {
+                accumulators.iter().try_for_each(|of| self.accumulators(*of))
+            }
+            WgmmaSync::Wait { pending, accumulators } => {
+                require(*pending <= MOST_PENDING, || format!("{pending} groups in flight"))?;
+                accumulators.iter().try_for_each(|of| self.accumulators(*of))
+            }
+        }
+    }
+
+    pub(super) fn register_limit(&self, limit: RegisterLimit) -> Checked {
+        let registers = limit.registers;
+        require(registers.is_multiple_of(8) && (24..=256).contains(&registers), || {
+            format!("a limit of {registers} registers")
+        })?;
+        self.whole_warpgroups()
+    }
+
+    fn whole_warpgroups(&self) -> Checked {
+        require(self.k.geometry.threads().is_multiple_of(Wgmma::WARPS * WARP), || {
+            "an instruction of a warpgroup that is not whole".into()
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! What threads do at barriers in shared memory, and copies of boxes that these count.
+
+use super::code::{Barriers, Mbarrier, MbarrierOp, TensorCopy};
+use super::error::{FaultKind, MbarrierFault, Position};
+use super::lanes::{WARP, lanes_of};
+use super::machine::{Machine, Registers};
+use super::observe::{Stopped, stop};
+use super::region::Region;
+use crate::ir::{ProxyFence, Space};
+
+/// A barrier at which a warp waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Awaited {
+    /// Its number among all.
+    pub(super) slot: u32,
+    pub(super) parity: u32,
+}
+
+impl Machine<'_> {
+    /// The numbers of the barriers that the lanes name.
+    fn barriers(
+        &mut self,
+        at: &Barriers,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<[usize; WARP], Stopped> {
+        let index = self.distances(&at.index, regs, mask)?;
+        let (first, count) = self.launch.mbarrier_numbers[at.declaration as usize];
+        for lane in lanes_of(mask) {
+            if index[lane] >= count.into() {
+                let name = &self.launch.kernel.mbarriers[at.declaration as usize].name;
+                let index = vec![i128::from(index[lane] as i64)];
+                let place = Position { buffer: name.clone(), space: Space::Shared, index };
+                let (extents, width) = (vec![count.into()], 1);
+                return Err(stop(lane as u32, FaultKind::OutOfBounds { place, extents, width }));
+            }
+        }
+        Ok(index.map(|index| first as usize + index as usize))
+    }
+
+    /// The name of a barrier, and which of its declaration it is.
+    pub(super) fn name_of_barrier(&self, slot: usize) -> (String, u32) {
+        let numbers = self.launch.mbarrier_numbers.iter().zip(&self.launch.kernel.mbarriers);
+        let of = |((first, count), _): &(&(u32, u32), _)| {
+            (*first..first + count).contains(&(slot as u32))
+        };
+        let mut numbers = numbers.filter(of);
+        let found =
+            numbers.next().map(|((first, _), decl)| (decl.name.clone(), slot as u32 - first));
+        found.unwrap_or_default()
+    }
+
+    #[cold]
+    fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> Stopped {
+        let (barrier, index) = self.name_of_barrier(slot);
+        stop(lane as u32, FaultKind::Mbarrier { barrier, index, wrong })
+    }
+
+    /// Executes an operation of a barrier in shared memory: where it has to wait, for what.
+    pub(super) fn mbarrier(
+        &mut self,
+        barrier: &Mbarrier,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<Option<Awaited>, Stopped> {
+        let slots = self.barriers(&barrier.at, regs, mask)?;
+        let first = self.warp as usize * WARP;
+        match &barrier.op {
+            MbarrierOp::Init(count) => {
+                for lane in lanes_of(mask) {
+                    let (clocks, at) = (&self.observers.race.clocks, (slots[lane], first + lane));
+                    let made = self.mbarriers.make(clocks, at, *count);
+                    made.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                }
+            }
+            MbarrierOp::Arrive(bytes) => {
+                let bytes = match bytes {
+                    Some(bytes) => self.distances(bytes, regs, mask)?,
+                    None => [0; WARP],
+                };
+                for lane in lanes_of(mask) {
+                    let at = (slots[lane], first + lane);
+                    let clocks = &mut self.observers.race.clocks;
+                    let arrived = self.mbarriers.arrive(clocks, at, bytes[lane] as i64);
+                    arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                }
+            }
+            MbarrierOp::Wait(parity) => {
+                let parity = self.distances(parity, regs, mask)?;
+                for lane in lanes_of(mask) {
+                    let (clocks, at) = (&self.observers.race.clocks, (slots[lane], first + lane));
+                    let lacking = self.mbarriers.lacking(clocks, at, parity[lane]);
+                    let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                    if lacking {
+                        let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
+                        return Ok(Some(Awaited { slot, parity }));
+                    }
+                }
+                let mut left = mask;
+                while left != 0 {
+                    let slot = slots[left.trailing_zeros() as usize];
+                    let same = lanes_of(left).filter(|&lane| slots[lane] == slot);
+                    let lanes = same.fold(0, |lanes, lane| lanes | 1 << lane);
+                    left &= !lanes;
+                    let threads: Vec<usize> = lanes_of(lanes).map(|lane| first + lane).collect();
+                    let race = &mut self.observers.race;
+                    let (clocks, model) = (&mut race.clocks, race.model);
+                    self.mbarriers.wait(clocks, model, slot, threads.into_iter());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Executes a fence between two ways to memory.
+    pub(super) fn proxy_fence(&mut self, fence: ProxyFence, mask: u32) {
+        let first = self.warp as usize * WARP;
+        let race = &mut self.observers.race;
+        match fence {
+            ProxyFence::Async => race.proxy_fence(lanes_of(mask).map(|lane| first + lane)),
+            ProxyFence::MbarrierInit => {
+                lanes_of(mask).for_each(|lane| self.mbarriers.show(&race.clocks, first + lane));
+            }
+        }
+    }
+
+    /// Issues the copy of a box in each lane. The data moves at once: whoever looks before the copy is known to be over is in
+    /// a race with it.
+    pub(super) fn tensor_copy(
+        &mut self,
+        copy: &TensorCopy,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<(), Stopped> {
+        let slots = self.barriers(&copy.barrier, regs, mask)?;
+        let mut at = Vec::with_capacity(copy.at.len());
+        for index in &copy.at {
+            at.push(self.distances(index, regs, mask)?);
+        }
+        let offsets = self.offsets(&copy.to, regs, mask)?;
+        let to = self.region(&copy.to);
+        let bytes = copy.tile.iter().product::<u64>() * u64::from(to.elem.size());
+        let first = self.warp as usize * WARP;
+        for lane in lanes_of(mask) {
+            let (slot, thread) = (slots[lane], first + lane);
+            let start = self.start_of_box(copy, offsets[lane], lane)?;
+            let clocks = &self.observers.race.clocks;
+            let may = self.mbarriers.may_copy(clocks, (slot, thread));
+            may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+            let elements = start..start + copy.tile.iter().product::<u64>() as u32;
+            self.observers.race.bulk_write((self.warp, lane), to, elements.clone(), slot)?;
+            self.observers.init.write(to, elements);
+            self.observers.traffic.copied(bytes);
+            let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
+            self.move_box(copy, &at, to, start);
+            self.happened += 1;
+            let clocks = &mut self.observers.race.clocks;
+            let issuer = (thread as u32, self.stmt);
+            let counted = self.mbarriers.count(clocks, (slot, issuer), bytes);
+            counted.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+        }
+        Ok(())
+    }
+
+    /// The element of a shared array at which a box begins that is inside of it.
+    fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, Stopped> {
+        let to = self.region(&copy.to);
+        let start = to.exchanged(offset);
+        let outer = to.dims.len() - copy.tile.len();
+        let mut inside = true;
+        let along = to.dims.iter().zip(&to.strides).skip(outer);
+        for ((dim, stride), extent) in along.zip(&copy.tile) {
+            inside &= u64::from(start) / stride % dim + extent <= *dim;
+        }
+        if !inside {
+            return Err(stop(
+                lane as u32,
+                FaultKind::BoxOutside {
+                    place: to.element(offset),
+                    tile: copy.tile.clone(),
+                    extents: to.dims.clone(),
+                },
+            ));
+        }
+        let bytes = copy.swizzle.alignment();
+        let address = u64::from(to.base) * 4 + u64::from(start * to.elem.size());
+        match address.is_multiple_of(bytes) {
+            true => Ok(start),
+            false => {
+                let place = to.element(offset);
+                Err(stop(lane as u32, FaultKind::MisalignedTile { place, bytes }))
+            }
+        }
+    }
+
+    /// Moves the elements of a box that begins at `at`, and zeros for those outside of the array.
+    fn move_box(&mut self, copy: &TensorCopy, at: &[i64], to: &Region, start: u32) {
+        let from = &self.launch.regions[copy.from as usize];
+        let row = copy.tile.last().copied().unwrap_or(1);
+        let rows = copy.tile.iter().rev().skip(1).product::<u64>();
+        let (column, outer) = at.split_last().map_or((0, at), |(column, outer)| (*column, outer));
+        for number in 0..rows {
+            // Which row it is, from the inside out.
+            let (mut rest, mut offset, mut inside) = (number, 0, true);
+            for (d, first) in outer.iter().enumerate().rev() {
+                let index = first + (rest % copy.tile[d]) as i64;
+                rest /= copy.tile[d];
+                match u64::try_from(index) {
+                    Ok(index) if index < from.dims[d] => offset += index * from.strides[d],
+                    _ => inside = false,
+                }
+            }
+            for i in 0..row {
+                let index = column + i as i64;
+                let within = inside
+                    && u64::try_from(index).is_ok_and(|i| i < from.dims[from.dims.len() - 1]);
+                let bits = if within { self.bits(from, (offset as i64 + index) as u32) } else { 0 };
+                let element = to.exchanged(start + (number * row + i) as u32);
+                self.set_bits(to, element, bits);
+            }
+        }
+    }
+}

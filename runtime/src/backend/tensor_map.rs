@@ -1,0 +1,131 @@
+//! Tensor maps: what the driver makes of an array, for the hardware that copies boxes of it.
+//!
+//! A launch of a program makes them by itself. Whoever launches a kernel of the IR by the driver's call asks for them here,
+//! with what its contract has said of the launch.
+
+use super::driver;
+use crate::error::{Error, Result};
+use cudarc::driver::DeviceRepr;
+use gemm_dsl::ir::contract::Mapped;
+use gemm_dsl::ir::{Elem, TensorMap, TensorSwizzle};
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+/// A tensor map, as a kernel takes it by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(128))]
+pub struct EncodedTensorMap([u64; 16]);
+
+// SAFETY: it is plain data of the size that the kernel's parameter has.
+#[allow(unsafe_code, reason = "what a kernel is given by value says so to cudarc")]
+unsafe impl DeviceRepr for EncodedTensorMap {}
+
+/// `cuTensorMapEncodeTiled`, as cuda.h of release 12.0 and later declares it; its enumerations are integers.
+type Encode = unsafe extern "C" fn(
+    *mut EncodedTensorMap,
+    c_int,
+    u32,
+    *mut c_void,
+    *const u64,
+    *const u64,
+    *const u32,
+    *const u32,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+) -> c_int;
+
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`: how much the second cache fetches at once.
+const L2_256_BYTES: c_int = 3;
+
+/// The driver's function, and its library.
+fn function() -> Result<Encode> {
+    static FUNCTION: OnceLock<Option<(Encode, libloading::Library)>> = OnceLock::new();
+    #[allow(unsafe_code, reason = "the driver is loaded at run time")]
+    let find = || {
+        let library = driver::library()?;
+        // SAFETY: the type is that of cuda.h, and the library is kept as long as the function.
+        let encode = unsafe { library.get::<Encode>("cuTensorMapEncodeTiled") }.ok().map(|f| *f);
+        Some((encode?, library))
+    };
+    let found = FUNCTION.get_or_init(find).as_ref().map(|(encode, _)| *encode);
+    let reason = || "the installed one is too old: it has no cuTensorMapEncodeTiled".to_owned();
+    found.ok_or_else(|| Error::DriverMissing { reason: reason() })
+}
+
+/// The number of an element type (`CUtensorMapDataType`). Bits are moved as they are.
+fn data_type(elem: Elem) -> c_int {
+    match elem {
+        Elem::I8 | Elem::U8 => 0,
+        Elem::I16 | Elem::U16 => 1,
+        Elem::U32 => 2,
+        Elem::I32 => 3,
+        Elem::U64 => 4,
+        Elem::I64 => 5,
+        Elem::F16 => 6,
+        Elem::F32 | Elem::Tf32 => 7,
+        Elem::F64 => 8,
+        Elem::Bf16 => 9,
+    }
+}
+
+/// The tensor map of an array of a launch.
+///
+/// # Errors
+/// [`Error::DriverMissing`], and [`Error::Driver`] where the driver refuses what the contract of a kernel has let through.
+pub fn encode(
+    address: u64,
+    elem: Elem,
+    map: &TensorMap,
+    mapped: &Mapped,
+) -> Result<EncodedTensorMap> {
+    let size = u64::from(elem.size());
+    // The driver has the innermost dimension first, and takes it to be contiguous.
+    let extents: Vec<u64> = mapped.extents.iter().rev().copied().collect();
+    let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
+    // Where there are no neighbours their distance is nobody's business.
+    let strides: Vec<u64> = outer.map(|(n, by)| if *n == 1 { 16 } else { by * size }).collect();
+    let tile: Vec<u32> = map.tile.iter().rev().copied().collect();
+    let steps = vec![1_u32; tile.len()];
+    let swizzle = match map.swizzle {
+        TensorSwizzle::None => 0,
+        TensorSwizzle::Bytes32 => 1,
+        TensorSwizzle::Bytes64 => 2,
+        TensorSwizzle::Bytes128 => 3,
+    };
+    let is_of_rank = extents.len() == tile.len() && strides.len() + 1 == tile.len();
+    if !is_of_rank {
+        let reason = format!("a tensor map of {} dimensions for {}", tile.len(), extents.len());
+        return Err(Error::Internal(reason));
+    }
+    let encode = function()?;
+    let mut encoded = EncodedTensorMap([0; 16]);
+    #[allow(unsafe_code, reason = "cudarc declares the function for some releases only")]
+    // SAFETY: the map is aligned to more than the 64 bytes that the driver asks for, and every array has as many elements as
+    // the rank says. The driver reads nothing at the address, it checks and keeps it.
+    let status = unsafe {
+        encode(
+            &raw mut encoded,
+            data_type(elem),
+            tile.len() as u32,
+            address as *mut c_void,
+            extents.as_ptr(),
+            strides.as_ptr(),
+            tile.as_ptr(),
+            steps.as_ptr(),
+            0,
+            swizzle,
+            L2_256_BYTES,
+            0,
+        )
+    };
+    if status == 0 {
+        return Ok(encoded);
+    }
+    Err(Error::Driver {
+        doing: "making a tensor map".to_owned(),
+        code: format!("CUresult {status}"),
+        text: format!("extents {extents:?}, strides {strides:?} in bytes, boxes {tile:?}"),
+    })
+}
