@@ -11,7 +11,7 @@
 //! or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
 //! (`naive`) does both itself.
 //!
-//! Every kernel sums the terms of an element from +0 on in ascending k, with one fused multiply-add
+//! Every kernel in `arith: f32` sums the terms of an element from +0 on in ascending k, with one fused multiply-add
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
 //! `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` give the same bits, those of a zero's sign included.
 

@@ -13,6 +13,12 @@
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs
 //!   `stages`, and `float4` some access that it can widen.
+//! * **Tensor cores.** Under `arith`, but for `f32`, there is a `warp`, a multiple of 16x8, and no `thread`, `fragment`,
+//!   `order` and `partials`. The tile's K is a multiple of an instruction's terms, 16 or of `tf32` 8, times `slices`.
+//!   `promote` is a multiple of these terms, and divides the terms of a slice in a tile. Only there are `promote` and
+//!   `ldmatrix`, which needs a tile that lies along K and whose rows begin on 16 bytes.
+//! * **Exchanges.** `swizzle` needs a tile that lies along K, without padding and with a K that is a power of two, 8 at
+//!   least.
 //! * **Names.** No operand of an `epilogue` is called `a` or `b`, which are matrices, nor beside `scaled`
 //!   `alpha` or `beta`.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
@@ -21,7 +27,8 @@
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
 //!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices`
 //!   divide the tile's K: the quotient is the steps of a thread in a tile. `partials` divides these
-//!   and `unroll`. Under `stages` they are even in number and more than `spread`.
+//!   and `unroll`. Under `stages` they are even in number and more than `spread`; under `arith` they are as many as that
+//!   at least, and of any number.
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
 //!   Elsewhere an access that the layout does not allow
@@ -30,7 +37,8 @@
 //!   `lanes: k`, has at most 1024 threads and 227 KiB of shared
 //!   memory. A multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
 //!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
-//!   255: its sums fit beside its fragments (twice under `stages`, without `tile` those of all `unroll` steps) and its share of a prefetched tile,
+//!   255: its sums fit beside its fragments (twice under `stages`, of tensor cores those of B and of a row of A with all their planes and sums that are not
+//!   added yet, without `tile` those of all `unroll` steps) and its share of a prefetched tile,
 //!   and beside what its epilogue reads, which are a register for each of its columns and `[n]` operand
 //!   (where its sums wait in shared memory, for each of a store), one for an `[m]` operand, and one for
 //!   each element of a store and `[m, n]` operand, or C.

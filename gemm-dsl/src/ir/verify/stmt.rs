@@ -19,7 +19,23 @@ impl Check<'_> {
 
     fn declare(&mut self, var: Var, value: &Expr) -> Checked {
         let ty = self.ty(value)?;
+        self.shows(var, value)?;
         self.declare_of(var, ty)
+    }
+
+    /// In C a name stands for what is declared from its own declaration on: the value cannot be made of what it hides.
+    fn shows(&self, var: Var, value: &Expr) -> Checked {
+        let name = self.k.vars.get(var.id).map(|decl| &decl.name);
+        let mut hides = false;
+        value.visit(&mut |e| {
+            let used = match e {
+                Expr::Var(other) => self.k.vars.get(other.id).map(|decl| &decl.name),
+                Expr::Load(access) => self.k.buffers.get(access.buffer.id).map(|decl| &decl.name),
+                _ => None,
+            };
+            hides |= used.is_some() && used == name;
+        });
+        require(!hides, || format!("{} is made of what it hides", name.map_or("", |name| name)))
     }
 
     pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> Checked {

@@ -137,16 +137,16 @@ pub(in crate::lower::sgemm) fn recompute(
             let sums = k.zeroed_registers("sums", Elem::F32, [tiled.tn.into()], "");
             let rests = k.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
             k.loop_("k", rolled(tiled.depth()), |k, term| {
-                let a = k.let_("a", tiled.a.at(row.into(), term.into()).load());
+                let a = k.let_("of_a", tiled.a.at(row.into(), term.into()).load());
                 let rest_a = k.let_("rest_a", rest.apply([a.into()]));
                 over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
                     let col = line(&tiled.b, tiled.cols.element(n.clone()));
-                    let b = k.let_("b", tiled.b.at(col, term.into()).load());
+                    let b = k.let_("of_b", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
                     let fma = vec![a.into(), b.into(), sum.clone().load()];
                     k.store(sum, Expr::Call(Intrinsic::Fma, fma));
-                    let of_b = rest.apply([b.into()]);
-                    k.store(left.clone(), or(left.load(), or(rest_a.into(), of_b)));
+                    let rest_b = rest.apply([b.into()]);
+                    k.store(left.clone(), or(left.load(), or(rest_a.into(), rest_b)));
                 });
             });
             // Registers have no index: which row this is is written out.
