@@ -110,10 +110,10 @@
 //! before, whenever the wait happens: all who wait for a phase have done so, by that order, when the next one is complete.
 //!
 //! **Copies of boxes.** A [`TensorCopy`] is asynchronous, and no agent of a thread's: it comes after what its thread knows
-//! when it issues it. Its bytes count at its barrier. It begins at any element of the array, outside of it too, and what it
-//! reads there is +0, of all types the bits 0. In shared memory a box is as large as the tensor map says, all of it inside
-//! the buffer, and starts on [`TensorSwizzle::alignment`] bytes. Some thread of the block has waited for it before the block ends. Global memory that a tensor map stands for no thread writes
-//! while the kernel runs.
+//! when it issues it. Its bytes count at its barrier. It begins anywhere, outside of the array too, but at a multiple of
+//! 16 bytes from the start of a row; what it reads outside is +0, of all types the bits 0. In shared memory a box is as large as the tensor map says, all of it inside
+//! the buffer, and starts on [`TensorSwizzle::alignment`] bytes. Some thread of the block has waited for it
+//! before the block ends. Global memory that a tensor map stands for no thread writes while the kernel runs.
 //!
 //! **Proxies.** Statements go to memory one way; copies of boxes, and the matrix instructions of warpgroups that read
 //! shared memory, another. What went one way is ordered before what goes the other only where a thread has executed a

@@ -256,6 +256,28 @@ fn planes_are_summed_by_stages() {
     }
 }
 
+/// An H200 refuses the copy: an illegal instruction.
+#[test]
+fn a_box_begins_at_16_bytes_of_a_row() {
+    for case in boxes::cases() {
+        let (bits, mut places) = case.inputs(5);
+        let step = 16 / case.elem.size() as i32;
+        let last = case.tile.len() - 1;
+        for index in [0, step - 1, 1 - step] {
+            places[last] = index;
+            match case.simulate(&bits, &places) {
+                Ok(_) => assert_eq!(index, 0, "{}", case.name()),
+                Err(SimError::Fault(fault)) => {
+                    let bytes = i64::from(index) * i64::from(case.elem.size());
+                    let kind = FaultKind::MisalignedBox { index: index.into(), bytes };
+                    assert_eq!(fault.kind, kind, "{}", case.name());
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn boxes_hold_what_the_array_does_and_zeros_outside() {
     for (seed, case) in (0..).zip(boxes::cases()) {

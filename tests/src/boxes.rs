@@ -132,11 +132,15 @@ impl Boxes {
         let len = self.extents.iter().product::<i32>() as usize;
         let mask = u64::MAX >> (64 - 8 * self.elem.size());
         let bits = (0..len).map(|_| random.bits() & mask).collect();
+        let rank = self.tile.len();
         let mut place = |d: usize| {
             let (extent, tile) = (self.extents[d], self.tile[d]);
-            (random.bits() % (extent + 2 * tile) as u64) as i32 - tile
+            // In a row at multiples of 16 bytes.
+            let step = if d + 1 == rank { 16 / self.elem.size() as i32 } else { 1 };
+            let of = |length: i32| length / step;
+            ((random.bits() % (of(extent) + 2 * of(tile)) as u64) as i32 - of(tile)) * step
         };
-        let places = (0..COUNT).flat_map(|_| (0..self.tile.len()).collect::<Vec<_>>());
+        let places = (0..COUNT).flat_map(|_| (0..rank).collect::<Vec<_>>());
         (bits, places.map(&mut place).collect())
     }
 

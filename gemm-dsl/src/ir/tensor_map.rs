@@ -122,7 +122,8 @@ impl TensorMap {
 pub struct TensorCopy {
     /// The array: a buffer that a tensor map stands for.
     pub from: BufferId,
-    /// Where the box begins in it, an [`I32`](super::Ty::I32) for each dimension, outermost first.
+    /// Where the box begins in it, an [`I32`](super::Ty::I32) for each dimension, outermost first: along the last one a
+    /// multiple of 16 bytes. An H200 takes any other for an illegal instruction.
     pub at: Vec<Expr>,
     /// Where it goes: its first element. Along its last dimensions it fills the buffer without a gap.
     pub to: Access,

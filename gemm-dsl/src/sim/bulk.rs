@@ -152,6 +152,12 @@ impl Machine<'_> {
             self.observers.init.write(to, elements);
             self.observers.traffic.copied(bytes);
             let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
+            let index = at.last().copied().unwrap_or(0);
+            let from_start = index * i64::from(to.elem.size());
+            if from_start % 16 != 0 {
+                let kind = FaultKind::MisalignedBox { index, bytes: from_start };
+                return Err(stop(lane as u32, kind));
+            }
             self.move_box(copy, &at, to, start);
             self.happened += 1;
             let clocks = &mut self.observers.race.clocks;

@@ -182,6 +182,16 @@ pub enum FaultKind {
         /// The alignment.
         bytes: u64,
     },
+    /// A box begins within 16 bytes of a row: an H200 takes the copy for an illegal instruction.
+    #[error(
+        "a box begins at element {index} of a row, {bytes} bytes from its start: no multiple of 16"
+    )]
+    MisalignedBox {
+        /// Where in a row of the array it begins.
+        index: i64,
+        /// The same in bytes.
+        bytes: i64,
+    },
     /// Sums are read or written while matrix instructions change them.
     #[error("{place} is a sum in flight: no wait that names it covers its matrix instruction")]
     SumsInFlight {
