@@ -60,7 +60,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
     let terms = spec.terms_of_step();
     let slices = match spec.slices {
         1 => String::new(),
-        slices => format!(" · {slices} slices"),
+        slices => format!(", {slices} slices {of_all}"),
     };
     SpecError::at_value(
         &["tile", "arith", "slices"],

@@ -147,7 +147,7 @@ pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
 
 pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError {
     SpecError::at_value(
-        &["warp", "thread"],
+        &["warp", "thread", "arith"],
         format!(
             "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {}",
             remainders([("rows", warp.m, thread.m), ("columns", warp.n, thread.n)]),
@@ -180,7 +180,7 @@ pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -
             .to_owned(),
     };
     SpecError::at_value(
-        &["warp", "thread"],
+        &["warp", "thread", "arith"],
         format!(
             "`warp: {warp}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {m} · {n} = {lanes} \
              lanes, and a warp has 32; {remedy}",
