@@ -48,7 +48,7 @@ pub struct Counters {
     pub branch: u64,
     /// Shuffles.
     pub shuffle: u64,
-    /// Barriers of either scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
+    /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
     /// asynchronous copies and of matrix instructions, limits of registers.
     pub sync: u64,
     /// Loads from global memory.
@@ -102,8 +102,11 @@ pub struct Counters {
     /// Bytes that threads and copies write to shared memory.
     pub shared_store_bytes: u64,
 
-    /// Bytes of all boxes that were copied, those outside of the arrays included.
+    /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked of global memory, once for each
+    /// copy, whether it goes to one block or to several of a cluster.
     pub bulk_bytes: u64,
+    /// Bytes of boxes that have come to shared memory: those of a copy once for each block that it goes to.
+    pub bulk_arrived_bytes: u64,
 }
 
 impl Counters {
@@ -131,7 +134,7 @@ impl AddAssign for Counters {
             mma wgmma mma_flops fmas divergent_branches
             global_requests global_sectors global_load_bytes global_store_bytes
             shared_requests shared_wavefronts shared_bank_conflicts shared_load_bytes
-            shared_store_bytes bulk_bytes);
+            shared_store_bytes bulk_bytes bulk_arrived_bytes);
     }
 }
 
