@@ -47,8 +47,13 @@ fn op(op: &MbarrierOp) -> &'static str {
         MbarrierOp::Arrive => "mbarrier_arrive",
         MbarrierOp::ArriveRemote { .. } => cluster::ARRIVE_REMOTE,
         MbarrierOp::ArriveExpect { .. } => "mbarrier_arrive_expect",
-        MbarrierOp::Wait { .. } => "mbarrier_wait",
+        MbarrierOp::Wait { .. } => wait(false),
     }
+}
+
+/// The function that waits at a barrier, at which threads of other blocks may arrive or not.
+fn wait(hears_others: bool) -> &'static str {
+    if hears_others { cluster::WAIT } else { "mbarrier_wait" }
 }
 
 fn fence(fence: ProxyFence) -> &'static str {
@@ -89,7 +94,11 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
                 | MbarrierOp::ArriveExpect { bytes: e }
                 | MbarrierOp::Wait { parity: e } => format!(", {}", text(k, e)),
             };
-            out.line(format!("{}(&{}{more});", op(done), barrier(k, at)));
+            let name = match done {
+                MbarrierOp::Wait { .. } => wait(cluster::hears_others(k, at.barriers)),
+                done => op(done),
+            };
+            out.line(format!("{name}(&{}{more});", barrier(k, at)));
         }
         Stmt::ProxyFence(which) => out.line(format!("{}();", fence(*which))),
         Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted, multicast }) => {

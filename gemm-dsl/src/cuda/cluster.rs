@@ -1,7 +1,7 @@
 //! The spelling of clusters of blocks.
 
 use super::asynchronous::MBARRIER;
-use crate::ir::{Expr, Kernel, MbarrierOp, Scope, Special, Stmt};
+use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, Scope, Special, Stmt};
 
 /// The number of a block in its cluster, as the text calls it.
 pub(super) const RANK: &str = "cluster_rank()";
@@ -10,9 +10,24 @@ pub(super) const BARRIER: &str = "cluster_barrier();";
 /// The function that arrives at a barrier of another block.
 pub(super) const ARRIVE_REMOTE: &str = "mbarrier_arrive_remote";
 
+/// The function that waits at a barrier at which threads of other blocks arrive.
+pub(super) const WAIT: &str = "mbarrier_wait_cluster";
+
 /// Every name that is called here or defined.
-pub(super) fn names() -> [String; 3] {
-    ["cluster_rank", "cluster_barrier", ARRIVE_REMOTE].map(str::to_owned)
+pub(super) fn names() -> [String; 4] {
+    ["cluster_rank", "cluster_barrier", ARRIVE_REMOTE, WAIT].map(str::to_owned)
+}
+
+/// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
+pub(super) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
+    let mut hears = false;
+    k.visit(&mut |stmt| {
+        if let Stmt::Mbarrier(barrier) = stmt {
+            let is_remote = matches!(barrier.op, MbarrierOp::ArriveRemote { .. });
+            hears |= is_remote && barrier.at.barriers == barriers;
+        }
+    });
+    hears
 }
 
 /// What a kernel says of its clusters where it begins; nothing where it has none.
@@ -67,7 +82,8 @@ __device__ __forceinline__ void {ARRIVE_REMOTE}({MBARRIER}* barrier, int block)
     const unsigned int at = __cvta_generic_to_shared(barrier);
     unsigned int there;
     asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
-    asm volatile(\"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];\" :: \"r\"(there) : \"memory\");
+    asm volatile(\"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];\"
+                 :: \"r\"(there) : \"memory\");
 }}
 "
     )

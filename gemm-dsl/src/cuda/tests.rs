@@ -177,9 +177,10 @@ fn fences_and_named_barriers() {
 fn clusters_of_blocks() {
     let text = text(Elem::I32, |k, x, _| {
         k.cluster(2);
-        let barriers = k.mbarriers("empty", 2, "");
+        let (barriers, own) = (k.mbarriers("empty", 2, ""), k.mbarriers("full", 2, ""));
         k.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
         k.mbarrier_wait(barriers, 1, 0);
+        k.mbarrier_wait(own, 1, 0);
         k.cluster_barrier();
         k.store(at(x, 0), Special::ClusterRank);
     });
@@ -188,6 +189,7 @@ fn clusters_of_blocks() {
         &[
             "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64, 1)\n",
             "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
+            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
             "    cluster_barrier();\n",
             "    x[0] = cluster_rank();\n",
             "mov.u32 %0, %%cluster_ctarank;",
@@ -196,6 +198,7 @@ fn clusters_of_blocks() {
             "mapa.shared::cluster.u32 %0, %1, %2;",
             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];",
             "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;",
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;",
         ],
     );
 }

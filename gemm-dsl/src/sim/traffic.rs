@@ -136,7 +136,7 @@ impl Traffic {
     /// The copy of a box of so many bytes, to so many blocks.
     pub(super) fn copied(&mut self, bytes: u64, blocks: u32) {
         self.counters.bulk_bytes += bytes;
-        self.counters.bulk_arrived_bytes += bytes * u64::from(blocks);
+        self.counters.multicast_bytes += bytes * u64::from(blocks - 1);
     }
 
     /// A matrix instruction of so many multiplications and additions.

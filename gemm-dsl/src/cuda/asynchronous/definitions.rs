@@ -1,6 +1,9 @@
 //! The definitions of those device functions.
 
-use super::{MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wgmma};
+use super::super::cluster;
+use super::{
+    MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
+};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
@@ -13,11 +16,16 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), St
     }
     k.visit(&mut |stmt| match stmt {
         Stmt::Mbarrier(barrier) => match &barrier.op {
-            MbarrierOp::Init { .. } => note((12, 0), mbarrier(&barrier.op, INIT)),
-            MbarrierOp::Arrive => note((12, 1), mbarrier(&barrier.op, ARRIVE)),
+            MbarrierOp::Init { .. } => note((12, 0), mbarrier(op(&barrier.op), INIT)),
+            MbarrierOp::Arrive => note((12, 1), mbarrier(op(&barrier.op), ARRIVE)),
             MbarrierOp::ArriveRemote { .. } => {}
-            MbarrierOp::ArriveExpect { .. } => note((12, 3), mbarrier(&barrier.op, ARRIVE_EXPECT)),
-            MbarrierOp::Wait { .. } => note((12, 4), try_wait(&barrier.op, k.cluster > 1)),
+            MbarrierOp::ArriveExpect { .. } => {
+                note((12, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
+            }
+            MbarrierOp::Wait { .. } => {
+                let hears_others = cluster::hears_others(k, barrier.at.barriers);
+                note((12, 4 + u8::from(hears_others)), try_wait(hears_others));
+            }
         },
         Stmt::ProxyFence(which) => note((13, *which as u8), proxy_fence(*which)),
         Stmt::TensorCopy(copy) => {
@@ -79,9 +87,14 @@ const ARRIVE_EXPECT: Operation<'_> = (
                  :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
 );
 
-/// Other blocks of a cluster may be among those who have arrived.
-fn try_wait(of: &MbarrierOp, in_cluster: bool) -> String {
-    let acquire = if in_cluster { ".acquire.cluster" } else { "" };
+fn try_wait(hears_others: bool) -> String {
+    let (comment, acquire) = match hears_others {
+        false => ("Waits until the phase of this parity is complete.", ""),
+        true => (
+            "Waits until the phase of this parity is complete, in which other blocks of the cluster arrive.",
+            ".acquire.cluster",
+        ),
+    };
     let body = format!(
         "    unsigned int complete;
     do {{
@@ -91,19 +104,18 @@ fn try_wait(of: &MbarrierOp, in_cluster: bool) -> String {
                      : \"=r\"(complete) : \"r\"(at), \"r\"(parity) : \"memory\");
     }} while (!complete);\n"
     );
-    mbarrier(of, ("Waits until the phase of this parity is complete.", ", int parity", &body))
+    mbarrier(wait(hears_others), (comment, ", int parity", &body))
 }
 
-fn mbarrier(of: &MbarrierOp, (comment, param, body): Operation<'_>) -> String {
+fn mbarrier(name: &str, (comment, param, body): Operation<'_>) -> String {
     format!(
         "\
 // {comment}
-__device__ __forceinline__ void {}({MBARRIER}* barrier{param})
+__device__ __forceinline__ void {name}({MBARRIER}* barrier{param})
 {{
     const unsigned int at = __cvta_generic_to_shared(barrier);
 {body}}}
-",
-        op(of)
+"
     )
 }
 
@@ -153,7 +165,7 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
                 "\
 // Starts the copy of a box from global to shared memory: zeros outside of the array. It goes to the same place
 // in each block of the cluster whose bit is set, and its bytes count at that block's barrier when they have come.",
-                ".multicast::cluster",
+                "\"\n                 \".multicast::cluster",
                 format!(", %{}", 3 + rank),
             )
         }

@@ -311,13 +311,13 @@ fn a_box_comes_to_all_blocks_that_are_named() {
             let (found, counters) = c.counted().expect("no fault");
             let expected: Vec<i32> = (0..128).map(|i| 32 * (8 + i / 32 % 2 * 4) + i % 32).collect();
             assert_eq!(found, expected);
-            let bytes = (counters.bulk_bytes, counters.bulk_arrived_bytes);
+            let bytes = (counters.bulk_bytes, counters.bulk_arrived_bytes());
             assert_eq!((counters.bulk_copies, bytes), (1, (1024, 1024 * arrived)));
             continue;
         }
         // The other block expects bytes that never come, and nobody waits for them.
         let (_, counters) = c.counted().expect("no fault");
-        assert_eq!((counters.bulk_bytes, counters.bulk_arrived_bytes), (1024, 1024 * arrived));
+        assert_eq!((counters.bulk_bytes, counters.bulk_arrived_bytes()), (1024, 1024 * arrived));
     }
 }
 
