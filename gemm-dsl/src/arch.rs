@@ -33,6 +33,12 @@ pub const PACKS: u32 = 80;
 /// The oldest architecture that copies boxes of arrays, and whose barriers in shared memory count bytes.
 pub const TENSOR_COPIES: u32 = 90;
 
+/// The oldest architecture whose blocks make clusters.
+pub const CLUSTERS: u32 = 90;
+
+/// The most blocks of a cluster that every such architecture runs.
+pub const CLUSTER_BLOCKS: u32 = 8;
+
 /// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 

@@ -2,6 +2,7 @@
 //! decision about what is computed was made before, so a verified kernel cannot fail to print.
 
 mod asynchronous;
+mod cluster;
 mod expr;
 mod helper;
 mod prelude;

@@ -7,7 +7,7 @@
 //! **Execution.** Every thread of a block runs the body. Threads are grouped into warps of 32 by
 //! linear thread index (`y * blockDim.x + x`). Nothing may be assumed about the order in which two
 //! threads run between synchronising statements, not even inside a warp. Blocks run in any order, at
-//! once or one after another: one that waits for another may wait for ever. The results of a kernel with
+//! once or one after another, but for those of a cluster: one that waits for another may wait for ever. The results of a kernel with
 //! atomics, by which threads of a block and blocks ([`Kernel::communicates`]) speak to one another, must
 //! not depend on either order, but for the buffers of which it declares that they may
 //! ([`Buffer::unordered`]). What it leaves in a buffer of its own is a result like any other.
@@ -114,6 +114,15 @@
 //! 16 bytes from the start of a row; what it reads outside is +0, of all types the bits 0. In shared memory a box is as large as the tensor map says, all of it inside
 //! the buffer, and starts on [`TensorSwizzle::alignment`] bytes. Some thread of the block has waited for it
 //! before the block ends. Global memory that a tensor map stands for no thread writes while the kernel runs.
+//!
+//! **Clusters.** So many blocks as [`Kernel::cluster`] says, neighbours along x, make a cluster; they run at once. A block's
+//! number in it is [`Special::ClusterRank`]. [`Scope::Cluster`] is all their threads, for barriers alone. Each block has shared
+//! memory of its own; what is done to that of another one, at the place that has the same name there, is one of two things.
+//! A [`TensorCopy`] with a [`multicast`](TensorCopy::multicast) is as many copies, that read the array once: each writes the
+//! shared memory of a block of the cluster, and its bytes count at the barrier of that block. Who waits for that phase comes
+//! after the phases too that its issuer came after, but after nothing else for it. A [`MbarrierOp::ArriveRemote`] is an
+//! arrival at a barrier of another block, which a [`ProxyFence::MbarrierInit`] of the thread that has made it has shown.
+//! Either comes, by that order, before some thread of that block leaves the kernel. A kernel of clusters has no atomics.
 //!
 //! **Proxies.** Statements go to memory one way; copies of boxes, and the matrix instructions of warpgroups that read
 //! shared memory, another. What went one way is ordered before what goes the other only where a thread has executed a
@@ -284,6 +293,8 @@ pub struct Kernel {
     pub functions: Vec<Function>,
     /// Grid, block and occupancy.
     pub geometry: Geometry,
+    /// Blocks of a cluster, neighbours along x: the grid along x is a multiple. Without clusters 1.
+    pub cluster: u32,
     /// The number of threads as an expression over the constants, for `__launch_bounds__`.
     pub launch_bounds: Option<Expr>,
     /// What a launch must satisfy.

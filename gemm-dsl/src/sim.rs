@@ -19,6 +19,7 @@
 //! * A warp runs alone until it must wait or lets others run; then the next does. No detector
 //!   concludes from that order that two accesses are ordered.
 //! * The executor computes; what watches it is an observer and changes nothing.
+//! * Blocks of a cluster run together, as one block of all their threads whose memory is in parts.
 //! * Results, errors and counters are the same on every run, although blocks run in parallel. Blocks of which
 //!   two touch the same are run again one after the other, and what that shows is told: a race between them
 //!   before any fault that one may have by what it has read there. Only where the limit of instructions is

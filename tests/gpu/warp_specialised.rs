@@ -1,4 +1,4 @@
-//! Kernels of warpgroups, and copies of boxes, give the bits on a GPU that they give on the simulator.
+//! Kernels of warpgroups, of clusters, and copies of boxes, give the bits on a GPU that they give on the simulator.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -11,6 +11,7 @@ use gemm_runtime::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKerne
 use gemm_runtime::cudarc::nvrtc::Ptx;
 use gemm_runtime::{Device, tensor_map};
 use gemm_tests::boxes::{self, Boxes};
+use gemm_tests::clusters::{Clustered, End, Fault};
 use gemm_tests::planes::{self, PLANES};
 use gemm_tests::random::Random;
 use gemm_tests::tensor_core::Kind;
@@ -36,14 +37,30 @@ pub fn trials() -> Vec<Trial> {
     let products = products.into_iter().map(|(name, product, extents)| {
         let name = format!("warp_specialised::{}_{name}", product.format.name());
         trial(name, move |device| {
-            extents.iter().try_for_each(|extents| multiplies(product, *extents, device))
+            let kernel = product.kernel()?;
+            extents.iter().try_for_each(|extents| multiplies(&product, &kernel, *extents, device))
+        })
+    });
+    let clusters = Format::ALL.into_iter().flat_map(|format| {
+        let ends = [(2, End::Barrier), (2, End::Drain), (4, End::Barrier), (8, End::Barrier)];
+        ends.map(|(cluster, end)| {
+            let name = format!("clusters::{}_{cluster}_{end:?}", format.name()).to_lowercase();
+            let product = Product { format, ..Product::default() };
+            let of = Clustered { product, cluster, end, fault: Fault::None };
+            trial(name, move |device| {
+                let kernel = of.kernel()?;
+                let extents = EXTENTS.into_iter().chain([[384, 1024, 2048]]);
+                extents
+                    .into_iter()
+                    .try_for_each(|extents| multiplies(&of.product, &kernel, extents, device))
+            })
         })
     });
     let boxes = boxes::cases()
         .into_iter()
         .map(|case| trial(format!("boxes::{}", case.name()), move |device| copies(&case, device)));
     let planes = trial("warp_specialised::planes".to_owned(), sums_planes);
-    products.chain(boxes).chain([planes]).collect()
+    products.chain(clusters).chain(boxes).chain([planes]).collect()
 }
 
 /// The low bytes of elements, as they lie in memory.
@@ -138,16 +155,26 @@ fn words(words: &[u32]) -> impl Iterator<Item = u64> {
     words.iter().map(|word| u64::from(*word))
 }
 
-fn multiplies(product: Product, extents: [usize; 3], device: &Device) -> Result<(), Failed> {
-    let (kernel, elem) = (product.kernel()?, product.elem());
+fn multiplies(
+    product: &Product,
+    kernel: &VerifiedKernel,
+    extents: [usize; 3],
+    device: &Device,
+) -> Result<(), Failed> {
+    let elem = product.elem();
     for kind in Kind::ALL {
         let operands = product.operands(kind, extents, 7);
-        let (simulated, _) = Product::simulate(&kernel, &operands)?;
+        let (simulated, _) = Product::simulate(kernel, &operands)?;
         let simulated = bytes(words(&simulated), Elem::F32);
         let [a, b] = [&operands.a, &operands.b].map(|of| bytes(words(of), elem));
         let scalars = extents.map(|extent| extent as i32);
-        let found = launched(&kernel, [&a, &b], simulated.len(), &scalars, device)?;
-        same(&format!("{product:?} of {extents:?}, {kind:?}"), Elem::F32, &found, &simulated)?;
+        let found = launched(kernel, [&a, &b], simulated.len(), &scalars, device)?;
+        same(
+            &format!("{} of {extents:?}, {product:?}, {kind:?}", kernel.name),
+            Elem::F32,
+            &found,
+            &simulated,
+        )?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use gemm_dsl::stages;
 use gemm_dsl::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
+use gemm_tests::clusters::{Clustered, End};
 use gemm_tests::warp_specialised::{Fill, Product};
 use gemm_tests::{arbitrary, boxes, elements, needs::Need, planes, stem, sync, tensor_core};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -99,6 +100,17 @@ fn main() -> ExitCode {
     trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
         compiles_kernel(&planes::kernel(), "", TENSOR_COPIES)
     }));
+    // clusters whose blocks bring each other boxes,
+    for format in Format::ALL {
+        for (cluster, end) in [(2, End::Barrier), (2, End::Drain), (4, End::Barrier)] {
+            let product = Product { format, ..Product::default() };
+            let of = Clustered { product, cluster, end, ..Clustered::default() };
+            let name = format!("clusters::{}_{cluster}_{end:?}", format.name()).to_lowercase();
+            trials.push(
+                Need::Nvrtc.trial(name, move || compiles_kernel(&of.kernel()?, "", TENSOR_COPIES)),
+            );
+        }
+    }
     // boxes alone, which all that came since have, too,
     for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
         for case in boxes::cases() {

@@ -15,6 +15,7 @@ pub fn coordinate(special: Special) -> &'static str {
         Special::BlockX => "blockIdx.x",
         Special::BlockY => "blockIdx.y",
         Special::BlockZ => "blockIdx.z",
+        Special::ClusterRank => "cluster_rank()",
     }
 }
 

@@ -3,6 +3,7 @@
 mod arith;
 mod batch;
 mod blas;
+mod clusters;
 mod counters;
 mod direct;
 mod elements;

@@ -8,6 +8,7 @@ pub mod arbitrary;
 pub mod arith;
 pub mod batch;
 pub mod boxes;
+pub mod clusters;
 pub mod elements;
 pub mod fold;
 pub mod needs;

@@ -6,6 +6,7 @@ mod definitions;
 pub(super) use definitions::definition;
 
 use super::Printer;
+use super::cluster;
 use super::expr::text;
 use super::stmt::indexed;
 use crate::ir::{
@@ -30,7 +31,7 @@ pub(super) fn names() -> Vec<String> {
     let ops = ["init", "arrive", "arrive_expect", "wait"].map(|op| format!("mbarrier_{op}"));
     names.extend(ops);
     names.extend([ProxyFence::Async, ProxyFence::MbarrierInit].map(|f| fence(f).to_owned()));
-    names.extend([2, 3].map(tensor_copy));
+    names.extend([2, 3].into_iter().flat_map(|rank| [false, true].map(|m| tensor_copy(rank, m))));
     names.extend([true, false].map(|more| register_limit(more).to_owned()));
     names.extend(TensorSwizzle::ALL.map(descriptor));
     for format in Format::ALL {
@@ -44,9 +45,15 @@ fn op(op: &MbarrierOp) -> &'static str {
     match op {
         MbarrierOp::Init { .. } => "mbarrier_init",
         MbarrierOp::Arrive => "mbarrier_arrive",
+        MbarrierOp::ArriveRemote { .. } => cluster::ARRIVE_REMOTE,
         MbarrierOp::ArriveExpect { .. } => "mbarrier_arrive_expect",
-        MbarrierOp::Wait { .. } => "mbarrier_wait",
+        MbarrierOp::Wait { .. } => wait(false),
     }
+}
+
+/// The function that waits at a barrier, at which threads of other blocks may arrive or not.
+fn wait(hears_others: bool) -> &'static str {
+    if hears_others { cluster::WAIT } else { "mbarrier_wait" }
 }
 
 fn fence(fence: ProxyFence) -> &'static str {
@@ -56,9 +63,9 @@ fn fence(fence: ProxyFence) -> &'static str {
     }
 }
 
-/// The function that copies a box of so many dimensions.
-fn tensor_copy(rank: usize) -> String {
-    format!("tensor_copy_{rank}d")
+/// The function that copies a box of so many dimensions, to one block or to several.
+fn tensor_copy(rank: usize, multicast: bool) -> String {
+    format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
 }
 
 /// The function that makes the descriptor of rows that are swizzled so.
@@ -83,16 +90,22 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let more = match done {
                 MbarrierOp::Arrive => String::new(),
                 MbarrierOp::Init { count: e }
+                | MbarrierOp::ArriveRemote { block: e }
                 | MbarrierOp::ArriveExpect { bytes: e }
                 | MbarrierOp::Wait { parity: e } => format!(", {}", text(k, e)),
             };
-            out.line(format!("{}(&{}{more});", op(done), barrier(k, at)));
+            let name = match done {
+                MbarrierOp::Wait { .. } => wait(cluster::hears_others(k, at.barriers)),
+                done => op(done),
+            };
+            out.line(format!("{name}(&{}{more});", barrier(k, at)));
         }
         Stmt::ProxyFence(which) => out.line(format!("{}();", fence(*which))),
-        Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted }) => {
+        Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted, multicast }) => {
+            let name = tensor_copy(at.len(), multicast.is_some());
             // PTX has the innermost dimension first.
-            let at: Vec<String> = at.iter().rev().map(|e| text(k, e)).collect();
-            let (name, map, at) = (tensor_copy(at.len()), &k[*from].name, at.join(", "));
+            let at = at.iter().rev().chain(multicast).map(|e| text(k, e));
+            let (map, at) = (&k[*from].name, at.collect::<Vec<String>>().join(", "));
             // A box begins with a row, where no swizzle moves anything.
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));

@@ -1,6 +1,6 @@
 //! Expressions. Parentheses follow C's precedence; a few that C does not need are kept for the reader.
 
-use super::helper;
+use super::{cluster, helper};
 use crate::ir::{
     Access, Arith, BinaryOp, Cmp, Elem, Expr, Integer, Kernel, Layout, Logic, Special, Swizzle, Ty,
     UnaryOp,
@@ -179,6 +179,7 @@ fn special(s: Special) -> &'static str {
         Special::BlockX => "blockIdx.x",
         Special::BlockY => "blockIdx.y",
         Special::BlockZ => "blockIdx.z",
+        Special::ClusterRank => cluster::RANK,
     }
 }
 
@@ -230,6 +231,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Const(c) => (k[*c].name.clone(), Prec::Primary),
         Expr::Param(p) => (k[*p].name.clone(), Prec::Primary),
         Expr::Var(v) => (k[*v].name.clone(), Prec::Primary),
+        Expr::Special(Special::ClusterRank) => (cluster::RANK.to_owned(), Prec::Primary),
         // The coordinates are unsigned in CUDA and would make a whole expression unsigned.
         Expr::Special(s) => (format!("(int){}", special(*s)), Prec::Unary),
         Expr::Unary(op, e) => {

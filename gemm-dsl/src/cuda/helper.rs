@@ -2,7 +2,7 @@
 //! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
 
 use super::expr::element_type;
-use super::{WIDTH, asynchronous, sync, wrap};
+use super::{WIDTH, asynchronous, cluster, sync, wrap};
 use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use crate::tensor_core::Format;
@@ -165,6 +165,7 @@ pub(super) fn names() -> BTreeSet<String> {
     }
     names.extend(sync::names());
     names.extend(asynchronous::names());
+    names.extend(cluster::names());
     names
 }
 
@@ -226,6 +227,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         _ => {}
     });
     asynchronous::definition(k, &mut note);
+    cluster::definition(k, &mut note);
     found.into_iter().map(|(_, text)| text).collect()
 }
 

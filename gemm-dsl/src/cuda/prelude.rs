@@ -1,6 +1,7 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
 use super::asynchronous;
+use super::cluster;
 use super::expr::{element_type, text, ty};
 use super::helper;
 use super::stmt::{self, declaration, extents};
@@ -112,7 +113,10 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         None => k.geometry.threads().to_string(),
     };
     let blocks = k.geometry.blocks_per_sm;
-    out.line(format!("extern \"C\" __global__ void __launch_bounds__({threads}, {blocks})"));
+    let cluster = cluster::attribute(k);
+    out.line(format!(
+        "extern \"C\" __global__ void{cluster} __launch_bounds__({threads}, {blocks})"
+    ));
     // Whether each is a pointer, and its text.
     let params: Vec<(bool, String)> = k
         .params

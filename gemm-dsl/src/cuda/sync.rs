@@ -5,6 +5,7 @@ mod atomic;
 
 pub(super) use atomic::{call as atomic, definition as atomic_definition};
 
+use super::cluster;
 use crate::ir::{Order, Scope};
 
 /// Every name of a function that is called here or defined.
@@ -22,6 +23,7 @@ pub(super) fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "__syncwarp();",
         Scope::Block => "__syncthreads();",
+        Scope::Cluster => cluster::BARRIER,
         Scope::Device => unreachable!("verified: no barrier of all blocks"),
     }
 }

@@ -4,7 +4,7 @@
 use super::source;
 use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order,
-    PointerRef, Scope, Stmt,
+    PointerRef, Scope, Special, Stmt,
 };
 
 /// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
@@ -171,6 +171,36 @@ fn fences_and_named_barriers() {
     says(&both, &["asm volatile(\"bar.arrive %0, %1;\"", "asm volatile(\"bar.sync %0, %1;\""]);
     let waits = text(Elem::U32, |k, _, _| k.named_barrier(1, 64));
     assert!(!waits.contains("arrive"), "{waits}");
+}
+
+#[test]
+fn clusters_of_blocks() {
+    let text = text(Elem::I32, |k, x, _| {
+        k.cluster(2);
+        let (barriers, own) = (k.mbarriers("empty", 2, ""), k.mbarriers("full", 2, ""));
+        k.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
+        k.mbarrier_wait(barriers, 1, 0);
+        k.mbarrier_wait(own, 1, 0);
+        k.cluster_barrier();
+        k.store(at(x, 0), Special::ClusterRank);
+    });
+    says(
+        &text,
+        &[
+            "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64, 1)\n",
+            "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
+            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
+            "    cluster_barrier();\n",
+            "    x[0] = cluster_rank();\n",
+            "mov.u32 %0, %%cluster_ctarank;",
+            "barrier.cluster.arrive.release;",
+            "barrier.cluster.wait.acquire;",
+            "mapa.shared::cluster.u32 %0, %1, %2;",
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];",
+            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;",
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;",
+        ],
+    );
 }
 
 #[test]

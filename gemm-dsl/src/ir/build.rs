@@ -43,6 +43,7 @@ impl KernelBuilder {
             mbarriers: Vec::new(),
             functions: Vec::new(),
             geometry,
+            cluster: 1,
             launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
@@ -64,6 +65,12 @@ impl KernelBuilder {
     /// Sets block, grid and occupancy.
     pub fn geometry(&mut self, geometry: Geometry) {
         self.kernel.geometry = geometry;
+    }
+
+    /// Makes clusters of so many blocks, neighbours along x. A launch whose grid along x is no multiple is refused: the grid
+    /// is best written as a multiple, the clusters times their blocks.
+    pub fn cluster(&mut self, blocks: u32) {
+        self.kernel.cluster = blocks;
     }
 
     /// Names the number of threads by an expression over constants.

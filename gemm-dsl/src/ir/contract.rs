@@ -18,7 +18,7 @@
 //! * **Tensor maps.** An array that a tensor map stands for starts on 16 bytes, each of its extents is 1 to 2^32, and the
 //!   distance between neighbours along each dimension but the last is a multiple of 16 bytes, less than 2^40; unless
 //!   nothing is launched.
-//! * **Grids** are within the limits of CUDA.
+//! * **Grids** are within the limits of CUDA, and along x a multiple of the blocks of a cluster.
 
 mod bind;
 mod ranges;
@@ -45,6 +45,7 @@ pub struct Contract {
     requires: Vec<Requirement>,
     block: (u32, u32),
     grid: [Rule; 3],
+    cluster: u32,
     shared_bytes: u64,
     shared_is_dynamic: bool,
     min_arch: u32,
@@ -184,6 +185,7 @@ impl Contract {
                 rule(y, "the grid along y")?,
                 rule(z, "the grid along z")?,
             ],
+            cluster: k.cluster,
             shared_bytes: shared.0,
             shared_is_dynamic: shared.1,
             min_arch,
@@ -217,6 +219,11 @@ impl Contract {
     /// Threads of a block along x and y.
     pub fn block(&self) -> (u32, u32) {
         self.block
+    }
+
+    /// Blocks of a cluster, along x; 1 where there is none.
+    pub fn cluster(&self) -> u32 {
+        self.cluster
     }
 
     /// Bytes of shared memory that a block needs.

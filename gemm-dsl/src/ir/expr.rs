@@ -106,6 +106,8 @@ pub enum Special {
     BlockY,
     /// `blockIdx.z`
     BlockZ,
+    /// The number of the block in its cluster: `blockIdx.x` modulo [`Kernel::cluster`](super::Kernel::cluster).
+    ClusterRank,
 }
 
 impl Expr {

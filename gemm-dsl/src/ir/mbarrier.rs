@@ -48,6 +48,11 @@ pub enum MbarrierOp {
     },
     /// Arrives, and does not wait.
     Arrive,
+    /// Arrives at this barrier of a block of the cluster, and does not wait.
+    ArriveRemote {
+        /// The number of the block in the cluster, an [`I32`](super::Ty::I32). It may be that of the thread's own.
+        block: Expr,
+    },
     /// Adds to the bytes that asynchronous copies have yet to bring in this phase, then arrives.
     ArriveExpect {
         /// How many: an [`I32`](super::Ty::I32), 0 to [`Mbarrier::MOST`].
@@ -74,6 +79,7 @@ pub enum ProxyFence {
     /// What statements and what asynchronous units do (`fence.proxy.async`): each comes behind the fence after what the
     /// thread knows of the other before it.
     Async,
-    /// Barriers that the thread has made, before what asynchronous units do at them (`fence.mbarrier_init`).
+    /// Barriers that the thread has made, before what asynchronous units, and other blocks of a cluster, do at them
+    /// (`fence.mbarrier_init`).
     MbarrierInit,
 }

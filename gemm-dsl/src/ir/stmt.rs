@@ -65,7 +65,7 @@ pub enum Stmt {
     /// A counted loop: `for (var = from; test; var step)`.
     For(Loop),
     /// All threads of the scope wait for one another, and see one another's accesses. The scope is
-    /// [`Scope::Warp`] or [`Scope::Block`].
+    /// [`Scope::Warp`], [`Scope::Block`] or [`Scope::Cluster`].
     Barrier(Scope),
     /// A barrier of so many threads of the block (`bar.sync`, `bar.arrive`): whole converged warps.
     NamedBarrier {
@@ -253,6 +253,8 @@ pub enum Scope {
     Warp,
     /// All threads of the block (`__syncthreads`).
     Block,
+    /// All threads of the blocks of a cluster (`barrier.cluster`), for barriers alone.
+    Cluster,
     /// All threads of the launch.
     Device,
 }

@@ -129,6 +129,9 @@ pub struct TensorCopy {
     pub to: Access,
     /// The barrier at which its bytes are counted when they have come.
     pub barrier: MbarrierRef,
+    /// The blocks of the cluster that it goes to, an [`I32`](super::Ty::I32): bit `n` stands for block `n`, and one is set. In
+    /// each it goes to the same place in shared memory, and counts at the same barrier. Without it, it goes to the block of its thread.
+    pub multicast: Option<Expr>,
 }
 
 impl Kernel {

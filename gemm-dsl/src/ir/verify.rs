@@ -60,6 +60,7 @@ impl VerifiedKernel {
             (kernel.multiplies_matrices(), arch::TENSOR_CORES),
             (true, kernel.arch_of_intrinsics()),
             (kernel.copies_boxes() || kernel.has_warpgroups(), arch::TENSOR_COPIES),
+            (kernel.cluster > 1, arch::CLUSTERS),
         ];
         let needed = needs.into_iter().filter_map(|(is_so, arch)| is_so.then_some(arch));
         let min_arch = needed.max().unwrap_or(arch::OLDEST);
@@ -96,6 +97,7 @@ impl VerifiedKernel {
 
 mod asynchronous;
 mod buffers;
+mod cluster;
 mod stmt;
 mod sync;
 #[cfg(test)]
@@ -146,6 +148,7 @@ impl Check<'_> {
             })?;
         }
         require(k.geometry.blocks_per_sm >= 1, || "no block per multiprocessor".into())?;
+        self.cluster()?;
         for (i, c) in k.consts.iter().enumerate() {
             let mut earlier = true;
             c.value.visit(&mut |e| earlier &= !matches!(e, Expr::Const(other) if other.id >= i));

@@ -1,8 +1,8 @@
 //! Walks over a kernel.
 
 use super::{
-    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Space, Stmt,
-    TensorCopy, Wgmma,
+    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
+    Special, Stmt, TensorCopy, Wgmma,
 };
 use crate::arch;
 
@@ -57,6 +57,18 @@ impl Kernel {
         self.any(|stmt| {
             matches!(stmt, Stmt::Mbarrier(_) | Stmt::ProxyFence(_) | Stmt::TensorCopy(_))
         })
+    }
+
+    /// Whether some statement or expression is for blocks of a cluster.
+    pub fn speaks_of_clusters(&self) -> bool {
+        let mut found = self.any(|stmt| match stmt {
+            Stmt::Barrier(scope) => *scope == Scope::Cluster,
+            Stmt::Mbarrier(barrier) => matches!(barrier.op, MbarrierOp::ArriveRemote { .. }),
+            Stmt::TensorCopy(copy) => copy.multicast.is_some(),
+            _ => false,
+        });
+        self.visit_exprs(&mut |e| found |= *e == Expr::Special(Special::ClusterRank));
+        found
     }
 
     /// Whether some statement is one of the warps of a warpgroup together, which sm_90 alone has.
@@ -153,15 +165,17 @@ impl Stmt {
                 barrier.at.index.visit(f);
                 match &barrier.op {
                     MbarrierOp::Init { count: e }
+                    | MbarrierOp::ArriveRemote { block: e }
                     | MbarrierOp::ArriveExpect { bytes: e }
                     | MbarrierOp::Wait { parity: e } => e.visit(f),
                     MbarrierOp::Arrive => {}
                 }
             }
-            Stmt::TensorCopy(TensorCopy { from: _, at, to, barrier }) => {
+            Stmt::TensorCopy(TensorCopy { from: _, at, to, barrier, multicast }) => {
                 at.iter().for_each(|e| e.visit(f));
                 index(to, f);
                 barrier.index.visit(f);
+                multicast.iter().for_each(|e| e.visit(f));
             }
             Stmt::Wgmma(Wgmma { d, a, b, accumulate, .. }) => {
                 [d, a, b].into_iter().for_each(|access| index(access, f));

@@ -1,4 +1,5 @@
-//! What threads do at barriers in shared memory, and copies of boxes that these count.
+//! What threads do at barriers in shared memory, and copies of boxes that these count. Barriers are numbered through all blocks
+//! of a cluster: each block has the same, behind those of the block before.
 
 use super::code::{Barriers, Mbarrier, MbarrierOp, TensorCopy};
 use super::error::{FaultKind, MbarrierFault, Position};
@@ -35,11 +36,24 @@ impl Machine<'_> {
                 return Err(stop(lane as u32, FaultKind::OutOfBounds { place, extents, width }));
             }
         }
-        Ok(index.map(|index| first as usize + index as usize))
+        let first = self.slot_in(first as usize, self.rank);
+        Ok(index.map(|index| first + index as usize))
+    }
+
+    /// The number of a barrier among those of all blocks of the cluster, as a block has it.
+    fn slot_in(&self, slot: usize, rank: u32) -> usize {
+        let of_block = self.launch.mbarriers() as usize;
+        slot % of_block + rank as usize * of_block
+    }
+
+    /// The number in the cluster of the block that has a barrier.
+    pub(super) fn rank_of_barrier(&self, slot: usize) -> u32 {
+        slot as u32 / self.launch.mbarriers()
     }
 
     /// The name of a barrier, and which of its declaration it is.
     pub(super) fn name_of_barrier(&self, slot: usize) -> (String, u32) {
+        let slot = self.slot_in(slot, 0);
         let numbers = self.launch.mbarrier_numbers.iter().zip(&self.launch.kernel.mbarriers);
         let of = |((first, count), _): &(&(u32, u32), _)| {
             (*first..first + count).contains(&(slot as u32))
@@ -50,10 +64,18 @@ impl Machine<'_> {
         found.unwrap_or_default()
     }
 
+    /// What is wrong at a barrier, as threads of a block of the cluster see it.
+    pub(super) fn at_barrier(&self, slot: usize, seen_by: u32, wrong: MbarrierFault) -> FaultKind {
+        let (barrier, index) = self.name_of_barrier(slot);
+        let rank = self.rank_of_barrier(slot);
+        let block = self.launch.block(self.launch.of_cluster(self.cluster, rank));
+        let block = (rank != seen_by).then_some(block);
+        FaultKind::Mbarrier { barrier, index, block, wrong }
+    }
+
     #[cold]
     fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> Stopped {
-        let (barrier, index) = self.name_of_barrier(slot);
-        stop(lane as u32, FaultKind::Mbarrier { barrier, index, wrong })
+        stop(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
     /// Executes an operation of a barrier in shared memory: where it has to wait, for what.
@@ -83,6 +105,24 @@ impl Machine<'_> {
                     let clocks = &mut self.observers.race.clocks;
                     let arrived = self.mbarriers.arrive(clocks, at, bytes[lane] as i64);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                }
+            }
+            MbarrierOp::ArriveRemote(block) => {
+                let blocks = self.distances(block, regs, mask)?;
+                for lane in lanes_of(mask) {
+                    let count = self.launch.cluster();
+                    if blocks[lane] >= count.into() {
+                        let (block, blocks) = (blocks[lane] as i64, count);
+                        return Err(stop(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
+                    }
+                    let rank = blocks[lane] as u32;
+                    let at = (self.slot_in(slots[lane], rank), first + lane);
+                    let clocks = &mut self.observers.race.clocks;
+                    let arrived = match rank == self.rank {
+                        true => self.mbarriers.arrive(clocks, at, 0),
+                        false => self.mbarriers.arrive_from_other(clocks, at, self.stmt),
+                    };
+                    arrived.map_err(|wrong| self.wrong(lane, at.0, wrong))?;
                 }
             }
             MbarrierOp::Wait(parity) => {
@@ -138,34 +178,64 @@ impl Machine<'_> {
             at.push(self.distances(index, regs, mask)?);
         }
         let offsets = self.offsets(&copy.to, regs, mask)?;
-        let to = self.region(&copy.to);
-        let bytes = copy.tile.iter().product::<u64>() * u64::from(to.elem.size());
-        let first = self.warp as usize * WARP;
+        let (own, count) = (self.rank, self.launch.cluster());
+        let blocks = match &copy.multicast {
+            Some(blocks) => self.distances(blocks, regs, mask)?,
+            None => [1 << own; WARP],
+        };
         for lane in lanes_of(mask) {
-            let (slot, thread) = (slots[lane], first + lane);
-            let start = self.start_of_box(copy, offsets[lane], lane)?;
-            let clocks = &self.observers.race.clocks;
-            let may = self.mbarriers.may_copy(clocks, (slot, thread));
-            may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
-            let elements = start..start + copy.tile.iter().product::<u64>() as u32;
-            self.observers.race.bulk_write((self.warp, lane), to, elements.clone(), slot)?;
-            self.observers.init.write(to, elements);
-            self.observers.traffic.copied(bytes);
-            let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
-            let index = at.last().copied().unwrap_or(0);
-            let from_start = index * i64::from(to.elem.size());
-            if from_start % 16 != 0 {
-                let kind = FaultKind::MisalignedBox { index, bytes: from_start };
-                return Err(stop(lane as u32, kind));
+            let set = blocks[lane];
+            if set == 0 || set >> count != 0 {
+                let (mask, blocks) = (set as i64, count);
+                return Err(stop(lane as u32, FaultKind::NoSuchBlocks { mask, blocks }));
             }
-            self.move_box(copy, &at, to, start);
-            self.happened += 1;
-            let clocks = &mut self.observers.race.clocks;
-            let issuer = (thread as u32, self.stmt);
-            let counted = self.mbarriers.count(clocks, (slot, issuer), bytes);
-            counted.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+            let start = self.start_of_box(copy, offsets[lane], lane)?;
+            let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
+            for rank in (0..count).filter(|rank| set >> rank & 1 == 1) {
+                self.enter(rank);
+                let arrived = self.box_arrives(copy, &at, start, (lane, slots[lane]));
+                self.enter(own);
+                arrived?;
+            }
+            let to = self.region(&copy.to);
+            let bytes = copy.tile.iter().product::<u64>() * u64::from(to.elem.size());
+            self.observers.traffic.copied(bytes, set.count_ones());
         }
         Ok(())
+    }
+
+    /// A box that a lane has had copied comes to the block that was entered, and counts there.
+    fn box_arrives(
+        &mut self,
+        copy: &TensorCopy,
+        at: &[i64],
+        start: u32,
+        (lane, slot): (usize, usize),
+    ) -> Result<(), Stopped> {
+        let (slot, thread) = (self.slot_in(slot, self.rank), self.warp as usize * WARP + lane);
+        let to = self.region(&copy.to);
+        let (count, size) = (copy.tile.iter().product::<u64>(), to.elem.size());
+        let clocks = &self.observers.race.clocks;
+        let may = self.mbarriers.may_copy(clocks, (slot, thread));
+        may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+        let elements = start..start + count as u32;
+        self.observers.race.bulk_write((self.warp, lane), to, elements.clone(), slot)?;
+        self.observers.init.write(to, elements);
+        let index = at.last().copied().unwrap_or(0);
+        let from_start = index * i64::from(size);
+        if from_start % 16 != 0 {
+            let kind = FaultKind::MisalignedBox { index, bytes: from_start };
+            return Err(stop(lane as u32, kind));
+        }
+        self.move_box(copy, at, to, start);
+        self.happened += 1;
+        let clocks = &mut self.observers.race.clocks;
+        if self.rank != self.warp / self.launch.warps() {
+            self.mbarriers.carry(clocks, (slot, thread));
+        }
+        let issuer = (thread as u32, self.stmt);
+        let counted = self.mbarriers.count(clocks, (slot, issuer), count * u64::from(size));
+        counted.map_err(|wrong| self.wrong(lane, slot, wrong))
     }
 
     /// The element of a shared array at which a box begins that is inside of it.

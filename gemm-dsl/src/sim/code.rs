@@ -24,6 +24,7 @@ pub(super) enum Uniform {
     BlockX,
     BlockY,
     BlockZ,
+    ClusterRank,
     /// Negation of an `I32`.
     Neg(Box<Uniform>),
     Not(Box<Uniform>),
@@ -274,6 +275,8 @@ pub(super) enum MbarrierOp {
     Init(u32),
     /// With the bytes that are to be expected, if any.
     Arrive(Option<Index>),
+    /// With the block of the cluster.
+    ArriveRemote(Index),
     /// With the parity.
     Wait(Index),
 }
@@ -290,6 +293,8 @@ pub(super) struct TensorCopy {
     pub(super) swizzle: TensorSwizzle,
     pub(super) to: Memory,
     pub(super) barrier: Barriers,
+    /// The blocks of the cluster that it goes to, if not to that of its thread.
+    pub(super) multicast: Option<Index>,
 }
 
 /// A matrix instruction of a warpgroup.

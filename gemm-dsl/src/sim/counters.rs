@@ -48,7 +48,7 @@ pub struct Counters {
     pub branch: u64,
     /// Shuffles.
     pub shuffle: u64,
-    /// Barriers of either scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
+    /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
     /// asynchronous copies and of matrix instructions, limits of registers.
     pub sync: u64,
     /// Loads from global memory.
@@ -102,14 +102,22 @@ pub struct Counters {
     /// Bytes that threads and copies write to shared memory.
     pub shared_store_bytes: u64,
 
-    /// Bytes of all boxes that were copied, those outside of the arrays included.
+    /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked of global memory, once for each
+    /// copy, whether it goes to one block or to several of a cluster.
     pub bulk_bytes: u64,
+    /// Bytes of boxes that came to blocks of a cluster beside the first that they came to: what was not asked for again.
+    pub multicast_bytes: u64,
 }
 
 impl Counters {
     /// Bytes that threads read from and write to global memory.
     pub fn global_bytes(&self) -> u64 {
         self.global_load_bytes + self.global_store_bytes
+    }
+
+    /// Bytes of boxes that have come to shared memory: those of a copy once for each block that it goes to.
+    pub fn bulk_arrived_bytes(&self) -> u64 {
+        self.bulk_bytes + self.multicast_bytes
     }
 
     /// Bytes that threads and copies read from and write to shared memory.
@@ -131,7 +139,7 @@ impl AddAssign for Counters {
             mma wgmma mma_flops fmas divergent_branches
             global_requests global_sectors global_load_bytes global_store_bytes
             shared_requests shared_wavefronts shared_bank_conflicts shared_load_bytes
-            shared_store_bytes bulk_bytes);
+            shared_store_bytes bulk_bytes multicast_bytes);
     }
 }
 

@@ -12,7 +12,7 @@ use super::spin::Spin;
 use crate::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A warp: its registers and where it is. It runs as a coroutine: [`Warp::run`] returns at every
+/// A warp, by its number among those of the cluster: its registers and where it is. It runs as a coroutine: [`Warp::run`] returns at every
 /// statement that others may have to come before, and goes on behind it when called again.
 pub(super) struct Warp {
     pub(super) number: u32,
@@ -52,6 +52,8 @@ struct Frame {
 pub(super) enum Progress {
     /// A barrier of the block, in the statement of this number.
     Barrier(u32),
+    /// A barrier of the cluster, in the statement of this number.
+    Cluster(u32),
     /// A barrier with a name, in the statement of this number.
     Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
     /// A wait for a phase of a barrier in shared memory, in the statement of this number.
@@ -85,7 +87,8 @@ impl Warp {
     /// Goes to the start of the kernel.
     pub(super) fn restart(&mut self, machine: &mut Machine<'_>) {
         machine.turn_to(self.number);
-        self.regs.reset(machine.launch, self.number * WARP as u32);
+        let in_block = self.number % machine.launch.warps();
+        self.regs.reset(machine.launch, in_block * WARP as u32);
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
@@ -264,6 +267,7 @@ impl Warp {
                     }
                     match scope {
                         Scope::Block => return Ok(Progress::Barrier(instr.stmt)),
+                        Scope::Cluster => return Ok(Progress::Cluster(instr.stmt)),
                         Scope::Warp => machine.observers.sync(Sync::Warp(self.number)),
                         Scope::Device => unreachable!("verified: the device has no barrier"),
                     }

@@ -1,4 +1,4 @@
-//! Execution of blocks that do not speak to one another: in parallel.
+//! Execution of blocks that do not speak to one another: in parallel. Those of a cluster do; they run as one.
 //!
 //! What is told must not depend on timing. Blocks of which none touches what another one writes do what
 //! each would do alone; so which of them is the first with a fault does not. As soon as two conflict, what
@@ -51,34 +51,35 @@ fn attempt(
         let memory = region.memory.as_ref().filter(|_| code.stored[i])?;
         Some((memory.len(), code.loaded[i]))
     });
-    let grid_race = GridRace::new(watched);
+    let grid_race = GridRace::new(watched, launch.cluster());
     let meter = Meter::new(options.instructions);
-    let blocks = launch.blocks();
+    let clusters = launch.clusters();
     let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
-    // Blocks are taken in order, so all below the lowest one with a fault are run to their end.
+    // Clusters are taken in order, so all below the lowest one with a fault are run to their end.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
         let mut worker: Option<Repeated<'_>> = None;
         let mut end = None;
         loop {
-            let block = next.fetch_add(1, Ordering::Relaxed);
-            if block >= blocks || block > faulty.load(Ordering::Relaxed) {
+            let cluster = next.fetch_add(1, Ordering::Relaxed);
+            if cluster >= clusters || cluster > faulty.load(Ordering::Relaxed) {
                 break;
             }
             let between = || Between::Isolated(&grid_race);
             let worker =
                 worker.get_or_insert_with(|| Repeated::new(launch, code, between(), &meter));
-            if let Err(error) = worker.run(block) {
-                faulty.fetch_min(block, Ordering::Relaxed);
-                end = Some((block, error));
+            if let Err(error) = worker.run(cluster) {
+                faulty.fetch_min(cluster, Ordering::Relaxed);
+                end = Some((cluster, error));
                 break;
             }
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            options.progress.iter().for_each(|progress| progress(done, blocks.into()));
+            let of = u64::from(launch.cluster());
+            let done = done.fetch_add(of, Ordering::Relaxed) + of;
+            options.progress.iter().for_each(|progress| progress(done, launch.blocks().into()));
         }
         (worker.map(Repeated::finish).unwrap_or_default(), end)
     };
-    let workers = workers.min(blocks as usize);
+    let workers = workers.min(clusters as usize);
     let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
     let mut counters = Counters::default();
     let mut errors = Vec::new();
@@ -87,8 +88,8 @@ fn attempt(
         errors.extend(end);
     }
     // That the limit is spent says less than a fault.
-    let rank = |(block, error): &(u32, SimError)| {
-        (matches!(error, SimError::OutOfInstructions { .. }), *block)
+    let rank = |(cluster, error): &(u32, SimError)| {
+        (matches!(error, SimError::OutOfInstructions { .. }), *cluster)
     };
     let found = match errors.into_iter().min_by_key(rank) {
         Some((_, error)) => Err(error),

@@ -3,6 +3,8 @@
 //! Blocks run in parallel, so what is kept must not depend on their order: of each word the lowest
 //! write and the lowest write of another block, the lowest and the highest read. Whether two of them
 //! conflict is then the same on every run; which do, [`super::grid`] finds out with one at a time.
+//!
+//! Blocks of a cluster can speak to one another: what they touch is ordered by the clocks, and none is another one here.
 
 use super::lanes::WARP;
 use super::timeline::{MODEL, Timeline};
@@ -71,18 +73,32 @@ pub(super) struct GridConflict {
 /// What the blocks of a launch have touched.
 pub(super) struct GridRace {
     buffers: Vec<Option<Watched>>,
+    cluster: Cluster,
+}
+
+/// How many blocks, which follow one another, are as one.
+#[derive(Clone, Copy)]
+struct Cluster(u32);
+
+impl Cluster {
+    /// Whether two packed accesses are by blocks of different clusters.
+    fn parts(self, a: u64, b: u64) -> bool {
+        let number = |packed: u64| (packed >> 32) / u64::from(self.0);
+        number(a) != number(b)
+    }
 }
 
 impl GridRace {
-    /// Watches buffers: for each the words to watch, and whether it is read too.
-    pub(super) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>) -> Self {
+    /// Watches buffers: for each the words to watch, and whether it is read too; of clusters of so many blocks.
+    pub(super) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>, cluster: u32) -> Self {
         let none = || AtomicU64::new(NONE);
         let watch = |(words, read): (usize, bool)| Watched {
             writes: (0..words).map(|_| none()).collect(),
             second: Mutex::new(BTreeMap::new()),
             reads: (0..if read { words } else { 0 }).map(|_| [none(), none()]).collect(),
         };
-        Self { buffers: watched.map(|w| w.map(watch)).collect() }
+        let buffers = watched.map(|w| w.map(watch)).collect();
+        Self { buffers, cluster: Cluster(cluster) }
     }
 
     /// Whether the kernel writes the buffer.
@@ -116,7 +132,7 @@ impl GridRace {
             return;
         };
         let before = lowest.fetch_min(packed, Ordering::Relaxed);
-        if before != NONE && before >> 32 != packed >> 32 {
+        if before != NONE && self.cluster.parts(before, packed) {
             // Every write but those of the lowest block comes by here once.
             let loser = before.max(packed);
             let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,17 +144,17 @@ impl GridRace {
     /// The first conflict in the order of buffers and words.
     pub(super) fn conflict(&self) -> Option<GridConflict> {
         let buffers = self.buffers.iter().enumerate();
-        buffers.filter_map(|(b, w)| w.as_ref()?.conflict(b)).next()
+        buffers.filter_map(|(b, w)| w.as_ref()?.conflict(b, self.cluster)).next()
     }
 }
 
 impl Watched {
-    fn conflict(&self, buffer: usize) -> Option<GridConflict> {
+    fn conflict(&self, buffer: usize, cluster: Cluster) -> Option<GridConflict> {
         let second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
         let double = second.first_key_value().map(|(&word, &other)| (word, other));
         let mixed = self.reads.iter().zip(&self.writes).position(|(reads, write)| {
             let write = write.load(Ordering::Relaxed);
-            write != NONE && other_block(reads, write).is_some()
+            write != NONE && other_block(reads, write, cluster).is_some()
         });
         let word = match (double, mixed) {
             (Some((d, _)), Some(m)) => d.min(m),
@@ -147,7 +163,7 @@ impl Watched {
         let write = self.writes.get(word)?.load(Ordering::Relaxed);
         let (other, other_writes) = match double {
             Some((d, other)) if d == word => (other, true),
-            _ => (other_block(self.reads.get(word)?, write)?, false),
+            _ => (other_block(self.reads.get(word)?, write, cluster)?, false),
         };
         let write_first = write <= other;
         let (lower, higher) = (write.min(other), write.max(other));
@@ -163,9 +179,9 @@ impl Watched {
 }
 
 /// A read by another block than that of the write.
-fn other_block(reads: &[AtomicU64; 2], write: u64) -> Option<u64> {
+fn other_block(reads: &[AtomicU64; 2], write: u64, cluster: Cluster) -> Option<u64> {
     let [lowest, highest] = reads.each_ref().map(|r| r.load(Ordering::Relaxed));
     let candidates = [lowest, !highest];
     let read = lowest != NONE;
-    candidates.into_iter().find(|r| read && r >> 32 != write >> 32)
+    candidates.into_iter().find(|r| read && cluster.parts(*r, write))
 }

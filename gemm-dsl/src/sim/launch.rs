@@ -4,6 +4,7 @@ use super::Buffer;
 use super::buffer::Given;
 use super::code::Code;
 use super::error::{Fault, FaultKind, SimError};
+use super::lanes::WARP;
 use super::region::{self, Region};
 use crate::ir::contract::{Array, Place, Stretch};
 use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
@@ -125,6 +126,33 @@ impl<'k> Launch<'k> {
         self.mbarrier_numbers.last().map_or(0, |(first, count)| first + count)
     }
 
+    /// Blocks of a cluster. A block that is in none is one of its own.
+    pub(super) fn cluster(&self) -> u32 {
+        self.kernel.cluster
+    }
+
+    /// The number of clusters.
+    pub(super) fn clusters(&self) -> u32 {
+        self.blocks() / self.cluster()
+    }
+
+    /// Warps of a block.
+    pub(super) fn warps(&self) -> u32 {
+        self.kernel.geometry.threads().div_ceil(WARP as u32)
+    }
+
+    /// The number of a block of a cluster among all.
+    pub(super) fn of_cluster(&self, cluster: u32, rank: u32) -> u32 {
+        cluster * self.cluster() + rank
+    }
+
+    /// The number of the block that a thread of a cluster is in, and its own there. In a cluster those of a block have the
+    /// numbers behind those of the one before, whose warps all count as whole.
+    pub(super) fn whereabouts(&self, cluster: u32, thread: u32) -> (u32, u32) {
+        let threads = self.warps() * WARP as u32;
+        (self.of_cluster(cluster, thread / threads), thread % threads)
+    }
+
     /// The number of blocks.
     pub(super) fn blocks(&self) -> u32 {
         self.grid.0 * self.grid.1 * self.grid.2
@@ -148,7 +176,7 @@ impl<'k> Launch<'k> {
         stmt.map_or_else(String::new, |stmt| crate::cuda::statement(self.kernel, stmt))
     }
 
-    /// The fault of a thread of a block in a statement.
+    /// The fault of a thread of a block, by their numbers, in a statement.
     pub(super) fn fault(
         &self,
         code: &Code<'_>,

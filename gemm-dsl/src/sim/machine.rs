@@ -12,6 +12,7 @@ use super::mbarrier::Mbarriers;
 use super::meter::Meter;
 use super::observe::{Observer, Request, Stopped, Sync};
 use super::race::{Between, Race};
+use super::shadow::Shadow;
 use super::traffic::Traffic;
 use super::turns::{Random, Turns};
 use super::warpgroup::{Flight, Warpgroups};
@@ -69,10 +70,10 @@ pub(super) struct Observers<'l> {
 }
 
 impl Observer for Observers<'_> {
-    fn begin(&mut self, block: u32) {
-        self.init.begin(block);
-        self.race.begin(block);
-        self.traffic.begin(block);
+    fn begin(&mut self, cluster: u32) {
+        self.init.begin(cluster);
+        self.race.begin(cluster);
+        self.traffic.begin(cluster);
     }
 
     #[inline]
@@ -89,12 +90,21 @@ impl Observer for Observers<'_> {
     }
 }
 
-/// Executes the warps of one block after the other.
+/// The shared memory of a block of a cluster, and what watches over it, while warps of another block run.
+struct Parked {
+    shared: Vec<u32>,
+    init: Init,
+    shadow: Shadow,
+}
+
+/// Executes the warps of one block after the other, or of those of a cluster together.
 pub(super) struct Machine<'l> {
     pub(super) launch: &'l Launch<'l>,
     pub(super) code: &'l Code<'l>,
     pub(super) arch: Arch,
     pub(super) shared: Vec<u32>,
+    /// For each block of the cluster but the one of the warp that runs, what is its own.
+    parked: Vec<Parked>,
     /// The barriers in shared memory.
     pub(super) mbarriers: Mbarriers,
     /// What the warps of each warpgroup execute together.
@@ -103,9 +113,11 @@ pub(super) struct Machine<'l> {
     pub(super) patterns: Patterns,
     pub(super) profile: Profile,
     pub(super) frames: Frames,
-    /// `blockIdx` of the block.
+    /// The number of the cluster, that of the block in it whose warp runs, and the block's `blockIdx`.
+    pub(super) cluster: u32,
+    pub(super) rank: u32,
     pub(super) block: (u32, u32, u32),
-    /// The warp that runs, its lanes that exist, and the number of its statement.
+    /// The warp that runs, counted through all blocks of the cluster, its lanes that exist, and the number of its statement.
     pub(super) warp: u32,
     pub(super) existing: u32,
     pub(super) stmt: u32,
@@ -141,7 +153,14 @@ impl<'l> Machine<'l> {
         between: Between<'l>,
         meter: &'l Meter,
     ) -> Self {
+        let race = Race::new(launch, code, between);
+        let parked = |rank: u32| Parked {
+            shared: if rank == 0 { Vec::new() } else { vec![0; launch.shared.words as usize] },
+            init: Init::new(if rank == 0 { 0 } else { launch.shared.elements }),
+            shadow: race.shadow(),
+        };
         Self {
+            parked: (0..launch.cluster()).map(parked).collect(),
             launch,
             code,
             arch: Arch::new(),
@@ -150,12 +169,14 @@ impl<'l> Machine<'l> {
             warpgroups: Warpgroups::default(),
             observers: Observers {
                 init: Init::new(launch.shared.elements),
-                race: Race::new(launch, code, between),
-                traffic: Traffic::new(),
+                race,
+                traffic: Traffic::new(launch.warps(), launch.cluster()),
             },
             patterns: Patterns::new(code.accesses),
             profile: Profile::new(code.costs.len()),
             frames: Frames::default(),
+            cluster: 0,
+            rank: 0,
             block: (0, 0, 0),
             warp: 0,
             existing: ALL,
@@ -174,12 +195,19 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Begins a block.
-    pub(super) fn begin(&mut self, block: u32) {
-        self.block = self.launch.block(block);
-        self.observers.begin(block);
-        self.mbarriers.begin(self.launch.mbarriers());
-        self.warpgroups.begin(self.launch.kernel.geometry.threads().div_ceil(WARP as u32) as usize);
+    /// Begins a cluster.
+    pub(super) fn begin(&mut self, cluster: u32) {
+        let (launch, blocks) = (self.launch, self.launch.cluster());
+        self.cluster = cluster;
+        self.enter(0);
+        self.block = launch.block(launch.of_cluster(cluster, 0));
+        self.observers.begin(cluster);
+        for parked in self.parked.iter_mut().skip(1) {
+            parked.init.begin(cluster);
+            parked.shadow.reset(self.observers.race.pages());
+        }
+        self.mbarriers.begin(blocks * launch.mbarriers());
+        self.warpgroups.begin((blocks * launch.warps()) as usize);
         (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
     }
 
@@ -207,8 +235,29 @@ impl<'l> Machine<'l> {
 
     /// Turns to a warp.
     pub(super) fn turn_to(&mut self, warp: u32) {
-        let rest = self.launch.kernel.geometry.threads() - warp * WARP as u32;
+        let (rank, number) = (warp / self.launch.warps(), warp % self.launch.warps());
+        self.enter(rank);
+        let rest = self.launch.kernel.geometry.threads() - number * WARP as u32;
         self.warp = warp;
         self.existing = if rest < 32 { (1 << rest) - 1 } else { ALL };
+    }
+
+    /// Turns to the memory of a block of the cluster.
+    pub(super) fn enter(&mut self, rank: u32) {
+        if rank == self.rank {
+            return;
+        }
+        // What is parked for the one that was entered is empty: it changes places twice.
+        self.exchange(self.rank);
+        self.exchange(rank);
+        self.rank = rank;
+        self.block = self.launch.block(self.launch.of_cluster(self.cluster, rank));
+    }
+
+    fn exchange(&mut self, rank: u32) {
+        let Parked { shared, init, shadow } = &mut self.parked[rank as usize];
+        std::mem::swap(shared, &mut self.shared);
+        std::mem::swap(init, &mut self.observers.init);
+        std::mem::swap(shadow, &mut self.observers.race.shared);
     }
 }

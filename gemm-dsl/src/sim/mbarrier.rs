@@ -13,6 +13,7 @@ use super::error::MbarrierFault;
 use super::timeline::{BULK, Model, ORDINARY};
 use crate::ir::Mbarrier;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 /// A thread, at an epoch of its own.
 type Moment = (u32, u32);
@@ -34,9 +35,13 @@ struct Object {
     waited: Vec<Moment>,
     /// The last phase in which a copy was issued, counted from 1, and who has issued it.
     copied: Option<(u32, Issuer)>,
+    /// Phases of other barriers that those had come after who issued its copies in other blocks.
+    carried: Vec<Moment>,
+    /// The agents that have arrived from other blocks, when they did so last, and where.
+    from_others: Vec<(Moment, Issuer)>,
 }
 
-/// A thread that has issued a copy, and the number of the statement.
+/// A thread that has issued a copy, or has arrived, and the number of the statement.
 pub(super) type Issuer = (u32, u32);
 
 /// That a thread has made it a barrier.
@@ -56,7 +61,7 @@ pub(super) struct Lacking {
     pub(super) bytes: i64,
 }
 
-/// The barriers of a block.
+/// The barriers of a block, or of those of a cluster, one block's after the other's.
 #[derive(Debug, Default)]
 pub(super) struct Mbarriers {
     objects: Vec<Object>,
@@ -85,7 +90,7 @@ fn is_known(clocks: &Clocks, thread: usize, (agent, epoch): Moment) -> bool {
 }
 
 impl Mbarriers {
-    /// A block with so many begins.
+    /// A block, or a cluster, with so many begins.
     pub(super) fn begin(&mut self, count: u32) {
         self.objects.clear();
         self.objects.resize_with(count as usize, Object::default);
@@ -125,6 +130,16 @@ impl Mbarriers {
         }
     }
 
+    /// Fails where a fence of who has made a barrier has not shown it, as a thread would know.
+    fn shown(&self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Done {
+        let is_shown = self.objects[slot].made.as_ref().is_some_and(|made| {
+            let (agent, epoch) = made.by;
+            clocks.ordered(thread, BULK, agent as usize, epoch)
+                || made.shown.iter().any(|&then| is_known(clocks, thread, then))
+        });
+        if is_shown { Ok(()) } else { Err(MbarrierFault::NotShown) }
+    }
+
     /// How many phases of a barrier a thread knows to be over.
     fn known(clocks: &Clocks, (slot, thread): (usize, usize)) -> u32 {
         clocks.learnt(thread, clocks.agent(slot, BULK))
@@ -154,21 +169,44 @@ impl Mbarriers {
         self.settle(clocks, slot)
     }
 
+    /// A thread of another block arrives, in the statement of this number.
+    pub(super) fn arrive_from_other(
+        &mut self,
+        clocks: &mut Clocks,
+        (slot, thread): (usize, usize),
+        stmt: u32,
+    ) -> Done {
+        self.made(clocks, (slot, thread))?;
+        self.shown(clocks, (slot, thread))?;
+        let (now, issuer) = (now(clocks, thread), (thread as u32, stmt));
+        let known = &mut self.objects[slot].from_others;
+        match known.iter_mut().find(|((agent, _), _)| *agent == now.0) {
+            Some(last) => *last = (now, issuer),
+            None => known.push((now, issuer)),
+        }
+        self.arrive(clocks, (slot, thread), 0)
+    }
+
     /// Fails where a copy that a thread is about to issue may not count at a barrier.
     pub(super) fn may_copy(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Done {
-        let object = self.made(clocks, (slot, thread))?;
-        let is_shown = object.made.as_ref().is_some_and(|made| {
-            let (agent, epoch) = made.by;
-            clocks.ordered(thread, BULK, agent as usize, epoch)
-                || made.shown.iter().any(|&then| is_known(clocks, thread, then))
-        });
-        if !is_shown {
-            return Err(MbarrierFault::NotShown);
-        }
-        match Self::known(clocks, (slot, thread)) == object.phase {
+        self.made(clocks, (slot, thread))?;
+        self.shown(clocks, (slot, thread))?;
+        let phase = self.objects[slot].phase;
+        match Self::known(clocks, (slot, thread)) == phase {
             true => Ok(()),
-            false => Err(MbarrierFault::TooEarly { phase: object.phase }),
+            false => Err(MbarrierFault::TooEarly { phase }),
         }
+    }
+
+    /// A copy that a thread issues counts at a barrier of another block, whose threads learn by it which phases the thread came
+    /// after.
+    pub(super) fn carry(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) {
+        let over = (0..self.objects.len()).map(|of| {
+            let agent = clocks.agent(of, BULK);
+            (agent, clocks.learnt(thread, agent))
+        });
+        let over: Vec<Moment> = over.filter(|(_, epoch)| *epoch > 0).collect();
+        self.objects[slot].carried.extend(over);
     }
 
     /// Bytes of a copy have come.
@@ -204,6 +242,9 @@ impl Mbarriers {
         object.pending = made.expected;
         object.phase += 1;
         object.complete.add(clocks.agent(slot, BULK), object.phase);
+        for (agent, epoch) in object.carried.drain(..) {
+            object.complete.add(agent, epoch);
+        }
         clocks.close(slot, BULK);
         self.completed += 1;
         Ok(())
@@ -242,14 +283,24 @@ impl Mbarriers {
         clocks.find(&model.phase, threads, &object.complete);
     }
 
-    /// A barrier at which a copy counts that nobody has waited for, of so many threads that have all left, and who has issued
-    /// it: it might write when the block is gone.
-    pub(super) fn left_behind(&self, clocks: &Clocks, threads: u32) -> Option<(usize, Issuer)> {
+    /// What may come to a barrier when its block is gone, all of whose threads have left: a copy that none of them has waited
+    /// for, or an arrival from another block that none of them came after. Who has done it, and what that is.
+    pub(super) fn left_behind(
+        &self,
+        clocks: &Clocks,
+        threads_of: impl Fn(usize) -> Range<usize>,
+    ) -> Option<(usize, Issuer, MbarrierFault)> {
         let mut objects = self.objects.iter().enumerate();
         objects.find_map(|(slot, object)| {
-            let (phase, issuer) = object.copied?;
-            let waited = |thread: u32| Self::known(clocks, (slot, thread as usize)) >= phase;
-            (!(0..threads).any(waited)).then_some((slot, issuer))
+            let threads = || threads_of(slot);
+            let copy = object.copied.filter(|&(phase, _)| {
+                !threads().any(|thread| Self::known(clocks, (slot, thread)) >= phase)
+            });
+            let mut others = object.from_others.iter();
+            let arrival =
+                others.find(|(then, _)| !threads().any(|thread| is_known(clocks, thread, *then)));
+            let copy = copy.map(|(_, issuer)| (slot, issuer, MbarrierFault::LeftBehind));
+            copy.or(arrival.map(|(_, issuer)| (slot, *issuer, MbarrierFault::Gone)))
         })
     }
 

@@ -66,11 +66,14 @@ pub(super) struct Atomics<'a> {
     pub(super) reversed: bool,
 }
 
-/// A synchronising statement that has been executed.
+/// A synchronising statement that has been executed. Warps, and barriers with a name, are counted through all blocks of the
+/// cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sync<'a> {
-    /// All threads of the block have met.
-    Block,
+    /// All threads of the cluster have met.
+    Cluster,
+    /// All threads of the block with this number in the cluster have.
+    Block(u32),
     /// All threads of the warp with this number have.
     Warp(u32),
     /// A warp has arrived at the barrier with this name.
@@ -87,10 +90,10 @@ pub(super) enum Sync<'a> {
     Wait { warp: u32, mask: u32, pending: u32 },
 }
 
-/// Something that watches the execution of a block and may stop it.
+/// Something that watches the execution of a block, or of those of a cluster, and may stop it.
 pub(super) trait Observer {
-    /// A block begins.
-    fn begin(&mut self, block: u32);
+    /// A cluster begins.
+    fn begin(&mut self, cluster: u32);
 
     /// A warp accesses memory. Reads of a statement come before its write.
     fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped>;

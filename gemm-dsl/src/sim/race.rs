@@ -35,14 +35,18 @@ pub(super) enum Between<'l> {
     Speaking(Rc<RefCell<Words>>),
 }
 
-/// The race detector of one block after the other.
+/// The race detector of one cluster after the other. To it a cluster is one block of all its threads: the numbers of those
+/// of its blocks follow one another.
 pub(super) struct Race<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
     between: Between<'l>,
     pub(super) model: &'static Model,
-    /// Threads, or barriers in shared memory where these are more: their copies are numbered as threads are.
+    /// Threads of a block, as of whole warps, and those of a cluster; or its barriers in shared memory where these are more:
+    /// their copies are numbered as threads are.
+    threads_of_block: usize,
     threads: u32,
+    /// The number of the cluster.
     block: u32,
     pub(super) clocks: Clocks,
     /// The thread that has issued the last copy of each such barrier.
@@ -53,14 +57,16 @@ pub(super) struct Race<'l> {
     inside: Inside,
     /// Shared arrays that atomics work on.
     words: Words,
-    shared: Shadow,
+    /// The shared memory of the block whose warp runs.
+    pub(super) shared: Shadow,
     global: Paged,
 }
 
 impl<'l> Race<'l> {
     pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: Between<'l>) -> Self {
-        let mbarriers = launch.mbarriers();
-        let threads = launch.kernel.geometry.threads().max(mbarriers);
+        let mbarriers = launch.cluster() * launch.mbarriers();
+        let threads_of_block = launch.warps() * WARP as u32;
+        let threads = (launch.cluster() * threads_of_block).max(mbarriers);
         let model = model_of(launch.kernel);
         let clocks = Clocks::new(model, threads);
         let rows = clocks.rows();
@@ -69,6 +75,7 @@ impl<'l> Race<'l> {
             code,
             between,
             model,
+            threads_of_block: threads_of_block as usize,
             threads,
             block: 0,
             clocks,
@@ -79,6 +86,16 @@ impl<'l> Race<'l> {
             shared: Shadow::new(rows),
             global: Paged::new(rows),
         }
+    }
+
+    /// A shadow of the shared memory of another block, without memory as long as that has not begun.
+    pub(super) fn shadow(&self) -> Shadow {
+        Shadow::new(self.clocks.rows())
+    }
+
+    /// The pages of a shadow of shared memory.
+    pub(super) fn pages(&self) -> usize {
+        (self.launch.shared.elements as usize).div_ceil(PAGE)
     }
 
     /// A thread that has written an element of a shared array last, if one has.
@@ -102,8 +119,9 @@ impl<'l> Race<'l> {
 
     fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
         let (thread, timeline) = self.thread_of(agent);
+        let (block, thread) = self.launch.whereabouts(agent.block, thread);
         Earlier {
-            block: self.launch.block(agent.block),
+            block: self.launch.block(block),
             thread: self.launch.thread(thread),
             wrote,
             by: self.model.timelines[timeline.0].by,
@@ -253,14 +271,14 @@ impl Request<'_> {
 }
 
 impl Observer for Race<'_> {
-    fn begin(&mut self, block: u32) {
-        self.block = block;
+    fn begin(&mut self, cluster: u32) {
+        self.block = cluster;
         self.clocks = Clocks::new(self.model, self.threads);
         self.brought.clear();
         let speaking = self.code.atomics.contains(&true);
         self.inside.begin(if speaking { self.clocks.all().len() } else { 0 });
         self.words.clear();
-        self.shared.reset((self.launch.shared.elements as usize).div_ceil(PAGE));
+        self.shared.reset(self.pages());
         self.global.reset();
     }
 
@@ -290,7 +308,8 @@ impl Observer for Race<'_> {
                     let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
                     let on = request.kind.timeline();
                     let stmt = request.stmt;
-                    let touch = grid_race::Touch { block: self.block, thread, stmt, on };
+                    let (block, thread) = self.launch.whereabouts(self.block, thread);
+                    let touch = grid_race::Touch { block, thread, stmt, on };
                     for word in word..word + request.width {
                         let (shadow, at) = self.global.word(request.buffer, word);
                         check
@@ -309,7 +328,11 @@ impl Observer for Race<'_> {
         let threads = |warp: u32| warp as usize * WARP..(warp as usize + 1) * WARP;
         let lane = |warp: u32, lane: usize| warp as usize * WARP + lane;
         match sync {
-            Sync::Block => self.clocks.meet(self.clocks.all()),
+            Sync::Cluster => self.clocks.meet(self.clocks.all()),
+            Sync::Block(rank) => {
+                let first = rank as usize * self.threads_of_block;
+                self.clocks.meet(first..first + self.threads_of_block);
+            }
             Sync::Warp(warp) => self.clocks.meet(threads(warp)),
             Sync::Arrive { barrier, warp } => {
                 let brought = self.brought.entry(barrier).or_default();

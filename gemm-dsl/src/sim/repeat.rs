@@ -55,7 +55,7 @@ impl<'l> Repeated<'l> {
             {
                 return Err(SimError::TurnDependent {
                     kernel: self.launch.kernel.name.clone(),
-                    block: self.launch.block(number),
+                    block: self.launch.block(self.launch.of_cluster(number, 0)),
                     place: Box::new(regions[region].element(element)),
                     turns: turns.name(),
                     bits,

@@ -1,7 +1,8 @@
-//! One block: its warps are coroutines that take turns, and this is who is next.
+//! One block, or those of a cluster: its warps are coroutines that take turns, and this is who is next.
 //!
 //! In a round every warp that is ready runs to where it must wait. A barrier that all have reached
 //! makes its warps ready again; one that goes round in a loop is ready when something has happened.
+//! Warps, and barriers with a name, are counted through all blocks of a cluster.
 //! Where no warp is ready and some have not left, the block waits for others, or for ever. So it does
 //! where all its warps meet again and again, and come back to where they have been.
 
@@ -23,11 +24,14 @@ use super::spin::Spin;
 use super::turns::{Random, Turns};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
+use std::ops::Range;
 
 /// After so many meetings the warps of a block may be going round for ever.
 const PATIENCE: u64 = 1 << 10;
 /// So many barriers with a name warps pass in a round before others have their turn.
 const ARRIVALS: u32 = 64;
+/// A block has fewer barriers with a name than this.
+const NAMES: u32 = 16;
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,8 @@ enum State {
     Ready,
     /// Waits at the barrier of the block in this statement.
     Barrier(u32),
+    /// Waits at the barrier of the cluster in this statement.
+    Cluster(u32),
     /// Waits at a barrier with a name.
     Named {
         barrier: u32,
@@ -54,7 +60,7 @@ enum State {
     Exited,
 }
 
-/// What has become of a block in a round.
+/// What has become of a block, or a cluster, in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// Some warp is ready.
@@ -64,9 +70,10 @@ pub(super) enum Round {
     Done,
 }
 
-/// A block that runs.
+/// A block that runs, or those of a cluster.
 pub(super) struct Block<'l> {
     pub(super) machine: Machine<'l>,
+    /// That of the cluster.
     number: u32,
     warps: Vec<Warp>,
     states: Vec<State>,
@@ -88,7 +95,7 @@ impl<'l> Block<'l> {
         between: Between<'l>,
         meter: &'l Meter,
     ) -> Self {
-        let warps = launch.kernel.geometry.threads().div_ceil(WARP as u32);
+        let warps = launch.cluster() * launch.warps();
         Self {
             machine: Machine::new(launch, code, between, meter),
             number: 0,
@@ -121,7 +128,7 @@ impl<'l> Block<'l> {
         counters
     }
 
-    /// Begins the block with this number, on the memory of the last one.
+    /// Begins the cluster with this number, on the memory of the last one.
     pub(super) fn start(&mut self, number: u32) {
         self.number = number;
         self.machine.begin(number);
@@ -134,7 +141,7 @@ impl<'l> Block<'l> {
         if turns.are_reversed() {
             self.order.reverse();
         }
-        // Each block draws its own numbers, whoever runs it.
+        // Each cluster draws its own numbers, whoever runs it.
         self.machine.random = Random::new(turns.seed() + (u64::from(number) << 8));
         self.rounds = 0;
         self.states.clear();
@@ -143,7 +150,7 @@ impl<'l> Block<'l> {
         (self.met, self.spin, self.in_vain) = (0, Spin::default(), None);
     }
 
-    /// Runs the block with this number to its end, alone.
+    /// Runs the cluster with this number to its end, alone.
     pub(super) fn run(&mut self, number: u32) -> Result<(), SimError> {
         self.start(number);
         loop {
@@ -193,8 +200,10 @@ impl<'l> Block<'l> {
                 .map_err(|stop| SimError::Fault(self.faulted(i, *stop)))?
             {
                 Progress::Barrier(stmt) => State::Barrier(stmt),
+                Progress::Cluster(stmt) => State::Cluster(stmt),
                 Progress::Named { barrier, threads, wait, stmt } => {
-                    let state = self.arrive(i, (barrier, threads), wait, stmt);
+                    let of_block = i as u32 / self.machine.launch.warps() * NAMES;
+                    let state = self.arrive(i, (of_block + barrier, threads), wait, stmt);
                     let state = state.map_err(SimError::Fault)?;
                     // One that need not wait hands over in some turns, and goes on in others: so what
                     // follows there comes before what others do, and behind it.
@@ -230,7 +239,7 @@ impl<'l> Block<'l> {
         let warp = i as u32;
         let clocks = &self.machine.observers.race.clocks;
         if let Err(TooEarly) = self.named.come(clocks, barrier, (warp, wait), threads) {
-            let kind = FaultKind::NamedBarrierTooEarly { barrier };
+            let kind = FaultKind::NamedBarrierTooEarly { barrier: barrier % NAMES };
             return Err(self.fault(warp * WARP as u32, stmt, kind));
         }
         self.machine.meetings += 1;
@@ -245,7 +254,7 @@ impl<'l> Block<'l> {
         Ok(State::Ready)
     }
 
-    /// Whether the block goes on, when every warp has come to where it must wait.
+    /// Whether the block, or cluster, goes on, when every warp has come to where it must wait.
     fn settle(&mut self) -> Result<Round, Box<Fault>> {
         if self.machine.meetings >= PATIENCE && self.goes_round() {
             self.in_vain = Some(self.machine.changes());
@@ -260,31 +269,64 @@ impl<'l> Block<'l> {
         if self.states.iter().any(ready) {
             return Ok(Round::Ready);
         }
-        let waits =
-            |s| matches!(s, &State::Named { .. } | &State::Polling { .. } | &State::Phase { .. });
-        if self.states.iter().any(waits) {
+        let mut met = false;
+        for rank in 0..self.machine.launch.cluster() {
+            let is_there = |state: &State| matches!(state, State::Barrier(_));
+            met |= self.meet(self.warps_of(rank), Sync::Block(rank), is_there)?;
+        }
+        let is_there = |state: &State| matches!(state, State::Cluster(_));
+        if met || self.meet(0..self.states.len(), Sync::Cluster, is_there)? {
+            return Ok(Round::Ready);
+        }
+        if self.states.iter().any(|state| *state != State::Exited) {
             return Ok(Round::Stuck);
         }
-        let Some(&first) = self.states.first() else { return Ok(Round::Done) };
-        let Some(odd) = self.states.iter().position(|&state| state != first) else {
-            if first == State::Exited {
-                return self.left_behind().map_or(Ok(Round::Done), Err);
-            }
+        self.left_behind().map_or(Ok(Round::Done), Err)
+    }
+
+    /// The warps of a block of the cluster.
+    fn warps_of(&self, rank: u32) -> Range<usize> {
+        let warps = self.machine.launch.warps() as usize;
+        rank as usize * warps..(rank as usize + 1) * warps
+    }
+
+    /// Whether all of these warps have met at a barrier of theirs, and go on. As long as some wait for something else they
+    /// may come yet.
+    fn meet(
+        &mut self,
+        warps: Range<usize>,
+        sync: Sync<'_>,
+        is_there: impl Fn(&State) -> bool,
+    ) -> Result<bool, Box<Fault>> {
+        let states = &self.states[warps.clone()];
+        let waits =
+            |s| matches!(s, &State::Named { .. } | &State::Polling { .. } | &State::Phase { .. });
+        if states.iter().any(waits) || !states.iter().any(is_there) {
+            return Ok(false);
+        }
+        let first = states[0];
+        let Some(odd) = states.iter().position(|&state| state != first) else {
             self.machine.meetings += 1;
-            self.machine.observers.sync(Sync::Block);
-            self.states.fill(State::Ready);
-            return Ok(Round::Ready);
+            self.machine.observers.sync(sync);
+            self.states[warps].fill(State::Ready);
+            return Ok(true);
         };
-        let (waiting, at, kind) = match (first, self.states[odd]) {
-            (State::Barrier(a), State::Barrier(b)) => {
+        let at = |state| match state {
+            State::Barrier(stmt) | State::Cluster(stmt) => Some(stmt),
+            _ => None,
+        };
+        let (waiting, stmt, kind) = match (at(first), at(states[odd])) {
+            (Some(a), Some(b)) => {
                 let other = self.machine.launch.text(self.machine.code, a);
                 (odd, b, FaultKind::BarrierMismatch { other })
             }
-            (State::Barrier(at), _) => (0, at, self.after_exit()),
-            (_, State::Barrier(at)) => (odd, at, self.after_exit()),
-            states => unreachable!("{states:?}: a warp is at the barrier of the block or has left"),
+            (Some(stmt), None) => (0, stmt, self.after_exit(warps.clone())),
+            (None, Some(stmt)) => (odd, stmt, self.after_exit(warps.clone())),
+            (None, None) => {
+                unreachable!("{first:?}: a warp that does not wait has left, as others")
+            }
         };
-        Err(self.fault((waiting * WARP) as u32, at, kind))
+        Err(self.fault(((warps.start + waiting) * WARP) as u32, stmt, kind))
     }
 
     /// Whether all warps are where they have been, and met in between, but no memory has changed. A warp

@@ -4,6 +4,7 @@
 mod alone;
 mod atomics;
 mod bounds;
+mod clusters;
 mod copies;
 mod counters;
 mod divergence;

@@ -19,8 +19,10 @@ const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
     pub(super) counters: Counters,
-    block_barriers: u64,
-    warp_barriers: u64,
+    /// Warps of a block.
+    warps: u32,
+    /// For each block of the cluster, the barriers of the block and of its warps.
+    barriers: Vec<[u64; 2]>,
 }
 
 /// Whether the phases of a 16-byte load merge in pairs: all active lanes read what their neighbour
@@ -49,8 +51,9 @@ fn quads(words: impl Iterator<Item = (u32, u32)> + Clone, request: &Request<'_>)
 }
 
 impl Traffic {
-    pub(super) fn new() -> Self {
-        Self { counters: Counters::default(), block_barriers: 0, warp_barriers: 0 }
+    /// Of clusters of so many blocks, each of so many warps.
+    pub(super) fn new(warps: u32, cluster: u32) -> Self {
+        Self { counters: Counters::default(), warps, barriers: vec![[0; 2]; cluster as usize] }
     }
 
     fn global(&mut self, request: &Request<'_>) {
@@ -130,9 +133,10 @@ impl Traffic {
         self.counters.divergent_branches += u64::from(divergent);
     }
 
-    /// The copy of a box of so many bytes.
-    pub(super) fn copied(&mut self, bytes: u64) {
+    /// The copy of a box of so many bytes, to so many blocks.
+    pub(super) fn copied(&mut self, bytes: u64, blocks: u32) {
         self.counters.bulk_bytes += bytes;
+        self.counters.multicast_bytes += bytes * u64::from(blocks - 1);
     }
 
     /// A matrix instruction of so many multiplications and additions.
@@ -142,9 +146,10 @@ impl Traffic {
 
     fn settle(&mut self) {
         let counters = &mut self.counters;
-        counters.block_barriers = counters.block_barriers.max(self.block_barriers);
-        counters.warp_barriers = counters.warp_barriers.max(self.warp_barriers);
-        (self.block_barriers, self.warp_barriers) = (0, 0);
+        for [of_block, of_warps] in &mut self.barriers {
+            counters.block_barriers = counters.block_barriers.max(std::mem::take(of_block));
+            counters.warp_barriers = counters.warp_barriers.max(std::mem::take(of_warps));
+        }
     }
 
     /// The counters, the last block included.
@@ -157,7 +162,7 @@ impl Traffic {
 impl Observer for Traffic {
     fn begin(&mut self, _: u32) {
         self.settle();
-        self.counters.blocks += 1;
+        self.counters.blocks += self.barriers.len() as u64;
     }
 
     #[inline]
@@ -172,9 +177,10 @@ impl Observer for Traffic {
 
     fn sync(&mut self, sync: Sync<'_>) {
         match sync {
-            Sync::Block => self.block_barriers += 1,
-            Sync::Warp(_) => self.warp_barriers += 1,
-            Sync::Atomic(_)
+            Sync::Block(rank) => self.barriers[rank as usize][0] += 1,
+            Sync::Warp(warp) => self.barriers[(warp / self.warps) as usize][1] += 1,
+            Sync::Cluster
+            | Sync::Atomic(_)
             | Sync::Arrive { .. }
             | Sync::Complete { .. }
             | Sync::Fence { .. }

@@ -1,6 +1,9 @@
 //! The definitions of those device functions.
 
-use super::{MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wgmma};
+use super::super::cluster;
+use super::{
+    MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
+};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
@@ -13,14 +16,22 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), St
     }
     k.visit(&mut |stmt| match stmt {
         Stmt::Mbarrier(barrier) => match &barrier.op {
-            MbarrierOp::Init { .. } => note((12, 0), mbarrier(&barrier.op, INIT)),
-            MbarrierOp::Arrive => note((12, 1), mbarrier(&barrier.op, ARRIVE)),
-            MbarrierOp::ArriveExpect { .. } => note((12, 2), mbarrier(&barrier.op, ARRIVE_EXPECT)),
-            MbarrierOp::Wait { .. } => note((12, 3), mbarrier(&barrier.op, TRY_WAIT)),
+            MbarrierOp::Init { .. } => note((12, 0), mbarrier(op(&barrier.op), INIT)),
+            MbarrierOp::Arrive => note((12, 1), mbarrier(op(&barrier.op), ARRIVE)),
+            MbarrierOp::ArriveRemote { .. } => {}
+            MbarrierOp::ArriveExpect { .. } => {
+                note((12, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
+            }
+            MbarrierOp::Wait { .. } => {
+                let hears_others = cluster::hears_others(k, barrier.at.barriers);
+                note((12, 4 + u8::from(hears_others)), try_wait(hears_others));
+            }
         },
         Stmt::ProxyFence(which) => note((13, *which as u8), proxy_fence(*which)),
         Stmt::TensorCopy(copy) => {
-            note((14, copy.at.len() as u8), tensor_copy_definition(copy.at.len()));
+            let (rank, multicast) = (copy.at.len(), copy.multicast.is_some());
+            let order = 2 * rank as u8 + u8::from(multicast);
+            note((14, order), tensor_copy_definition(rank, multicast));
         }
         Stmt::Wgmma(of) => {
             for access in [&of.a, &of.b] {
@@ -55,49 +66,56 @@ struct __align__(128) TensorMap {
 ";
 
 /// What is said of an operation of a barrier: a comment, its second parameter, and its body.
-type Operation = (&'static str, &'static str, &'static str);
+type Operation<'a> = (&'a str, &'a str, &'a str);
 
-const INIT: Operation = (
+const INIT: Operation<'_> = (
     "Makes a barrier in shared memory, each of whose phases so many arrivals complete.",
     ", int count",
     "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
 );
 
-const ARRIVE: Operation = (
+const ARRIVE: Operation<'_> = (
     "Arrives at a barrier in shared memory, and does not wait.",
     "",
     "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
 );
 
-const ARRIVE_EXPECT: Operation = (
+const ARRIVE_EXPECT: Operation<'_> = (
     "Has a barrier expect bytes of asynchronous copies, and arrives.",
     ", int bytes",
     "    asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"
                  :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
 );
 
-const TRY_WAIT: Operation = (
-    "Waits until the phase of this parity is complete.",
-    ", int parity",
-    "    unsigned int complete;
-    do {
-        asm volatile(\"{ .reg .pred p;\"
-                     \"  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\"
-                     \"  selp.u32 %0, 1, 0, p; }\"
+fn try_wait(hears_others: bool) -> String {
+    let (comment, acquire) = match hears_others {
+        false => ("Waits until the phase of this parity is complete.", ""),
+        true => (
+            "Waits until the phase of this parity is complete, in which other blocks of the cluster arrive.",
+            ".acquire.cluster",
+        ),
+    };
+    let body = format!(
+        "    unsigned int complete;
+    do {{
+        asm volatile(\"{{ .reg .pred p;\"
+                     \"  mbarrier.try_wait.parity{acquire}.shared::cta.b64 p, [%1], %2;\"
+                     \"  selp.u32 %0, 1, 0, p; }}\"
                      : \"=r\"(complete) : \"r\"(at), \"r\"(parity) : \"memory\");
-    } while (!complete);\n",
-);
+    }} while (!complete);\n"
+    );
+    mbarrier(wait(hears_others), (comment, ", int parity", &body))
+}
 
-fn mbarrier(of: &MbarrierOp, (comment, param, body): Operation) -> String {
+fn mbarrier(name: &str, (comment, param, body): Operation<'_>) -> String {
     format!(
         "\
 // {comment}
-__device__ __forceinline__ void {}({MBARRIER}* barrier{param})
+__device__ __forceinline__ void {name}({MBARRIER}* barrier{param})
 {{
     const unsigned int at = __cvta_generic_to_shared(barrier);
 {body}}}
-",
-        op(of)
+"
     )
 }
 
@@ -124,24 +142,45 @@ __device__ __forceinline__ void {}()
     )
 }
 
-fn tensor_copy_definition(rank: usize) -> String {
-    let name = tensor_copy(rank);
+fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
+    let name = tensor_copy(rank, multicast);
     let axes = ["x", "y", "z"];
-    let params: Vec<String> = axes.iter().take(rank).map(|axis| format!("int {axis}")).collect();
+    let mut params: Vec<String> =
+        axes.iter().take(rank).map(|axis| format!("int {axis}")).collect();
     let places: Vec<String> = (0..rank).map(|i| format!("%{}", 3 + i)).collect();
-    let given: Vec<String> = axes.iter().take(rank).map(|axis| format!("\"r\"({axis})")).collect();
+    let mut given: Vec<String> =
+        axes.iter().take(rank).map(|axis| format!("\"r\"({axis})")).collect();
+    let (comment, how, blocks) = match multicast {
+        false => (
+            "\
+// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes count at the
+// barrier when they have come.",
+            "",
+            String::new(),
+        ),
+        true => {
+            params.push("int blocks".to_owned());
+            given.push("\"h\"((unsigned short)blocks)".to_owned());
+            (
+                "\
+// Starts the copy of a box from global to shared memory: zeros outside of the array. It goes to the same place
+// in each block of the cluster whose bit is set, and its bytes count at that block's barrier when they have come.",
+                "\"\n                 \".multicast::cluster",
+                format!(", %{}", 3 + rank),
+            )
+        }
+    };
     let (params, places, given) = (params.join(", "), places.join(", "), given.join(", "));
     format!(
         "\
-// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes count at the
-// barrier when they have come.
+{comment}
 __device__ __forceinline__ void {name}(
     void* to, const {TENSOR_MAP}* map, {MBARRIER}* barrier, {params})
 {{
     const unsigned int dst = __cvta_generic_to_shared(to);
     const unsigned int at = __cvta_generic_to_shared(barrier);
-    asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\"
-                 \" [%0], [%1, {{{places}}}], [%2];\"
+    asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{how}\"
+                 \" [%0], [%1, {{{places}}}], [%2]{blocks};\"
                  :: \"r\"(dst), \"l\"(map), \"r\"(at), {given} : \"memory\");
 }}
 "

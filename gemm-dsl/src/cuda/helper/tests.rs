@@ -128,12 +128,17 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         Format::Tf32 => Elem::F32,
     };
     let mut k = KernelBuilder::new("k");
-    k.geometry(Geometry { block: (128, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
-    let barriers = k.mbarriers("m", 1, "");
+    let grid = [Expr::U64(2), Expr::U64(1), Expr::U64(1)];
+    k.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: 1 });
+    k.cluster(2);
+    let (barriers, heard) = (k.mbarriers("m", 1, ""), k.mbarriers("r", 1, ""));
     k.mbarrier_init(barriers, 0, 1);
     k.proxy_fence(ProxyFence::MbarrierInit);
     k.proxy_fence(ProxyFence::Async);
     k.mbarrier_arrive(barriers, 0);
+    k.mbarrier_arrive_remote(heard, 0, Special::ClusterRank);
+    k.mbarrier_wait(heard, 0, 0);
+    k.cluster_barrier();
     k.fewer_registers(24);
     k.more_registers(24);
     for (n, swizzle) in TensorSwizzle::ALL.into_iter().enumerate() {
@@ -154,6 +159,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         let shared = k.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
         let first = || Access::new(shared, [0.into(), 0.into(), 0.into()]);
         k.tensor_copy(from, vec![0.into(); rank], first(), (barriers, 0.into()));
+        k.tensor_multicast(from, vec![0.into(); rank], first(), (barriers, 0.into()), 1);
         k.mbarrier_arrive_expect(barriers, 0, 16);
         k.mbarrier_wait(barriers, 0, 0);
         for columns in (8..=Wgmma::MOST_COLUMNS).step_by(8) {
@@ -199,9 +205,9 @@ fn taken(text: &str) -> BTreeSet<&str> {
 fn what_a_text_calls_no_kernel_may_declare() {
     // The names that the kernels above and the device functions themselves declare.
     // And `#pragma`, which is none.
-    const OWN: [&str; 19] = [
-        "k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "s0", "s1",
-        "s2", "words", "complete", "pragma",
+    const OWN: [&str; 20] = [
+        "k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "r", "s0",
+        "s1", "s2", "words", "complete", "pragma",
     ];
     let kernels = kernels();
     let mut all = BTreeSet::new();

@@ -53,6 +53,16 @@ impl KernelBuilder {
         self.mbarrier((barriers, index.into()), MbarrierOp::Arrive);
     }
 
+    /// Arrives at the barrier of another block of the cluster, by its number there.
+    pub fn mbarrier_arrive_remote(
+        &mut self,
+        barriers: MbarrierId,
+        index: impl Into<Expr>,
+        block: impl Into<Expr>,
+    ) {
+        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block: block.into() });
+    }
+
     /// Expects bytes in the phase of a barrier, and arrives.
     pub fn mbarrier_arrive_expect(
         &mut self,
@@ -84,10 +94,32 @@ impl KernelBuilder {
         from: BufferId,
         at: impl IntoIterator<Item = Expr>,
         to: Access,
-        (barriers, index): (MbarrierId, Expr),
+        barrier: (MbarrierId, Expr),
     ) {
-        let (at, barrier) = (at.into_iter().collect(), MbarrierRef { barriers, index });
-        self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier }));
+        self.copy_box((from, at.into_iter().collect()), to, barrier, None);
+    }
+
+    /// As [`KernelBuilder::tensor_copy`], to the blocks of the cluster whose bits are set.
+    pub fn tensor_multicast(
+        &mut self,
+        from: BufferId,
+        at: impl IntoIterator<Item = Expr>,
+        to: Access,
+        barrier: (MbarrierId, Expr),
+        blocks: impl Into<Expr>,
+    ) {
+        self.copy_box((from, at.into_iter().collect()), to, barrier, Some(blocks.into()));
+    }
+
+    fn copy_box(
+        &mut self,
+        (from, at): (BufferId, Vec<Expr>),
+        to: Access,
+        (barriers, index): (MbarrierId, Expr),
+        multicast: Option<Expr>,
+    ) {
+        let barrier = MbarrierRef { barriers, index };
+        self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 
     /// A matrix instruction of four warps.

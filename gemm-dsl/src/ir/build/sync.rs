@@ -14,6 +14,11 @@ impl KernelBuilder {
         self.push(Stmt::Barrier(Scope::Warp));
     }
 
+    /// A barrier of all blocks of the cluster.
+    pub fn cluster_barrier(&mut self) {
+        self.push(Stmt::Barrier(Scope::Cluster));
+    }
+
     /// A barrier of `threads` threads of the block, at which this one waits.
     pub fn named_barrier(&mut self, id: u32, threads: u32) {
         self.push(Stmt::NamedBarrier { id, threads, wait: true });

@@ -224,6 +224,11 @@ impl Contract {
             }
             grid[axis] = value as u32;
         }
+        let of = self.cluster;
+        if !grid[0].is_multiple_of(of) {
+            let need = Need::Multiple { of: of.into() };
+            return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
+        }
         let mut call = Call { scalars, grid, maps: Vec::new() };
         // Where nothing is launched nobody asks for a map.
         let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());

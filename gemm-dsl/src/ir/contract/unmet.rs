@@ -214,6 +214,9 @@ impl fmt::Display for Unmet {
                     Subject::Stride { between: Between::Columns, .. } => {
                         "Pad the columns, or start from a packed matrix".to_owned()
                     }
+                    Subject::Blocks { .. } => {
+                        "Choose extents whose tiles make whole clusters".to_owned()
+                    }
                     Subject::Stride { .. } => {
                         format!("Place them a multiple of {of} elements apart")
                     }

@@ -89,6 +89,9 @@ impl Check<'_> {
                 })
             }
             MbarrierOp::Arrive => Ok(()),
+            MbarrierOp::ArriveRemote { block } => require(self.ty(block)? == Ty::I32, || {
+                "a block of the cluster that is no I32".into()
+            }),
             MbarrierOp::ArriveExpect { bytes } => {
                 require(self.ty(bytes)? == Ty::I32, || "bytes that are no I32".into())
             }
@@ -104,6 +107,11 @@ impl Check<'_> {
         require(copy.at.len() == from.dims.len(), || format!("the rank of {}", from.name))?;
         for at in &copy.at {
             require(self.ty(at)? == Ty::I32, || format!("an index of {} is no I32", from.name))?;
+        }
+        if let Some(blocks) = &copy.multicast {
+            require(self.ty(blocks)? == Ty::I32, || {
+                "blocks of a multicast that are no I32".into()
+            })?;
         }
         self.mbarrier_ref(&copy.barrier)?;
         self.access(&copy.to)?;

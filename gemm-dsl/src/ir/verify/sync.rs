@@ -33,6 +33,7 @@ impl Check<'_> {
         }
         require(*order != Order::SeqCst, || "an atomic is no fence: SeqCst".into())?;
         require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
+        require(*scope != Scope::Cluster, || "an atomic of a cluster".into())?;
         // Declared last: it is no operand of its own.
         old.map_or(Ok(()), |old| self.declare_of(old, ty))
     }
@@ -42,5 +43,6 @@ pub(super) fn fence(order: Order, scope: Scope) -> Checked {
     require(matches!(order, Order::AcqRel | Order::SeqCst), || {
         format!("a fence that is {order:?}")
     })?;
-    require(scope != Scope::Warp, || "a fence of a warp".into())
+    require(scope != Scope::Warp, || "a fence of a warp".into())?;
+    require(scope != Scope::Cluster, || "a fence of a cluster".into())
 }

@@ -7,6 +7,7 @@ use crate::ir::{
 use crate::tensor_core::Format;
 
 mod asynchronous;
+mod cluster;
 mod handles;
 mod sync;
 

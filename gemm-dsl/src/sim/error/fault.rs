@@ -153,14 +153,32 @@ pub enum FaultKind {
         earlier: Earlier,
     },
     /// Something is wrong at a barrier in shared memory.
-    #[error("barrier {barrier}[{index}]: {wrong}")]
+    #[error("barrier {barrier}[{index}]{}: {wrong}", of_block(*.block))]
     Mbarrier {
         /// The name of its declaration.
         barrier: String,
         /// Which of them it is.
         index: u32,
+        /// The block in whose memory it is, where that is another one of the cluster than the thread's.
+        block: Option<(u32, u32, u32)>,
         /// What is wrong.
         wrong: MbarrierFault,
+    },
+    /// A cluster has no block of this number.
+    #[error("block {block} of a cluster of {blocks}")]
+    NoSuchBlock {
+        /// The number.
+        block: i64,
+        /// Blocks of a cluster.
+        blocks: u32,
+    },
+    /// A box is copied to blocks that a cluster does not have, or to none.
+    #[error("a copy to the blocks of the bits {mask:#b} of a cluster of {blocks}")]
+    NoSuchBlocks {
+        /// The bits of the blocks.
+        mask: i64,
+        /// Blocks of a cluster.
+        blocks: u32,
     },
     /// A box that is copied, or a tile that is multiplied, is not inside of its buffer.
     #[error(
@@ -246,14 +264,16 @@ pub enum FaultKind {
         /// Blocks that have not begun, and need not before those that wait are done.
         to_come: u32,
     },
-    /// Threads of a block wait at two barriers at once.
+    /// Threads of a block, or of a cluster, wait at two barriers at once.
     #[error("threads wait here while others wait at `{other}`")]
     BarrierMismatch {
         /// The other barrier, with the text of its surroundings.
         other: String,
     },
-    /// Some threads of a block wait at a barrier and others have left the kernel.
-    #[error("threads wait at this barrier and {exited} threads of the block have left the kernel")]
+    /// Some threads of a block, or of a cluster, wait at its barrier and others have left the kernel.
+    #[error(
+        "threads wait at this barrier and {exited} threads that it is for have left the kernel"
+    )]
     BarrierAfterExit {
         /// How many have left.
         exited: u32,
@@ -297,6 +317,10 @@ pub enum FaultKind {
     },
 }
 
+fn of_block(block: Option<(u32, u32, u32)>) -> String {
+    block.map_or_else(String::new, |block| format!(" of block {}", coordinates(block)))
+}
+
 fn width_note(width: u32) -> String {
     let number = match width {
         1 => return String::new(),
@@ -323,6 +347,7 @@ fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "warp barrier",
         Scope::Block => "block barrier",
+        Scope::Cluster => "cluster barrier",
         Scope::Device => unreachable!("verified: the device has no barrier"),
     }
 }

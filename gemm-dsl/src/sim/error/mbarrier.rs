@@ -12,8 +12,8 @@ pub enum MbarrierFault {
     /// Nothing says that it has been made before.
     #[error("nothing says that it is initialised before")]
     NotKnown,
-    /// Nothing shows asynchronous units that it has been made.
-    #[error("no fence shows its initialisation to the copy")]
+    /// Nothing shows asynchronous units, or another block of the cluster, that it has been made.
+    #[error("no fence shows its initialisation to the copy, or to another block")]
     NotShown,
     /// It is made while it is one.
     #[error("it is a barrier already")]
@@ -53,6 +53,9 @@ pub enum MbarrierFault {
     /// A copy counts at it, and all threads have left the kernel without having waited for that.
     #[error("a copy that nobody has waited for may write when the block is gone")]
     LeftBehind,
+    /// A thread of another block arrives, and nothing says that it does before all threads of the barrier's have left the kernel.
+    #[error("nothing says that this arrival from another block comes before its block is gone")]
+    Gone,
     /// A parity is neither 0 nor 1.
     #[error("{parity} is no parity")]
     NoParity {

@@ -21,6 +21,8 @@ pub struct Waiting {
 pub enum WaitsFor {
     /// All warps of the block.
     Block,
+    /// All warps of the blocks of the cluster.
+    Cluster,
     /// Those that are to arrive at a barrier with a name.
     Named {
         /// The barrier.
@@ -54,6 +56,7 @@ impl fmt::Display for Waiting {
         write!(f, "warp {} of block {} waits ", self.warp, coordinates(self.block))?;
         match &self.waits_for {
             WaitsFor::Block => f.write_str("for all warps of the block")?,
+            WaitsFor::Cluster => f.write_str("for all warps of the cluster")?,
             WaitsFor::Named { barrier, arrived, expected } => {
                 write!(
                     f,

@@ -26,6 +26,7 @@ impl Machine<'_> {
             Uniform::BlockX => self.block.0.into(),
             Uniform::BlockY => self.block.1.into(),
             Uniform::BlockZ => self.block.2.into(),
+            Uniform::ClusterRank => self.rank.into(),
             Uniform::Neg(e) => {
                 let value = self.uniform(e, regs, mask)?;
                 let fits = i32::try_from(-value);

@@ -70,6 +70,7 @@ impl Lowering<'_, '_> {
                     MbarrierOp::Wait { .. } => Class::MbarrierWait,
                     MbarrierOp::Init { .. }
                     | MbarrierOp::Arrive
+                    | MbarrierOp::ArriveRemote { .. }
                     | MbarrierOp::ArriveExpect { .. } => Class::Sync,
                 };
                 let at = self.barriers(at);
@@ -82,6 +83,9 @@ impl Lowering<'_, '_> {
                         }))
                     }
                     MbarrierOp::Arrive => code::MbarrierOp::Arrive(None),
+                    MbarrierOp::ArriveRemote { block } => {
+                        code::MbarrierOp::ArriveRemote(self.index(block))
+                    }
                     MbarrierOp::ArriveExpect { bytes } => {
                         code::MbarrierOp::Arrive(Some(self.index(bytes)))
                     }
@@ -94,7 +98,7 @@ impl Lowering<'_, '_> {
                 self.cost.add(Class::Sync);
                 Op::ProxyFence(*fence)
             }
-            Stmt::TensorCopy(TensorCopy { from, at, to, barrier }) => {
+            Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }) => {
                 let Some(map) = self.launch.kernel.tensor_map(*from) else {
                     unreachable!("verified: there is a tensor map of the buffer");
                 };
@@ -102,11 +106,13 @@ impl Lowering<'_, '_> {
                     (map.tile.iter().map(|n| u64::from(*n)).collect(), map.swizzle);
                 let at = at.iter().map(|e| self.index(e)).collect();
                 let (to_place, barrier) = (self.memory(to), self.barriers(barrier));
+                let multicast = multicast.as_ref().map(|blocks| self.index(blocks));
                 self.code.stored[to.buffer.id] = true;
                 self.code.loaded[from.id] = true;
                 self.cost.add(Class::BulkCopy);
                 let (from, to) = (from.id as u32, to_place);
-                Op::TensorCopy(Box::new(code::TensorCopy { from, at, tile, swizzle, to, barrier }))
+                let copy = code::TensorCopy { from, at, tile, swizzle, to, barrier, multicast };
+                Op::TensorCopy(Box::new(copy))
             }
             Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
                 let (d, a, b) = (self.fragment(d), self.tile(a), self.tile(b));

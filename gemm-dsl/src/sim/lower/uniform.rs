@@ -32,6 +32,7 @@ impl Lowering<'_, '_> {
             Expr::Special(Special::BlockX) => Uniform::BlockX,
             Expr::Special(Special::BlockY) => Uniform::BlockY,
             Expr::Special(Special::BlockZ) => Uniform::BlockZ,
+            Expr::Special(Special::ClusterRank) => Uniform::ClusterRank,
             Expr::Unary(op, e) => {
                 let e = self.uniform(e);
                 let neg = *op == UnaryOp::Neg;

@@ -1,35 +1,42 @@
 //! What is told of a block that does not go on: who waits for what, or who is at fault.
 
-use super::super::error::{
-    Fault, FaultKind, MbarrierFault, SimError, Unfinished, Waiting, WaitsFor,
-};
+use super::super::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
 use super::super::exec::Progress;
 use super::super::lanes::WARP;
 use super::super::machine::Machine;
 use super::super::mbarrier::Lacking;
 use super::super::observe::Stop;
-use super::{Block, State};
+use super::{Block, NAMES, State};
 use crate::ir::Space;
+use std::ops::Range;
 
 /// So often a warp is let run on for what it may tell of another one's fault.
 const HAND_OVERS: u32 = 1 << 10;
 
 impl Block<'_> {
-    pub(super) fn after_exit(&self) -> FaultKind {
-        let threads = self.machine.launch.kernel.geometry.threads();
-        let lanes = |warp: usize| (threads - (warp * WARP) as u32).min(WARP as u32);
-        let out = self.states.iter().enumerate();
-        let out = out.filter(|(_, state)| **state == State::Exited);
-        let exited = out.map(|(warp, _)| lanes(warp)).sum();
+    pub(super) fn after_exit(&self, warps: Range<usize>) -> FaultKind {
+        let launch = self.machine.launch;
+        let (threads, of_block) = (launch.kernel.geometry.threads(), launch.warps() as usize);
+        let lanes = |warp: usize| (threads - (warp % of_block * WARP) as u32).min(WARP as u32);
+        let exited = warps.filter(|&warp| self.states[warp] == State::Exited).map(lanes).sum();
         FaultKind::BarrierAfterExit { exited }
+    }
+
+    /// The `blockIdx` of the block that a warp is in, and the warp's number there.
+    fn place_of(&self, warp: usize) -> ((u32, u32, u32), u32) {
+        let launch = self.machine.launch;
+        let (rank, warp) = (warp as u32 / launch.warps(), warp as u32 % launch.warps());
+        (launch.block(launch.of_cluster(self.number, rank)), warp)
     }
 
     /// The warps that wait, and for what.
     pub(in crate::sim) fn waiting(&self) -> impl Iterator<Item = Waiting> {
         let what = move |state: State| match state {
             State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
+            State::Cluster(stmt) => Some((stmt, WaitsFor::Cluster)),
             State::Named { barrier, stmt } => {
                 let (arrived, expected) = self.named.count(barrier);
+                let barrier = barrier % NAMES;
                 Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
             }
             State::Phase { awaited, stmt, .. } => {
@@ -49,29 +56,34 @@ impl Block<'_> {
                 Some(_) => (self.at_stmt(warp)?, WaitsFor::Change),
                 None => what(state)?,
             };
+            let (block, warp) = self.place_of(warp);
             Some(Waiting {
-                block: self.machine.launch.block(self.number),
-                warp: warp as u32,
+                block,
+                warp,
                 statement: self.machine.launch.text(self.machine.code, stmt),
                 waits_for,
             })
         })
     }
 
-    /// The fault of a block that is done while a copy may be under way.
+    /// The fault of a block that is done while a copy, or an arrival from another block, may be under way.
     pub(super) fn left_behind(&self) -> Option<Box<Fault>> {
         let Machine { launch, mbarriers, observers, .. } = &self.machine;
-        let threads = launch.kernel.geometry.threads();
-        let (slot, (thread, stmt)) = mbarriers.left_behind(&observers.race.clocks, threads)?;
-        let (barrier, index) = self.machine.name_of_barrier(slot);
-        let wrong = MbarrierFault::LeftBehind;
-        Some(self.fault(thread, stmt, FaultKind::Mbarrier { barrier, index, wrong }))
+        let threads_of = |slot| {
+            let warps = self.warps_of(self.machine.rank_of_barrier(slot));
+            warps.start * WARP..warps.end * WARP
+        };
+        let left = mbarriers.left_behind(&observers.race.clocks, threads_of);
+        let (slot, (thread, stmt), wrong) = left?;
+        let seen_by = thread / WARP as u32 / launch.warps();
+        Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
 
     /// The statement at which a warp is, unless it has left.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
             State::Barrier(stmt)
+            | State::Cluster(stmt)
             | State::Named { stmt, .. }
             | State::Phase { stmt, .. }
             | State::Polling { stmt, .. } => Some(stmt),
@@ -102,8 +114,8 @@ impl Block<'_> {
     /// executed the last.
     pub(super) fn spent(&self, warp: usize) -> SimError {
         let Machine { launch, code, stmt, meter, .. } = &self.machine;
-        let (block, statement) = (launch.block(self.number), launch.text(code, *stmt));
-        let at = Unfinished { block, warp: warp as u32, statement, order: None, turns: None };
+        let ((block, warp), statement) = (self.place_of(warp), launch.text(code, *stmt));
+        let at = Unfinished { block, warp, statement, order: None, turns: None };
         meter.spent(launch, at)
     }
 
@@ -127,6 +139,7 @@ impl Block<'_> {
                     }
                 }
             }
+            self.machine.enter(warp as u32 / self.machine.launch.warps());
             let regions = self.machine.launch.regions.iter().enumerate();
             let element = regions
                 .filter(|(_, r)| r.space == Space::Shared && r.name == place.buffer)
@@ -140,7 +153,9 @@ impl Block<'_> {
         self.fault((warp * WARP) as u32 + lane, stmt, kind)
     }
 
+    /// The fault of a thread, by its number in the cluster.
     pub(super) fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
-        self.machine.launch.fault(self.machine.code, (self.number, thread, stmt), kind)
+        let (block, thread) = self.machine.launch.whereabouts(self.number, thread);
+        self.machine.launch.fault(self.machine.code, (block, thread, stmt), kind)
     }
 }

@@ -23,7 +23,7 @@ fn ring(count: i32) -> Ring {
 
 fn wrong(kind: FaultKind) -> MbarrierFault {
     match kind {
-        FaultKind::Mbarrier { barrier, index: 1, wrong } if barrier == "full" => wrong,
+        FaultKind::Mbarrier { barrier, index: 1, block: None, wrong } if barrier == "full" => wrong,
         other => panic!("{other}"),
     }
 }

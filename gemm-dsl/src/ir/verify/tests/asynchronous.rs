@@ -153,6 +153,7 @@ fn a_box_fits_its_map_and_where_it_goes() {
             at: Vec::new(),
             to: Access::new(to, vec![0.into(); 3]),
             barrier: MbarrierRef { barriers, index },
+            multicast: None,
         }));
     });
     breaks(unmapped, "a copy of a box without a tensor map");

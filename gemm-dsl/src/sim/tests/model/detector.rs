@@ -90,7 +90,7 @@ impl<'l> Detector<'l> {
                 race.sync(Sync::Atomic(&atomics));
                 return None;
             }
-            What::Block => Sync::Block,
+            What::Block => Sync::Block(0),
             &What::Warp { warp } => Sync::Warp(warp),
             &What::Arrive { warp, id } => Sync::Arrive { barrier: id, warp },
             What::Complete { id, warps } => Sync::Complete { barrier: *id, warps },
@@ -105,10 +105,12 @@ impl<'l> Detector<'l> {
 
 /// Watches over the arrays of a program that it writes.
 pub(super) fn grid_race(launch: &Launch<'_>, code: &Code<'_>) -> GridRace {
-    GridRace::new(launch.regions.iter().enumerate().map(|(i, region)| {
+    let regions = launch.regions.iter().enumerate();
+    let watched = regions.map(|(i, region)| {
         let memory = region.memory.as_ref().filter(|_| code.stored[i])?;
         Some((memory.len(), code.loaded[i]))
-    }))
+    });
+    GridRace::new(watched, 1)
 }
 
 /// What a warp that stops reports.

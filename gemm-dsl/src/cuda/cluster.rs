@@ -1,0 +1,90 @@
+//! The spelling of clusters of blocks.
+
+use super::asynchronous::MBARRIER;
+use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, Scope, Special, Stmt};
+
+/// The number of a block in its cluster, as the text calls it.
+pub(super) const RANK: &str = "cluster_rank()";
+/// The statement of a barrier of all blocks of the cluster.
+pub(super) const BARRIER: &str = "cluster_barrier();";
+/// The function that arrives at a barrier of another block.
+pub(super) const ARRIVE_REMOTE: &str = "mbarrier_arrive_remote";
+
+/// The function that waits at a barrier at which threads of other blocks arrive.
+pub(super) const WAIT: &str = "mbarrier_wait_cluster";
+
+/// Every name that is called here or defined.
+pub(super) fn names() -> [String; 4] {
+    ["cluster_rank", "cluster_barrier", ARRIVE_REMOTE, WAIT].map(str::to_owned)
+}
+
+/// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
+pub(super) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
+    let mut hears = false;
+    k.visit(&mut |stmt| {
+        if let Stmt::Mbarrier(barrier) = stmt {
+            let is_remote = matches!(barrier.op, MbarrierOp::ArriveRemote { .. });
+            hears |= is_remote && barrier.at.barriers == barriers;
+        }
+    });
+    hears
+}
+
+/// What a kernel says of its clusters where it begins; nothing where it has none.
+pub(super) fn attribute(k: &Kernel) -> String {
+    match k.cluster {
+        1 => String::new(),
+        blocks => format!(" __cluster_dims__({blocks}, 1, 1)"),
+    }
+}
+
+/// What an expression, or a statement, asks the text to define, with where that stands in the text.
+pub(super) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
+    k.visit_exprs(&mut |e| {
+        if *e == Expr::Special(Special::ClusterRank) {
+            note((11, 1), CLUSTER_RANK.to_owned());
+        }
+    });
+    k.visit(&mut |stmt| match stmt {
+        Stmt::Barrier(Scope::Cluster) => note((11, 2), CLUSTER_BARRIER.to_owned()),
+        Stmt::Mbarrier(barrier) if matches!(barrier.op, MbarrierOp::ArriveRemote { .. }) => {
+            note((12, 2), arrive_remote());
+        }
+        _ => {}
+    });
+}
+
+const CLUSTER_RANK: &str = "\
+// The number of this block in its cluster.
+__device__ __forceinline__ int cluster_rank()
+{
+    int rank;
+    asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(rank));
+    return rank;
+}
+";
+
+const CLUSTER_BARRIER: &str = "\
+// All threads of all blocks of the cluster wait for one another.
+__device__ __forceinline__ void cluster_barrier()
+{
+    asm volatile(\"barrier.cluster.arrive.release;\" ::: \"memory\");
+    asm volatile(\"barrier.cluster.wait.acquire;\" ::: \"memory\");
+}
+";
+
+fn arrive_remote() -> String {
+    format!(
+        "\
+// Arrives at this barrier of a block of the cluster, and does not wait.
+__device__ __forceinline__ void {ARRIVE_REMOTE}({MBARRIER}* barrier, int block)
+{{
+    const unsigned int at = __cvta_generic_to_shared(barrier);
+    unsigned int there;
+    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
+    asm volatile(\"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];\"
+                 :: \"r\"(there) : \"memory\");
+}}
+"
+    )
+}

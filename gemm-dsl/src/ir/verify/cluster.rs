@@ -1,0 +1,24 @@
+//! The rules of clusters.
+
+use super::{Check, Checked, require};
+use crate::arch;
+use crate::ir::Space;
+
+impl Check<'_> {
+    pub(super) fn cluster(&self) -> Checked {
+        let k = self.k;
+        let blocks = k.cluster;
+        require((1..=arch::CLUSTER_BLOCKS).contains(&blocks), || {
+            format!("a cluster of {blocks} blocks")
+        })?;
+        if blocks == 1 {
+            return require(!k.speaks_of_clusters(), || {
+                "what blocks of a cluster do, in a kernel without clusters".into()
+            });
+        }
+        // In which orders their blocks, and those of others, would come to one word is not told.
+        require(![Space::Shared, Space::Global].iter().any(|on| k.has_atomics(*on)), || {
+            "an atomic in a kernel of clusters".into()
+        })
+    }
+}
