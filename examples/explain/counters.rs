@@ -140,7 +140,7 @@ fn extents(plan: &SgemmPlan) -> Option<(usize, usize, usize)> {
     let (rows, cols) = plan.block_tile();
     let (step, steps) = match plan.shape() {
         Shape::Naive(_) => (1, NAIVE_DEPTH),
-        Shape::Direct(_) | Shape::Tiled(_) => (plan.depth() as usize, DEPTH),
+        Shape::Direct(_) | Shape::Tiled(_) | Shape::Tensor(_) => (plan.depth() as usize, DEPTH),
     };
     let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));
     let depths = depths.take_while(|depth| *depth > 0).map(|depth| (1, depth));

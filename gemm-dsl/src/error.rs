@@ -9,6 +9,7 @@ pub(crate) mod resources;
 pub(crate) mod sgemm;
 pub(crate) mod syntax;
 pub(crate) mod table;
+pub(crate) mod tensor;
 pub(crate) mod value;
 
 use crate::ir::IrError;

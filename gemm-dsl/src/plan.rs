@@ -13,9 +13,9 @@ pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{BlockFold, Part, ReducePlan, Share, Types};
 pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MatrixPlan, NaivePlan, OperandPlan,
-    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk, WarpTile,
 };
-pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum};
+pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

@@ -32,7 +32,9 @@ pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };
 pub(crate) use sgemm::Sharing;
-pub use sgemm::{Batch, Bounds, Fragment, Lanes, Layout, Order, SgemmSpec, Split};
+pub use sgemm::{
+    Batch, Bounds, Copies, Fragment, Instruction, Lanes, Layout, Order, SgemmSpec, Split,
+};
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, Kind, UnknownWord};
 

@@ -3,8 +3,8 @@
 //! needs to stay in its registers.
 
 use crate::spec::{
-    Arith, Batch, Block, Epilogue, Fragment, Lanes, LaunchForm, Layout, Op, Order, Over, Rect,
-    ReduceSpec, SgemmSpec, Split, Tile, Tree,
+    Arith, Batch, Block, Copies, Epilogue, Fragment, Instruction, Lanes, LaunchForm, Layout, Op,
+    Order, Over, Rect, ReduceSpec, SgemmSpec, Split, Tile, Tree,
 };
 
 /// One step of a ladder.
@@ -212,6 +212,20 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .stages(2)
             .raster(8)
     });
+    // Warpgroups multiply planes that a launch before the product makes: of bf16 one, of bf16x6 three. Two warpgroups of
+    // 64 rows each share a block.
+    let wgmma = ladder.start(37, "wgmma", |s| {
+        s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma)
+    });
+    let tma = ladder.step(&wgmma, 38, "tma", |s| s.copy(Copies::Tma).stages(4));
+    let roles = ladder.step(&tma, 39, "warp_specialised", |s| {
+        s.tile(Tile::new(128, 256, 64)).producer(true).raster(8)
+    });
+    let persistent = ladder.step(&roles, 40, "persistent", |s| s.persistent(true));
+    let planes = ladder.step(&persistent, 41, "wgmma_bf16x6", |s| {
+        s.tile(Tile::new(128, 128, 64)).stages(2).arith(Arith::Bf16x6)
+    });
+    ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.0
 }
 
@@ -235,7 +249,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=10));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=36));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=42));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -248,7 +262,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 47);
+        assert_eq!(names.len(), 53);
     }
 
     #[test]
@@ -306,6 +320,12 @@ mod tests {
             (256, 4 * (128 * 32 + 32 * 264)),
             (256, 4 * 2 * (128 * 32 + 32 * 264)),
             (128, 4 * 2 * (64 * 20 + 16 * 136)),
+            (256, 2 * 64 * (128 + 128)),
+            (256, 2 * 4 * 64 * (128 + 128) + 8 * 4),
+            (384, 2 * 4 * 64 * (128 + 256) + 2 * 8 * 4),
+            (384, 2 * 4 * 64 * (128 + 256) + 2 * 8 * 4),
+            (384, 2 * 2 * 3 * 64 * (128 + 128) + 2 * 8 * 2),
+            (384, 2 * 3 * 2 * 64 * (128 + 128) + 32 + 24),
         ];
         assert_eq!(geometry, expected);
     }

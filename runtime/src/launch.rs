@@ -153,7 +153,9 @@ pub(crate) fn launch<B: Backend>(
         }
         chosen.push((launch, kernel, call));
     }
-    let first = chosen.first().map_or(KernelId(0), |(_, kernel, _)| *kernel);
+    let kernels = || chosen.iter().map(|(_, kernel, _)| *kernel);
+    let main = kernels().find(|kernel| program.program.is_variant(*kernel)).or(kernels().next());
+    let main = main.unwrap_or(KernelId(0));
     let mut steps = Vec::with_capacity(chosen.len());
     for (launch, kernel, call) in chosen {
         if !call.is_empty() {
@@ -164,7 +166,7 @@ pub(crate) fn launch<B: Backend>(
     if let Some(workspace) = &mut run.held {
         B::holds_zeros(workspace, true);
     }
-    Ok(Launched { program: Arc::clone(program), first, steps, took })
+    Ok(Launched { program: Arc::clone(program), main, steps, took })
 }
 
 /// A program under way.

@@ -14,8 +14,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct Launched {
     pub(crate) program: Arc<Prepared>,
-    /// The kernel chosen for the first step, whether there was anything to launch or not.
-    pub(crate) first: KernelId,
+    /// The kernel whose text is the program's, or the one that stood in for it, whether there was anything to launch or
+    /// not; the first one where it was no step.
+    pub(crate) main: KernelId,
     pub(crate) steps: Vec<Ran>,
     pub(crate) took: Took,
 }
@@ -52,9 +53,10 @@ pub struct LaunchedStep<'a> {
 }
 
 impl Launched {
-    /// The access variant that ran: of a reduction, the one of the first pass.
+    /// The access variant that ran: of a reduction, the one of the first pass; of a product with planes, the one that
+    /// multiplies them.
     pub fn variant(&self) -> Variant {
-        self.program.kernel(self.first).kernel.variant
+        self.program.kernel(self.main).kernel.variant
     }
 
     /// The number of kernel launches: more than one where a reduction took several passes, 0 where
@@ -95,12 +97,13 @@ impl Launched {
     /// reports them of the machine code of the variant that ran. Spilled registers lie on the
     /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
     pub fn resources(&self) -> Option<Resources> {
-        self.program.kernel(self.first).resources()
+        self.program.kernel(self.main).resources()
     }
 
-    /// What the simulator counted in the first pass; none on a GPU.
+    /// What the simulator counted, of the same kernel; none on a GPU. What all of them did say the
+    /// [steps](Self::steps).
     pub fn counters(&self) -> Option<&Counters> {
-        self.steps.first()?.counters.as_deref()
+        self.steps.iter().find(|ran| ran.kernel == self.main)?.counters.as_deref()
     }
 }
 

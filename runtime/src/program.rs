@@ -97,7 +97,7 @@ impl Prepared {
 
     /// Whether a matrix lies column by column for the kernels.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
-        let mut arrays = self.program.preferred().contract().arrays();
+        let mut arrays = self.kernels.iter().flat_map(|k| k.kernel.contract().arrays());
         // The last two dimensions are its rows and its columns; before them are the matrices of a batch.
         arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }

@@ -40,6 +40,12 @@ pub fn trials() -> Vec<Trial> {
             let spec = spec.clone();
             trials.push(trial(format!("sgemm::hard::{name}"), move |gpu| ascending(gpu, &spec)));
         }
+        if spec.arith.is_emulation() {
+            let spec = spec.clone();
+            trials.push(trial(format!("sgemm::special::{name}"), move |gpu| {
+                with_special_numbers(gpu, &spec)
+            }));
+        }
         let problems = large.clone();
         trials.push(trial(format!("sgemm::large::{name}"), move |gpu| {
             LARGE.iter().zip(&problems).try_for_each(|(&size, p)| is_right(gpu, &spec, size, p))
@@ -70,6 +76,30 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
             return Err(format!("{what} ran as {variant}").into());
         }
         same_bits(&what, &c, &simulated)?;
+    }
+    Ok(())
+}
+
+/// The bits of the simulator for numbers that no sum of smaller ones is, one in each matrix or in one of them, and behind
+/// that for ordinary ones once more.
+fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
+    let size = accepted(spec, Size::new(150, 140, 70));
+    let ordinary = Problem::new(size, 5);
+    for special in [f32::INFINITY, f32::NAN, f32::MAX, 1e-42, -1e-36] {
+        for (of_a, of_b) in [(true, false), (false, true), (true, true), (false, false)] {
+            let (mut a, mut b) = (ordinary.a.clone(), ordinary.b.clone());
+            if of_a {
+                a[3 * size.k + 7] = special;
+            }
+            if of_b {
+                b[5 * size.n + 9] = special;
+            }
+            let problem = Problem::of(size, a, b);
+            let on = |device: &Device| problem.multiply(device, spec, Placement::default());
+            let ((c, _), (simulated, _)) = (on(gpu)?, on(&Device::simulator())?);
+            let what = format!("`{spec}` with {special} in A: {of_a}, in B: {of_b}");
+            same_bits(&what, &c, &simulated)?;
+        }
     }
     Ok(())
 }

@@ -296,7 +296,11 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.program()?;
     for kernel in &program.kernels {
-        for &arch in architectures.iter().filter(|&&arch| arch >= kernel.min_arch()) {
+        let has = |arch: u32| match kernel.contract().is_specific() {
+            true => arch == kernel.min_arch(),
+            false => arch >= kernel.min_arch(),
+        };
+        for &arch in architectures.iter().filter(|&&arch| has(arch)) {
             compiles_kernel(kernel, &spec.to_string(), arch)?;
         }
     }

@@ -34,6 +34,7 @@ impl Tree {
         let value = |e: &Tree| e.value(names, unit);
         match self {
             Tree::Number(value) => Ok(*value),
+            Tree::Name(name) if name == "true" => Ok(Value::Bool(true)),
             Tree::Name(name) => names.get(name).copied().ok_or(format!("`{name}` is unknown")),
             Tree::Unary('!', e) => Ok(Value::Bool(!value(e)?.truth()?)),
             Tree::Unary(_, e) => value(e)?.negated(),

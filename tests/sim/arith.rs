@@ -1,6 +1,7 @@
 //! Products of tensor cores: their bits, their accuracy, and the numbers that stand for no others.
 
 use gemm_dsl::spec::{Arith, SgemmSpec};
+use gemm_dsl::tensor_core::Format;
 use gemm_reference::product::Size;
 use gemm_runtime::Device;
 use gemm_tests::arbitrary;
@@ -62,7 +63,7 @@ proptest! {
     #[test]
     fn tensor_cores_sum_as_is_said(
         spec in arbitrary::on_tensor_cores(256),
-        (m, n, k) in (1..40usize, 1..40usize, 0..90usize),
+        (m, n, k) in (0..40usize, 0..40usize, 0..90usize),
         seed in any::<u64>(),
     ) {
         let size = accepted(&spec, Size::new(m, n, k));
@@ -105,13 +106,63 @@ fn what_is_promoted_together_says_the_bits() {
     }
 }
 
+/// Of warpgroups neither, nor who copies, asks for tiles and stores; what planes do not hold, a kernel in `f32` sums.
+#[test]
+fn what_warpgroups_promote_together_says_the_bits() {
+    let tiles = [
+        "tile: 64x32x{128}",
+        "tile: 128x48x{64}, warp: 16x24, copy: tma, layout: tt",
+        "tile: 64x64x{128}, copy: tma, stages: 3, layout: nt, raster: 2",
+        "tile: 128x16x{128}, copy: tma, stages: 2, producer, layout: tn",
+        "tile: 64x24x{64}, copy: tma, producer, stages: 4, persistent",
+    ];
+    let size = Size::new(70, 61, 147);
+    let ordinary = Problem::new(size, 3);
+    let mut hard = ordinary.clone();
+    hard.a[147] = f32::INFINITY;
+    hard.b[3] = 1e-42;
+    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+        for problem in [&ordinary, &Problem::of(size, hard.a.clone(), hard.b.clone())] {
+            let mut first: Option<Vec<u32>> = None;
+            for tile in tiles {
+                let terms = if arith.format() == Some(Format::Tf32) { 4 } else { 2 };
+                let tile = tile.replace("{128}", &(128 / terms).to_string());
+                let tile = tile.replace("{64}", &(64 / terms).to_string());
+                let promote = if arith.is_emulation() { ", promote: 16" } else { "" };
+                let line = format!("{tile}, arith: {arith}, mma: wgmma{promote}");
+                let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+                let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
+                let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
+                assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
+            }
+        }
+    }
+}
+
+/// Where an extent is 0 nothing is made of matrices that have no elements.
+#[test]
+fn planes_are_made_of_what_there_is() {
+    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+        for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
+            let terms = if arith.format() == Some(Format::Tf32) { 32 } else { 64 };
+            let line = format!("tile: 64x8x{terms}, arith: {arith}, mma: wgmma, copy: tma");
+            let spec: SgemmSpec = line.parse().expect("a line");
+            let problem = Problem::new(Size::new(m, n, k), 1);
+            bits(&spec, &problem, Placement::default()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 /// What stands for `f32` is as accurate, at every depth.
 #[test]
 fn emulations_keep_their_bounds() {
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
         for k in [1, 2, 3, 16, 17, 100, 1000] {
-            let spec: SgemmSpec =
-                format!("tile: 32x32x32, warp: 16x16, arith: {arith}").parse().expect("a line");
+            let by_warps = format!("tile: 32x32x32, warp: 16x16, arith: {arith}");
+            let by_warpgroups = format!("tile: 64x32x32, arith: {arith}, mma: wgmma");
+            let line = if arith.is_scaled() { by_warpgroups } else { by_warps };
+            let spec: SgemmSpec = line.parse().expect("a line");
             let problem = Problem::new(Size::new(33, 31, k), k as u64);
             let (c, _) = problem
                 .multiply(&Device::simulator(), &spec, Placement::default())

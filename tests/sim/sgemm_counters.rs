@@ -2,9 +2,10 @@
 
 use crate::plant::{kernel, launch_product};
 use gemm_dsl::sim::Counters;
-use gemm_dsl::spec::{Arith, SgemmSpec, Split};
+use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, Split};
 use gemm_dsl::stages::{self, Stage};
 use gemm_reference::product::Size;
+use gemm_runtime::{Device, Sgemm};
 
 /// 128 divides every tile along M and N of the stages up to 20, and every K tile divides 64.
 const SIZE: Size = Size::new(128, 128, 64);
@@ -32,7 +33,10 @@ fn every_stage_multiplies_each_pair_once() {
     };
     for stage in stages::sgemm().iter().filter(alone) {
         let size = if stage.index >= 22 { Size::new(256, 256, 64) } else { SIZE };
-        let counters = launch_product(&kernel(&stage.spec), size).expect("a launch");
+        let counters = match stage.spec.mma {
+            Instruction::Sync => launch_product(&kernel(&stage.spec), size).expect("a launch"),
+            Instruction::Wgmma => behind_planes(&stage.spec, size).expect("a launch"),
+        };
         // Of extents that are multiples of what matrix instructions take.
         let pairs = (size.m * size.n * size.k) as u64;
         let (arith, name) = (stage.spec.arith, &stage.name);
@@ -40,6 +44,18 @@ fn every_stage_multiplies_each_pair_once() {
         let fmas = if arith == Arith::F32 { pairs } else { 0 };
         assert_eq!((counters.fmas, counters.mma_flops), (fmas, on_tensor_cores), "{name}");
     }
+}
+
+/// The counters of a kernel that multiplies what another one makes of A and B.
+fn behind_planes(
+    spec: &SgemmSpec,
+    Size { m, n, k }: Size,
+) -> Result<Counters, gemm_runtime::Error> {
+    let device = Device::simulator();
+    let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
+    let mut c = device.alloc(m * n)?;
+    let launched = Sgemm::<()>::new(spec.clone())?.launch(&device, &a, &b, &mut c, (m, n, k))?;
+    Ok(*launched.counters().expect("the simulator counts"))
 }
 
 #[test]

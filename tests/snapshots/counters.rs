@@ -1,6 +1,7 @@
 //! The counters of one launch of a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
+use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
@@ -41,13 +42,24 @@ pub fn trial(stage: &Stage) -> Trial {
             }
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
-        // A counter that says nothing of a stage is none of its lines.
-        let counters = format!("{counters:#?}");
-        let counted: Vec<&str> = counters.lines().filter(|line| !line.ends_with(": 0,")).collect();
-        let text = format!("{line}\n{shape}\n{}", counted.join("\n"));
+        let mut text = format!("{line}\n{shape}\n{}", counted(counters));
+        // What makes planes, and what stands in for who multiplies them.
+        let main = launched.steps().find(|step| step.counters() == Some(counters));
+        let main = main.map(|step| step.kernel().to_owned()).unwrap_or_default();
+        for step in launched.steps().filter(|step| ladder == "sgemm" && step.kernel() != main) {
+            let counters = step.counters().ok_or("the simulator did not count")?;
+            text += &format!("\n{}\n{}", step.kernel(), counted(counters));
+        }
         compare(ladder, &format!("{stem}.counters"), &text);
         Ok(())
     })
+}
+
+/// A counter that says nothing of a kernel is none of its lines.
+fn counted(counters: &Counters) -> String {
+    let counters = format!("{counters:#?}");
+    let counted: Vec<&str> = counters.lines().filter(|line| !line.ends_with(": 0,")).collect();
+    counted.join("\n")
 }
 
 fn reduce(line: &str) -> Result<(String, Launched), Error> {

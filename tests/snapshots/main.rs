@@ -28,20 +28,30 @@ pub struct Stage {
     stem: String,
     /// Its spec as a line of the DSL.
     line: String,
-    /// The preferred kernel, then the fallback.
+    /// The preferred kernel, then the fallback, then those of other launches of a product.
     kernels: Vec<VerifiedKernel>,
 }
 
 impl Stage {
     fn new(ladder: &'static str, stem: String, spec: &impl Family) -> Self {
         let program = spec.program().expect("a sound stage");
-        let kernels = program.variants().cloned().collect();
+        let others = program.launched().filter(|other| {
+            // The passes of a reduction differ in what they load alone.
+            ladder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
+        });
+        let kernels = program.variants().chain(others).cloned().collect();
         Self { ladder, stem, line: spec.to_string(), kernels }
     }
 
     /// What a snapshot of one of its kernels is called beside the stem.
     fn suffix(kernel: &VerifiedKernel) -> &'static str {
-        if kernel.variant == Variant::Scalar { ".scalar" } else { "" }
+        match kernel.variant {
+            Variant::Scalar => ".scalar",
+            _ if kernel.name.ends_with("_greatest") => ".greatest",
+            _ if kernel.name.ends_with("_planes") => ".planes",
+            _ if kernel.name.ends_with("_f32") => ".f32",
+            _ => "",
+        }
     }
 
     fn sources(&self) -> impl Iterator<Item = (&'static str, String)> {

@@ -13,8 +13,8 @@ const ARCHITECTURES: [u32; 3] = [80, 90, 100];
 
 /// The resources of one kernel on one architecture.
 struct Row {
-    variant: Variant,
-    arch: u32,
+    variant: &'static str,
+    arch: Arch,
     resources: Resources,
     /// Bytes of shared memory that a launch asks for, beside those the kernel declares.
     dynamic_shared: u64,
@@ -50,13 +50,22 @@ fn rows<'r>(report: &'r Report, stage: &Stage) -> Result<&'r [Row], Failed> {
 
 fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
-    for (kernel, (_, source)) in stage.kernels.iter().zip(stage.sources()) {
-        for arch in ARCHITECTURES {
+    for (kernel, (suffix, source)) in stage.kernels.iter().zip(stage.sources()) {
+        let contract = kernel.contract();
+        let architectures = match contract.is_specific() {
+            true => vec![Arch::sm(contract.min_arch()).specific()],
+            false => ARCHITECTURES.map(Arch::sm).to_vec(),
+        };
+        for arch in architectures {
             let options = Options::default();
-            let compiled = compile::compile(&kernel.name, &source, Arch::sm(arch), &options)?;
+            let compiled = compile::compile(&kernel.name, &source, arch, &options)?;
             let dynamic = kernel.shared_is_dynamic();
             rows.push(Row {
-                variant: kernel.variant,
+                variant: match (kernel.variant, suffix) {
+                    (Variant::Vector, _) => "vector",
+                    (_, "") => "-",
+                    (_, suffix) => suffix.trim_start_matches('.'),
+                },
                 arch,
                 resources: compiled.resources()?,
                 dynamic_shared: if dynamic { kernel.shared_bytes() } else { 0 },
@@ -83,11 +92,7 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
         "barriers"
     )?;
     for Row { variant, arch, resources: r, dynamic_shared } in rows {
-        let variant = match variant {
-            Variant::Only => "-".to_owned(),
-            variant => variant.to_string(),
-        };
-        let arch = Arch::sm(*arch).to_string();
+        let arch = arch.to_string();
         writeln!(
             text,
             "{variant:7} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
@@ -101,7 +106,7 @@ fn no_spills(stage: &Stage, rows: &[Row]) -> Result<(), Failed> {
     let spilled = |row: &&Row| row.resources.spill_stores + row.resources.spill_loads > 0;
     let mut text = String::new();
     for Row { variant, arch, resources, .. } in rows.iter().filter(spilled) {
-        writeln!(text, "{} {variant} on sm_{arch}: {resources}", stage.stem)?;
+        writeln!(text, "{} {variant} on {arch}: {resources}", stage.stem)?;
     }
     if text.is_empty() { Ok(()) } else { Err(text.into()) }
 }

@@ -1,7 +1,7 @@
 //! What a product in each arithmetic of tensor cores sums, said from scratch: how a number is taken apart, which products
 //! are summed together, and which numbers are too hard to take apart.
 
-use gemm_dsl::spec::{Arith, SgemmSpec};
+use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_dsl::tensor_core::{Format, Operand, Rules};
 use half::{bf16, f16};
 
@@ -15,6 +15,10 @@ pub struct Cores {
     slices: usize,
     /// Steps that are summed from zero on; `None` where all are.
     promote: Option<usize>,
+    /// Whether planes of all steps that are summed together are multiplied, small ones first, not of each step.
+    by_planes: bool,
+    /// By which powers of two the numbers of A, and of B, are scaled.
+    exponents: [i32; 2],
     rules: Rules,
 }
 
@@ -24,16 +28,40 @@ impl Cores {
         let format = match spec.arith {
             Arith::F32 => return None,
             Arith::Bf16 | Arith::Bf16x6 | Arith::Bf16x9 => Format::Bf16,
-            Arith::F16 => Format::F16,
+            Arith::F16 | Arith::F16x3 => Format::F16,
             Arith::Tf32 | Arith::Tf32x3 => Format::Tf32,
         };
-        let stands_for_f32 = matches!(spec.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3);
+        let stands_for_f32 =
+            matches!(spec.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3 | Arith::F16x3);
+        let (bk, slices) = (spec.tile?.k as usize, spec.slices as usize);
+        let by_planes = spec.mma == Instruction::Wgmma;
         let promote = match spec.promote {
             Some(terms) => Some(terms as usize / terms_of(format)),
+            None if by_planes => stands_for_f32.then_some(bk / terms_of(format)),
             None => stands_for_f32.then_some(1),
         };
-        let (bk, slices) = (spec.tile?.k as usize, spec.slices as usize);
-        Some(Self { arith: spec.arith, format, bk, slices, promote, rules: Rules::SM_90 })
+        let (arith, rules) = (spec.arith, Rules::SM_90);
+        let exponents = [0, 0];
+        Some(Self { arith, format, bk, slices, promote, by_planes, exponents, rules })
+    }
+
+    /// The same for an element of C whose row of A and column of B have these greatest magnitudes.
+    #[must_use]
+    pub fn of_lines(self, greatest: [f32; 2]) -> Self {
+        // Such that the greatest is from 2^13 on, and below 2^14.
+        let exponent = |most: f32| if most == 0.0 { 0 } else { 13 - exponent(most) };
+        let exponents = if self.arith == Arith::F16x3 { greatest.map(exponent) } else { [0, 0] };
+        Self { exponents, ..self }
+    }
+
+    /// Whether planes of A and B do not hold all of these numbers: the product is then one in `f32`.
+    pub fn refuse<'a>(&self, mut numbers: impl Iterator<Item = &'a f32>) -> bool {
+        self.by_planes && numbers.any(|number| is_lost(self.arith, *number))
+    }
+
+    /// The same of a row of A or a column of B, by its greatest magnitude.
+    pub fn refuse_line(&self, greatest: f32) -> bool {
+        self.arith == Arith::F16x3 && greatest != 0.0 && exponent(greatest) < 14 - 127
     }
 
     /// The sum of the terms of a part, in ascending K.
@@ -41,6 +69,14 @@ impl Cores {
         let is_lost = |&(a, b): &(f32, f32)| is_lost(self.arith, a) || is_lost(self.arith, b);
         if terms.iter().any(is_lost) {
             return terms.iter().fold(0.0, |sum, (a, b)| f32::mul_add(*a, *b, sum));
+        }
+        if self.exponents != [0, 0] {
+            let [of_a, of_b] = self.exponents.map(|exponent| 2f32.powi(exponent));
+            let scaled: Vec<_> = terms.iter().map(|(a, b)| (a * of_a, b * of_b)).collect();
+            let sum = Self { exponents: [0, 0], ..*self }.sum(&scaled);
+            // First by the smaller of the factors.
+            let [a, b] = self.exponents.map(|exponent| 2f32.powi(-exponent));
+            return sum * a.min(b) * a.max(b);
         }
         let of_slice = |slice| self.of_slice(slice, terms);
         (0..self.slices).map(of_slice).reduce(|all, next| all + next).unwrap_or(0.0)
@@ -54,10 +90,10 @@ impl Cores {
             steps.resize(self.bk / width, &[]);
             let own: Vec<_> = steps.into_iter().skip(slice).step_by(self.slices).collect();
             match self.promote {
-                None => sum = own.into_iter().fold(sum, |sum, step| self.step(step, sum)),
+                None => sum = self.steps(&own, sum),
                 Some(together) => {
                     for steps in own.chunks(together) {
-                        sum += steps.iter().fold(0.0, |sum, step| self.step(step, sum));
+                        sum += self.steps(steps, 0.0);
                     }
                 }
             }
@@ -65,27 +101,36 @@ impl Cores {
         sum
     }
 
-    /// The products of one step, small ones first, added to a sum.
-    fn step(&self, terms: &[(f32, f32)], sum: f32) -> f32 {
-        let planes: Vec<_> =
-            terms.iter().map(|(a, b)| [planes(self.arith, *a), planes(self.arith, *b)]).collect();
+    /// The products of steps, small ones first, added to a sum.
+    fn steps(&self, steps: &[&[(f32, f32)]], sum: f32) -> f32 {
         let products: &[[usize; 2]] = match self.arith {
             Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => &[[0, 0]],
-            Arith::Tf32x3 => &[[1, 0], [0, 1], [0, 0]],
+            Arith::Tf32x3 | Arith::F16x3 => &[[1, 0], [0, 1], [0, 0]],
             Arith::Bf16x6 => &[[1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]],
             Arith::Bf16x9 => {
                 &[[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]]
             }
         };
-        let sum = products.iter().fold(sum.to_bits(), |sum, [of_a, of_b]| {
-            let mut a: Vec<Operand> = planes.iter().map(|[a, _]| self.decoded(a[*of_a])).collect();
-            let mut b: Vec<Operand> = planes.iter().map(|[_, b]| self.decoded(b[*of_b])).collect();
-            let zero = self.decoded(0.0);
-            a.resize(terms_of(self.format), zero);
-            b.resize(terms_of(self.format), zero);
-            self.rules.dot(self.format, &a, &b, sum)
-        });
+        let of_steps = |sum, planes: &[[usize; 2]]| {
+            let each = steps.iter().flat_map(|step| planes.iter().map(move |of| (step, *of)));
+            each.fold(sum, |sum, (step, of)| self.product(step, of, sum))
+        };
+        let sum = match self.by_planes {
+            false => of_steps(sum.to_bits(), products),
+            true => products.iter().fold(sum.to_bits(), |sum, of| of_steps(sum, &[*of])),
+        };
         f32::from_bits(sum)
+    }
+
+    /// The products of two planes in a step, added to a sum.
+    fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
+        let plane = |value: f32, of: usize| self.decoded(planes(self.arith, value)[of]);
+        let mut a: Vec<Operand> = terms.iter().map(|(a, _)| plane(*a, of_a)).collect();
+        let mut b: Vec<Operand> = terms.iter().map(|(_, b)| plane(*b, of_b)).collect();
+        let zero = self.decoded(0.0);
+        a.resize(terms_of(self.format), zero);
+        b.resize(terms_of(self.format), zero);
+        self.rules.dot(self.format, &a, &b, sum)
     }
 
     fn decoded(&self, value: f32) -> Operand {
@@ -95,6 +140,11 @@ impl Cores {
             Format::Tf32 => value.to_bits(),
         })
     }
+}
+
+/// The exponent of a number that is none of zero: for subnormal ones that of all of them.
+fn exponent(value: f32) -> i32 {
+    (value.abs().to_bits() >> 23) as i32 - 127
 }
 
 /// Terms of one matrix instruction.
@@ -109,7 +159,7 @@ fn terms_of(format: Format) -> usize {
 fn planes(arith: Arith, value: f32) -> Vec<f32> {
     let count = match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => 1,
-        Arith::Tf32x3 => 2,
+        Arith::Tf32x3 | Arith::F16x3 => 2,
         Arith::Bf16x6 | Arith::Bf16x9 => 3,
     };
     let mut rest = value;
@@ -126,7 +176,7 @@ fn rounded(arith: Arith, value: f32) -> f32 {
     match arith {
         Arith::F32 => value,
         Arith::Bf16 | Arith::Bf16x6 | Arith::Bf16x9 => bf16::from_f32(value).to_f32(),
-        Arith::F16 => f16::from_f32(value).to_f32(),
+        Arith::F16 | Arith::F16x3 => f16::from_f32(value).to_f32(),
         Arith::Tf32 | Arith::Tf32x3 if value.is_finite() => {
             // Half of the last bit that is kept is added to the magnitude, and what is behind it cut.
             f32::from_bits((value.to_bits() + (1 << 12)) & !0x1fff)
@@ -143,6 +193,7 @@ fn is_lost(arith: Arith, value: f32) -> bool {
             let sum: f64 = planes(arith, value).into_iter().map(f64::from).sum();
             sum != f64::from(value)
         }
+        Arith::F16x3 => !value.is_finite(),
         Arith::Tf32x3 => {
             let least = 2f32.powi(-112);
             let rounds_to_infinity = rounded(arith, value).is_infinite();

@@ -1,5 +1,6 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
+use crate::arith::Cores;
 use crate::operands;
 use crate::random::{self, Hard, Random};
 use crate::sharing::{SIMULATED, Sharing};
@@ -114,8 +115,22 @@ impl Problem {
     pub fn ascending_on(&self, sms: usize, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let sharing = Sharing::new(spec, self.size, 1, sms);
+        let most = |size: f32, value: &f32| size.max(value.abs());
+        let rows: Vec<f32> =
+            (0..m).map(|row| self.a[row * k..(row + 1) * k].iter().fold(0.0, most)).collect();
+        let cols: Vec<f32> =
+            (0..n).map(|col| (0..k).map(|p| &self.b[p * n + col]).fold(0.0, most)).collect();
+        let refused = Cores::of(spec).is_some_and(|cores| {
+            let lines = || rows.iter().chain(&cols);
+            cores.refuse(self.a.iter().chain(&self.b))
+                || lines().any(|greatest| cores.refuse_line(*greatest))
+        });
         let at = |row: usize, col: usize| {
-            sharing.sum(0, (row, col), |p| (self.a[row * k + p], self.b[p * n + col]))
+            let term = |p: usize| (self.a[row * k + p], self.b[p * n + col]);
+            match refused {
+                true => (0..k).map(term).fold(0.0, |sum, (a, b)| f32::mul_add(a, b, sum)),
+                false => sharing.of_lines([rows[row], cols[col]]).sum(0, (row, col), term),
+            }
         };
         let sums: Vec<f32> = (0..m * n).map(|i| at(i / n, i % n)).collect();
         self.stored(spec, &sums)

@@ -101,6 +101,12 @@ impl Sharing {
         Self { way, ..self }
     }
 
+    /// The same for an element of C whose row of A and column of B have these greatest magnitudes.
+    #[must_use]
+    pub fn of_lines(self, greatest: [f32; 2]) -> Self {
+        Self { cores: self.cores.map(|cores| cores.of_lines(greatest)), ..self }
+    }
+
     /// Of how many parts the sum of an element of C of the n-th product is made.
     pub fn parts(&self, nth: usize, at: (usize, usize)) -> usize {
         self.ends(nth, at).len()

@@ -257,6 +257,8 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
             None => (format!("({}){}", element_type(*to), at_least(e, Prec::Unary)), Prec::Unary),
         },
+        // What is always so.
+        e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
         Expr::Binary(op, a, b) => {
             let (prec, sign) = binary(*op);
             let (a, b) = implicit(a, b);

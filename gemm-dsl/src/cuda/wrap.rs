@@ -4,7 +4,7 @@
 const INDENT: usize = 4;
 
 /// A statement in lines of at most `width` columns, as far as it has places to break it: a choice
-/// before its two arms, a call behind its parenthesis and, if need be, between its operands; where it has
+/// before its two arms, an assignment before a value that is long, a call behind its parenthesis and, if need be, between its operands; where it has
 /// no call, an index behind its bracket and between its terms.
 pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     if text.len() <= width {
@@ -22,6 +22,12 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     }
     let parts = bracketed(text, (b'(', b')')).or_else(|| bracketed(text, (b'[', b']')));
     let Some((head, operands, tail)) = parts else { return vec![text.to_owned()] };
+    if head.len() > width
+        && let Some(at) = outside(text, " = ", 0)
+    {
+        let (target, value) = (&text[..at + 2], &text[at + 3..]);
+        return std::iter::once(target.to_owned()).chain(inner(value)).collect();
+    }
     let whole = format!("{operands}{tail}");
     let mut lines = vec![head.to_owned()];
     if INDENT + whole.len() <= width {

@@ -12,6 +12,16 @@ pub(crate) fn beside_tensor_cores(key: &'static str, because: &str) -> SpecError
     )
 }
 
+pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
+    SpecError::at_value(
+        &["arith", "mma"],
+        format!(
+            "`arith: {arith}` scales rows and columns by their greatest numbers, which only who makes planes before the \
+             product knows; add `mma: wgmma`, or use `arith: bf16x6`"
+        ),
+    )
+}
+
 pub(crate) fn ldmatrix_of_nothing() -> SpecError {
     SpecError::at_key(
         &["ldmatrix", "layout", "transpose", "pad_a", "pad_b"],

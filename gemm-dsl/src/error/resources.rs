@@ -132,13 +132,15 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
     SpecError::at_value(
         keys,
         format!(
-            "the block needs {} bytes of shared memory: {buffers}{}·{} elements · 4 = {a} for A, \
-             {buffers}{}·{} elements · 4 = {b} for B{beside}{between}, and a block has at most {most} ({} KiB); {remedy}",
+            "the block needs {} bytes of shared memory: {buffers}{}·{} elements · {} = {a} for A, \
+             {buffers}{}·{} elements · {} = {b} for B{beside}{between}, and a block has at most {most} ({} KiB); {remedy}",
             sum.total(),
             sum.a.0,
             sum.a.1,
+            sum.bytes,
             sum.b.0,
             sum.b.1,
+            sum.bytes,
             most / 1024,
         ),
     )

@@ -222,6 +222,11 @@ impl Expr {
         self.clone().lt(other.clone()).select(self, other)
     }
 
+    /// What is always so.
+    pub fn truth() -> Expr {
+        Expr::I32(0).equals(0)
+    }
+
     /// `!self`
     pub fn negated(self) -> Expr {
         Expr::Unary(UnaryOp::Not, Box::new(self))

@@ -125,7 +125,8 @@ pub struct TensorCopy {
     /// Where the box begins in it, an [`I32`](super::Ty::I32) for each dimension, outermost first: along the last one a
     /// multiple of 16 bytes. An H200 takes any other for an illegal instruction.
     pub at: Vec<Expr>,
-    /// Where it goes: its first element. Along its last dimensions it fills the buffer without a gap.
+    /// Where it goes: its first element. Along its last dimensions it fills the buffer without a gap; for the first ones
+    /// along which it is one element deep the buffer needs no dimension.
     pub to: Access,
     /// The barrier at which its bytes are counted when they have come.
     pub barrier: MbarrierRef,

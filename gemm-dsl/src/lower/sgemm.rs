@@ -24,34 +24,39 @@ mod finish;
 mod fold;
 mod fragment;
 mod load;
+mod lost;
 mod matrix;
 mod naive;
 mod operands;
 mod pipeline;
+mod planes;
+mod problem;
 mod ring;
+mod scale;
 mod schedule;
 mod slices;
 mod split;
 mod stream;
 mod stream_k;
+mod tensor;
 #[cfg(test)]
 mod tests;
 mod tile;
 
 use crate::ir::Elem::F32;
-use crate::ir::program::{Launch, Program, Step};
+use crate::ir::program::{self, Launch, Program, Step};
 use crate::ir::{
-    Access, BinaryOp, BufferId, Elem, Expr, Extent, Integer, IrError, KernelBuilder, Operand,
-    Requirement, Scalar, Source, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
+    BinaryOp, Elem, Expr, Extent, Integer, IrError, KernelBuilder, Operand, Ty, Variant,
+    VerifiedKernel, VerifiedProgram,
 };
-use crate::plan::{Pipeline, SgemmPlan, Shape};
+use crate::plan::{SgemmPlan, Shape};
 use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
 use block_tile::{BlockTile, Parts};
 use finish::Finish;
 use fold::HandedOver;
 use fragment::Accumulators;
+use problem::{Problem, Takes};
 use split::Split;
-use stream_k::StreamK;
 use tile::{Frame, Tiled};
 
 /// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
@@ -63,7 +68,8 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
-    let asks = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
+    let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
+    let asks = shares || plan.persistent();
     let sms = asks.then(|| program.extent(Extent::SMS));
     let dims =
         |of: &[&Expr]| -> Vec<Expr> { batch.iter().chain(of.iter().copied()).cloned().collect() };
@@ -114,31 +120,55 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let tiles = schedule::tiles(plan, [m.clone(), n.clone()], batch.clone());
     // By all of K, whether alpha lets its terms count or not: a launch that is captured needs no more memory than
     // one before it has needed.
-    let (shared, of_blocks) = shared(&mut program, plan, tiles, &k, sms);
-    bind.extend(split::slots(&mut program, plan, shared));
-    let mut choose = vec![program.kernel(kernel(plan)?)];
-    if let Some(scalar) = plan.scalar_variant() {
-        choose.push(program.kernel(kernel(&scalar)?));
+    let resident = sms.clone().filter(|_| plan.persistent());
+    let (shared, mut of_blocks) = shared(&mut program, plan, tiles.clone(), &k, sms);
+    if let Some(sms) = resident {
+        let tiles = program.value(tiles);
+        let blocks = (sms * u64::from(plan.blocks_per_sm())).min(tiles.clone());
+        of_blocks.extend([(Extent::TILES, tiles), (Extent::BLOCKS, blocks)]);
     }
+    bind.extend(split::slots(&mut program, plan, shared));
     let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, terms.clone())];
     if plan.spec().names_depth() {
         extents.push((Extent::DEPTH, k));
     }
     extents.extend(batch.map(|batch| (Extent::BATCH, batch)));
     extents.extend(of_blocks);
+    program.steps = match plan.shape() {
+        Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), (bind, extents), terms)?,
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => {
+            steps(&mut program, plan, (bind, extents), terms)?
+        }
+    };
+    VerifiedProgram::new(program)
+}
+
+/// What the kernels of a program are given.
+type Given = (Vec<(Operand, program::Slot)>, Vec<(Extent, Expr)>);
+
+/// One launch, of the kernel whose contract is met; without terms of the one with guards.
+fn steps(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    (bind, extents): Given,
+    terms: Expr,
+) -> Result<Vec<Step>, IrError> {
+    let mut choose = vec![program.kernel(kernel(plan)?)];
+    if let Some(scalar) = plan.scalar_variant() {
+        choose.push(program.kernel(kernel(&scalar)?));
+    }
     let launch = |choose| {
         let (bind, extents) = (bind.clone(), extents.clone());
         vec![Step::Launch(Launch { choose, bind, extents })]
     };
-    program.steps = match plan.guarded_variant() {
+    Ok(match plan.guarded_variant() {
         None => launch(choose),
         Some(guarded) => {
             let guarded = program.kernel(kernel(&guarded)?);
             let (then, otherwise) = (launch(choose), launch(vec![guarded]));
             vec![Step::If { cond: terms.gt(0u64), then, otherwise }]
         }
-    };
-    VerifiedProgram::new(program)
+    })
 }
 
 /// How blocks share the tiles of C, for the arrays that they share and for the kernels: by the extents of the
@@ -182,6 +212,13 @@ fn shared(
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(plan.kernel_name());
+    head(&mut k, plan);
+    body(&mut k, plan);
+    k.finish()
+}
+
+/// What the head of a kernel's text says.
+fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
         Some(_) => format!("epilogue({stored})"),
@@ -219,21 +256,32 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     if plan.variant() == Variant::Guarded {
         k.title("Variant for K = 0, with guards.");
     }
-    let problem = Problem::declare(&mut k, plan);
+}
+
+fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
+    let problem = |k: &mut KernelBuilder| Problem::declare(k, plan, Takes::All);
     match plan.shape() {
-        Shape::Naive(shape) => naive::body(&mut k, plan, shape, problem),
-        Shape::Direct(shape) => direct::body(&mut k, plan, shape, problem),
+        Shape::Tensor(shape) => tensor::body(k, plan, shape),
+        Shape::Naive(shape) => {
+            let problem = problem(k);
+            naive::body(k, plan, shape, problem);
+        }
+        Shape::Direct(shape) => {
+            let problem = problem(k);
+            direct::body(k, plan, shape, problem);
+        }
         Shape::Tiled(shape) => {
-            let frame = Frame::declare(&mut k, plan, shape, problem);
-            let split = Split::declare(&mut k, plan, &problem, frame.held());
+            let problem = problem(k);
+            let frame = Frame::declare(k, plan, shape, problem);
+            let split = Split::declare(k, plan, &problem, frame.held());
             match problem.stream {
                 None => {
-                    let (tiled, parts) = frame.own_tile(&mut k);
-                    product(&mut k, &tiled, parts, split.as_ref());
+                    let (tiled, parts) = frame.own_tile(k);
+                    product(k, &tiled, parts, split.as_ref());
                 }
                 Some(stream) => {
-                    let any = frame.any_tile(&mut k);
-                    stream.each_tile(&mut k, &frame, |k, tile, range, segment| {
+                    let any = frame.any_tile(k);
+                    stream.each_tile(k, &frame, |k, tile, range, segment| {
                         let tiled = frame.tile_of(k, any, tile, range);
                         product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
                     });
@@ -241,7 +289,6 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             }
         }
     }
-    k.finish()
 }
 
 /// The tile of C, or the block's part of it.
@@ -296,208 +343,4 @@ fn lies(layout: Layout) -> Option<&'static str> {
         Layout::Tn => Some("A lies column by column in memory, B and C row by row."),
         Layout::Tt => Some("A and B lie column by column in memory, C row by row."),
     }
-}
-
-/// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
-/// column, at `row + column * stride`; of a batch behind the first of the product's matrix.
-#[derive(Clone, Copy, Debug)]
-struct Matrix {
-    buffer: BufferId,
-    /// Elements from one row, or column, to the next.
-    stride: Scalar,
-    /// Which matrix of a batch it is, once the schedule has said so.
-    batch: Option<Var>,
-}
-
-impl Matrix {
-    fn at(&self, row: impl Into<Expr>, col: impl Into<Expr>) -> Access {
-        let batch = self.batch.map(Expr::from);
-        Access::new(self.buffer, batch.into_iter().chain([row.into(), col.into()]))
-    }
-}
-
-/// The operands and extents of a product.
-#[derive(Clone, Copy, Debug)]
-struct Problem {
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    m: Scalar,
-    n: Scalar,
-    k: Scalar,
-    /// The number of products, of a batch.
-    batch: Option<Scalar>,
-    /// The most ranges of K, where the launch says how many.
-    ranges: Option<Scalar>,
-    /// How blocks share all tiles, where they do so evenly.
-    stream: Option<StreamK>,
-    /// Whether A, B and C are lists of matrices.
-    listed: bool,
-    /// Which product of a batch it is, once that is known.
-    product: Option<Var>,
-}
-
-impl Problem {
-    /// The problem of one product of a batch.
-    fn of(self, k: &mut KernelBuilder, product: Option<Var>) -> Self {
-        let matrices = [("a", self.a), ("b", self.b), ("c", self.c)];
-        let [a, b, c] = match product.filter(|_| self.listed) {
-            Some(nth) => {
-                k.comment("The matrices of this product.");
-                matrices.map(|(name, matrix)| Matrix {
-                    buffer: k.choose(name, matrix.buffer, nth),
-                    ..matrix
-                })
-            }
-            None => matrices.map(|(_, matrix)| Matrix { batch: product, ..matrix }),
-        };
-        Self { a, b, c, product, ..self }
-    }
-
-    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
-    /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS]`.
-    fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
-        let (a_op, b_op, c_op) = (Operand::Input(0), Operand::Input(1), Operand::Output(0));
-        let (a, b, c) =
-            (k.global("A", F32, a_op), k.global("B", F32, b_op), k.global("C", F32, c_op));
-        let m = k.extent("M", Ty::I32, Extent::M);
-        let n = k.extent("N", Ty::I32, Extent::N);
-        let depth = k.extent("K", Ty::I32, Extent::K);
-        let [a_by_col, b_by_col] = [plan.layout().transposes_a(), plan.layout().transposes_b()];
-        let (lda, ldb, ldc) = if plan.pitched() {
-            let outer = usize::from(plan.batch() == Some(Batch::Strided));
-            let mut stride = |name, operand, by_col| {
-                let dim = outer + usize::from(by_col);
-                k.scalar(name, Ty::I32, Source::Stride { operand, dim })
-            };
-            (
-                stride("lda", a_op, a_by_col),
-                stride("ldb", b_op, b_by_col),
-                stride("ldc", c_op, false),
-            )
-        } else {
-            (if a_by_col { m } else { depth }, if b_by_col { depth } else { n }, n)
-        };
-        // The last vector of a pitched line may read past the line's end, into its padding. That much
-        // of the padding must exist, behind the last line too; C's is never written.
-        let readable = |extent: Scalar, vector: bool| match vector && plan.pitched() {
-            true => (extent + 3) / 4 * 4,
-            false => extent.into(),
-        };
-        let (a_vector, b_vector) = match plan.shape() {
-            Shape::Naive(_) => (false, false),
-            Shape::Direct(d) => (d.a().overhangs(), d.b().overhangs()),
-            Shape::Tiled(t) => (t.a().overhangs(), t.b().overhangs()),
-        };
-        let batch = plan.batch().map(|_| k.extent("BATCH", Ty::I32, Extent::BATCH));
-        let apart = [("stride_a", a_op), ("stride_b", b_op), ("stride_c", c_op)];
-        let strided = batch.filter(|_| plan.batch() == Some(Batch::Strided));
-        let apart = apart.map(|(name, operand)| {
-            strided.map(|_| k.scalar(name, Ty::U64, Source::Stride { operand, dim: 0 }))
-        });
-        let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
-        let mut shape = |buffer, nth, [rows, cols]: [Scalar; 2], stride: Scalar, by_col, vector| {
-            let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col {
-                false => ([rows.into(), readable(cols, vector)], [stride.into(), 1.into()]),
-                true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
-            };
-            match listed {
-                Some(count) => k.list(buffer, count.into(), dims, strides),
-                None => batched(k, buffer, batch.zip(apart[nth]), dims, strides),
-            }
-        };
-        shape(a, 0, [m, depth], lda, a_by_col, a_vector);
-        shape(b, 1, [depth, n], ldb, b_by_col, b_vector);
-        shape(c, 2, [m, n], ldc, false, false);
-        let matrix = |buffer, stride| Matrix { buffer, stride, batch: None };
-        let [a, b, c] = [matrix(a, lda), matrix(b, ldb), matrix(c, ldc)];
-        let (listed, product) = (listed.is_some(), None);
-        let is = |sharing| plan.sharing() == sharing;
-        let ranges = is(Sharing::AutoRanges).then(|| k.extent("RANGES", Ty::I32, Extent::RANGES));
-        let stream = is(Sharing::Stream).then(|| StreamK::declare(k));
-        let problem = Self { a, b, c, m, n, k: depth, batch, ranges, stream, listed, product };
-        problem.requirements(k, plan, apart);
-        problem
-    }
-
-    /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
-    /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
-    fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
-        let (bm, bn) = plan.block_tile();
-        // What K must be a multiple of without guards, and how far the loop over it gets.
-        let bk = plan.depth();
-        let reach = match plan.shape() {
-            // It ends at K, however it is unrolled.
-            Shape::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
-            Shape::Direct(_) => bk,
-            Shape::Tiled(t) => match t.pipeline() {
-                Pipeline::Async { stages, .. } => bk * (stages + 1),
-                _ => bk * 2,
-            },
-        };
-        // Tiles and rounds are counted in ranges.
-        let reach = match plan.sharing() {
-            Sharing::Whole | Sharing::Stream => reach,
-            Sharing::Ranges(_) | Sharing::AutoRanges => reach + schedule::MOST_RANGES,
-        };
-        let passed = |step: u32| u64::from(i32::MAX as u32 - step);
-        let columns = passed(bn).min(schedule::most_columns(plan));
-        for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
-            k.require(Requirement::Range { scalar, min: 0, max });
-        }
-        if let Some(scalar) = self.ranges {
-            let max = u64::from(schedule::MOST_RANGES);
-            k.require(Requirement::Range { scalar, min: 1, max });
-        }
-        if let Some(StreamK { tiles, blocks }) = self.stream {
-            // The number of a round's last tile, and of the next round, are those of an int.
-            let most = u64::from(i32::MAX as u32 / 2);
-            k.require(Requirement::Range { scalar: tiles, min: 0, max: most });
-            k.require(Requirement::Range { scalar: blocks, min: 0, max: most });
-        }
-        if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
-            // The last block counts to the end of its products.
-            k.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
-        }
-        // Whether M and N are accepted does not depend on which variant the number of terms asks for. K
-        // itself may be any where none counts: the one with guards is then given 0.
-        if !plan.guarded() || plan.variant() == Variant::Guarded {
-            let products = self.batch.map(|batch| (batch, plan.products()));
-            for (scalar, of) in
-                [(self.m, bm), (self.n, bn), (self.k, bk)].into_iter().chain(products)
-            {
-                if of > 1 {
-                    k.require(Requirement::Multiple { scalar, of: of.into() });
-                }
-            }
-        }
-        let [a, b, c] = match plan.shape() {
-            Shape::Naive(_) => return,
-            Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
-            Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
-        };
-        let accesses = [
-            (a, Operand::Input(0), [Some(self.a.stride), apart[0]]),
-            (b, Operand::Input(1), [Some(self.b.stride), apart[1]]),
-            (c, Operand::Output(0), [Some(self.c.stride), apart[2]]),
-        ];
-        for (_, operand, strides) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
-            k.require(Requirement::Aligned { operand, bytes: 16 });
-            for scalar in strides.into_iter().flatten() {
-                k.require(Requirement::Multiple { scalar, of: 4 });
-            }
-        }
-    }
-}
-
-/// Sets the shape of an array, behind the products of a batch: how many, and how far its parts lie apart.
-fn batched<const N: usize>(
-    k: &mut KernelBuilder,
-    buffer: BufferId,
-    batch: Option<(Scalar, Scalar)>,
-    dims: [Expr; N],
-    strides: [Expr; N],
-) {
-    let (count, apart) = (batch.map(|(n, _)| n.into()), batch.map(|(_, apart)| apart.into()));
-    k.shape(buffer, count.into_iter().chain(dims), apart.into_iter().chain(strides));
 }

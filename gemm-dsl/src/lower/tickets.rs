@@ -41,6 +41,19 @@ pub(super) struct Tickets {
     is_last: Access,
     /// Whether this is the thread that takes the block's ticket.
     first_thread: Expr,
+    /// How many threads of the block take part, where these are not all.
+    meet: Option<u32>,
+}
+
+/// The name of the barrier at which those meet.
+const MEET: u32 = 1;
+
+/// A barrier of so many threads of a block, or of all.
+pub(super) fn barrier(k: &mut KernelBuilder, meet: Option<u32>) {
+    match meet {
+        None => k.barrier(),
+        Some(threads) => k.named_barrier(MEET, threads),
+    }
 }
 
 /// Declares the word of shared memory by which a block learns that it is the last.
@@ -54,7 +67,12 @@ impl Tickets {
     /// Tickets that are counted in `word`; the block learns by the [`flag`] that it is the last. `first_thread`
     /// holds for one thread of the block.
     pub(super) fn new((word, is_last): (Access, Access), blocks: Expr, first_thread: Expr) -> Self {
-        Self { word, blocks, is_last, first_thread }
+        Self { word, blocks, is_last, first_thread, meet: None }
+    }
+
+    /// The same where so many threads of the block take part, if these are not all.
+    pub(super) fn among(self, meet: Option<u32>) -> Self {
+        Self { meet, ..self }
     }
 
     /// Takes the block's ticket, by the one thread that has left all of the block's part.
@@ -69,7 +87,7 @@ impl Tickets {
     /// Takes the block's ticket where all its threads have left some of its part: the barrier puts their stores
     /// before the atomic.
     pub(super) fn take_for_all(&self, k: &mut KernelBuilder) {
-        k.barrier();
+        barrier(k, self.meet);
         k.if_(self.first_thread.clone(), |k| self.take(k));
     }
 
@@ -77,7 +95,7 @@ impl Tickets {
     /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket.
     pub(super) fn is_last(&self, k: &mut KernelBuilder) -> Expr {
         // The flag is seen by all; and what its thread has acquired is.
-        k.barrier();
+        barrier(k, self.meet);
         self.is_last.clone().load().equals(Expr::U32(1))
     }
 

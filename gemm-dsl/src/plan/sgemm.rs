@@ -17,6 +17,11 @@
 //!   `order` and `partials`. The tile's K is a multiple of an instruction's terms, 16 or of `tf32` 8, times `slices`.
 //!   `promote` is a multiple of these terms, and divides the terms of a slice in a tile. Only there are `promote` and
 //!   `ldmatrix`, which needs a tile that lies along K and whose rows begin on 16 bytes.
+//! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N one of 8, both at most 256, and
+//!   its K a row of 32, 64 or 128 bytes. A `warp`, if there is one, has 16 rows and a multiple of 8 columns that divides N.
+//!   There is no `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `float4`, `prefetch`, `double_buffer`,
+//!   `spread`, `slices`, `products` and `stream_k`; `stages` and `producer` need `copy: tma`, and `persistent` needs
+//!   `producer`.
 //! * **Exchanges.** `swizzle` needs a tile that lies along K, without padding and with a K that is a power of two, 8 at
 //!   least.
 //! * **Names.** No operand of an `epilogue` is called `a` or `b`, which are matrices, nor beside `scaled`
@@ -56,6 +61,7 @@ mod direct;
 mod epilogue;
 mod matrix;
 mod operand;
+mod tensor;
 mod tiled;
 mod waiting;
 
@@ -64,12 +70,17 @@ pub use direct::{DirectPlan, ReadPlan};
 pub use epilogue::{EpiloguePlan, Guards};
 pub use matrix::MatrixPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
+pub use tensor::TensorPlan;
+pub(crate) use tensor::WARPGROUP;
 pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
+use crate::spec::{
+    Batch, Bounds, Epilogue, Fragment, Lanes, Layout, Rect, SgemmSpec, Sharing, Table, Tile,
+};
+use check::Geometry;
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -85,7 +96,7 @@ pub struct SgemmPlan {
     shape: Shape,
 }
 
-/// The three shapes of kernels.
+/// The four shapes of kernels.
 #[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -95,6 +106,8 @@ pub enum Shape {
     Direct(DirectPlan),
     /// The operands of a block are staged in shared memory.
     Tiled(TiledPlan),
+    /// Warpgroups multiply planes of the operands in shared memory.
+    Tensor(TensorPlan),
 }
 
 facts! {
@@ -128,7 +141,8 @@ impl SgemmSpec {
         let draft = check::check(self, &mut faults);
         let passed = faults.finish()?;
         let shape = match draft {
-            Some(draft) => Shape::Tiled(draft.plan(&passed)),
+            Some(Geometry::Tiled(draft)) => Shape::Tiled(draft.plan(&passed)),
+            Some(Geometry::Tensor(draft)) => Shape::Tensor(draft.plan(&passed)),
             None if self.is_direct() => Shape::Direct(DirectPlan::new(self, Variant::Vector)),
             None => {
                 let block = self.block_or_default();
@@ -141,7 +155,7 @@ impl SgemmSpec {
             }
         };
         let vectors = match &shape {
-            Shape::Naive(_) => false,
+            Shape::Naive(_) | Shape::Tensor(_) => false,
             Shape::Direct(direct) => direct.has_vectors(),
             Shape::Tiled(tiled) => tiled.has_global_vectors(),
         };
@@ -176,6 +190,7 @@ impl SgemmPlan {
             Shape::Naive(naive) => naive.threads(),
             Shape::Direct(direct) => direct.threads(),
             Shape::Tiled(tiled) => tiled.threads(),
+            Shape::Tensor(tensor) => tensor.threads(),
         }
     }
 
@@ -185,6 +200,7 @@ impl SgemmPlan {
             Shape::Naive(naive) => (naive.rows, naive.cols * naive.coarsen),
             Shape::Direct(d) => (d.rows() * d.tm(), d.cols() * d.tn()),
             Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
+            Shape::Tensor(tensor) => (tensor.bm(), tensor.bn()),
         }
     }
 
@@ -194,6 +210,7 @@ impl SgemmPlan {
             Shape::Naive(_) => 1,
             Shape::Direct(direct) => direct.round(),
             Shape::Tiled(tiled) => tiled.bk(),
+            Shape::Tensor(tensor) => tensor.bk(),
         }
     }
 
@@ -203,6 +220,7 @@ impl SgemmPlan {
             Shape::Naive(_) => 0,
             Shape::Direct(direct) => direct.shared_bytes(),
             Shape::Tiled(tiled) => tiled.shared_bytes(),
+            Shape::Tensor(tensor) => tensor.shared_bytes(),
         }
     }
 
@@ -212,6 +230,7 @@ impl SgemmPlan {
             Shape::Naive(_) => None,
             Shape::Direct(direct) => Some(direct.epilogue()),
             Shape::Tiled(tiled) => Some(tiled.epilogue()),
+            Shape::Tensor(tensor) => Some(tensor.epilogue()),
         }
     }
 
@@ -261,6 +280,11 @@ impl SgemmPlan {
         self.spec.batch
     }
 
+    /// Whether as many blocks as fit go through all tiles of C.
+    pub fn persistent(&self) -> bool {
+        self.spec.persistent
+    }
+
     /// Products of a batch that a block computes; at least 1.
     pub fn products(&self) -> u32 {
         self.spec.products
@@ -292,10 +316,29 @@ impl SgemmPlan {
         applies.then(|| self.other(self.spec.clone(), Variant::Scalar)).flatten()
     }
 
+    /// The same product in `f32`, by a kernel that takes any addresses: for numbers that tensor cores cannot be given.
+    ///
+    /// # Errors
+    /// Faults of a line that is the same for all: a mistake of this function.
+    pub(crate) fn in_f32(&self) -> Result<SgemmPlan, SpecErrors> {
+        let spec = SgemmSpec::default()
+            .tile(Tile::new(128, 128, 16))
+            .thread(Rect::new(8, 8))
+            .warp(Rect::new(32, 64))
+            .fragment(Fragment::Split)
+            .transpose(self.layout() != Layout::Tn)
+            .pad_a(if self.layout().transposes_a() { 0 } else { 4 })
+            .pad_b(if self.layout().transposes_b() { 4 } else { 0 })
+            .stages(3)
+            .layout(self.layout())
+            .pitched(self.pitched());
+        spec.computing(&self.spec).plan()
+    }
+
     /// Another variant of a kernel that has some.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
         let shape = match &self.shape {
-            Shape::Naive(_) => return None,
+            Shape::Naive(_) | Shape::Tensor(_) => return None,
             Shape::Direct(_) => Shape::Direct(DirectPlan::new(&spec, variant)),
             Shape::Tiled(_) => Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
         };

@@ -58,11 +58,24 @@ proptest! {
     #[test]
     fn a_plan_keeps_its_promises(spec in plausible()) {
         let Ok(plan) = spec.plan() else { return Ok(()) };
-        let Shape::Tiled(tiled) = plan.shape() else {
-            return Err(TestCaseError::fail("a tile makes a tiled plan"));
+        prop_assert!(plan.threads() <= BLOCK_THREADS);
+        prop_assert!(plan.shared_bytes() <= LARGEST.shared_per_block);
+        let tiled = match plan.shape() {
+            Shape::Tiled(tiled) => tiled,
+            Shape::Tensor(tensor) => {
+                prop_assert_eq!(tensor.holders() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
+                // Who asks for more registers than a block has waits for ever.
+                let [few, many] = tensor.registers().unwrap_or([0; 2]);
+                let others = (tensor.threads() - tensor.holders()) * few;
+                let warps = u64::from(tensor.threads() / 32 * plan.blocks_per_sm());
+                let given = LARGEST.registers_per_thread(warps) / 8 * 8 * tensor.threads();
+                prop_assert!(others + tensor.holders() * many <= given);
+                return Ok(());
+            }
+            Shape::Naive(_) | Shape::Direct(_) => {
+                return Err(TestCaseError::fail("a tile makes a tiled plan"));
+            }
         };
-        prop_assert!(tiled.threads() <= BLOCK_THREADS);
-        prop_assert!(tiled.shared_bytes() <= LARGEST.shared_per_block);
         let threads = tiled.threads_of_product();
         prop_assert_eq!(tiled.threads(), threads * tiled.products());
         let of_slice = tiled.threads_of_slice();
@@ -127,12 +140,12 @@ fn what_is_said_of_a_plan_determines_it() {
     assert!(seen.len() > 500, "{}", seen.len());
 }
 
-/// All kernels of a plan take the threads and the shared memory that it says.
+/// The kernels that compute what a plan is of take the threads and the shared memory that it says.
 fn takes_what_it_says(plan: &super::SgemmPlan) -> Result<(), String> {
     let spec = plan.spec();
     let program = spec.program().map_err(|error| format!("`{spec}`: {error}"))?;
     let shared = plan.shared_bytes();
-    for kernel in &program.kernels {
+    for kernel in program.variants() {
         let takes = (kernel.geometry.threads(), kernel.shared_bytes());
         if takes != (plan.threads(), shared) {
             return Err(format!("`{spec}` takes {takes:?}, not {:?}", (plan.threads(), shared)));

@@ -242,10 +242,13 @@ impl Machine<'_> {
     fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, Stopped> {
         let to = self.region(&copy.to);
         let start = to.exchanged(offset);
-        let outer = to.dims.len() - copy.tile.len();
+        // A box that is one element deep may go to an array without that dimension.
+        let deep = copy.tile.iter().position(|extent| *extent > 1);
+        let tile = &copy.tile[deep.unwrap_or(copy.tile.len() - 1)..];
+        let outer = to.dims.len() - tile.len();
         let mut inside = true;
         let along = to.dims.iter().zip(&to.strides).skip(outer);
-        for ((dim, stride), extent) in along.zip(&copy.tile) {
+        for ((dim, stride), extent) in along.zip(tile) {
             inside &= u64::from(start) / stride % dim + extent <= *dim;
         }
         if !inside {

@@ -22,6 +22,9 @@ words! {
         /// Nearly as accurate as `f32`: each number is the sum of two of `tf32`, and of their four products the
         /// three largest are summed.
         Tf32x3 = "tf32x3",
+        /// As fast as three products, by `mma: wgmma`: rows of A and columns of B are scaled by powers of two to the range
+        /// of `f16`, each number is the sum of two of `f16`, and of their four products the three largest are summed.
+        F16x3 = "f16x3",
     }
 }
 
@@ -31,7 +34,7 @@ impl Arith {
         Some(match self {
             Self::F32 => return None,
             Self::Bf16 | Self::Bf16x6 | Self::Bf16x9 => Format::Bf16,
-            Self::F16 => Format::F16,
+            Self::F16 | Self::F16x3 => Format::F16,
             Self::Tf32 | Self::Tf32x3 => Format::Tf32,
         })
     }
@@ -40,7 +43,7 @@ impl Arith {
     pub fn planes(self) -> u32 {
         match self {
             Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,
-            Self::Tf32x3 => 2,
+            Self::Tf32x3 | Self::F16x3 => 2,
             Self::Bf16x6 | Self::Bf16x9 => 3,
         }
     }
@@ -53,7 +56,7 @@ impl Arith {
         match self {
             Self::F32 => &[],
             Self::Bf16 | Self::F16 | Self::Tf32 => &[[0, 0]],
-            Self::Tf32x3 => &[[1, 0], [0, 1], [0, 0]],
+            Self::Tf32x3 | Self::F16x3 => &[[1, 0], [0, 1], [0, 0]],
             Self::Bf16x6 => OF_THREE.split_at(3).1,
             Self::Bf16x9 => &OF_THREE,
         }
@@ -62,7 +65,8 @@ impl Arith {
     /// The most that an element of A·B is off, over the same element of |A|·|B|: what rounding of as many terms as K and
     /// of A and B costs, and what products cost that are left out. Twice what `f32` needs is allowed. A number that is
     /// subnormal in the format, or above its greatest, is off by more under the arithmetics that do not stand for `f32`, and
-    /// what underflows costs half of the smallest number above 0 a term.
+    /// what underflows costs half of the smallest number above 0 a term. Under `f16x3` a number of A that is less than
+    /// 2^-16 of the greatest of its row is off by 2^-38 of that one at most, and likewise one of B by its column.
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
         // Of a number, by bits of the mantissa, and of the product of two.
@@ -74,9 +78,14 @@ impl Arith {
             // Three products are left out, or none, and tensor cores cut what they sum.
             Self::Bf16x6 | Self::Bf16x9 => 2.0 * unit,
             // One product, and what two numbers leave of each: 2^-22 of a term each.
-            Self::Tf32x3 => 14.0 * unit,
+            Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
+    }
+
+    /// Whether rows of A and columns of B are scaled to the range of the format.
+    pub fn is_scaled(self) -> bool {
+        self == Self::F16x3
     }
 
     /// Whether it stands for `f32`: a number that the planes cannot hold is seen, and its sums are then those of `f32`.

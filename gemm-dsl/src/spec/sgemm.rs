@@ -2,7 +2,7 @@
 
 use super::table::{ActsOn, Datum, Kind, Value, derived_name, given_name, spec, words};
 use super::{Arith, Block, Epilogue, Rect, Tile};
-use crate::ir::Mma;
+use crate::ir::{Mma, Wgmma};
 use std::fmt;
 
 words! {
@@ -102,6 +102,26 @@ words! {
     }
 }
 
+words! {
+    /// Which instruction asks tensor cores.
+    Instruction {
+        /// `mma.sync`, of a warp whose lanes bring A and B: sm_80 and later.
+        Sync = "sync",
+        /// `wgmma`, of four warps, which reads A and B in shared memory: sm_90a alone.
+        Wgmma = "wgmma",
+    }
+}
+
+words! {
+    /// Who copies tiles to shared memory for such an instruction.
+    Copies {
+        /// All threads, before they multiply.
+        Threads = "threads",
+        /// The tensor memory accelerator: one thread asks for whole tiles, which come while others are multiplied.
+        Tma = "tma",
+    }
+}
+
 /// How many ranges of K blocks of their own sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
@@ -179,6 +199,30 @@ const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     remedy: "add an arithmetic such as `arith: bf16x6`, or leave it out",
 };
 
+/// Products of tensor cores that read shared memory by themselves.
+const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma(),
+    key: "mma",
+    because: "lanes bring what `mma: sync` multiplies",
+    remedy: "add `mma: wgmma`, or leave it out",
+};
+
+/// Products whose tiles come by themselves.
+const BOXES: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
+    key: "copy",
+    because: "all threads copy, and then all multiply",
+    remedy: "add `mma: wgmma, copy: tma`, or leave it out",
+};
+
+/// Products whose tiles come while sums are stored.
+const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma() && spec.producer,
+    key: "producer",
+    because: "who stores sums asks for tiles too",
+    remedy: "add `mma: wgmma, copy: tma, producer`, or leave it out",
+};
+
 /// Products that stage nothing.
 const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
@@ -240,7 +284,7 @@ spec! {
         prefetch(bool): bool = false, "prefetch", on TILE;
         /// Whether two shared buffers alternate, with one barrier a tile.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
-        /// The depth of a ring of asynchronous copies: `cp.async`, sm_80 and later.
+        /// The depth of a ring of asynchronous copies: `cp.async`, sm_80 and later, or those of `copy: tma`.
         stages(u32): Option<u32> = None, "stages{}",
             least 2 "a pipeline fills one buffer while another is used",
             on TILE;
@@ -264,6 +308,16 @@ spec! {
         /// Whether tiles that lie along K are read by `ldmatrix`, in whose words the lanes of a warp read for one
         /// another.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
+        /// Which instruction asks tensor cores. `wgmma` reads planes of A and B that a launch before the product has
+        /// made: each number rounded to what is multiplied, or taken apart into several, along K.
+        mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
+        /// Who copies these planes to shared memory.
+        copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
+        /// Whether four warps of a block do nothing but ask for tiles, and the others nothing but multiply.
+        producer(bool): bool = false, "producer", on BOXES;
+        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device go through all tiles of C:
+        /// the first tiles of K of the next one come while the sums of one are stored.
+        persistent(bool): bool = false, "persistent", on PRODUCER;
         /// The order of the multiply-adds of a fragment.
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
@@ -348,10 +402,25 @@ impl SgemmSpec {
     /// The elements of C that one thread keeps in registers: under `arith` a lane has its share of the matrices that
     /// its warp multiplies.
     pub(crate) fn thread_tile(&self) -> Rect {
-        match (self.arith, self.warp) {
+        match (self.arith, self.warp_tile()) {
             (Arith::F32, _) | (_, None) => self.thread,
             (_, Some(warp)) => Rect::new(warp.m / Mma::LANES_M, warp.n / Mma::LANES_N),
         }
+    }
+
+    /// The rectangle of the block tile that one warp computes. Under `mma: wgmma` it is by default as wide as the block
+    /// tile.
+    pub(crate) fn warp_tile(&self) -> Option<Rect> {
+        let of_warpgroup = |tile: Tile| Rect::new(Self::ROWS_OF_WARP, tile.n);
+        self.warp.or_else(|| self.tile.filter(|_| self.is_wgmma()).map(of_warpgroup))
+    }
+
+    /// The rows of C of a warp whose instructions are of four warps.
+    pub(crate) const ROWS_OF_WARP: u32 = Wgmma::ROWS / Wgmma::WARPS;
+
+    /// Whether four warps together ask tensor cores, which read A and B in shared memory.
+    pub(crate) fn is_wgmma(&self) -> bool {
+        self.arith != Arith::F32 && self.mma == Instruction::Wgmma
     }
 
     /// Whose terms a block sums, of `split_k` and `stream_k`.

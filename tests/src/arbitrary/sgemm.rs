@@ -1,7 +1,7 @@
 //! Random matrix products.
 
 use super::{repaired, values, with};
-use gemm_dsl::spec::{Arith, Block, Lanes, Rect, SgemmSpec, Spec, Tile};
+use gemm_dsl::spec::{Arith, Block, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -25,6 +25,9 @@ const GEOMETRY: &[&str] = &[
     "slices",
     "arith",
     "promote",
+    "mma",
+    "copy",
+    "producer",
 ];
 
 /// Any sound product whose block has at most `threads` threads; every key varies but the name.
@@ -34,6 +37,7 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         4 => direct().boxed(),
         6 => tiled().boxed(),
         4 => matrices().boxed(),
+        3 => warpgroups().boxed(),
     ];
     let spec = (shape, values::<SgemmSpec>(GEOMETRY), 1..=2u32);
     spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values, blocks)| {
@@ -47,7 +51,8 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
 
 /// Any sound product of tensor cores whose block has at most `threads` threads.
 pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
-    let spec = (matrices(), values::<SgemmSpec>(GEOMETRY));
+    let shape = prop_oneof![matrices().boxed(), warpgroups().boxed()];
+    let spec = (shape, values::<SgemmSpec>(GEOMETRY));
     spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values)| {
         let mut spec = with(shape, &values);
         kind.others.iter().for_each(|key| spec.reset(key));
@@ -163,7 +168,8 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
 
 /// Warps that ask tensor cores.
 fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
-    let arith = select(Arith::ALL[1..].to_vec());
+    let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
+    let arith = select(by_lanes.copied().collect::<Vec<_>>());
     let warp = (select(vec![16, 32]), select(vec![8, 16, 24]));
     let warps = (1..=2u32, 1..=2u32, select(vec![1, 1, 1, 2, 3]));
     let steps = (1..=4u32, select(vec![0, 0, 1, 2]));
@@ -182,6 +188,48 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
             spec.promote = (promote > 0).then_some(terms * promote);
             let others = &["thread", "partials", "order", "fragment", "unroll"];
             (Kind { others }, pipeline.of(spec))
+        },
+    )
+}
+
+/// Warpgroups that ask tensor cores.
+fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
+    let arith = select(Arith::ALL[1..].to_vec());
+    let tile = (1..=2u32, select(vec![8, 16, 24, 32]), 1..=2u32, select(vec![32, 64, 128]));
+    let copies = (any::<bool>(), any::<bool>(), select(vec![None, Some(2), Some(3)]));
+    (arith, tile, copies, select(vec![0, 0, 1, 2])).prop_map(
+        |(arith, (m, n, beside, bytes), (boxes, producer, stages), promote)| {
+            let terms = arith.format().map_or(1, |format| format.terms() as u32);
+            let spec = SgemmSpec::default()
+                .tile(Tile::new(64 * m, n * beside, bytes * terms / 32))
+                .warp(Rect::new(16, n))
+                .arith(arith)
+                .mma(Instruction::Wgmma);
+            let mut spec = match boxes {
+                false => spec,
+                true => spec.copy(Copies::Tma).producer(producer),
+            };
+            spec.stages = stages.filter(|_| boxes);
+            spec.promote = (promote > 0).then_some(terms * promote);
+            let others = &[
+                "thread",
+                "partials",
+                "order",
+                "fragment",
+                "unroll",
+                "transpose",
+                "pad_a",
+                "pad_b",
+                "swizzle",
+                "ldmatrix",
+                "float4",
+                "prefetch",
+                "double_buffer",
+                "spread",
+                "slices",
+                "stream_k",
+            ];
+            (Kind { others }, spec)
         },
     )
 }

@@ -51,7 +51,7 @@ impl Model {
             peak: match plan.shape() {
                 Shape::Naive(_) => UNSTAGED,
                 Shape::Direct(_) => HELD,
-                Shape::Tiled(_) => PEAK,
+                Shape::Tiled(_) | Shape::Tensor(_) => PEAK,
             },
             ranges: ranges(&spec.to_string()),
         })

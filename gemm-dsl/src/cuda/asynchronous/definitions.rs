@@ -153,8 +153,8 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
     let (comment, how, blocks) = match multicast {
         false => (
             "\
-// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes count at the
-// barrier when they have come.",
+// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes
+// count at the barrier when they have come.",
             "",
             String::new(),
         ),
@@ -163,8 +163,9 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
             given.push("\"h\"((unsigned short)blocks)".to_owned());
             (
                 "\
-// Starts the copy of a box from global to shared memory: zeros outside of the array. It goes to the same place
-// in each block of the cluster whose bit is set, and its bytes count at that block's barrier when they have come.",
+// Starts the copy of a box from global to shared memory: zeros outside of the array. It goes
+// to the same place in each block of the cluster whose bit is set, and its bytes count at that
+// block's barrier when they have come.",
                 "\"\n                 \".multicast::cluster",
                 format!(", %{}", 3 + rank),
             )
@@ -193,7 +194,7 @@ fn descriptor_definition(of: Descriptor) -> String {
     let row = TensorSwizzle::bytes(swizzle).unwrap_or_default();
     format!(
         "\
-// How a matrix instruction finds a tile: rows of {row} bytes, swizzled, of which 8 take {stride} bytes.
+// How a matrix instruction finds a tile: rows of {row} bytes, swizzled, 8 in {stride} bytes.
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
     const unsigned int at = __cvta_generic_to_shared(tile);
@@ -207,22 +208,22 @@ fn wgmma_definition(format: Format, columns: u32) -> String {
     let (name, of, terms) = (wgmma(format, columns), format.name(), format.terms());
     let sums = columns / 2;
     let (rows, lines) =
-        (Wgmma::ROWS, |separator: &str, prefix: &str, f: &dyn Fn(u32) -> String| {
-            let groups = (0..sums).step_by(8).map(|first| {
-                let last = (first + 8).min(sums);
+        (Wgmma::ROWS, |width: usize, separator: &str, prefix: &str, f: &dyn Fn(u32) -> String| {
+            let groups = (0..sums).step_by(width).map(|first| {
+                let last = (first + width as u32).min(sums);
                 (first..last).map(f).collect::<Vec<_>>().join(", ")
             });
             groups.collect::<Vec<_>>().join(&format!("{separator}\n{prefix}"))
         });
-    let operands = lines(", \"", "                 \"", &|i| format!("%{i}"));
-    let registers = lines(",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
+    let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
+    let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
     // Elements of 16 bits may lie the other way round too.
     let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
     format!(
         "\
-// d = a * b, added to d where `accumulate`: {rows}x{columns} sums of {terms} products of {of}, of tiles in shared memory.
-// The four warps of a warpgroup start it together, and it goes on by itself.
+// d = a * b, added to d where `accumulate`: {rows}x{columns} sums of {terms} products of {of}, of tiles
+// in shared memory. The four warps of a warpgroup start it together, and it goes on by itself.
 __device__ __forceinline__ void {name}(
     float (&d)[{sums}], unsigned long long a, unsigned long long b, bool accumulate)
 {{
@@ -238,7 +239,8 @@ __device__ __forceinline__ void {name}(
 }
 
 const WGMMA_KEEP: &str = "\
-// Keeps the use of sums on its side of what stands beside it: the compiler does not see when they change.
+// Keeps the use of sums on its side of what stands beside it: the compiler does not see when they
+// change.
 template <int count>
 __device__ __forceinline__ void wgmma_keep(float* d)
 {

@@ -125,11 +125,13 @@ impl Check<'_> {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
         // Behind the first of its extents that is more than 1, a box has all that there is.
-        let rank = map.tile.len();
+        // Where a box is one element deep it needs no dimension.
+        let tile: Vec<u32> = map.tile.iter().copied().skip_while(|extent| *extent == 1).collect();
+        let rank = tile.len().max(1);
         let dims = to.dims.len().checked_sub(rank).and_then(|outer| to.dims.get(outer..));
         let dims = dims.ok_or_else(|| format!("a box of rank {rank} in {name}"))?;
         let (mut fills, mut begun) = (true, false);
-        for (dim, &extent) in dims.iter().zip(&map.tile) {
+        for (dim, &extent) in dims.iter().zip(&tile) {
             let dim = constant(self.k, dim, name)?;
             fills &= if begun { dim == extent.into() } else { dim >= extent.into() };
             begun |= extent > 1;

@@ -1,12 +1,13 @@
 //! The tile of C of a block, as its threads hold it when all is summed: what those who take it to C, or leave it for
 //! another block, know of the kernel.
 
-use super::Problem;
+use super::problem::Problem;
 use super::schedule::{Origin, Part, Ranges};
 use super::split::Held;
 use super::stream_k::Segment;
 use super::tile::{Elements, Tiled};
 use crate::ir::{Const, Expr, KernelBuilder, Var};
+use crate::lower::tickets;
 use crate::plan::{EpiloguePlan, SgemmPlan};
 
 /// The tile of C of a block.
@@ -30,6 +31,8 @@ pub(super) struct BlockTile<'p> {
     pub thread: (Expr, Expr),
     /// Whether this is the first thread of the block.
     pub first_thread: Expr,
+    /// The threads that take part in a barrier, where these are not all of the block.
+    pub meet: Option<u32>,
 }
 
 /// The part of its tile that a block sums, where others sum the rest.
@@ -69,7 +72,13 @@ impl<'p> BlockTile<'p> {
             },
             first_thread: first.fold(is_zero(tiled.holder), Expr::and),
             holds: first_slice,
+            meet: None,
         }
+    }
+
+    /// A barrier of all threads that know of the tile.
+    pub fn barrier(&self, k: &mut KernelBuilder) {
+        tickets::barrier(k, self.meet);
     }
 
     /// What its threads hold.

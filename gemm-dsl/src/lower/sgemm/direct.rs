@@ -6,12 +6,13 @@ mod read;
 use super::block_tile::{BlockTile, Parts};
 use super::edge::edge_comment;
 use super::finish::Finish;
+use super::finished;
 use super::fold::{self, Slices};
 use super::fragment::{Accumulators, over};
+use super::problem::Problem;
 use super::schedule::{self, Range, Ranges};
 use super::split::Split;
 use super::tile::{Adjacent, Elements};
-use super::{Problem, finished};
 use crate::arch::WARP;
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
 use crate::plan::{DirectPlan, SgemmPlan};
@@ -153,6 +154,7 @@ impl<'p> Direct<'p> {
                 Some(Slices { slice, .. }) => (slice * of_slice + tid, threads),
             },
             first_thread: first_slice.into_iter().fold(is_zero(tid), Expr::and),
+            meet: None,
         };
         let share = consts.of_thread(k, (lane, lanes), slices);
         edge_comment(k, [d.a().edge(), d.b().edge()]);

@@ -223,7 +223,7 @@ impl Outputs<'_> {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(k, (&row.row, &col), n, false);
         let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
-        k.store(self.block.problem.c.at(row.row.clone(), col), value);
+        k.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
     /// Four adjacent outputs of a row.
@@ -239,7 +239,7 @@ impl Outputs<'_> {
                 Expr::Pack((0..4).map(value).collect())
             }
         };
-        k.store(self.block.problem.c.at(row.row.clone(), sums.col.clone()).vector(), values);
+        k.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
     /// Four adjacent outputs of a row, as far as they exist.

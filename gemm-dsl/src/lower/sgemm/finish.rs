@@ -1,8 +1,8 @@
 //! What becomes of a sum before it is stored: it is scaled as BLAS says, then the user's expression is
 //! applied. Both take what [`Operands`] have read beside the sum.
 
-use super::Problem;
 use super::operands::{C, Held, Nth, Operands};
+use super::problem::Problem;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::plan::SgemmPlan;
 use crate::spec::{Named, SgemmSpec};

@@ -25,6 +25,13 @@ enum Sums {
     Many(BufferId),
     /// Of a warp's matrices.
     Matrices(Matrices),
+    /// Of a warpgroup's: as its instructions have them.
+    Warpgroup(BufferId),
+}
+
+/// Where a matrix instruction of a warpgroup has the sum of a thread's element (m, n).
+fn of_warpgroup(sums: BufferId, m: &Expr, n: &Expr) -> Access {
+    Access::new(sums, [n.clone() / 2 * 4 + m.clone() * 2 + n.clone() % 2])
 }
 
 impl Accumulators {
@@ -41,8 +48,14 @@ impl Accumulators {
     pub fn matrices(&self) -> Option<&Matrices> {
         match &self.place {
             Sums::Matrices(matrices) => Some(matrices),
-            Sums::One(_) | Sums::Many(_) => None,
+            Sums::One(_) | Sums::Many(_) | Sums::Warpgroup(_) => None,
         }
+    }
+
+    /// Those of a warpgroup's threads, two rows of so many columns each.
+    pub fn of_warpgroup(sums: BufferId) -> Self {
+        let place = Sums::Warpgroup(sums);
+        Self { place, tall: true, wide: true, partials: 1, count: None }
     }
 
     /// Declares the sums of a thread's elements, all zero.
@@ -91,6 +104,7 @@ impl Accumulators {
                 k.store(self.access(*buffer, 0.into(), m.clone(), n.clone()), sum);
             }
             Sums::Matrices(matrices) => k.store(matrices.place(m, n), sum),
+            Sums::Warpgroup(sums) => k.store(of_warpgroup(*sums, m, n), sum),
         }
     }
 
@@ -110,6 +124,7 @@ impl Accumulators {
                 (1..self.partials).fold(part(0), |sum, p| sum + part(p))
             }
             Sums::Matrices(matrices) => matrices.place(m, n).load(),
+            Sums::Warpgroup(sums) => of_warpgroup(*sums, m, n).load(),
         }
     }
 
@@ -133,7 +148,9 @@ impl Accumulators {
                 let sum = fma(place.clone().load());
                 k.store(place, sum);
             }
-            Sums::Matrices(_) => unreachable!("tensor cores multiply what they sum"),
+            Sums::Matrices(_) | Sums::Warpgroup(_) => {
+                unreachable!("tensor cores multiply what they sum")
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::finish::Finish;
 use super::fragment::partial_sums;
-use super::{Problem, schedule};
+use super::problem::Problem;
+use super::schedule;
 use crate::ir::{
     Access, Change, Const, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll,
     Var,
@@ -66,7 +67,7 @@ fn output(
         let at = (&row.into(), &col.into());
         let held = finish.operands.rest(k, at, 0.into(), false);
         let value = finish.value(sum, at, (&held, 0));
-        k.store(problem.c.at(row, col), value);
+        k.store(problem.c().at(row, col), value);
     };
     if plan.guarded() {
         let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));
@@ -85,7 +86,7 @@ fn dot_product(
     col: Var,
 ) -> Expr {
     let product = |at: Expr, acc: Expr| {
-        let (a, b) = (problem.a.at(row, at.clone()), problem.b.at(at, col));
+        let (a, b) = (problem.a().at(row, at.clone()), problem.b().at(at, col));
         Expr::Call(Intrinsic::Fma, vec![a.load(), b.load(), acc])
     };
     let partials = plan.partials() as i32;

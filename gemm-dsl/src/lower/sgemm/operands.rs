@@ -2,7 +2,7 @@
 //! when a thread reads which. What belongs to its columns may be read before all else, what belongs to a row
 //! before the row's sums; the rest is read for each store, and then there is a [`Held`], which has all.
 
-use super::{Matrix, Problem, batched};
+use super::problem::{Matrix, Problem, batched};
 use crate::ir::{
     Access, BinaryOp, BufferId, Cmp, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar,
     Source, Ty, joined,
@@ -90,7 +90,7 @@ impl Operands {
             };
             let ne = BinaryOp::Cmp(Cmp::Ne);
             let when = beta.map(|beta| Expr::binary(ne, beta.into(), Expr::F32(0.0)));
-            let value = Value::Element(problem.c, when);
+            let value = Value::Element(problem.c(), when);
             operands.0.push(Beside { name: C.into(), own: "own_c".into(), value });
         }
         operands

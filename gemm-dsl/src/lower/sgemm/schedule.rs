@@ -1,7 +1,7 @@
 //! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
 //! No other code reads `blockIdx`.
 
-use super::Problem;
+use super::problem::Problem;
 use super::stream_k::StreamK;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
 use crate::plan::{MAX_SPLIT, SgemmPlan, Shape};
@@ -35,7 +35,11 @@ pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
     if let Some(StreamK { blocks, .. }) = problem.stream {
         return [wide(blocks), 1u64.into(), 1u64.into()];
     }
-    [tiles_of(plan, problem), ranges_of(plan, problem), 1u64.into()]
+    let along = match problem.persistent {
+        Some(StreamK { blocks, .. }) => wide(blocks),
+        None => tiles_of(plan, problem),
+    };
+    [along, ranges_of(plan, problem), 1u64.into()]
 }
 
 /// The tiles of C by the parameters of a kernel.
@@ -150,6 +154,8 @@ pub(super) struct Range {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranges {
     pub count: Var,
+    /// The tile, where its number is not that of the block.
+    pub tile: Option<Var>,
 }
 
 impl Ranges {
@@ -166,7 +172,7 @@ impl Ranges {
         }
         let most = most_ranges(k, plan, problem);
         let whole = match plan.shape() {
-            Shape::Tiled(_) => "tiles",
+            Shape::Tiled(_) | Shape::Tensor(_) => "tiles",
             Shape::Naive(_) | Shape::Direct(_) => "rounds",
         };
         let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
@@ -180,7 +186,7 @@ impl Ranges {
         let count = k.let_("ranges", (all + of_range - 1) / of_range);
         let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
         let depth = k.let_("depth", (problem.k - begin).min(of_range * depth));
-        Some((Self { count }, Range { begin, depth }))
+        Some((Self { count, tile: None }, Range { begin, depth }))
     }
 }
 

@@ -4,9 +4,9 @@
 //! Sums lie as threads hold them, those of one place in all threads that hold some next to one another: whatever the
 //! fragment, neighbours write and read neighbours, and the edge of C is the epilogue's business alone.
 
-use super::Problem;
 use super::block_tile::{BlockTile, Parts};
 use super::fragment::{Accumulators, each};
+use super::problem::Problem;
 use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
 use crate::arch::{LARGEST, WARP};
@@ -55,6 +55,7 @@ fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
         Shape::Naive(_) => None,
         Shape::Direct(d) => Some(d.tm() * d.tn() * d.holders()),
         Shape::Tiled(t) => Some(t.tm() * t.tn() * t.holders()),
+        Shape::Tensor(t) => Some(t.tm() * t.tn() * t.holders()),
     }
 }
 
@@ -117,7 +118,7 @@ impl Split {
         let [parts, words] = extents(plan, sizes)?;
         // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
         if !problem.listed {
-            k.exclusive(problem.c.buffer);
+            k.exclusive(problem.c().buffer);
         }
         let partials = k.global("partials", Elem::F32, Operand::Temp(0));
         let tickets = tickets::parameter(k, Operand::Temp(1));
@@ -171,7 +172,8 @@ impl Split {
 
     /// The parts of a tile lie in the order of its ranges.
     fn ranges(&self, k: &mut KernelBuilder, ranges: &Ranges) -> Shared {
-        let [tile, range] = schedule::tile_and_range();
+        let [block, range] = schedule::tile_and_range();
+        let tile = ranges.tile.map_or(block, Expr::from);
         let first = k.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
         Shared {
             word: Access::new(self.tickets, [tile]),
@@ -223,7 +225,8 @@ impl Split {
             (shared.word.clone(), self.is_last.clone()),
             shared.count.clone(),
             block.first_thread.clone(),
-        );
+        )
+        .among(block.meet);
         tickets.take_for_all(k);
         tickets
     }
@@ -276,7 +279,7 @@ impl Split {
                 k.store(Access::new(added, [i.into()]), Expr::from(sum));
             });
         }
-        k.barrier();
+        block.barrier(k);
         block.by_holders(k, |k| {
             each(k, block.elements(), |k, m, n| {
                 all.set(k, (m, n), Access::new(added, [block.place(m, n)]).load());

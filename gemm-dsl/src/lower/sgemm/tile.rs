@@ -4,10 +4,10 @@
 use super::block_tile::{Parts, all_holders};
 use super::copy::{Extents, TileCopy};
 use super::matrix::{self, WarpMatrices};
+use super::problem::{Matrix, Problem};
 use super::schedule::{self, Counts, Origin, Part, Range, Ranges};
 use super::slices::TileSlices;
 use super::split::Held;
-use super::{Matrix, Problem};
 use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Scalar, Special, Stmt,
@@ -340,7 +340,7 @@ impl<'p> Frame<'p> {
         let (holders, holder) = self.holders;
         let a = Factor {
             plan: t.a(),
-            matrix: problem.a,
+            matrix: problem.a(),
             origin: origin.row,
             extent: problem.m,
             shared: self.shared.0,
@@ -350,7 +350,7 @@ impl<'p> Frame<'p> {
         };
         let b = Factor {
             plan: t.b(),
-            matrix: problem.b,
+            matrix: problem.b(),
             origin: origin.col,
             extent: problem.n,
             shared: self.shared.1,

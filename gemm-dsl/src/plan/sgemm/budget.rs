@@ -3,13 +3,19 @@
 
 use super::epilogue::EpiloguePlan;
 use super::operand::Axis;
+use super::tensor::elem;
 use super::tiled::{Pipeline, shared};
 use crate::arch::{LARGEST, WARP};
-use crate::spec::{Along, Lanes, Rect, SgemmSpec, Sharing, Tile};
+use crate::ir::Mbarrier;
+use crate::spec::{Along, Copies, Lanes, Rect, SgemmSpec, Sharing, Tile};
 
-/// The shared memory of a block, in elements of 4 bytes.
+/// The shared memory of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSum {
+    /// Bytes of an element, in all its planes.
+    pub bytes: u32,
+    /// What addresses tiles start at.
+    pub alignment: u128,
     /// Products of a block, each with buffers of its own.
     pub products: u32,
     pub buffers: u32,
@@ -30,6 +36,8 @@ pub(crate) struct Beside {
     lost: u128,
     /// The sums that all slices but one hand over.
     slices: u128,
+    /// The barriers of tiles that have come, and as many of tiles that have been read.
+    barriers: [u128; 2],
 }
 
 impl Beside {
@@ -47,6 +55,14 @@ impl Beside {
                 0
             },
             slices: bytes * u128::from(spec.slices.max(1) - 1),
+            barriers: {
+                let boxes = spec.is_wgmma() && spec.copy == Copies::Tma;
+                let of = |there: bool| {
+                    let stages = if there { spec.stages.unwrap_or(1) } else { 0 };
+                    u128::from(Mbarrier::BYTES) * u128::from(stages)
+                };
+                [of(boxes), of(boxes && spec.producer)]
+            },
         }
     }
 
@@ -57,6 +73,8 @@ impl Beside {
             (self.all, "the sums of all parts"),
             (self.lost, "whether a slice has lost a number"),
             (self.slices, "the sums that slices hand over"),
+            (self.barriers[0], "tiles that have come"),
+            (self.barriers[1], "tiles that have been read"),
         ];
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }
@@ -72,8 +90,17 @@ impl SharedSum {
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
-        let [a, b] = shared(spec);
+        let [a, b] = if spec.is_wgmma() { [Axis::K; 2] } else { shared(spec) };
+        let (bytes, alignment) = match spec.arith.format().filter(|_| spec.is_wgmma()) {
+            None => (size_of::<f32>() as u32, 16),
+            Some(format) => {
+                let size = elem(format).size();
+                (spec.arith.planes() * size, u128::from(8 * size) * k)
+            }
+        };
         Self {
+            bytes,
+            alignment,
             products: spec.products,
             buffers: Pipeline::of(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
@@ -85,14 +112,14 @@ impl SharedSum {
     /// Bytes of the whole of A and of B.
     pub fn parts(&self) -> (u128, u128) {
         let tiles = u128::from(self.products) * u128::from(self.buffers);
-        let bytes = |(rows, row): (u128, u128)| 4 * tiles * rows * row;
+        let bytes = |(rows, row): (u128, u128)| u128::from(self.bytes) * tiles * rows * row;
         (bytes(self.a), bytes(self.b))
     }
 
-    /// Bytes of all; each array starts on 16 bytes.
+    /// Bytes of all; each array starts on 16 bytes, or where tiles do.
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
-        self.beside.behind(a.next_multiple_of(16) + b)
+        self.beside.behind(a.next_multiple_of(self.alignment.max(1)) + b)
     }
 
     /// Whether a block may have as much.

@@ -3,9 +3,11 @@
 mod direct;
 mod matrix;
 mod resources;
+mod tensor;
 
 use super::Axis;
 use super::MAX_SPLIT;
+use super::tensor::TensorDraft;
 use super::tiled::{Draft, shared};
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
@@ -15,10 +17,19 @@ use crate::spec::{Arith, Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Spl
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;
 
+/// The geometry of a spec with a tile, of which the checks have found nothing wrong.
+#[expect(clippy::large_enum_variant, reason = "it is made once")]
+pub(super) enum Geometry {
+    /// Threads multiply what they have staged.
+    Tiled(Draft),
+    /// Warpgroups multiply planes.
+    Tensor(TensorDraft),
+}
+
 /// All faults of a spec. The order matters: a check is left out where an earlier fault is about a
 /// key that its arithmetic rests on. Gives the geometry that the last checks read: there is one of every
 /// spec with a tile and without a fault.
-pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
+pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
@@ -28,6 +39,12 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
     faults.check_acting(spec);
     direct::acting(spec, faults);
     matrix::acting(spec, faults);
+    if let Some(tile) = spec.tile.filter(|_| spec.is_wgmma()) {
+        tensor::acting(spec, faults);
+        tensor::of_tile(spec, tile, faults);
+        resources::extents(spec, faults);
+        return tensor::geometry(spec, tile, faults).map(Geometry::Tensor);
+    }
     products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
     let mut too_much_shared = None;
@@ -52,7 +69,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Draft> {
         resources::vectors(spec, tile, draft, faults);
         matrix::loads(spec, draft, faults);
     }
-    draft
+    draft.map(Geometry::Tiled)
 }
 
 /// A launch names what it is given: no operand is called as a matrix, or as a factor of `scaled`.

@@ -5,11 +5,11 @@ mod tests;
 
 use super::{
     DirectPlan, Edge, EpiloguePlan, Fill, Guards, MatrixPlan, NaivePlan, OperandPlan, Pipeline,
-    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk,
+    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk,
 };
-use crate::ir::{Mma, Swizzle, Variant};
+use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
-use crate::spec::{Batch, Lanes, Sharing};
+use crate::spec::{Batch, Copies, Lanes, Sharing};
 
 impl SgemmPlan {
     /// All that was decided, the spec's own words included: plans with the same list have the same
@@ -33,8 +33,9 @@ impl SgemmPlan {
             }
             Shape::Direct(plan) => direct(plan, &mut list),
             Shape::Tiled(plan) => tiled(plan, &mut list),
+            Shape::Tensor(plan) => tensor(plan, &mut list),
         }
-        if !matches!(self.shape(), Shape::Direct(_)) {
+        if !matches!(self.shape(), Shape::Direct(_) | Shape::Tensor(_)) {
             let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
             list.say("unrolling along k", unroll);
             list.say("partial sums", self.partials().to_string());
@@ -53,6 +54,9 @@ impl SgemmPlan {
             None => "tile by tile along the rows".to_owned(),
         };
         list.say("blocks visit C", order);
+        if self.persistent() {
+            list.say("blocks", "as many as fit, which go through all tiles");
+        }
         list.say("blocks wished for", format!("{} on a multiprocessor", self.blocks_per_sm()));
         list.say("shapes", if self.guarded() { "any" } else { "multiples of the tile" });
         list.say(
@@ -157,6 +161,40 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
     epilogue(&plan.epilogue(), list);
     let assume = if plan.assume() { "yes" } else { "no" };
     list.because("tid >= 0 is promised", assume, plan.assume.why);
+}
+
+fn tensor(plan: &TensorPlan, list: &mut Decisions) {
+    list.say("block tile", format!("{} x {} x {}", plan.bm(), plan.bn(), plan.bk()));
+    let (columns, terms) = (plan.columns(), plan.format().terms());
+    let (groups_m, groups_n) = (plan.bm() / Wgmma::ROWS, plan.bn() / columns);
+    list.say("warpgroups that multiply", format!("{groups_m} x {groups_n}"));
+    list.say("arithmetic", plan.arith().to_string());
+    let (rows, format) = (Wgmma::ROWS, plan.format().name());
+    list.say("matrix instructions", format!("{rows}x{columns}x{terms} in {format}"));
+    let planes = plan.planes();
+    list.say("planes", format!("{planes} of A and of B, which a launch before makes"));
+    let promote = match plan.promote() {
+        None => "none: tensor cores sum all of K".to_owned(),
+        Some(terms) => format!("IEEE, of {terms} terms each"),
+    };
+    list.because("additions", promote, plan.promote.why);
+    let tiles = match (plan.copies(), plan.producer(), plan.stages()) {
+        (Copies::Threads, ..) => "copied by all threads; one buffer".to_owned(),
+        (Copies::Tma, producer, stages) => {
+            let by = if producer { "a warpgroup of its own" } else { "the first thread" };
+            format!("boxes through {stages} buffers, which {by} asks for")
+        }
+    };
+    list.say("tiles", tiles);
+    list.say("rows of a tile", format!("{} bytes", plan.bk() * plan.elem().size()));
+    if plan.producer() {
+        let registers = match plan.registers() {
+            None => "as many for all".to_owned(),
+            Some([few, many]) => format!("{few} of who asks, {many} of who multiplies"),
+        };
+        list.because("registers of a thread", registers, plan.registers.why);
+    }
+    epilogue(&plan.epilogue(), list);
 }
 
 fn tensor_cores(plan: &MatrixPlan, list: &mut Decisions) {

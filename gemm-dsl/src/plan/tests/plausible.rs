@@ -1,11 +1,11 @@
 //! Specs that often have a plan.
 
-use crate::spec::{Arith, Datum, Kind, Rect, SgemmSpec, Spec, Table, Tile};
+use crate::spec::{Arith, Copies, Datum, Instruction, Kind, Rect, SgemmSpec, Spec, Table, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 /// The keys of a geometry: these must fit each other, so they are drawn together.
-const GEOMETRY: [&str; 11] = [
+const GEOMETRY: [&str; 15] = [
     "tile",
     "thread",
     "warp",
@@ -17,10 +17,18 @@ const GEOMETRY: [&str; 11] = [
     "spread",
     "arith",
     "promote",
+    "mma",
+    "copy",
+    "producer",
+    "persistent",
 ];
 
 /// What a thread of a warp has no say in.
 const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
+
+/// What lies as the instructions of warpgroups ask for, and what these do not share.
+const OF_LANES: [&str; 8] =
+    ["float4", "transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
 
 /// A geometry, and of every other key that acts on a tile any flag or word, seldom a small number.
 /// Whatever is added to the table is drawn here too.
@@ -45,17 +53,19 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
         let datum = proptest::option::weighted(often, datum);
         data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());
     }
-    (prop_oneof![3 => geometry().boxed(), 1 => matrices().boxed()], data).prop_map(
-        |(mut spec, data)| {
+    (prop_oneof![3 => geometry().boxed(), 1 => matrices().boxed(), 1 => warpgroups().boxed()], data)
+        .prop_map(|(mut spec, data)| {
             for (key, datum) in data.into_iter().flatten() {
                 assert!(spec.set(key, &datum), "{key}");
             }
             if spec.arith != Arith::F32 {
                 OF_THREADS.iter().for_each(|key| spec.reset(key));
             }
+            if spec.is_wgmma() {
+                OF_LANES.iter().for_each(|key| spec.reset(key));
+            }
             spec
-        },
-    )
+        })
 }
 
 /// Sizes that often go together, with paddings and a pipeline.
@@ -77,7 +87,8 @@ fn geometry() -> impl Strategy<Value = SgemmSpec> {
 
 /// Sizes that tensor cores take.
 fn matrices() -> impl Strategy<Value = SgemmSpec> {
-    let arith = select(Arith::ALL[1..].to_vec());
+    let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
+    let arith = select(by_lanes.copied().collect::<Vec<_>>());
     let warp =
         select(vec![Rect::new(16, 8), Rect::new(16, 32), Rect::new(32, 16), Rect::new(64, 32)]);
     let of_block = (1..=2u32, 1..=2u32, select(vec![16, 32, 64]));
@@ -89,6 +100,32 @@ fn matrices() -> impl Strategy<Value = SgemmSpec> {
             let spec = SgemmSpec::default().tile(tile).warp(warp).arith(arith);
             let spec = SgemmSpec { promote, ..spec }.pad_a(pads.0).pad_b(pads.1);
             piped(spec, ahead, stages)
+        },
+    )
+}
+
+/// Sizes that warpgroups take.
+fn warpgroups() -> impl Strategy<Value = SgemmSpec> {
+    let arith = select(Arith::ALL[1..].to_vec());
+    let tile = (1..=4u32, select(vec![8, 64, 96, 128, 256]), select(vec![16, 32, 64]));
+    let roles = (any::<bool>(), any::<bool>(), any::<bool>(), 0..5u32);
+    let promote = proptest::option::weighted(0.3, select(vec![8, 16, 32]));
+    (arith, tile, any::<bool>(), roles, promote).prop_map(
+        |(arith, (m, n, k), halved, (boxes, producer, persistent, stages), promote)| {
+            let tile = Tile::new(64 * m, n, k);
+            let spec = SgemmSpec::default().tile(tile).arith(arith).mma(Instruction::Wgmma);
+            let warp = halved.then_some(Rect::new(16, n / 2));
+            let spec = SgemmSpec { promote, warp, ..spec };
+            match (boxes, producer) {
+                (false, _) => spec,
+                (true, producer) => SgemmSpec {
+                    copy: Copies::Tma,
+                    producer,
+                    persistent: producer && persistent,
+                    stages: (stages > 1).then_some(stages),
+                    ..spec
+                },
+            }
         },
     )
 }

@@ -1,10 +1,10 @@
 //! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::Matrix;
 use crate::lower::sgemm::block_tile::BlockTile;
 use crate::lower::sgemm::edge::inside;
 use crate::lower::sgemm::fragment::{Accumulators, over};
+use crate::lower::sgemm::problem::Matrix;
 use crate::lower::sgemm::tile::Elements;
 use crate::plan::{Axis, Edge, ReadPlan};
 
@@ -55,8 +55,8 @@ impl Reader {
         let of_a = plan.free() == Axis::M;
         let (p, origin) = (&block.problem, &block.origin);
         let (matrix, extent, own, first) = match of_a {
-            true => (p.a, p.m, block.rows, origin.row + block.rows.first),
-            false => (p.b, p.n, block.cols, origin.col + block.cols.first),
+            true => (p.a(), p.m, block.rows, origin.row + block.rows.first),
+            false => (p.b(), p.n, block.cols, origin.col + block.cols.first),
         };
         let name = if of_a { "a_row" } else { "b_col" };
         let (width, loop_name) = match (plan.has_free_vectors(), of_a) {

@@ -18,7 +18,8 @@ use crate::tensor_core::Format;
 
 /// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
 /// left may be subnormal, to the greatest that does not round to an infinity.
-const HELD_BY_TF32: std::ops::Range<u32> = (127 - 112) << 23..0x7f7f_f000;
+pub(in crate::lower::sgemm) const HELD_BY_TF32: std::ops::Range<u32> =
+    (127 - 112) << 23..0x7f7f_f000;
 
 /// What a lane has seen of numbers that the planes do not hold.
 pub(in crate::lower::sgemm) struct Lost {

@@ -243,26 +243,31 @@ fn tf32(
 ) {
     let value = k.let_("value", value);
     if of.counts.planes.is_none() {
-        let is_nan = Expr::binary(BinaryOp::Cmp(Cmp::Ne), value.into(), value.into());
-        let word = is_nan.select(Expr::U32(CANONICAL_NAN), to_tf32(value.into()));
-        return k.store(target(None), word);
+        return k.store(target(None), to_tf32_or_nan(value.into()));
     }
     let large = k.let_("large", to_tf32(value.into()));
     k.store(target(Some(0.into())), large);
     if let Some(lost) = &matrices.lost {
         lost.see_one(k, value.into());
     }
-    let kept = Expr::binary(BinaryOp::Integer(Integer::And), large.into(), Expr::U32(KEPT));
-    let rest = value - kept.bitcast(Elem::F32);
+    let rest = value - kept(large.into()).bitcast(Elem::F32);
     k.store(target(Some(1.into())), to_tf32(rest));
 }
 
 /// The bits of a number that is held by `tf32`, as far as they are looked at.
-const KEPT: u32 = !0x1fff;
+pub(in crate::lower::sgemm) fn kept(word: Expr) -> Expr {
+    Expr::binary(BinaryOp::Integer(Integer::And), word, Expr::U32(!0x1fff))
+}
+
+/// The word that stands for a number in `tf32`, which may be none.
+pub(in crate::lower::sgemm) fn to_tf32_or_nan(value: Expr) -> Expr {
+    let is_nan = Expr::binary(BinaryOp::Cmp(Cmp::Ne), value.clone(), value.clone());
+    is_nan.select(Expr::U32(CANONICAL_NAN), to_tf32(value))
+}
 
 /// A number rounded to `tf32`, ties away from zero: half of the last bit that is looked at is added to its magnitude.
 /// What is behind that bit tensor cores leave out by themselves. It is for no NaN.
-fn to_tf32(value: Expr) -> Expr {
+pub(in crate::lower::sgemm) fn to_tf32(value: Expr) -> Expr {
     value.bitcast(Elem::U32) + Expr::U32(0x1000)
 }
 

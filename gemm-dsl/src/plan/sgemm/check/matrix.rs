@@ -40,6 +40,7 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
     }
+    faults.require(!spec.arith.is_scaled(), || error::scaled_by_lanes(spec.arith));
     let Some(warp) = spec.warp else {
         return faults.0.push(error::without_warp(spec.arith, warp_of(tile)));
     };
@@ -68,7 +69,7 @@ fn warp_of(tile: Tile) -> Option<Rect> {
 }
 
 /// Whether the steps of a tile come out even, and those that are promoted together.
-fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+pub(super) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let terms = spec.terms_of_step();
     if !faults.sound(&["tile", "slices"]) {
         return;

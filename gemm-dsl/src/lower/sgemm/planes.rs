@@ -1,0 +1,368 @@
+//! Planes of A and B, which tensor cores multiply: each number rounded, or taken apart into several, the first of which is
+//! the number rounded and each other what the ones before it have left, rounded. A launch before the product makes them,
+//! along K whatever the layout is, so that no kernel behind it knows how A and B lie.
+//!
+//! The planes of a matrix lie one behind the other, and those of a product of a batch behind those of the one before it.
+//! Their rows are padded with zeros to 16 bytes, as a tensor map asks for.
+
+use super::lost::{Lost, left_by_tf32};
+use super::matrix::{kept, to_tf32, to_tf32_or_nan};
+use super::problem::{Problem, Takes};
+use super::scale::{self, Greatest};
+use crate::ir::Elem::{F32, U32};
+use crate::ir::program::{Program, Slot};
+use crate::ir::{
+    Access, BinaryOp, BufferId, Const, Expr, Geometry, Integer, IrError, KernelBuilder, Layout,
+    Operand, Requirement, Scalar, Special, TensorMap, Var, VerifiedKernel,
+};
+use crate::plan::{SgemmPlan, TensorPlan};
+use crate::spec::{self, Arith, Copies};
+use crate::tensor_core::Format;
+
+/// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
+const PADDED: i32 = 8;
+/// Lines of a matrix, and terms of each, of which a block makes planes.
+const LINES: i32 = 64;
+const TERMS: i32 = 64;
+/// Threads of such a block.
+const THREADS: i32 = 256;
+/// Blocks of a multiprocessor: more than enough to keep memory busy.
+const RESIDENT: u32 = 6;
+/// The numbers of the planes' operands.
+const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
+
+/// The planes of A and of B in a program.
+pub(super) fn slots(
+    program: &mut Program,
+    t: &TensorPlan,
+    (lines, terms): ([&Expr; 2], &Expr),
+    batch: Option<&Expr>,
+) -> Vec<(Operand, Slot)> {
+    let planes = match (t.planes(), batch) {
+        (1, batch) => batch.cloned(),
+        (planes, None) => Some(Expr::U64(planes.into())),
+        (planes, Some(batch)) => Some(batch.clone() * u64::from(planes)),
+    };
+    let pitch = padded(terms.clone(), Expr::U64(PADDED as u64));
+    let mut slot = |name, lines: &Expr| {
+        let dims = planes.iter().chain([lines, &pitch]).cloned();
+        program.temp(name, t.elem(), dims)
+    };
+    let slots = [slot("planes of A", lines[0]), slot("planes of B", lines[1])];
+    OPERANDS.into_iter().zip(slots).collect()
+}
+
+fn padded(terms: Expr, to: Expr) -> Expr {
+    terms.div_ceil(to.clone()) * to
+}
+
+/// The planes of A and B in a kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Planes {
+    /// Those of A, and those of B.
+    pub buffers: [BufferId; 2],
+    /// How many of each there are, if several.
+    pub count: Option<Const>,
+    /// Terms of a row that are not padding.
+    terms: Scalar,
+}
+
+impl Planes {
+    /// Declares the parameters of a kernel that reads them, before those of the problem.
+    pub fn read(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) -> [BufferId; 2] {
+        let (elem, bk) = (t.elem(), t.bk());
+        let planes = (t.planes() > 1 || plan.batch().is_some()).then_some(t.planes());
+        let names = ["planes_a", "planes_b"];
+        [0, 1].map(|nth| match t.copies() {
+            Copies::Threads => k.global(names[nth], elem, OPERANDS[nth]),
+            Copies::Tma => {
+                let lines = [t.bm(), t.bn()][nth];
+                let tile = planes.into_iter().chain([lines, bk]).collect();
+                let map = TensorMap { tile, swizzle: t.swizzle() };
+                k.tensor_map(names[nth], elem, OPERANDS[nth], map)
+            }
+        })
+    }
+
+    /// Says how they lie.
+    pub fn shape(
+        k: &mut KernelBuilder,
+        t: &TensorPlan,
+        buffers: [BufferId; 2],
+        problem: &Problem,
+    ) -> Self {
+        let planes = t.planes();
+        let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
+        let count = (planes > 1).then(|| k.constant("PLANES", planes as i32, meaning));
+        if let (Some(scalar), Some(_)) = (problem.batch, count) {
+            let max = u64::from(i32::MAX as u32 / planes);
+            k.require(Requirement::Range { scalar, min: 0, max });
+        }
+        let all = match (problem.batch.map(Expr::from), count) {
+            (batch, None) => batch,
+            (None, Some(count)) => Some(count.into()),
+            (Some(batch), Some(count)) => Some(batch * count),
+        };
+        let terms = padded(problem.k.into(), Expr::I32(PADDED));
+        for (buffer, lines) in buffers.into_iter().zip([problem.m, problem.n]) {
+            let apart = Expr::from(lines).wide() * terms.clone().wide();
+            let dims = all.iter().cloned().chain([lines.into(), terms.clone()]);
+            let apart = all.as_ref().map(|_| apart);
+            k.shape(buffer, dims, apart.into_iter().chain([terms.clone(), 1.into()]));
+        }
+        Self { buffers, count, terms: problem.k }
+    }
+
+    /// Declares the terms of a row, and elements from one to the next.
+    pub fn pitch(&self, k: &mut KernelBuilder) -> Var {
+        k.comment("Rows of planes are padded to 16 bytes.");
+        k.let_("pitch", padded(self.terms.into(), Expr::I32(PADDED)))
+    }
+
+    /// Which of the planes of all products it is; none where there is but one of A and of B.
+    pub fn nth(&self, product: Option<Var>, plane: Expr) -> Option<Expr> {
+        match (product, self.count) {
+            (product, None) => product.map(Expr::from),
+            (None, Some(_)) => Some(plane),
+            (Some(product), Some(count)) => Some(product * count + plane),
+        }
+    }
+}
+
+/// The kernel that makes them.
+pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
+    let mut k = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
+    let format = t.format().name();
+    match t.planes() {
+        1 => k.title(format!("A and B in {format}, for a product that tensor cores compute.")),
+        planes => k.title(format!(
+            "A and B, each number as the sum of {planes} of {format}, for a product that tensor cores compute."
+        )),
+    }
+    k.title("Rows of A and columns of B lie along K, padded to 16 bytes with zeros.");
+    k.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut k, plan, Takes::Factors);
+    let buffers =
+        [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), OPERANDS[nth]));
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut k));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut k, &problem));
+    let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
+    let terms = k.constant("TERMS", TERMS, "terms of each");
+    let threads = k.constant("THREADS", THREADS, "threads of a block");
+    k.launch_bounds(threads);
+    let tiles = |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
+    let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, TERMS);
+    let of_product = tiles_of(problem.m) + tiles_of(problem.n);
+    let blocks = match problem.batch {
+        None => of_product,
+        Some(batch) => of_product * Expr::from(batch).wide(),
+    };
+    let grid = [blocks, 1u64.into(), 1u64.into()];
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: RESIDENT });
+    let planes = Planes::shape(&mut k, t, buffers, &problem);
+    let pitch = planes.pitch(&mut k);
+    let tid = k.let_("tid", Special::ThreadX);
+    let tile = k.shared(
+        "tile",
+        F32,
+        [lines.into(), terms.into()],
+        Layout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
+        "numbers of A or of B",
+    );
+    k.comment("Blocks go through A along K, then through B.");
+    let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
+    let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
+    let block = match problem.batch {
+        None => (k.let_("block", Special::BlockX), None),
+        Some(_) => {
+            let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
+            let all = k.let_("tiles", of_a + of_b);
+            let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
+            (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
+        }
+    };
+    let (block, batch) = block;
+    let problem = problem.of(&mut k, batch);
+    let lost = lost.map(|lost| (lost, k.mut_("bits", Expr::U32(0))));
+    let layout = plan.layout();
+    let scaled = greatest.map(|greatest| {
+        let meaning = "powers of two that scale them";
+        let layout = Layout::row_major(1);
+        (greatest, k.shared("factor", F32, [lines.into()], layout, meaning))
+    });
+    let body = Body {
+        scaled,
+        t,
+        problem,
+        planes,
+        pitch,
+        tile,
+        lines,
+        terms,
+        threads,
+        tid,
+        tiles_k,
+        layout,
+        lost,
+    };
+    k.if_else(
+        Expr::from(block).lt(of_a),
+        |k| body.matrix(k, 0, block.into()),
+        |k| body.matrix(k, 1, block - of_a),
+    );
+    if let Some((lost, bits)) = lost {
+        lost.tell(&mut k, bits.into());
+    }
+    k.finish()
+}
+
+/// What the body of the kernel rests on.
+struct Body<'p> {
+    t: &'p TensorPlan,
+    problem: Problem,
+    planes: Planes,
+    pitch: Var,
+    tile: BufferId,
+    lines: Const,
+    terms: Const,
+    threads: Const,
+    tid: Var,
+    tiles_k: Var,
+    layout: spec::Layout,
+    /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
+    scaled: Option<(Greatest, BufferId)>,
+    /// The word that tells of numbers that planes do not hold, and what this thread has seen of them, as bits.
+    lost: Option<(Lost, Var)>,
+}
+
+impl Body<'_> {
+    /// Makes planes of a tile of A, or of B.
+    fn matrix(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) {
+        let Self { problem, lines, terms, threads, tid, .. } = *self;
+        let (matrix, extent, letter) = match nth {
+            0 => (problem.a(), problem.m, "A"),
+            _ => (problem.b(), problem.n, "B"),
+        };
+        let along_k = scale::lies_along_k(self.layout, nth);
+        let tile = k.let_("nth", tile);
+        let first = k.let_("first_line", tile / self.tiles_k * lines);
+        let first_term = k.let_("first_term", tile % self.tiles_k * terms);
+        if let Some((greatest, factors)) = self.scaled {
+            k.comment("What brings the greatest number of each line to the range of f16.");
+            k.if_(Expr::from(tid).lt(lines), |k| {
+                let at = (first + tid).min(extent - 1);
+                let most = k.let_("most", greatest.at(nth, problem.product, at).load());
+                let (factor, none) = scale::factor(k, most);
+                k.store(Access::new(factors, [tid.into()]), factor);
+                if let Some((_, bits)) = self.lost {
+                    k.if_(none, |k| k.assign(bits, Expr::U32(1)));
+                }
+            });
+        }
+        k.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
+        k.unrolled("i", lines * terms / threads, |k, i| {
+            let at = tid + i * threads;
+            let (line, term) = match along_k {
+                true => (at.clone() / terms, at % terms),
+                false => (at.clone() % lines, at / lines),
+            };
+            let line = k.let_("line", line);
+            let term = k.let_("term", term);
+            let [at, k_at] = [first + line, first_term + term].map(Expr::from);
+            let is = at.clone().lt(extent).and(k_at.clone().lt(problem.k));
+            let from = if nth == 0 { matrix.at(at, k_at) } else { matrix.at(k_at, at) };
+            let value = is.select(from.load(), 0.0);
+            k.store(Access::new(self.tile, [line.into(), term.into()]), value);
+        });
+        k.barrier();
+        self.split(k, nth, (extent, first, first_term));
+    }
+
+    /// Makes planes of the numbers in the tile.
+    fn split(
+        &self,
+        k: &mut KernelBuilder,
+        nth: usize,
+        (extent, first, first_term): (Scalar, Var, Var),
+    ) {
+        let (elem, tid) = (self.t.elem(), self.tid);
+        let lanes = i32::from(elem.vector_lanes());
+        let unit = k.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
+        let rounds = self.lines * self.terms / unit / self.threads;
+        k.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
+        k.unrolled("i", rounds, |k, i| {
+            let of_line = self.terms / unit;
+            let at = tid + i * self.threads;
+            let line = k.let_("line", at.clone() / of_line.clone());
+            let term = k.let_("term", at % of_line * unit);
+            let [row, column] = [first + line, first_term + term].map(Expr::from);
+            let is = row.clone().lt(extent).and(column.clone().lt(self.pitch));
+            k.if_(is, |k| {
+                let value = k.registers("value", F32, [unit.into()], "");
+                k.unrolled("j", unit, |k, j| {
+                    let from = Access::new(self.tile, [line.into(), term + j]).load();
+                    let number = match self.scaled {
+                        None => from,
+                        Some((_, factors)) => from * Access::new(factors, [line.into()]).load(),
+                    };
+                    k.store(Access::new(value, [j.into()]), number);
+                });
+                self.planes_of(k, value, unit, |k, plane, words| {
+                    let plane = self.planes.nth(self.problem.product, plane);
+                    let at = plane.into_iter().chain([row.clone(), column.clone()]);
+                    let to = Access::new(self.planes.buffers[nth], at).vector();
+                    k.store(to, Access::new(words, [0.into()]).vector().load());
+                });
+            });
+        });
+    }
+
+    /// Makes the planes of so many numbers, which are used up, and gives them to `store`.
+    fn planes_of(
+        &self,
+        k: &mut KernelBuilder,
+        value: BufferId,
+        unit: Const,
+        store: impl FnOnce(&mut KernelBuilder, Expr, BufferId),
+    ) {
+        let (t, elem) = (self.t, self.t.elem());
+        let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
+        if let (Some((_, bits)), Arith::Tf32x3) = (self.lost, t.arith()) {
+            k.unrolled("j", unit, |k, j| {
+                let left = left_by_tf32(k, of(value, j).load());
+                k.assign(bits, or(bits.into(), left));
+            });
+        }
+        let several = t.planes() > 1;
+        let round = |k: &mut KernelBuilder, plane: Expr| {
+            let words = k.registers("word", elem, [unit.into()], "");
+            k.unrolled("j", unit, |k, j| {
+                let number = of(value, j).load();
+                let rounded = match t.format() {
+                    Format::Bf16 | Format::F16 => number.clone().cast(elem),
+                    Format::Tf32 if several => kept(to_tf32(number.clone())).bitcast(F32),
+                    Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
+                };
+                k.store(of(words, j), rounded);
+                if several {
+                    k.store(of(value, j), number - of(words, j).load().cast(F32));
+                }
+            });
+            store(k, plane, words);
+        };
+        match self.planes.count {
+            None => round(k, 0.into()),
+            Some(planes) => k.unrolled("p", planes, |k, p| round(k, p.into())),
+        }
+        if let (Some((_, bits)), Format::Bf16) = (self.lost, t.format()) {
+            k.comment("What is left of them, as bits.");
+            k.unrolled("j", unit, |k, j| {
+                k.assign(bits, or(bits.into(), of(value, j).load().bitcast(U32)));
+            });
+        }
+    }
+}
+
+fn or(a: Expr, b: Expr) -> Expr {
+    Expr::binary(BinaryOp::Integer(Integer::Or), a, b)
+}

@@ -1,0 +1,237 @@
+//! Rows of A and columns of B that are scaled by powers of two, so that the greatest number of each is in the range of a
+//! small format, from 2^13 on and below 2^14: a launch before all others finds these numbers, planes are of scaled ones, and
+//! sums are scaled back.
+//!
+//! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
+//! so small that its factor would be none of `f32`, no line holds.
+
+use super::problem::{Problem, Takes};
+use crate::arch::WARP;
+use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::{
+    Access, AtomicOp, BinaryOp, BufferId, Change, Elem, Expr, For, Geometry, Integer, Intrinsic,
+    IrError, KernelBuilder, Operand, Order, Scalar, Scope, Special, Unroll, Var, VerifiedKernel,
+};
+use crate::plan::SgemmPlan;
+use crate::spec::Layout;
+
+/// The numbers of the operands of these kernels: greatest magnitudes of A's rows, and of B's columns.
+const OPERANDS: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
+/// Lines of a matrix, and terms of each, of which a block finds the greatest.
+const LINES: i32 = 64;
+const TERMS: i32 = 256;
+/// Threads of such a block.
+const THREADS: i32 = 256;
+/// The binary exponent of the greatest number of a scaled line.
+const SCALED: u32 = 13;
+/// What exponents are stored with.
+const BIAS: u32 = 127;
+/// Bits of the mantissa.
+const MANTISSA: u32 = 23;
+/// The least exponent, as it is stored, of a line that can be scaled, there and back.
+const LEAST: u32 = SCALED + 1;
+
+/// The greatest magnitudes in a program: zeros, which the last launch leaves behind as the first has found them.
+pub(super) fn slots(
+    program: &mut Program,
+    lines: [&Expr; 2],
+    batch: Option<&Expr>,
+) -> Vec<(Operand, Slot)> {
+    let names = ["greatest of A", "greatest of B"];
+    let slot = |(name, lines): (&'static str, &Expr)| {
+        let dims: Vec<Expr> = batch.into_iter().chain([lines]).cloned().collect();
+        program.temp_of(name, Elem::U32, dims, Fill::Kept)
+    };
+    let slots: Vec<Slot> = names.into_iter().zip(lines).map(slot).collect();
+    OPERANDS.into_iter().zip(slots).collect()
+}
+
+/// The greatest magnitudes in a kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Greatest([BufferId; 2]);
+
+impl Greatest {
+    /// Declares the parameters, behind those of the problem.
+    pub fn parameters(k: &mut KernelBuilder, problem: &Problem) -> Self {
+        let names = ["greatest_a", "greatest_b"];
+        Self([0, 1].map(|nth| {
+            let buffer = k.global(names[nth], Elem::U32, OPERANDS[nth]);
+            let lines = if nth == 0 { problem.m } else { problem.n };
+            let batch = problem.batch.map(Expr::from);
+            let apart = problem.batch.map(|_| lines.into());
+            k.shape(
+                buffer,
+                batch.into_iter().chain([lines.into()]),
+                apart.into_iter().chain([1.into()]),
+            );
+            buffer
+        }))
+    }
+
+    /// That of a row of A, 0, or of a column of B, 1.
+    pub fn at(self, nth: usize, product: Option<Var>, line: Expr) -> Access {
+        Access::new(self.0[nth], product.map(Expr::from).into_iter().chain([line]))
+    }
+
+    /// Sets all of them back to zero, by all threads of all blocks of one dimension.
+    pub fn reset(self, k: &mut KernelBuilder, problem: &Problem, (thread, threads): (Expr, Expr)) {
+        k.comment("The next launch finds the greatest numbers anew.");
+        for (nth, lines) in [problem.m, problem.n].into_iter().enumerate() {
+            let each = |k: &mut KernelBuilder, product: Option<Var>| {
+                let head = For::below(thread.clone(), lines)
+                    .change(Change::Add(threads.clone()))
+                    .unroll(Unroll::By(1));
+                k.loop_("line", head, |k, line| {
+                    k.store(self.at(nth, product, line.into()), Expr::U32(0));
+                });
+            };
+            match problem.batch {
+                None => each(k, None),
+                Some(batch) => {
+                    k.loop_("nth", For::below(0, batch).unroll(Unroll::By(1)), |k, nth| {
+                        each(k, Some(nth));
+                    })
+                }
+            }
+        }
+    }
+}
+
+fn shifted(exponent: Expr) -> Expr {
+    let by = Expr::U32(MANTISSA);
+    Expr::binary(BinaryOp::Integer(Integer::Shl), exponent, by).bitcast(Elem::F32)
+}
+
+fn exponent(greatest: Expr) -> Expr {
+    Expr::binary(BinaryOp::Integer(Integer::Shr), greatest, Expr::U32(MANTISSA))
+}
+
+/// The factor of a line whose greatest magnitude is known, and whether it has none.
+pub(super) fn factor(k: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
+    let e = k.let_("exponent", exponent(greatest.into()));
+    let is_zero = Expr::from(greatest).equals(Expr::U32(0));
+    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
+    let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
+    let none = is_zero.clone().or(known.clone()).negated();
+    (known.select(scaled, Expr::F32(1.0)), none)
+}
+
+/// What scales sums of such a line back.
+pub(super) fn back(greatest: Expr) -> Expr {
+    let e = exponent(greatest.clone());
+    greatest.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
+}
+
+/// A sum that is scaled back by the factors of its row and of its column: first by the smaller one, so that only what is
+/// too great in the end becomes an infinity.
+pub(super) fn scaled_back(sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+    let row_first = of_row.clone().lt(of_col.clone());
+    let first = row_first.clone().select(of_row.clone(), of_col.clone());
+    let then = row_first.select(of_col, of_row);
+    sum * first * then
+}
+
+/// The kernel that finds the greatest magnitudes.
+pub(super) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
+    let mut k = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
+    k.title("The greatest magnitude of each row of A and of each column of B, as bits.");
+    k.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut k, plan, Takes::Factors);
+    let greatest = Greatest::parameters(&mut k, &problem);
+    let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
+    let terms = k.constant("TERMS", TERMS, "terms of each");
+    let threads = k.constant("THREADS", THREADS, "threads of a block");
+    k.launch_bounds(threads);
+    let tiles = |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
+    let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, TERMS);
+    let of_product = tiles_of(problem.m) + tiles_of(problem.n);
+    let blocks = match problem.batch {
+        None => of_product,
+        Some(batch) => of_product * Expr::from(batch).wide(),
+    };
+    let grid = [blocks, 1u64.into(), 1u64.into()];
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    let tid = k.let_("tid", Special::ThreadX);
+    k.comment("Blocks go through A along K, then through B.");
+    let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
+    let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
+    let (block, batch) = match problem.batch {
+        None => (k.let_("block", Special::BlockX), None),
+        Some(_) => {
+            let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
+            let all = k.let_("tiles", of_a + of_b);
+            let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
+            (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
+        }
+    };
+    let problem = problem.of(&mut k, batch);
+    let of = |k: &mut KernelBuilder, nth: usize, tile: Expr| {
+        let tile = k.let_("nth", tile);
+        let first = k.let_("first_line", tile / tiles_k * lines);
+        let first_term = k.let_("first_term", tile % tiles_k * terms);
+        let end = (first_term + terms).min(problem.k);
+        let end = k.let_("end", end);
+        let along_k = lies_along_k(plan.layout(), nth);
+        let matrix = [problem.a(), problem.b()][nth];
+        let extent = [problem.m, problem.n][nth];
+        let at = |line: Expr, term: Expr| {
+            if nth == 0 { matrix.at(line, term) } else { matrix.at(term, line) }
+        };
+        let tell = |k: &mut KernelBuilder, line: Expr, most: Var| {
+            let (to, order) = (greatest.at(nth, batch, line), Order::Relaxed);
+            k.atomic_only(AtomicOp::Max, to, Expr::from(most), order, Scope::Device);
+        };
+        let see = |k: &mut KernelBuilder, most: Var, value: Expr| {
+            let and = BinaryOp::Integer(Integer::And);
+            let size = Expr::binary(and, value.bitcast(Elem::U32), Expr::U32(0x7fff_ffff));
+            larger(k, most, size);
+        };
+        if along_k {
+            k.comment("A warp has one line after the other, of which its lanes read neighbours.");
+            let warp = k.let_("warp", tid / WARP as i32);
+            let lane = k.let_("lane", tid % WARP as i32);
+            let warps = threads / WARP as i32;
+            let last = k.let_("last_line", (first + lines).min(extent));
+            let head = For::below(first + warp, last).change(Change::Add(warps));
+            k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
+                let most = k.mut_("most", Expr::U32(0));
+                let head =
+                    For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
+                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| {
+                    see(k, most, at(line.into(), term.into()).load());
+                });
+                let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
+                k.loop_("s", half.unroll(Unroll::Full), |k, s| {
+                    let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
+                    larger(k, most, above);
+                });
+                k.if_(Expr::from(lane).equals(0), |k| tell(k, line.into(), most));
+            });
+        } else {
+            k.comment("A thread has every fourth term of a line, of which neighbours are read by neighbours.");
+            let line = k.let_("line", first + tid % lines);
+            k.if_(Expr::from(line).lt(extent), |k| {
+                let most = k.mut_("most", Expr::U32(0));
+                let every = threads / lines;
+                let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
+                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| {
+                    see(k, most, at(line.into(), term.into()).load());
+                });
+                tell(k, line.into(), most);
+            });
+        }
+    };
+    k.if_else(Expr::from(block).lt(of_a), |k| of(k, 0, block.into()), |k| of(k, 1, block - of_a));
+    k.finish()
+}
+
+/// Whether neighbours of A, 0, or of B, 1, lie along K.
+pub(super) fn lies_along_k(layout: Layout, nth: usize) -> bool {
+    if nth == 0 { !layout.transposes_a() } else { layout.transposes_b() }
+}
+
+/// Makes of a variable the larger one of it and another number.
+fn larger(k: &mut KernelBuilder, most: Var, other: Expr) {
+    let other = k.let_("other", other);
+    k.assign(most, Expr::from(most).lt(Expr::from(other)).select(other, most));
+}

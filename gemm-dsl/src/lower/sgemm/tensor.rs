@@ -1,0 +1,374 @@
+//! Products whose warpgroups multiply planes of A and B in shared memory (`wgmma`).
+//!
+//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `ring` of this module says when. Where an
+//! arithmetic stands for `f32`, the products of planes are summed from zero on for so many terms of K, small ones first,
+//! and IEEE additions add what they have: tensor cores cut what they sum.
+
+mod program;
+mod ring;
+mod tiles;
+
+pub(super) use program::steps;
+
+use super::block_tile::{BlockTile, Parts};
+use super::epilogue;
+use super::finish::Finish;
+use super::fragment::{Accumulators, over};
+use super::lost::Lost;
+use super::planes::Planes;
+use super::problem::{Problem, Takes};
+use super::scale::{self, Greatest};
+use super::schedule::{self, Range, Ranges};
+use super::split::{Held, Split};
+use super::tile::{Adjacent, Elements, stages};
+use crate::arch::WARP;
+use crate::ir::{
+    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Special, Var, Wgmma,
+};
+use crate::plan::{SgemmPlan, TensorPlan, WARPGROUP};
+use crate::spec::SgemmSpec;
+use tiles::Tile;
+
+/// What every builder of such a kernel knows.
+pub(super) struct Tensor<'p> {
+    pub plan: &'p SgemmPlan,
+    pub t: &'p TensorPlan,
+    /// The problem, of which no product is chosen yet.
+    pub problem: Problem,
+    pub planes: Planes,
+    pub bm: Const,
+    pub bn: Const,
+    pub bk: Const,
+    /// Threads that multiply.
+    pub threads: Const,
+    pub tid: Var,
+    /// How many tiles there are in shared memory, if several.
+    pub stages: Option<Const>,
+    pub tiles: [BufferId; 2],
+    /// The terms that the block sums, where that is not all of K.
+    pub range: Option<Range>,
+}
+
+/// The place of a thread among those that multiply.
+struct Place {
+    rows: Elements,
+    cols: Elements,
+    /// The first row and the first column of its warpgroup.
+    group: [Expr; 2],
+}
+
+/// The kernel behind the declaration of its name.
+pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
+    let buffers = Planes::read(k, plan, t);
+    let problem = Problem::declare(k, plan, Takes::Result);
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(k));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(k, &problem));
+    let int = |v: u32| v as i32;
+    let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
+    let bn = k.constant("BN", int(t.bn()), "columns of C of a block");
+    let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
+    let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
+    let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
+    let meaning = if t.producer() { "threads that multiply" } else { "threads of a block" };
+    let threads = k.constant("THREADS", bm / tm * (bn / tn), meaning);
+    let producer = t.producer().then(|| {
+        k.constant("PRODUCER", int(WARPGROUP), "threads that ask for tiles, behind those")
+    });
+    match producer {
+        None => k.launch_bounds(threads),
+        Some(producer) => k.launch_bounds(threads + producer),
+    }
+    let grid = schedule::grid(plan, &problem);
+    let blocks_per_sm = plan.blocks_per_sm();
+    k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
+    let planes = Planes::shape(k, t, buffers, &problem);
+    let tid = k.let_("tid", Special::ThreadX);
+    let stages = (t.stages() > 1).then(|| stages(k, t.stages()));
+    let meaning = |letter| match t.planes() {
+        1 => format!("a tile of {letter}"),
+        _ => format!("planes of a tile of {letter}"),
+    };
+    let tiles = [("As", bm, "A"), ("Bs", bn, "B")].map(|(name, lines, letter)| {
+        let dims = stages.into_iter().chain(planes.count).chain([lines, bk]).map(Expr::from);
+        let dims: Vec<Expr> = dims.collect();
+        let order = (0..dims.len()).collect();
+        let swizzle = t.swizzle().layout(t.elem());
+        let layout = Layout::Array { order, pad: 0.into(), swizzle };
+        k.shared(name, t.elem(), dims, layout, meaning(letter))
+    });
+    let held = Held { places: tm * tn, holders: threads.into(), by_all: true };
+    let split = Split::declare(k, plan, &problem, held);
+    let ranges = Ranges::of_block(k, plan, &problem, bk);
+    let (ranges, range) = ranges.unzip();
+    let tensor =
+        Tensor { plan, t, problem, planes, bm, bn, bk, threads, tid, stages, tiles, range };
+    let holders = Holders { tensor: &tensor, split, ranges, lost, greatest, tm, tn };
+    ring::run(k, &holders);
+}
+
+/// What the threads know that multiply, and then have the sums of tiles.
+struct Holders<'t> {
+    tensor: &'t Tensor<'t>,
+    split: Option<Split>,
+    ranges: Option<Ranges>,
+    lost: Option<Lost>,
+    greatest: Option<Greatest>,
+    tm: Const,
+    tn: Const,
+}
+
+/// What does not change from tile to tile.
+struct Ready {
+    place: Place,
+    /// Whether planes hold all numbers, where they may not.
+    none_lost: Option<Expr>,
+}
+
+impl Holders<'_> {
+    /// What is done before the first tile.
+    fn prepare(&self, k: &mut KernelBuilder) -> Ready {
+        let none_lost = self.lost.map(|lost| lost.none(k));
+        Ready { place: self.tensor.place(k, (self.tm, self.tn)), none_lost }
+    }
+
+    /// Takes the sums of a tile to C, or leaves them for another block.
+    fn store(&self, k: &mut KernelBuilder, ready: &Ready, tile: &Tile, sums: BufferId) {
+        let tensor = self.tensor;
+        let block = tensor.block_tile(&ready.place, tile);
+        let finish = Finish::declare(k, tensor.plan, &tile.problem);
+        let acc = Accumulators::of_warpgroup(sums);
+        if let Some(greatest) = self.greatest {
+            scale_back(k, &block, &acc, greatest);
+        }
+        let parts = self.ranges.map(|all| Parts::Ranges(Ranges { tile: tile.nth, ..all }));
+        let store = |k: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
+            None => epilogue::store(k, &block, &acc, &finish),
+            Some((split, parts)) => {
+                split.gather(k, (&block, parts), acc, |k, all| {
+                    epilogue::store(k, &block, all, &finish);
+                });
+                if tile.nth.is_some() {
+                    k.comment(
+                        "All know who stores this tile, before the ticket of the next is taken.",
+                    );
+                    block.barrier(k);
+                }
+            }
+        };
+        match &ready.none_lost {
+            None => store(k),
+            Some(none) => k.if_(none.clone(), store),
+        }
+    }
+}
+
+/// Scales the sums of a tile back.
+fn scale_back(
+    k: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    acc: &Accumulators,
+    greatest: Greatest,
+) {
+    k.comment("Sums of scaled rows and columns are scaled back, first by the smaller factor.");
+    let p = &block.problem;
+    let of_rows = k.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
+    over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
+        let row = block.origin.row + block.rows.element(m.clone());
+        let most = k.let_("most", greatest.at(0, p.product, row.min(p.m - 1)).load());
+        k.store(Access::new(of_rows, [m]), scale::back(most.into()));
+    });
+    over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
+        let col = block.origin.col + block.cols.element(n.clone());
+        let most = k.let_("most", greatest.at(1, p.product, col.min(p.n - 1)).load());
+        let of_col = k.let_("of_col", scale::back(most.into()));
+        over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
+            let of_row = k.let_("of_row", Access::new(of_rows, [m.clone()]).load());
+            let sum = scale::scaled_back(acc.value(&m, &n), [of_row, of_col].map(Expr::from));
+            acc.set(k, (&m, &n), sum);
+        });
+    });
+}
+
+impl<'p> Tensor<'p> {
+    /// How many terms the block sums.
+    fn depth(&self) -> Expr {
+        match self.range {
+            None => self.problem.k.into(),
+            Some(range) => range.depth.into(),
+        }
+    }
+
+    /// The first of the terms of the block's n-th tile.
+    fn term(&self, round: Expr) -> Expr {
+        let term = round * self.bk;
+        match self.range {
+            None => term,
+            Some(range) => range.begin + term,
+        }
+    }
+
+    /// The place in a tile, of A or of B, of the stage that is named.
+    fn in_tile(&self, nth: usize, stage: &Expr, [plane, line, term]: [Expr; 3]) -> Access {
+        let stage = self.stages.map(|_| stage.clone());
+        let plane = self.planes.count.map(|_| plane);
+        let index = stage.into_iter().chain(plane).chain([line, term]);
+        Access::new(self.tiles[nth], index)
+    }
+
+    /// Finds the sums of this thread.
+    fn place(&self, k: &mut KernelBuilder, (tm, tn): (Const, Const)) -> Place {
+        let rows = k.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
+        let columns = self.t.columns();
+        let cols = match columns == self.t.bn() {
+            true => self.bn,
+            false => k.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
+        };
+        k.comment("A warpgroup computes GROUP_M rows of the block tile, each of its warps sixteen of these, of");
+        k.comment("which a lane has every eighth row, and two adjacent columns of eight.");
+        let warp = k.let_("warp", self.tid / WARP as i32);
+        let lane = k.let_("lane", self.tid % WARP as i32);
+        let group = Expr::from(warp) / Wgmma::WARPS as i32;
+        let (group_row, group_col) = match columns == self.t.bn() {
+            true => (k.let_("warpgroup_row", group * rows).into(), Expr::I32(0)),
+            false => {
+                let beside = self.bn / cols;
+                let row = k.let_("warpgroup_row", group.clone() / beside.clone() * rows);
+                let col = k.let_("warpgroup_col", group % beside * cols);
+                (Expr::from(row), Expr::from(col))
+            }
+        };
+        let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
+        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + lane / 4;
+        let row = k.let_("thread_row", group_row.clone() + in_group);
+        let in_group = lane % 4 * 2;
+        let col = match group_col {
+            Expr::I32(0) => k.let_("thread_col", in_group),
+            ref first => k.let_("thread_col", first.clone() + in_group),
+        };
+        let lanes_m = k.constant("LANES_M", 8, "lanes along the rows of a warp");
+        let lanes_n = k.constant("LANES_N", 4, "lanes along its columns");
+        let axis = |first, adjacent, name, count, threads| Elements {
+            adjacent,
+            first,
+            name,
+            count,
+            threads,
+        };
+        Place {
+            rows: axis(row, Adjacent::One, tm, self.t.tm(), lanes_m),
+            cols: axis(col, Adjacent::Of(2), tn, self.t.tn(), lanes_n),
+            group: [group_row, group_col],
+        }
+    }
+
+    fn block_tile(&self, place: &Place, tile: &Tile) -> BlockTile<'p> {
+        BlockTile {
+            plan: self.plan,
+            epilogue: self.t.epilogue(),
+            problem: tile.problem,
+            origin: tile.origin,
+            bm: self.bm.into(),
+            bn: self.bn.into(),
+            rows: place.rows,
+            cols: place.cols,
+            holder: self.tid.into(),
+            holders: self.threads.into(),
+            holds: None,
+            thread: (self.tid.into(), self.threads.into()),
+            first_thread: Expr::from(self.tid).equals(0),
+            meet: if self.t.producer() { Some(self.t.holders()) } else { None },
+        }
+    }
+
+    /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
+    /// when the tile has been read.
+    fn multiply(
+        &self,
+        k: &mut KernelBuilder,
+        sums: Sums,
+        stage: &Expr,
+        place: &Place,
+        is_read: impl FnOnce(&mut KernelBuilder),
+    ) {
+        let (t, bk) = (self.t, self.bk);
+        let terms = t.format().terms() as i32;
+        let terms = k.constant("WGMMA_K", terms, "terms of a matrix instruction");
+        match t.promote().filter(|promote| *promote < t.bk()) {
+            None => {
+                self.products(k, sums, (stage, place), (None, bk / terms, terms));
+                is_read(k);
+                sums.add(k, t);
+            }
+            Some(promote) => {
+                let meaning = "terms that are summed from zero on";
+                let promote = k.constant("PROMOTE", promote as i32, meaning);
+                k.unrolled("part", bk / promote, |k, part| {
+                    let first = part * promote;
+                    self.products(k, sums, (stage, place), (Some(first), promote / terms, terms));
+                    sums.add(k, t);
+                });
+                is_read(k);
+            }
+        }
+    }
+
+    /// Sums the products of so many steps of a tile, from a term on, and waits for the sums.
+    fn products(
+        &self,
+        k: &mut KernelBuilder,
+        sums: Sums,
+        (stage, place): (&Expr, &Place),
+        (first, steps, terms): (Option<Expr>, Expr, Const),
+    ) {
+        let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
+        k.wgmma_fence([into]);
+        for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
+            k.unrolled("step", steps.clone(), |k, step| {
+                let at = step * terms;
+                let at = first.iter().cloned().fold(at, |at, first| first + at);
+                let tile = |of: usize, plane: u32, line: &Expr| {
+                    self.in_tile(of, stage, [Expr::I32(plane as i32), line.clone(), at.clone()])
+                };
+                let [row, col] = &place.group;
+                let begins = nth == 0 && sums.fresh.is_some();
+                k.wgmma(Wgmma {
+                    format: t.format(),
+                    columns: t.columns(),
+                    d: Access::new(into, [0.into()]),
+                    a: tile(0, *of_a, row),
+                    b: tile(1, *of_b, col),
+                    accumulate: if begins { Expr::from(step).gt(0) } else { Expr::truth() },
+                });
+            });
+        }
+        k.wgmma_commit();
+        k.wgmma_wait(0, [into]);
+    }
+}
+
+/// The sums of a thread: all, and those of the last terms, where these are summed from zero on.
+#[derive(Clone, Copy)]
+struct Sums {
+    all: BufferId,
+    fresh: Option<BufferId>,
+}
+
+impl Sums {
+    fn declare(k: &mut KernelBuilder, t: &TensorPlan) -> Self {
+        let count = [Expr::I32(t.columns() as i32 / 2)];
+        k.comment("The sums of this thread, as instructions have them.");
+        let all = k.zeroed_registers("acc", Elem::F32, count.clone(), "");
+        let meaning = "sums of terms that are not added yet";
+        let fresh = t.promote().map(|_| k.zeroed_registers("fresh", Elem::F32, count, meaning));
+        Self { all, fresh }
+    }
+
+    /// Adds those that are fresh to the others, if there are some.
+    fn add(self, k: &mut KernelBuilder, t: &TensorPlan) {
+        let Some(fresh) = self.fresh else { return };
+        k.unrolled("i", t.columns() as i32 / 2, |k, i| {
+            let of = |sums| Access::new(sums, [i.into()]);
+            k.store(of(self.all), of(self.all).load() + of(fresh).load());
+        });
+    }
+}

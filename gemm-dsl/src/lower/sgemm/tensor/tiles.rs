@@ -1,0 +1,83 @@
+//! Which tiles of C a block computes: its own, or, `persistent`, all whose numbers are so far apart as there are blocks.
+
+use super::Tensor;
+use crate::ir::{Change, Expr, For, KernelBuilder, Unroll, Var};
+use crate::lower::sgemm::problem::Problem;
+use crate::lower::sgemm::schedule::{self, Counts, Origin};
+use crate::lower::sgemm::stream_k::StreamK;
+
+/// The tiles of a block.
+#[expect(clippy::large_enum_variant, reason = "a kernel has one")]
+pub(super) enum Tiles {
+    /// Its own.
+    Own(Tile),
+    /// As many as there are for it.
+    Each {
+        /// How many there are, and how many blocks share them.
+        all: StreamK,
+        counts: Counts,
+        /// Tiles of K that have gone through the ring before those of a tile of C, as far as the ring tells them apart.
+        before: Var,
+    },
+}
+
+/// A tile of C.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub origin: Origin,
+    /// The problem of its product.
+    pub problem: Problem,
+    /// Its number, where that is not the one of the block.
+    pub nth: Option<Var>,
+    /// Tiles of K that have gone through the ring before its own.
+    pub before: Option<Var>,
+}
+
+impl Tiles {
+    pub fn declare(k: &mut KernelBuilder, tensor: &Tensor<'_>) -> Self {
+        let (plan, problem) = (tensor.plan, &tensor.problem);
+        let tile = (tensor.bm.into(), tensor.bn.into());
+        match problem.persistent {
+            None => {
+                let origin = schedule::origin(k, plan, problem, tile, None, None);
+                let problem = problem.of(k, origin.batch);
+                Self::Own(Tile { origin, problem, nth: None, before: None })
+            }
+            Some(all) => {
+                k.comment("Tiles of C along its rows and along its columns.");
+                let counts = Counts::declare(k, plan, problem, tile);
+                let before = k.mut_("before", 0);
+                Self::Each { all, counts, before }
+            }
+        }
+    }
+
+    /// Does something for each of them, by threads that all do.
+    pub fn each(
+        &self,
+        k: &mut KernelBuilder,
+        tensor: &Tensor<'_>,
+        rounds: Var,
+        body: impl FnOnce(&mut KernelBuilder, &Tile),
+    ) {
+        let Self::Each { all, counts, before } = self else {
+            if let Self::Own(tile) = self {
+                body(k, tile);
+            }
+            return;
+        };
+        let (plan, problem) = (tensor.plan, &tensor.problem);
+        let tile = (tensor.bm.into(), tensor.bn.into());
+        let head = For::below(schedule::block(), all.tiles)
+            .change(Change::Add(all.blocks.into()))
+            .unroll(Unroll::By(1));
+        k.loop_("tile", head, |k, nth| {
+            let origin = schedule::origin(k, plan, problem, tile, None, Some((nth, *counts)));
+            let problem = problem.of(k, origin.batch);
+            body(k, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
+            let turns = tensor.stages.map_or(Expr::I32(2), |stages| stages * 2);
+            k.comment("The ring goes on where it is: two turns of it are as if it had not moved.");
+            k.assign(*before, (*before + rounds) % turns);
+        });
+    }
+}
