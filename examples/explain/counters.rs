@@ -34,6 +34,9 @@ const WAVEFRONTS: f64 = 1.0;
 const SECTORS: f64 = 2.0;
 const MEMORY_BYTES: f64 = 16.0;
 
+/// And the multiplications and additions of its tensor cores, by bits of what they multiply.
+const MATRIX_FLOPS: [(u32, f64); 2] = [(16, 4096.0), (32, 2048.0)];
+
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
 
@@ -88,7 +91,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
         shape += &format!(" (the first of {} launches)", launched.passes());
     }
     let bytes = elements * spec.inputs().len() * spec.element.elem().size() as usize;
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), 0.0, bytes))
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), (0.0, None), bytes))
 }
 
 /// What is simulated as (outer, length, inner), of segments how many and how long, and all its elements: eight
@@ -129,9 +132,13 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
     let launched = launch_once(&device, plan.spec(), (&a, &b), Size { m, n, k })?;
     let flops = 2.0 * m as f64 * n as f64 * k as f64;
-    let shape = format!("m = {m}, n = {n}, k = {k}");
+    let mut shape = format!("m = {m}, n = {n}, k = {k}");
+    if let Shape::Tensor(_) = plan.shape() {
+        shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
+    }
     let bytes = (m * k + k * n + m * n) * size_of::<f32>();
-    Ok(count(shape, launched.counters().copied().unwrap_or_default(), flops, bytes))
+    let bits = plan.spec().arith.format().map(|format| format.bits());
+    Ok(count(shape, launched.counters().copied().unwrap_or_default(), (flops, bits), bytes))
 }
 
 /// A shape of whole tiles that is not too large, as large as [`TILES`] and the depths say if it can
@@ -153,7 +160,8 @@ fn extents(plan: &SgemmPlan) -> Option<(usize, usize, usize)> {
     })
 }
 
-fn count(shape: String, c: Counters, flops: f64, bytes: usize) -> Sample {
+/// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
+fn count(shape: String, c: Counters, (flops, bits): (f64, Option<u32>), bytes: usize) -> Sample {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
@@ -165,15 +173,27 @@ fn count(shape: String, c: Counters, flops: f64, bytes: usize) -> Sample {
         ("shared wavefronts", number(c.shared_wavefronts as f64)),
         ("bank conflicts", number(c.shared_bank_conflicts as f64)),
     ];
-    if flops > 0.0 {
+    let asked_of_memory = (c.global_bytes() + c.bulk_bytes) as f64;
+    if c.mma_flops > 0 {
+        lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
+        let times = number(c.mma_flops as f64 / flops);
+        lines.push(("FLOPs of tensor cores", format!("{times} for each of the product's")));
+        if c.bulk_copies > 0 {
+            let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
+            lines.push(("boxes", format!("{boxes}, of {bytes} bytes")));
+            lines.push(("waits at barriers", number(c.mbarrier_waits as f64)));
+        }
+    } else if flops > 0.0 {
         let share = percent(c.fma as f64 / c.instructions as f64);
         lines.push(("multiply-adds", format!("{share} of the instructions")));
         lines.push(("FMAs per sector", per(c.fmas, c.global_sectors)));
         lines.push(("FMAs per shared load", per(c.fma, c.shared_loads)));
-        let intensity = number(flops / c.global_bytes() as f64);
+    }
+    if flops > 0.0 {
+        let intensity = number(flops / asked_of_memory);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Sample::Counted(Counted { shape, lines, asked: asked(&c, bytes) })
+    Sample::Counted(Counted { shape, lines, asked: asked(&c, bits, bytes) })
 }
 
 fn sectors(c: &Counters) -> String {
@@ -183,13 +203,18 @@ fn sectors(c: &Counters) -> String {
 /// The cycles that one multiprocessor would take for what the text asks of each unit, most first,
 /// and what is wasted. These are counts of the text, and no limits of a GPU: the compiler merges
 /// loads of neighbouring elements and drops instructions, and caches answer some of the accesses.
-fn asked(c: &Counters, bytes: usize) -> Vec<String> {
-    let mut units = [
+fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
+    let sectors = c.global_sectors as f64 + c.bulk_bytes as f64 / 32.0;
+    let mut units = vec![
         (c.instructions as f64 / ISSUED, "instruction issue", "4 of a warp a cycle"),
         (c.shared_wavefronts as f64 / WAVEFRONTS, "shared memory", "1 wavefront a cycle"),
-        (c.global_sectors as f64 / SECTORS, "L2 cache", "2 sectors a cycle, none cached nearer"),
+        (sectors / SECTORS, "L2 cache", "2 sectors a cycle, none cached nearer"),
         (bytes as f64 / MEMORY_BYTES, "memory", "16 bytes a cycle, each element once"),
     ];
+    for (of, flops) in MATRIX_FLOPS.into_iter().filter(|(of, _)| Some(*of) == bits) {
+        let rate = if of == 16 { "4096 FLOPs a cycle" } else { "2048 FLOPs a cycle" };
+        units.push((c.mma_flops as f64 / flops, "tensor cores", rate));
+    }
     units.sort_by(|a, b| b.0.total_cmp(&a.0));
     let cycles = |(cycles, unit, rate): &(f64, &str, &str)| {
         format!("{unit:22}{:>6} cycles, at {rate}", number(*cycles))

@@ -226,6 +226,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
         s.tile(Tile::new(128, 128, 64)).stages(2).arith(Arith::Bf16x6)
     });
     ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
+    ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
     ladder.0
 }
 
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=10));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=42));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=43));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -262,7 +263,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 53);
+        assert_eq!(names.len(), 54);
     }
 
     #[test]
@@ -326,6 +327,7 @@ mod tests {
             (384, 2 * 4 * 64 * (128 + 256) + 2 * 8 * 4),
             (384, 2 * 2 * 3 * 64 * (128 + 128) + 2 * 8 * 2),
             (384, 2 * 3 * 2 * 64 * (128 + 128) + 32 + 24),
+            (384, 2 * 4 * 64 * (128 + 256) + 2 * 8 * 4),
         ];
         assert_eq!(geometry, expected);
     }

@@ -115,6 +115,8 @@ fn what_warpgroups_promote_together_says_the_bits() {
         "tile: 64x64x{128}, copy: tma, stages: 3, layout: nt, raster: 2",
         "tile: 128x16x{128}, copy: tma, stages: 2, producer, layout: tn",
         "tile: 64x24x{64}, copy: tma, producer, stages: 4, persistent",
+        "tile: 64x16x{128}, copy: tma, producer, stages: 2, cluster: 2",
+        "tile: 64x32x{64}, copy: tma, producer, stages: 3, persistent, cluster: 4, raster: 2",
     ];
     let size = Size::new(70, 61, 147);
     let ordinary = Problem::new(size, 3);

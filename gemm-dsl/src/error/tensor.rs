@@ -74,6 +74,25 @@ pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     )
 }
 
+pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError {
+    SpecError::at_value(
+        &["cluster", "tile"],
+        format!(
+            "`cluster: {blocks}`: its blocks, at most {most}, each bring a part of the {} columns of `tile: {tile}`, a \
+             multiple of 8; use 2, 4 or 8 blocks, and an N that is a multiple of 8 for each",
+            tile.n,
+        ),
+    )
+}
+
+pub(crate) fn ranges_of_cluster() -> SpecError {
+    SpecError::at_key(
+        &["cluster", "split_k"],
+        "`cluster` and `split_k`: blocks of a cluster take no tickets; leave one of them out"
+            .into(),
+    )
+}
+
 pub(crate) fn threads(tile: Tile, plan: &TensorPlan) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "producer"],

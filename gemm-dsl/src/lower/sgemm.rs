@@ -124,7 +124,16 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let (shared, mut of_blocks) = shared(&mut program, plan, tiles.clone(), &k, sms);
     if let Some(sms) = resident {
         let tiles = program.value(tiles);
-        let blocks = (sms * u64::from(plan.blocks_per_sm())).min(tiles.clone());
+        // As many clusters as fit, of whole ones: at least one.
+        let resident = sms * u64::from(plan.blocks_per_sm());
+        let clusters = match plan.cluster() {
+            1 => resident,
+            blocks => {
+                let whole = resident / u64::from(blocks);
+                whole.clone().gt(1u64).select(whole, 1u64)
+            }
+        };
+        let blocks = clusters.min(tiles.clone());
         of_blocks.extend([(Extent::TILES, tiles), (Extent::BLOCKS, blocks)]);
     }
     bind.extend(split::slots(&mut program, plan, shared));

@@ -21,7 +21,7 @@
 //!   its K a row of 32, 64 or 128 bytes. A `warp`, if there is one, has 16 rows and a multiple of 8 columns that divides N.
 //!   There is no `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `float4`, `prefetch`, `double_buffer`,
 //!   `spread`, `slices`, `products` and `stream_k`; `stages` and `producer` need `copy: tma`, and `persistent` needs
-//!   `producer`.
+//!   `producer`. So does `cluster`: at most 8 blocks, no ranges of K, and a tile whose N is a multiple of 8 for each of them.
 //! * **Exchanges.** `swizzle` needs a tile that lies along K, without padding and with a K that is a power of two, 8 at
 //!   least.
 //! * **Names.** No operand of an `epilogue` is called `a` or `b`, which are matrices, nor beside `scaled`
@@ -202,6 +202,17 @@ impl SgemmPlan {
             Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
             Shape::Tensor(tensor) => (tensor.bm(), tensor.bn()),
         }
+    }
+
+    /// Rows and columns of C that the blocks of a cluster compute.
+    pub(crate) fn cluster_tile(&self) -> (u32, u32) {
+        let (rows, cols) = self.block_tile();
+        (rows * self.cluster(), cols)
+    }
+
+    /// Blocks of a cluster; at least 1.
+    pub fn cluster(&self) -> u32 {
+        self.spec.cluster
     }
 
     /// Terms of K that a block takes at once: ranges of K are made of as many, and without guards K is a multiple.

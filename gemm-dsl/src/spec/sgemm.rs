@@ -219,7 +219,7 @@ const BOXES: ActsOn<SgemmSpec> = ActsOn {
 const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     key: "producer",
-    because: "who stores sums asks for tiles too",
+    because: "no warpgroup only asks for tiles",
     remedy: "add `mma: wgmma, copy: tma, producer`, or leave it out",
 };
 
@@ -318,6 +318,11 @@ spec! {
         /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device go through all tiles of C:
         /// the first tiles of K of the next one come while the sums of one are stored.
         persistent(bool): bool = false, "persistent", on PRODUCER;
+        /// Blocks of a cluster, whose tiles of C lie below one another: each brings a part of the columns of B that they
+        /// share to all of them.
+        cluster(u32): u32 = 1, "cluster{}",
+            least 1 "a block is a cluster by itself",
+            on PRODUCER;
         /// The order of the multiply-adds of a fragment.
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.

@@ -24,5 +24,9 @@ const _: SgemmKernel = sgemm_kernel!(tile: 128x256x32, arith: bf16x6, mma: wgmma
 const _: SgemmKernel =
     sgemm_kernel!(tile: 128x128x64, arith: bf16, mma: wgmma, copy: tma, stages: 2, blocks_per_sm: 4);
 const _: SgemmKernel = sgemm_kernel!(tile: 64x64x32, warp: 32x32, arith: f16x3);
+const _: SgemmKernel =
+    sgemm_kernel!(tile: 128x40x64, arith: bf16, mma: wgmma, copy: tma, producer, cluster: 2);
+const _: SgemmKernel =
+    sgemm_kernel!(tile: 128x128x64, arith: bf16, mma: wgmma, copy: tma, producer, cluster: 2, split_k: 3);
 
 fn main() {}

@@ -77,6 +77,11 @@ impl Planes {
             Copies::Threads => k.global(names[nth], elem, OPERANDS[nth]),
             Copies::Tma => {
                 let lines = [t.bm(), t.bn()][nth];
+                // A block of a cluster brings a part of B, plane by plane.
+                let (planes, lines) = match (plan.cluster(), nth) {
+                    (1, _) | (_, 0) => (planes, lines),
+                    (blocks, _) => (planes.map(|_| 1), lines / blocks),
+                };
                 let tile = planes.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
                 k.tensor_map(names[nth], elem, OPERANDS[nth], map)

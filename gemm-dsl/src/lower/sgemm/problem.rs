@@ -182,7 +182,7 @@ impl Problem {
     /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
     /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
     fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
-        let (bm, bn) = plan.block_tile();
+        let (bm, bn) = plan.cluster_tile();
         // What K must be a multiple of without guards, and how far the loop over it gets.
         let bk = plan.depth();
         let reach = match plan.shape() {

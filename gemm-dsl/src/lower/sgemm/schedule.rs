@@ -39,6 +39,10 @@ pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
         Some(StreamK { blocks, .. }) => wide(blocks),
         None => tiles_of(plan, problem),
     };
+    let along = match plan.cluster() {
+        1 => along,
+        blocks => along * u64::from(blocks),
+    };
     [along, ranges_of(plan, problem), 1u64.into()]
 }
 
@@ -60,7 +64,7 @@ pub(super) fn ranges_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
 
 /// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
 pub(super) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
-    let (bm, bn) = plan.block_tile();
+    let (bm, bn) = plan.cluster_tile();
     let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
     match (batch, plan.products()) {
         (None, _) => tiles,
@@ -129,6 +133,11 @@ pub(super) fn most_sharing(terms: &Expr) -> Expr {
     (1..14u32).fold(Expr::U64(1), |root, log| {
         terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
     })
+}
+
+/// The number of the block's cluster of so many blocks.
+pub(super) fn cluster(blocks: Const) -> Expr {
+    Expr::from(Special::BlockX) / blocks
 }
 
 /// The number of the block, where these are not numbered by tiles.

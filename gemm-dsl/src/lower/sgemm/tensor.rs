@@ -44,6 +44,8 @@ pub(super) struct Tensor<'p> {
     pub tid: Var,
     /// How many tiles there are in shared memory, if several.
     pub stages: Option<Const>,
+    /// The blocks of a cluster, and this block's number among them, where there are several.
+    pub cluster: Option<(Const, Var)>,
     pub tiles: [BufferId; 2],
     /// The terms that the block sums, where that is not all of K.
     pub range: Option<Range>,
@@ -83,6 +85,12 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
     k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
     let planes = Planes::shape(k, t, buffers, &problem);
     let tid = k.let_("tid", Special::ThreadX);
+    let cluster = (plan.cluster() > 1).then(|| {
+        k.cluster(plan.cluster());
+        let meaning = "blocks of a cluster, which share columns of B";
+        let blocks = k.constant("CLUSTER", int(plan.cluster()), meaning);
+        (blocks, k.let_("rank", Special::ClusterRank))
+    });
     let stages = (t.stages() > 1).then(|| stages(k, t.stages()));
     let meaning = |letter| match t.planes() {
         1 => format!("a tile of {letter}"),
@@ -100,8 +108,21 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
     let split = Split::declare(k, plan, &problem, held);
     let ranges = Ranges::of_block(k, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
-    let tensor =
-        Tensor { plan, t, problem, planes, bm, bn, bk, threads, tid, stages, tiles, range };
+    let tensor = Tensor {
+        plan,
+        t,
+        problem,
+        planes,
+        bm,
+        bn,
+        bk,
+        threads,
+        tid,
+        stages,
+        cluster,
+        tiles,
+        range,
+    };
     let holders = Holders { tensor: &tensor, split, ranges, lost, greatest, tm, tn };
     ring::run(k, &holders);
 }
@@ -223,8 +244,10 @@ impl<'p> Tensor<'p> {
             true => self.bn,
             false => k.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
         };
-        k.comment("A warpgroup computes GROUP_M rows of the block tile, each of its warps sixteen of these, of");
-        k.comment("which a lane has every eighth row, and two adjacent columns of eight.");
+        k.comment(
+            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
+        );
+        k.comment("a lane has every eighth row of these, and two adjacent columns of eight.");
         let warp = k.let_("warp", self.tid / WARP as i32);
         let lane = k.let_("lane", self.tid % WARP as i32);
         let group = Expr::from(warp) / Wgmma::WARPS as i32;

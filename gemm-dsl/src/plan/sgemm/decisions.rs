@@ -54,6 +54,11 @@ impl SgemmPlan {
             None => "tile by tile along the rows".to_owned(),
         };
         list.say("blocks visit C", order);
+        if self.cluster() > 1 {
+            let blocks =
+                format!("{} blocks below one another, which share columns of B", self.cluster());
+            list.say("cluster", blocks);
+        }
         if self.persistent() {
             list.say("blocks", "as many as fit, which go through all tiles");
         }

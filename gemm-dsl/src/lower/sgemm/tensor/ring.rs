@@ -4,7 +4,7 @@ use super::tiles::{Tile, Tiles};
 use super::{Holders, Place, Sums, Tensor};
 use crate::arch::WARP;
 use crate::ir::{
-    Access, BufferId, Change, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
+    Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
 use crate::spec::Copies;
 
@@ -47,6 +47,11 @@ pub(super) fn run(k: &mut KernelBuilder, holders: &Holders<'_>) {
             by_holders(k, &|k, tile, place| boxes.consume(k, tile, place));
         },
     );
+    if tensor.cluster.is_some() {
+        k.comment("No block ends before all have read what others bring, and have arrived where others wait.");
+        k.warp_barrier();
+        k.cluster_barrier();
+    }
 }
 
 /// What multiplies a tile of C, and gives its sums.
@@ -154,12 +159,20 @@ impl<'t> Boxes<'t> {
             k.unrolled("i", count, |k, i| {
                 k.mbarrier_init(full, i, 1);
                 if let Some(empty) = empty {
-                    k.mbarrier_init(empty, i, tensor.threads / WARP as i32);
+                    let warps = tensor.threads / WARP as i32;
+                    let warps = match tensor.cluster {
+                        None => warps,
+                        Some((blocks, _)) => blocks * warps,
+                    };
+                    k.mbarrier_init(empty, i, warps);
                 }
             });
             k.proxy_fence(ProxyFence::MbarrierInit);
         });
-        k.barrier();
+        match tensor.cluster {
+            None => k.barrier(),
+            Some(_) => k.cluster_barrier(),
+        }
         Self { tensor, rounds, full, empty }
     }
 
@@ -190,10 +203,40 @@ impl<'t> Boxes<'t> {
         k.mbarrier_arrive_expect(self.full, stage.clone(), bytes);
         let plane = tensor.planes.nth(tile.problem.product, 0.into());
         let term = tensor.term(round);
-        for (nth, line) in [tile.origin.row, tile.origin.col].into_iter().enumerate() {
-            let at = plane.iter().cloned().chain([line.into(), term.clone()]);
+        let lines = [tile.origin.row, tile.origin.col].map(Expr::from);
+        for (nth, line) in lines.into_iter().enumerate() {
+            if let (Some((blocks, rank)), 1) = (tensor.cluster, nth) {
+                return self.ask_for_part(k, tile, (stage, term), (blocks, rank));
+            }
+            let at = plane.iter().cloned().chain([line, term.clone()]);
             let to = tensor.in_tile(nth, stage, [0, 0, 0].map(Expr::I32));
             k.tensor_copy(tensor.planes.buffers[nth], at, to, (self.full, stage.clone()));
+        }
+    }
+
+    /// The same of this block's part of B's tile, for all blocks of the cluster.
+    fn ask_for_part(
+        &self,
+        k: &mut KernelBuilder,
+        tile: &Tile,
+        (stage, term): (&Expr, Expr),
+        (blocks, rank): (Const, Var),
+    ) {
+        let tensor = self.tensor;
+        let meaning = "columns of B that a block brings to its cluster";
+        let part = k.constant("PART", tensor.bn / blocks, meaning);
+        let line = Expr::from(tile.origin.col) + rank * part;
+        let all = Expr::I32((1 << tensor.plan.cluster()) - 1);
+        let one = |k: &mut KernelBuilder, plane: Expr| {
+            let from = tensor.planes.nth(tile.problem.product, plane.clone());
+            let at = from.into_iter().chain([line.clone(), term.clone()]);
+            let to = tensor.in_tile(1, stage, [plane, rank * part, 0.into()]);
+            let barrier = (self.full, stage.clone());
+            k.tensor_multicast(tensor.planes.buffers[1], at, to, barrier, all.clone());
+        };
+        match tensor.planes.count {
+            None => one(k, 0.into()),
+            Some(planes) => k.unrolled("p", planes, |k, p| one(k, p.into())),
         }
     }
 
@@ -248,8 +291,16 @@ impl<'t> Boxes<'t> {
                 let Some(empty) = self.empty else { return };
                 k.comment("The warp has read the tile.");
                 k.warp_barrier();
-                let first_lane = (tensor.tid % WARP as i32).equals(0);
-                k.if_(first_lane, |k| k.mbarrier_arrive(empty, stage.clone()));
+                let lane = tensor.tid % WARP as i32;
+                match tensor.cluster {
+                    None => k.if_(lane.equals(0), |k| k.mbarrier_arrive(empty, stage.clone())),
+                    Some((blocks, _)) => {
+                        let block = k.let_("block", lane);
+                        k.if_(Expr::from(block).lt(blocks), |k| {
+                            k.mbarrier_arrive_remote(empty, stage.clone(), block);
+                        });
+                    }
+                }
             });
         });
         sums.all

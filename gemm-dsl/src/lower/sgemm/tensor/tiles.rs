@@ -36,10 +36,15 @@ pub(super) struct Tile {
 impl Tiles {
     pub fn declare(k: &mut KernelBuilder, tensor: &Tensor<'_>) -> Self {
         let (plan, problem) = (tensor.plan, &tensor.problem);
-        let tile = (tensor.bm.into(), tensor.bn.into());
+        let tile = of_cluster(tensor);
         match problem.persistent {
             None => {
-                let origin = schedule::origin(k, plan, problem, tile, None, None);
+                let number = tensor.cluster.map(|(blocks, _)| {
+                    let counts = Counts::declare(k, plan, problem, tile.clone());
+                    (k.let_("cluster", schedule::cluster(blocks)), counts)
+                });
+                let origin = schedule::origin(k, plan, problem, tile, None, number);
+                let origin = own(k, tensor, origin);
                 let problem = problem.of(k, origin.batch);
                 Self::Own(Tile { origin, problem, nth: None, before: None })
             }
@@ -67,17 +72,41 @@ impl Tiles {
             return;
         };
         let (plan, problem) = (tensor.plan, &tensor.problem);
-        let tile = (tensor.bm.into(), tensor.bn.into());
-        let head = For::below(schedule::block(), all.tiles)
+        let tile = of_cluster(tensor);
+        let first = match tensor.cluster {
+            None => schedule::block(),
+            Some((blocks, _)) => schedule::cluster(blocks),
+        };
+        let head = For::below(first, all.tiles)
             .change(Change::Add(all.blocks.into()))
             .unroll(Unroll::By(1));
         k.loop_("tile", head, |k, nth| {
             let origin = schedule::origin(k, plan, problem, tile, None, Some((nth, *counts)));
+            let origin = own(k, tensor, origin);
             let problem = problem.of(k, origin.batch);
             body(k, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
             let turns = tensor.stages.map_or(Expr::I32(2), |stages| stages * 2);
             k.comment("The ring goes on where it is: two turns of it are as if it had not moved.");
             k.assign(*before, (*before + rounds) % turns);
         });
+    }
+}
+
+/// Rows and columns of the tile of a cluster: of all its blocks' tiles, one below the other.
+fn of_cluster(tensor: &Tensor<'_>) -> (Expr, Expr) {
+    match tensor.cluster {
+        None => (tensor.bm.into(), tensor.bn.into()),
+        Some((blocks, _)) => (blocks * tensor.bm, tensor.bn.into()),
+    }
+}
+
+/// This block's tile in that of its cluster.
+fn own(k: &mut KernelBuilder, tensor: &Tensor<'_>, origin: Origin) -> Origin {
+    match tensor.cluster {
+        None => origin,
+        Some((_, rank)) => {
+            let row = k.let_("own_row", origin.row + rank * tensor.bm);
+            Origin { row, ..origin }
+        }
     }
 }

@@ -3,11 +3,11 @@
 use super::super::budget::{SharedSum, blocks_by_shared};
 use super::super::tensor::{TensorDraft, elem};
 use super::matrix;
-use crate::arch::{BLOCK_THREADS, LARGEST, WARP};
+use crate::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 use crate::error::{SpecError, resources, tensor as error};
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
-use crate::spec::{Copies, Rect, SgemmSpec, Tile};
+use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
 
 /// Keys of how other kernels bring their tiles, or share them.
 pub(super) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
@@ -54,6 +54,13 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let rows = SgemmSpec::ROWS_OF_WARP;
         let fits = warp.m == rows && warp.n.is_multiple_of(8) && tile.n.is_multiple_of(warp.n);
         faults.require(fits, || error::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
+    }
+    if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
+        let most = CLUSTER_BLOCKS;
+        let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
+        faults.require(whole, || error::parts_of_cluster(spec.cluster, tile, most));
+        let alone = spec.split_k == Split::Ranges(1);
+        faults.require(alone, error::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
     let size = elem(format).size();
