@@ -18,6 +18,7 @@ use super::{
     Closure, EPILOGUE, Environment, FINISH, FOLD, Float, Function, IDENTITY, MAP, Type, Typing,
     ValueType,
 };
+use crate::SpecError;
 use crate::ir::Elem;
 use crate::spec::SgemmSpec;
 use crate::{Family, cuda};
@@ -63,6 +64,11 @@ proptest! {
         let closure = closure_of(env, &typing, seed, depth);
         let text = closure.to_string();
         let read = Closure::parse(env, &text);
+        // One in a hundred thousand is longer than any that is read.
+        if let Err(faults) = &read {
+            let is_long = |fault: &SpecError| fault.message().contains("more than 1024 parts");
+            prop_assume!(!(depth == 6 && faults.iter().all(is_long)));
+        }
         let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;
         prop_assert_eq!(&read, &closure, "{}", text);
         prop_assert_eq!(read.check(&typing), [], "{}", text);

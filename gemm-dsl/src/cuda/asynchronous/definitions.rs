@@ -182,7 +182,8 @@ __device__ __forceinline__ void {name}(
     const unsigned int at = __cvta_generic_to_shared(barrier);
     asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{how}\"
                  \" [%0], [%1, {{{places}}}], [%2]{blocks};\"
-                 :: \"r\"(dst), \"l\"(map), \"r\"(at), {given} : \"memory\");
+                 :: \"r\"(dst), \"l\"(map), \"r\"(at), {given}
+                 : \"memory\");
 }}
 "
     )
