@@ -369,7 +369,8 @@ fn steps(spec: &SgemmSpec) -> [usize; 3] {
     match spec.plan() {
         Ok(plan) if spec.bounds == Bounds::Aligned => {
             let (bm, bn) = plan.block_tile();
-            [bm, bn, plan.depth()].map(|step| step as usize)
+            // Of blocks of a cluster all that they compute.
+            [bm * plan.cluster(), bn, plan.depth()].map(|step| step as usize)
         }
         _ => [1; 3],
     }

@@ -84,7 +84,8 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
     let problem = Problem::declare(&mut k, &own, Takes::All);
     if !plan.guarded() {
         // Whether M and N are accepted does not depend on whether there are terms.
-        for (scalar, of) in [(problem.m, t.bm()), (problem.n, t.bn())] {
+        let (rows, cols) = plan.cluster_tile();
+        for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
             k.require(Requirement::Multiple { scalar, of: of.into() });
         }
     }
