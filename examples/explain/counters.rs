@@ -35,7 +35,8 @@ const SECTORS: f64 = 2.0;
 const MEMORY_BYTES: f64 = 16.0;
 
 /// And the multiplications and additions of its tensor cores, by bits of what they multiply.
-const MATRIX_FLOPS: [(u32, f64); 2] = [(16, 4096.0), (32, 2048.0)];
+const MATRIX_FLOPS: [(u32, f64, &str); 2] =
+    [(16, 4096.0, "4096 FLOPs a cycle"), (32, 2048.0, "2048 FLOPs a cycle")];
 
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
@@ -211,10 +212,10 @@ fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
         (sectors / SECTORS, "L2 cache", "2 sectors a cycle, none cached nearer"),
         (bytes as f64 / MEMORY_BYTES, "memory", "16 bytes a cycle, each element once"),
     ];
-    for (of, flops) in MATRIX_FLOPS.into_iter().filter(|(of, _)| Some(*of) == bits) {
-        let rate = if of == 16 { "4096 FLOPs a cycle" } else { "2048 FLOPs a cycle" };
-        units.push((c.mma_flops as f64 / flops, "tensor cores", rate));
-    }
+    let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
+    units.extend(
+        of_format.map(|(_, of_cycle, rate)| (c.mma_flops as f64 / of_cycle, "tensor cores", rate)),
+    );
     units.sort_by(|a, b| b.0.total_cmp(&a.0));
     let cycles = |(cycles, unit, rate): &(f64, &str, &str)| {
         format!("{unit:22}{:>6} cycles, at {rate}", number(*cycles))

@@ -153,9 +153,10 @@ pub(crate) fn launch<B: Backend>(
         }
         chosen.push((launch, kernel, call));
     }
-    let kernels = || chosen.iter().map(|(_, kernel, _)| *kernel);
-    let main = kernels().find(|kernel| program.program.is_variant(*kernel)).or(kernels().next());
-    let main = main.unwrap_or(KernelId(0));
+    // The step of the preferred kernel, whichever of its variants is launched; the first where another way was gone.
+    let prefers = |(launch, ..): &&(&Launch, KernelId, Call)| launch.choose.contains(&KernelId(0));
+    let main = chosen.iter().find(prefers).or(chosen.first());
+    let main = main.map_or(KernelId(0), |(_, kernel, _)| *kernel);
     let mut steps = Vec::with_capacity(chosen.len());
     for (launch, kernel, call) in chosen {
         if !call.is_empty() {

@@ -1,18 +1,14 @@
 //! A product by hand of blocks in clusters: those of a cluster share rows of A, of which each has a part copied to all. What is
 //! known to be wrong can be planted in it.
 
-use crate::warp_specialised::{Product, store_sums};
+use crate::warp_specialised::{Product, ROW, WARPGROUP, store_sums};
 use gemm_dsl::ir::{
     Access, BufferId, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder, Layout,
     MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
 
-/// Threads of a warpgroup.
-const WARPGROUP: i32 = 128;
 /// Warps of a warpgroup, each of which gives stages back.
 const WARPS: i32 = 4;
-/// Bytes of a row of a stage.
-const ROW: i32 = 128;
 
 /// How a block sees to it that it is there as long as others arrive at its barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! each stage's are summed on tensor cores and added to the sums of the stages before by ordinary additions.
 
 use crate::tensor_core::Tile;
-use crate::warp_specialised::{Product, store_sums};
+use crate::warp_specialised::{Product, WARPGROUP, store_sums};
 use gemm_dsl::ir::{
     Access, BufferId, Elem, Expr, Extent, For, Geometry, KernelBuilder, Layout, Operand,
     ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
@@ -18,8 +18,6 @@ pub const PAIRS: [[usize; 2]; 6] = [[0, 2], [1, 1], [2, 0], [0, 1], [1, 0], [0, 
 pub const TILE: [i32; 2] = [128, 64];
 const DEPTH: i32 = 64;
 const STAGES: i32 = 2;
-/// Threads of a warpgroup.
-const WARPGROUP: i32 = 128;
 
 /// The kernel. It takes the planes of A, those of B, and C, and the extents `m`, `n` and `k`.
 ///

@@ -1,6 +1,5 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
-use crate::arith::Cores;
 use crate::operands;
 use crate::random::{self, Hard, Random};
 use crate::sharing::{SIMULATED, Sharing};
@@ -120,7 +119,7 @@ impl Problem {
             (0..m).map(|row| self.a[row * k..(row + 1) * k].iter().fold(0.0, most)).collect();
         let cols: Vec<f32> =
             (0..n).map(|col| (0..k).map(|p| &self.b[p * n + col]).fold(0.0, most)).collect();
-        let refused = Cores::of(spec).is_some_and(|cores| {
+        let refused = sharing.cores().is_some_and(|cores| {
             let lines = || rows.iter().chain(&cols);
             cores.refuse(self.a.iter().chain(&self.b))
                 || lines().any(|greatest| cores.refuse_line(*greatest))

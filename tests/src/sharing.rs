@@ -107,6 +107,12 @@ impl Sharing {
         Self { cores: self.cores.map(|cores| cores.of_lines(greatest)), ..self }
     }
 
+    /// What tensor cores make of the sums, if they do.
+    #[must_use]
+    pub fn cores(&self) -> Option<&Cores> {
+        self.cores.as_ref()
+    }
+
     /// Of how many parts the sum of an element of C of the n-th product is made.
     pub fn parts(&self, nth: usize, at: (usize, usize)) -> usize {
         self.ends(nth, at).len()

@@ -11,9 +11,9 @@ use gemm_dsl::sim::{self, Buffer, Counters, SimError};
 use gemm_dsl::tensor_core::{Format, Rules};
 
 /// Threads of a warpgroup.
-const WARPGROUP: i32 = 128;
+pub const WARPGROUP: i32 = 128;
 /// Bytes of a row of a stage.
-const ROW: i32 = 128;
+pub const ROW: i32 = 128;
 
 /// How the stages are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -191,6 +191,16 @@ impl Expr {
         Expr::binary(BinaryOp::Cmp(Cmp::Eq), self, other.into())
     }
 
+    /// `self != other`
+    pub fn differs(self, other: impl Into<Expr>) -> Expr {
+        Expr::binary(BinaryOp::Cmp(Cmp::Ne), self, other.into())
+    }
+
+    /// Whether some bit of a `U32` is set: `self != 0u`
+    pub fn any_bit(self) -> Expr {
+        self.differs(Expr::U32(0))
+    }
+
     /// `self && other`
     pub fn and(self, other: impl Into<Expr>) -> Expr {
         Expr::binary(BinaryOp::Logic(Logic::And), self, other.into())

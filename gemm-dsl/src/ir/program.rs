@@ -306,12 +306,6 @@ impl VerifiedProgram {
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
-    /// Whether a kernel is the preferred one, or stands in for it where its contract is not met.
-    pub fn is_variant(&self, id: KernelId) -> bool {
-        let of_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
-        self.all_launches().into_iter().filter(of_preferred).any(|l| l.choose.contains(&id))
-    }
-
     /// The kernels that launches prefer, each once, in the order of the launches.
     pub fn launched(&self) -> impl Iterator<Item = &VerifiedKernel> {
         let mut ids = Vec::new();

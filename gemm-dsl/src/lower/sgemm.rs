@@ -34,6 +34,7 @@ mod problem;
 mod ring;
 mod scale;
 mod schedule;
+mod sides;
 mod slices;
 mod split;
 mod stream;
@@ -46,8 +47,7 @@ mod tile;
 use crate::ir::Elem::F32;
 use crate::ir::program::{self, Launch, Program, Step};
 use crate::ir::{
-    BinaryOp, Elem, Expr, Extent, Integer, IrError, KernelBuilder, Operand, Ty, Variant,
-    VerifiedKernel, VerifiedProgram,
+    Expr, Extent, IrError, KernelBuilder, Operand, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
@@ -110,10 +110,8 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     // By the rules of BLAS no term counts where alpha is a zero of either sign.
     let terms = match alpha {
         Some(alpha) => {
-            let bits = alpha.bitcast(Elem::U32);
-            let magnitude =
-                Expr::binary(BinaryOp::Integer(Integer::And), bits, Expr::U32(0x7fff_ffff));
-            magnitude.equals(Expr::U32(0)).select(0u64, k.clone())
+            let is_zero = lost::magnitude(alpha).equals(Expr::U32(0));
+            is_zero.select(0u64, k.clone())
         }
         None => k.clone(),
     };
@@ -137,30 +135,38 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         of_blocks.extend([(Extent::TILES, tiles), (Extent::BLOCKS, blocks)]);
     }
     bind.extend(split::slots(&mut program, plan, shared));
-    let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, terms.clone())];
+    let named = [(Extent::M, &m), (Extent::N, &n), (Extent::K, &terms)];
+    let mut extents: Vec<_> = named.into_iter().map(|(of, value)| (of, value.clone())).collect();
     if plan.spec().names_depth() {
-        extents.push((Extent::DEPTH, k));
+        extents.push((Extent::DEPTH, k.clone()));
     }
-    extents.extend(batch.map(|batch| (Extent::BATCH, batch)));
+    extents.extend(batch.clone().map(|batch| (Extent::BATCH, batch)));
     extents.extend(of_blocks);
+    let given = Given { bind, extents, size: [m, n, k], batch, terms };
     program.steps = match plan.shape() {
-        Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), (bind, extents), terms)?,
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => {
-            steps(&mut program, plan, (bind, extents), terms)?
-        }
+        Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), given)?,
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
     };
     VerifiedProgram::new(program)
 }
 
 /// What the kernels of a program are given.
-type Given = (Vec<(Operand, program::Slot)>, Vec<(Extent, Expr)>);
+struct Given {
+    bind: Vec<(Operand, program::Slot)>,
+    extents: Vec<(Extent, Expr)>,
+    /// M, N and K, whether alpha lets its terms count or not.
+    size: [Expr; 3],
+    /// How many products there are, of a batch.
+    batch: Option<Expr>,
+    /// The terms that count.
+    terms: Expr,
+}
 
 /// One launch, of the kernel whose contract is met; without terms of the one with guards.
 fn steps(
     program: &mut Program,
     plan: &SgemmPlan,
-    (bind, extents): Given,
-    terms: Expr,
+    Given { bind, extents, terms, .. }: Given,
 ) -> Result<Vec<Step>, IrError> {
     let mut choose = vec![program.kernel(kernel(plan)?)];
     if let Some(scalar) = plan.scalar_variant() {

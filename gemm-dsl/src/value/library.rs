@@ -16,9 +16,7 @@ pub(crate) use exp::falling_exponential;
 pub(crate) use log::log as logarithm;
 
 use super::function::Function;
-use crate::ir::{
-    BinaryOp, Elem, Expr, FunctionId, Integer, Intrinsic, KernelBuilder, Ty, UnaryOp, Var,
-};
+use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder, Ty, UnaryOp, Var};
 
 /// An operation of the machine.
 pub(super) fn call<const N: usize>(f: Intrinsic, args: [Expr; N]) -> Expr {
@@ -51,14 +49,6 @@ pub(super) fn number(like: &Expr, value: f32) -> Expr {
 
 pub(super) fn neg(x: impl Into<Expr>) -> Expr {
     Expr::Unary(UnaryOp::Neg, Box::new(x.into()))
-}
-
-fn shifted_right(x: impl Into<Expr>, by: u32) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Shr), x.into(), Expr::U32(by))
-}
-
-fn shifted_left(x: impl Into<Expr>, by: u32) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Shl), x.into(), Expr::U32(by))
 }
 
 /// A function of one `f32`. Its meaning says `{bound}` where the bound of its row belongs.

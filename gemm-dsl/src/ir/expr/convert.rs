@@ -1,8 +1,8 @@
 //! What an expression can be made from, and its operators.
 
-use super::{BinaryOp, Expr, Special};
+use super::{BinaryOp, Expr, Integer, Special};
 use crate::ir::{Const, Scalar, Ty, Var};
-use std::ops::{Add, Div, Mul, Rem, Sub};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Rem, Shl, Shr, Sub};
 
 impl From<i32> for Expr {
     fn from(v: i32) -> Self {
@@ -120,3 +120,23 @@ operator!(Mul, mul, MUL, a, b, {
 });
 operator!(Div, div, DIV, a, b, if b.is_int(1) { Some(as_result(&a, &b)) } else { None });
 operator!(Rem, rem, REM, a, b, if b.is_int(1) { Some(zero(&a, &b)) } else { None });
+
+/// Operators on the bits of integers; `&&` and `||` are [`Expr::and`] and [`Expr::or`].
+macro_rules! of_bits {
+    ($($trait:ident, $method:ident, $op:ident;)*) => {$(
+        impl<R: Into<Expr>> $trait<R> for Expr {
+            type Output = Expr;
+            fn $method(self, other: R) -> Expr {
+                Expr::binary(BinaryOp::Integer(Integer::$op), self, other.into())
+            }
+        }
+        operator!(@on $trait, $method, Var);
+    )*};
+}
+
+of_bits! {
+    BitAnd, bitand, And;
+    BitOr, bitor, Or;
+    Shl, shl, Shl;
+    Shr, shr, Shr;
+}

@@ -1,7 +1,7 @@
 //! The user's expressions in a reduction, as functions of the kernel, with what converts their values.
 
 use super::fold::zero;
-use crate::ir::{BinaryOp, Elem, Expr, Integer, KernelBuilder, Ty};
+use crate::ir::{Elem, Expr, KernelBuilder, Ty};
 use crate::plan::ReducePlan;
 use crate::value::Lowered;
 
@@ -165,8 +165,7 @@ fn as_folded(value: Expr, acc: Elem) -> Expr {
         return value;
     }
     let bits = value.bitcast(Elem::U64);
-    let low =
-        |bits| Expr::binary(BinaryOp::Integer(Integer::And), bits, Expr::U64(u32::MAX.into()));
+    let low = |bits: Expr| bits & Expr::U64(u32::MAX.into());
     match acc {
         Elem::U64 => bits,
         Elem::U32 => low(bits).cast(Elem::U32),

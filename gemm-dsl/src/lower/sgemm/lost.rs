@@ -3,11 +3,9 @@
 //! tensor cores compute is then not stored, and one in `f32` behind it is: what is launched is the same, and no host
 //! asks.
 
-use super::matrix::HELD_BY_TF32;
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, BufferId, Cmp, Elem, Expr, Integer, KernelBuilder, Operand, Order,
-    Scope, Special,
+    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Operand, Order, Scope, Special, Var,
 };
 use crate::lower::tickets::{self, Tickets};
 
@@ -20,6 +18,10 @@ pub(super) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
     let word = program.temp_of("lost", Elem::U32, [1u64.into()], Fill::Kept);
     [(WORD, word), (TICKETS, tickets::slot(program, 1u64.into()))]
 }
+
+/// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
+/// left may be subnormal, to the greatest that does not round to an infinity.
+const HELD_BY_TF32: std::ops::Range<u32> = (127 - 112) << 23..0x7f7f_f000;
 
 /// The word in a kernel.
 #[derive(Clone, Copy)]
@@ -40,7 +42,7 @@ impl Lost {
     /// Tells all kernels behind this one, where some bit says that a number has been lost.
     pub fn tell(self, k: &mut KernelBuilder, bits: Expr) {
         k.comment("Tell the kernels behind this one of numbers that planes do not hold.");
-        k.if_(is_set(bits), |k| {
+        k.if_(bits.any_bit(), |k| {
             let (one, order) = (Expr::U32(1), Order::Relaxed);
             k.atomic_only(AtomicOp::Max, self.word(), one, order, Scope::Device);
         });
@@ -56,17 +58,21 @@ impl Lost {
 
 /// The bits of a number of `f32` that two of `tf32` do not hold but for rounding; 0 of one that they hold.
 pub(super) fn left_by_tf32(k: &mut KernelBuilder, value: Expr) -> Expr {
-    let and = BinaryOp::Integer(Integer::And);
-    let size = Expr::binary(and, value.bitcast(Elem::U32), Expr::U32(0x7fff_ffff));
-    let size = Expr::from(k.let_("size", size));
-    let span = HELD_BY_TF32.end - HELD_BY_TF32.start;
-    let above = size.clone() - Expr::U32(HELD_BY_TF32.start);
-    let held = size.clone().equals(Expr::U32(0)).or(above.lt(Expr::U32(span)));
-    held.select(Expr::U32(0), size)
+    let size = k.let_("size", magnitude(value));
+    held_by_tf32(size).select(Expr::U32(0), size)
 }
 
-pub(super) fn is_set(bits: Expr) -> Expr {
-    Expr::binary(BinaryOp::Cmp(Cmp::Ne), bits, Expr::U32(0))
+/// Whether two numbers of `tf32` hold one of `f32` but for rounding, of which this is the magnitude.
+pub(super) fn held_by_tf32(magnitude: Var) -> Expr {
+    let span = HELD_BY_TF32.end - HELD_BY_TF32.start;
+    let above = magnitude - Expr::U32(HELD_BY_TF32.start);
+    let is_zero = Expr::from(magnitude).equals(Expr::U32(0));
+    is_zero.or(above.lt(Expr::U32(span)))
+}
+
+/// The magnitude of a number of `f32`, as bits: in their order lie the magnitudes.
+pub(super) fn magnitude(value: Expr) -> Expr {
+    value.bitcast(Elem::U32) & Expr::U32(0x7fff_ffff)
 }
 
 /// What a kernel in `f32` asks that stands in for one of tensor cores.
@@ -95,7 +101,7 @@ impl StandsIn {
     ) {
         k.comment("This kernel computes what has no planes: nothing, or numbers that they do not hold. Else C has been");
         k.comment("stored.");
-        let is_lost = terms.clone().gt(0).and(is_set(self.lost.word().load()));
+        let is_lost = terms.clone().gt(0).and(self.lost.word().load().any_bit());
         let is_lost = Expr::from(k.let_("is_lost", is_lost));
         k.if_(terms.equals(0).or(is_lost.clone()), body);
         let is_last = tickets::flag(k);

@@ -12,7 +12,7 @@
 mod recompute;
 mod words;
 
-pub(super) use recompute::{HELD_BY_TF32, Lost, recompute};
+pub(super) use recompute::{Lost, recompute};
 pub(super) use words::{kept, to_tf32, to_tf32_or_nan};
 
 use super::fragment::over;

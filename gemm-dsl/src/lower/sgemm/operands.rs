@@ -4,8 +4,7 @@
 
 use super::problem::{Matrix, Problem, batched};
 use crate::ir::{
-    Access, BinaryOp, BufferId, Cmp, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar,
-    Source, Ty, joined,
+    Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, joined,
 };
 use crate::plan::SgemmPlan;
 use crate::spec::{Along, SgemmOperand, SgemmSpec, Slot};
@@ -88,8 +87,7 @@ impl Operands {
                 Some((_, Value::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
             };
-            let ne = BinaryOp::Cmp(Cmp::Ne);
-            let when = beta.map(|beta| Expr::binary(ne, beta.into(), Expr::F32(0.0)));
+            let when = beta.map(|beta| Expr::from(beta).differs(Expr::F32(0.0)));
             let value = Value::Element(problem.c(), when);
             operands.0.push(Beside { name: C.into(), own: "own_c".into(), value });
         }

@@ -9,23 +9,21 @@ use super::lost::{Lost, left_by_tf32};
 use super::matrix::{kept, to_tf32, to_tf32_or_nan};
 use super::problem::{Problem, Takes};
 use super::scale::{self, Greatest};
+use super::sides::{Side, Sides};
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BinaryOp, BufferId, Const, Expr, Geometry, Integer, IrError, KernelBuilder, Layout,
-    Operand, Requirement, Scalar, Special, TensorMap, Var, VerifiedKernel,
+    Access, BufferId, Const, Expr, IrError, KernelBuilder, Layout, Operand, Requirement, Scalar,
+    Special, TensorMap, Var, VerifiedKernel,
 };
 use crate::plan::{SgemmPlan, TensorPlan};
-use crate::spec::{self, Arith, Copies};
+use crate::spec::{Arith, Copies};
 use crate::tensor_core::Format;
 
 /// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
 const PADDED: i32 = 8;
-/// Lines of a matrix, and terms of each, of which a block makes planes.
-const LINES: i32 = 64;
+/// Terms of a line of which a block makes planes.
 const TERMS: i32 = 64;
-/// Threads of such a block.
-const THREADS: i32 = 256;
 /// Blocks of a multiprocessor: more than enough to keep memory busy.
 const RESIDENT: u32 = 6;
 /// The numbers of the planes' operands.
@@ -118,6 +116,22 @@ impl Planes {
         Self { buffers, count, terms: problem.k }
     }
 
+    /// So many of each plane.
+    pub fn of_all(&self, each: Expr) -> Expr {
+        match self.count {
+            None => each,
+            Some(count) => count * each,
+        }
+    }
+
+    /// Does something for each of them.
+    pub fn each(&self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        match self.count {
+            None => body(k, 0.into()),
+            Some(count) => k.unrolled("p", count, |k, plane| body(k, plane.into())),
+        }
+    }
+
     /// Declares the terms of a row, and elements from one to the next.
     pub fn pitch(&self, k: &mut KernelBuilder) -> Var {
         k.comment("Rows of planes are padded to 16 bytes.");
@@ -151,70 +165,37 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
         [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), OPERANDS[nth]));
     let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut k));
     let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut k, &problem));
-    let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
-    let terms = k.constant("TERMS", TERMS, "terms of each");
-    let threads = k.constant("THREADS", THREADS, "threads of a block");
-    k.launch_bounds(threads);
-    let tiles = |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
-    let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, TERMS);
-    let of_product = tiles_of(problem.m) + tiles_of(problem.n);
-    let blocks = match problem.batch {
-        None => of_product,
-        Some(batch) => of_product * Expr::from(batch).wide(),
-    };
-    let grid = [blocks, 1u64.into(), 1u64.into()];
-    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: RESIDENT });
+    let sides = Sides::declare(&mut k, &problem, TERMS, RESIDENT);
     let planes = Planes::shape(&mut k, t, buffers, &problem);
     let pitch = planes.pitch(&mut k);
     let tid = k.let_("tid", Special::ThreadX);
     let tile = k.shared(
         "tile",
         F32,
-        [lines.into(), terms.into()],
+        [sides.lines.into(), sides.terms.into()],
         Layout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
         "numbers of A or of B",
     );
-    k.comment("Blocks go through A along K, then through B.");
-    let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
-    let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
-    let block = match problem.batch {
-        None => (k.let_("block", Special::BlockX), None),
-        Some(_) => {
-            let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
-            let all = k.let_("tiles", of_a + of_b);
-            let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
-            (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
-        }
-    };
-    let (block, batch) = block;
-    let problem = problem.of(&mut k, batch);
+    let of_block = sides.of_block(&mut k, plan, problem);
     let lost = lost.map(|lost| (lost, k.mut_("bits", Expr::U32(0))));
-    let layout = plan.layout();
     let scaled = greatest.map(|greatest| {
         let meaning = "powers of two that scale them";
         let layout = Layout::row_major(1);
-        (greatest, k.shared("factor", F32, [lines.into()], layout, meaning))
+        (greatest, k.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
     let body = Body {
-        scaled,
         t,
-        problem,
+        sides,
+        product: of_block.problem.product,
+        terms: of_block.problem.k,
         planes,
         pitch,
         tile,
-        lines,
-        terms,
-        threads,
         tid,
-        tiles_k,
-        layout,
+        scaled,
         lost,
     };
-    k.if_else(
-        Expr::from(block).lt(of_a),
-        |k| body.matrix(k, 0, block.into()),
-        |k| body.matrix(k, 1, block - of_a),
-    );
+    of_block.each(&mut k, |k, side| body.matrix(k, side));
     if let Some((lost, bits)) = lost {
         lost.tell(&mut k, bits.into());
     }
@@ -224,16 +205,14 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
 /// What the body of the kernel rests on.
 struct Body<'p> {
     t: &'p TensorPlan,
-    problem: Problem,
+    sides: Sides,
+    /// Which product of a batch it is, and its terms.
+    product: Option<Var>,
+    terms: Scalar,
     planes: Planes,
     pitch: Var,
     tile: BufferId,
-    lines: Const,
-    terms: Const,
-    threads: Const,
     tid: Var,
-    tiles_k: Var,
-    layout: spec::Layout,
     /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
     scaled: Option<(Greatest, BufferId)>,
     /// The word that tells of numbers that planes do not hold, and what this thread has seen of them, as bits.
@@ -242,21 +221,14 @@ struct Body<'p> {
 
 impl Body<'_> {
     /// Makes planes of a tile of A, or of B.
-    fn matrix(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) {
-        let Self { problem, lines, terms, threads, tid, .. } = *self;
-        let (matrix, extent, letter) = match nth {
-            0 => (problem.a(), problem.m, "A"),
-            _ => (problem.b(), problem.n, "B"),
-        };
-        let along_k = scale::lies_along_k(self.layout, nth);
-        let tile = k.let_("nth", tile);
-        let first = k.let_("first_line", tile / self.tiles_k * lines);
-        let first_term = k.let_("first_term", tile % self.tiles_k * terms);
+    fn matrix(&self, k: &mut KernelBuilder, side: &Side) {
+        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
+        let Side { nth, extent, first_line, first_term, .. } = *side;
         if let Some((greatest, factors)) = self.scaled {
             k.comment("What brings the greatest number of each line to the range of f16.");
             k.if_(Expr::from(tid).lt(lines), |k| {
-                let at = (first + tid).min(extent - 1);
-                let most = k.let_("most", greatest.at(nth, problem.product, at).load());
+                let at = (first_line + tid).min(extent - 1);
+                let most = k.let_("most", greatest.at(nth, self.product, at).load());
                 let (factor, none) = scale::factor(k, most);
                 k.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.lost {
@@ -264,43 +236,40 @@ impl Body<'_> {
                 }
             });
         }
+        let letter = side.letter();
         k.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
         k.unrolled("i", lines * terms / threads, |k, i| {
             let at = tid + i * threads;
-            let (line, term) = match along_k {
+            let (line, term) = match side.along_k {
                 true => (at.clone() / terms, at % terms),
                 false => (at.clone() % lines, at / lines),
             };
             let line = k.let_("line", line);
             let term = k.let_("term", term);
-            let [at, k_at] = [first + line, first_term + term].map(Expr::from);
-            let is = at.clone().lt(extent).and(k_at.clone().lt(problem.k));
-            let from = if nth == 0 { matrix.at(at, k_at) } else { matrix.at(k_at, at) };
-            let value = is.select(from.load(), 0.0);
+            let [at, k_at] = [first_line + line, first_term + term].map(Expr::from);
+            let is = at.clone().lt(extent).and(k_at.clone().lt(self.terms));
+            let value = is.select(side.at(at, k_at).load(), 0.0);
             k.store(Access::new(self.tile, [line.into(), term.into()]), value);
         });
         k.barrier();
-        self.split(k, nth, (extent, first, first_term));
+        self.split(k, side);
     }
 
     /// Makes planes of the numbers in the tile.
-    fn split(
-        &self,
-        k: &mut KernelBuilder,
-        nth: usize,
-        (extent, first, first_term): (Scalar, Var, Var),
-    ) {
-        let (elem, tid) = (self.t.elem(), self.tid);
+    fn split(&self, k: &mut KernelBuilder, side: &Side) {
+        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
+        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let elem = self.t.elem();
         let lanes = i32::from(elem.vector_lanes());
         let unit = k.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
-        let rounds = self.lines * self.terms / unit / self.threads;
+        let rounds = lines * terms / unit / threads;
         k.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
         k.unrolled("i", rounds, |k, i| {
-            let of_line = self.terms / unit;
-            let at = tid + i * self.threads;
+            let of_line = terms / unit;
+            let at = tid + i * threads;
             let line = k.let_("line", at.clone() / of_line.clone());
             let term = k.let_("term", at % of_line * unit);
-            let [row, column] = [first + line, first_term + term].map(Expr::from);
+            let [row, column] = [first_line + line, first_term + term].map(Expr::from);
             let is = row.clone().lt(extent).and(column.clone().lt(self.pitch));
             k.if_(is, |k| {
                 let value = k.registers("value", F32, [unit.into()], "");
@@ -313,7 +282,7 @@ impl Body<'_> {
                     k.store(Access::new(value, [j.into()]), number);
                 });
                 self.planes_of(k, value, unit, |k, plane, words| {
-                    let plane = self.planes.nth(self.problem.product, plane);
+                    let plane = self.planes.nth(self.product, plane);
                     let at = plane.into_iter().chain([row.clone(), column.clone()]);
                     let to = Access::new(self.planes.buffers[nth], at).vector();
                     k.store(to, Access::new(words, [0.into()]).vector().load());
@@ -335,7 +304,7 @@ impl Body<'_> {
         if let (Some((_, bits)), Arith::Tf32x3) = (self.lost, t.arith()) {
             k.unrolled("j", unit, |k, j| {
                 let left = left_by_tf32(k, of(value, j).load());
-                k.assign(bits, or(bits.into(), left));
+                k.assign(bits, bits | left);
             });
         }
         let several = t.planes() > 1;
@@ -355,19 +324,12 @@ impl Body<'_> {
             });
             store(k, plane, words);
         };
-        match self.planes.count {
-            None => round(k, 0.into()),
-            Some(planes) => k.unrolled("p", planes, |k, p| round(k, p.into())),
-        }
+        self.planes.each(k, round);
         if let (Some((_, bits)), Format::Bf16) = (self.lost, t.format()) {
             k.comment("What is left of them, as bits.");
             k.unrolled("j", unit, |k, j| {
-                k.assign(bits, or(bits.into(), of(value, j).load().bitcast(U32)));
+                k.assign(bits, bits | of(value, j).load().bitcast(U32));
             });
         }
     }
-}
-
-fn or(a: Expr, b: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Or), a, b)
 }

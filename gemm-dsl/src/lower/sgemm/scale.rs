@@ -5,23 +5,21 @@
 //! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
 //! so small that its factor would be none of `f32`, no line holds.
 
+use super::lost::magnitude;
 use super::problem::{Problem, Takes};
+use super::sides::{Side, Sides};
 use crate::arch::WARP;
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, BufferId, Change, Elem, Expr, For, Geometry, Integer, Intrinsic,
-    IrError, KernelBuilder, Operand, Order, Scalar, Scope, Special, Unroll, Var, VerifiedKernel,
+    Access, AtomicOp, BufferId, Change, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
+    Operand, Order, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::Layout;
 
 /// The numbers of the operands of these kernels: greatest magnitudes of A's rows, and of B's columns.
 const OPERANDS: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
-/// Lines of a matrix, and terms of each, of which a block finds the greatest.
-const LINES: i32 = 64;
+/// Terms of a line of which a block finds the greatest.
 const TERMS: i32 = 256;
-/// Threads of such a block.
-const THREADS: i32 = 256;
 /// The binary exponent of the greatest number of a scaled line.
 const SCALED: u32 = 13;
 /// What exponents are stored with.
@@ -98,12 +96,11 @@ impl Greatest {
 }
 
 fn shifted(exponent: Expr) -> Expr {
-    let by = Expr::U32(MANTISSA);
-    Expr::binary(BinaryOp::Integer(Integer::Shl), exponent, by).bitcast(Elem::F32)
+    (exponent << Expr::U32(MANTISSA)).bitcast(Elem::F32)
 }
 
 fn exponent(greatest: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Shr), greatest, Expr::U32(MANTISSA))
+    greatest >> Expr::U32(MANTISSA)
 }
 
 /// The factor of a line whose greatest magnitude is known, and whether it has none.
@@ -138,96 +135,54 @@ pub(super) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = Problem::declare(&mut k, plan, Takes::Factors);
     let greatest = Greatest::parameters(&mut k, &problem);
-    let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
-    let terms = k.constant("TERMS", TERMS, "terms of each");
-    let threads = k.constant("THREADS", THREADS, "threads of a block");
-    k.launch_bounds(threads);
-    let tiles = |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
-    let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, TERMS);
-    let of_product = tiles_of(problem.m) + tiles_of(problem.n);
-    let blocks = match problem.batch {
-        None => of_product,
-        Some(batch) => of_product * Expr::from(batch).wide(),
-    };
-    let grid = [blocks, 1u64.into(), 1u64.into()];
-    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    let sides = Sides::declare(&mut k, &problem, TERMS, 1);
+    let Sides { lines, threads, .. } = sides;
     let tid = k.let_("tid", Special::ThreadX);
-    k.comment("Blocks go through A along K, then through B.");
-    let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
-    let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
-    let (block, batch) = match problem.batch {
-        None => (k.let_("block", Special::BlockX), None),
-        Some(_) => {
-            let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
-            let all = k.let_("tiles", of_a + of_b);
-            let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
-            (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
-        }
-    };
-    let problem = problem.of(&mut k, batch);
-    let of = |k: &mut KernelBuilder, nth: usize, tile: Expr| {
-        let tile = k.let_("nth", tile);
-        let first = k.let_("first_line", tile / tiles_k * lines);
-        let first_term = k.let_("first_term", tile % tiles_k * terms);
-        let end = (first_term + terms).min(problem.k);
+    let of_block = sides.of_block(&mut k, plan, problem);
+    let Problem { product, k: depth, .. } = of_block.problem;
+    of_block.each(&mut k, |k, side| {
+        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let end = (first_term + sides.terms).min(depth);
         let end = k.let_("end", end);
-        let along_k = lies_along_k(plan.layout(), nth);
-        let matrix = [problem.a(), problem.b()][nth];
-        let extent = [problem.m, problem.n][nth];
-        let at = |line: Expr, term: Expr| {
-            if nth == 0 { matrix.at(line, term) } else { matrix.at(term, line) }
+        let see = |k: &mut KernelBuilder, most: Var, line: Var, term: Var| {
+            larger(k, most, magnitude(side.at(line, term).load()));
         };
-        let tell = |k: &mut KernelBuilder, line: Expr, most: Var| {
-            let (to, order) = (greatest.at(nth, batch, line), Order::Relaxed);
+        let tell = |k: &mut KernelBuilder, line: Var, most: Var| {
+            let (to, order) = (greatest.at(nth, product, line.into()), Order::Relaxed);
             k.atomic_only(AtomicOp::Max, to, Expr::from(most), order, Scope::Device);
         };
-        let see = |k: &mut KernelBuilder, most: Var, value: Expr| {
-            let and = BinaryOp::Integer(Integer::And);
-            let size = Expr::binary(and, value.bitcast(Elem::U32), Expr::U32(0x7fff_ffff));
-            larger(k, most, size);
-        };
-        if along_k {
+        if side.along_k {
             k.comment("A warp has one line after the other, of which its lanes read neighbours.");
             let warp = k.let_("warp", tid / WARP as i32);
             let lane = k.let_("lane", tid % WARP as i32);
             let warps = threads / WARP as i32;
-            let last = k.let_("last_line", (first + lines).min(extent));
-            let head = For::below(first + warp, last).change(Change::Add(warps));
+            let last = k.let_("last_line", (first_line + lines).min(extent));
+            let head = For::below(first_line + warp, last).change(Change::Add(warps));
             k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
                 let most = k.mut_("most", Expr::U32(0));
                 let head =
                     For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
-                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| {
-                    see(k, most, at(line.into(), term.into()).load());
-                });
+                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| see(k, most, line, term));
                 let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
                 k.loop_("s", half.unroll(Unroll::Full), |k, s| {
                     let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
                     larger(k, most, above);
                 });
-                k.if_(Expr::from(lane).equals(0), |k| tell(k, line.into(), most));
+                k.if_(Expr::from(lane).equals(0), |k| tell(k, line, most));
             });
         } else {
             k.comment("A thread has every fourth term of a line, of which neighbours are read by neighbours.");
-            let line = k.let_("line", first + tid % lines);
+            let line = k.let_("line", first_line + tid % lines);
             k.if_(Expr::from(line).lt(extent), |k| {
                 let most = k.mut_("most", Expr::U32(0));
                 let every = threads / lines;
                 let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
-                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| {
-                    see(k, most, at(line.into(), term.into()).load());
-                });
-                tell(k, line.into(), most);
+                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| see(k, most, line, term));
+                tell(k, line, most);
             });
         }
-    };
-    k.if_else(Expr::from(block).lt(of_a), |k| of(k, 0, block.into()), |k| of(k, 1, block - of_a));
+    });
     k.finish()
-}
-
-/// Whether neighbours of A, 0, or of B, 1, lie along K.
-pub(super) fn lies_along_k(layout: Layout, nth: usize) -> bool {
-    if nth == 0 { !layout.transposes_a() } else { layout.transposes_b() }
 }
 
 /// Makes of a variable the larger one of it and another number.

@@ -80,7 +80,7 @@ impl TensorPlan {
     fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
         let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
         let columns = warp.n;
-        let multiplying = tile.m / Wgmma::ROWS * (tile.n / columns) * WARPGROUP;
+        let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = match (spec.promote, spec.arith.is_emulation()) {
             (Some(promote), _) => decided(Some(promote), ""),
@@ -124,7 +124,7 @@ impl TensorPlan {
 
     /// Threads that multiply, and hold the sums of a block.
     pub fn holders(&self) -> u32 {
-        self.bm / Wgmma::ROWS * (self.bn / self.columns) * WARPGROUP
+        multiplying([self.bm, self.bn], self.columns)
     }
 
     /// Threads of a block.
@@ -179,6 +179,11 @@ impl TensorPlan {
             sums => self.shared.next_multiple_of(16) + sums as u64,
         }
     }
+}
+
+/// Threads that multiply a tile of so many rows and columns, where a warpgroup has these columns.
+fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
+    rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
 }
 
 /// What the elements of planes in a format are.

@@ -1,8 +1,6 @@
 //! Exponentials: a power of two, chosen by bits, times a polynomial near 1.
 
-use super::{
-    Function, bits, fma, max, min, neg, of_bits, polynomial, shifted_left, shifted_right, unary,
-};
+use super::{Function, bits, fma, max, min, neg, of_bits, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
 /// 1.5 · 2^23: adding it rounds to a whole number n, which the low bits of the sum then hold.
@@ -26,9 +24,9 @@ pub(super) fn scale(k: &mut KernelBuilder) -> FunctionId {
     let params = [("p", Ty::F32), ("rounder", Ty::U32)];
     k.function("scale_f32", &meaning, &params, |k, params| {
         let [p, rounder] = [params[0], params[1]];
-        let half = k.let_("half", shifted_right(rounder, 1));
+        let half = k.let_("half", rounder >> Expr::U32(1));
         // What stands above the exponent is shifted out.
-        let power = |n: Expr| of_bits(shifted_left(n, 23) + bits(1.0));
+        let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
         let first = k.let_("first", power(half.into()));
         let second = k.let_("second", power(rounder - half));
         p * first * second
@@ -68,7 +66,7 @@ pub(crate) fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
         let (rounder, n) = reduce(k, z);
         let f = k.let_("f", fma(z, LOG2_E, neg(n)));
         let p = polynomial(k, "p", &f.into(), &SHORT_POWER);
-        of_bits(bits(p) + shifted_left(bits(rounder), 23))
+        of_bits(bits(p) + (bits(rounder) << Expr::U32(23)))
     })
 }
 

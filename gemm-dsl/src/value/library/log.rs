@@ -1,6 +1,6 @@
 //! Logarithms: x = 2^n · m with m in [2/3, 4/3), and a polynomial in f = m − 1.
 
-use super::{Function, bits, fma, of_bits, polynomial, shifted_left, shifted_right, unary};
+use super::{Function, bits, fma, of_bits, polynomial, unary};
 use crate::intrinsic::CANONICAL_NAN;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
 
@@ -10,8 +10,8 @@ fn split(k: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
     let bits_ = k.let_("bits", bits(normal));
     // The exponent of the bits above those of 2/3.
-    let above = shifted_right(bits_ - bits(2.0 / 3.0), 23);
-    let exponent = k.let_("exponent", shifted_left(above, 23));
+    let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
+    let exponent = k.let_("exponent", above << Expr::U32(23));
     let f = k.let_("f", of_bits(bits_ - exponent) - 1.0);
     let scaled = Expr::from(exponent).bitcast(Elem::I32).cast(Elem::F32);
     let shift = Expr::from(tiny).select(-23.0, 0.0);

@@ -2,7 +2,7 @@
 
 use super::number;
 use crate::intrinsic::Intrinsic;
-use crate::ir::{BinaryOp, Elem, Expr, Integer};
+use crate::ir::{Elem, Expr};
 use crate::lower::reduce::expressions::{Expressions, UserFold};
 use crate::plan::Types;
 
@@ -38,8 +38,8 @@ impl Operator {
             Operator::Min if a.ty().is_float() => Expr::Call(Intrinsic::Minimum, vec![a, b]),
             Operator::Max => a.clone().lt(b.clone()).select(b, a),
             Operator::Min => b.clone().lt(a.clone()).select(b, a),
-            Operator::Any => Expr::binary(BinaryOp::Integer(Integer::Or), a, b),
-            Operator::All => Expr::binary(BinaryOp::Integer(Integer::And), a, b),
+            Operator::Any => a | b,
+            Operator::All => a & b,
             Operator::User(fold) => fold.apply(a, b),
         }
     }

@@ -6,20 +6,16 @@
 
 use super::WarpMatrices;
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Cmp, Elem, Expr, For, FunctionId, Integer, Intrinsic,
-    KernelBuilder, Layout, Order, Scope, Ty, Unroll, Var,
+    Access, AtomicOp, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder, Layout, Order, Scope,
+    Ty, Unroll, Var,
 };
 use crate::lower::sgemm::block_tile::BlockTile;
 use crate::lower::sgemm::edge;
 use crate::lower::sgemm::fragment::{Accumulators, over};
+use crate::lower::sgemm::lost::{held_by_tf32, magnitude};
 use crate::lower::sgemm::tile::{Factor, Tiled};
 use crate::plan::Edge;
 use crate::tensor_core::Format;
-
-/// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
-/// left may be subnormal, to the greatest that does not round to an infinity.
-pub(in crate::lower::sgemm) const HELD_BY_TF32: std::ops::Range<u32> =
-    (127 - 112) << 23..0x7f7f_f000;
 
 /// What a lane has seen of numbers that the planes do not hold.
 pub(in crate::lower::sgemm) struct Lost {
@@ -49,19 +45,19 @@ impl Lost {
     /// Sees what is left of two numbers.
     pub(super) fn see(&self, k: &mut KernelBuilder, rests: [Expr; 2]) {
         let [a, b] = rests;
-        k.assign(self.bits, or(self.bits.into(), or(a, b)));
+        k.assign(self.bits, self.bits | (a | b));
     }
 
     /// Sees one number.
     pub(super) fn see_one(&self, k: &mut KernelBuilder, value: Expr) {
         let rest = self.rest(k).apply([value]);
-        k.assign(self.bits, or(self.bits.into(), rest));
+        k.assign(self.bits, self.bits | rest);
     }
 
     /// Those of the bits that count: the lower half of what is left of a number of `bf16`, which has none.
     fn counted(&self, bits: Expr) -> Expr {
         match self.format {
-            Format::Bf16 | Format::F16 => and(bits, Expr::U32(0xffff)),
+            Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
             Format::Tf32 => bits,
         }
     }
@@ -86,13 +82,8 @@ impl Lost {
                 let meaning =
                     ["1 where two numbers of tf32 do not hold x but for rounding, else 0."];
                 k.function("rest", &meaning, &params, |k, params| {
-                    let sizes =
-                        and(Expr::from(params[0]).bitcast(Elem::U32), Expr::U32(0x7fff_ffff));
-                    let size = k.let_("size", sizes);
-                    let span = HELD_BY_TF32.end - HELD_BY_TF32.start;
-                    let above = Expr::from(size) - Expr::U32(HELD_BY_TF32.start);
-                    let is_zero = Expr::from(size).equals(Expr::U32(0));
-                    is_zero.or(above.lt(Expr::U32(span))).select(Expr::U32(0), Expr::U32(1))
+                    let size = k.let_("size", magnitude(params[0].into()));
+                    held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
                 })
             }
         }
@@ -101,14 +92,14 @@ impl Lost {
     /// Whether this warp, or another one of its block that has terms of the same sums, has seen one.
     fn seen(&self, k: &mut KernelBuilder) -> Expr {
         let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
-        let Some(word) = &self.of_block else { return is_seen(self.counted(of_warp)) };
+        let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
         let counted = self.counted(self.bits.into());
-        k.if_(is_seen(counted), |k| {
+        k.if_(counted.any_bit(), |k| {
             let (one, order) = (Expr::U32(1), Order::Relaxed);
             k.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
         });
         k.barrier();
-        is_seen(word.clone().load())
+        word.clone().load().any_bit()
     }
 }
 
@@ -147,14 +138,14 @@ pub(in crate::lower::sgemm) fn recompute(
                     let fma = vec![a.into(), b.into(), sum.clone().load()];
                     k.store(sum, Expr::Call(Intrinsic::Fma, fma));
                     let rest_b = rest.apply([b.into()]);
-                    k.store(left.clone(), or(left.load(), or(rest_a.into(), rest_b)));
+                    k.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
             // Registers have no index: which row this is is written out.
             over(k, "i", tiled.tm.into(), tiled.t.tm(), |k, i| {
                 over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
-                    let differs = is_seen(lost.counted(left));
+                    let differs = lost.counted(left).any_bit();
                     let own = i.clone().equals(m).and(differs);
                     // All terms are in the sum of the first slice: -0 adds nothing to it.
                     let sum = match tiled.slices {
@@ -175,17 +166,4 @@ pub(in crate::lower::sgemm) fn recompute(
 fn line(factor: &Factor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
     edge::inside(edge, factor.origin + at, factor.extent)
-}
-
-/// Whether some bit is there.
-fn is_seen(bits: Expr) -> Expr {
-    Expr::binary(BinaryOp::Cmp(Cmp::Ne), bits, Expr::U32(0))
-}
-
-fn or(a: Expr, b: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Or), a, b)
-}
-
-fn and(a: Expr, b: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::And), a, b)
 }

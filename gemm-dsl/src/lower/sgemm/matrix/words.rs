@@ -3,8 +3,8 @@
 use super::{From, Matrices, Own, Told, WarpMatrices};
 use crate::intrinsic::CANONICAL_NAN;
 use crate::ir::{
-    Access, BinaryOp, BufferId, Cmp, Const, Elem, Expr, For, Integer, Intrinsic, KernelBuilder,
-    LoadMatrix, Mma, Unroll, Var,
+    Access, BufferId, Const, Elem, Expr, For, Intrinsic, KernelBuilder, LoadMatrix, Mma, Unroll,
+    Var,
 };
 use crate::lower::sgemm::copy::name_of;
 use crate::lower::sgemm::fragment::over;
@@ -256,12 +256,12 @@ fn tf32(
 
 /// The bits of a number that is held by `tf32`, as far as they are looked at.
 pub(in crate::lower::sgemm) fn kept(word: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::And), word, Expr::U32(!0x1fff))
+    word & Expr::U32(!0x1fff)
 }
 
 /// The word that stands for a number in `tf32`, which may be none.
 pub(in crate::lower::sgemm) fn to_tf32_or_nan(value: Expr) -> Expr {
-    let is_nan = Expr::binary(BinaryOp::Cmp(Cmp::Ne), value.clone(), value.clone());
+    let is_nan = value.clone().differs(value.clone());
     is_nan.select(Expr::U32(CANONICAL_NAN), to_tf32(value))
 }
 
@@ -273,10 +273,10 @@ pub(in crate::lower::sgemm) fn to_tf32(value: Expr) -> Expr {
 
 /// The lower half of a word as `f32`: that of a `bf16`.
 pub(super) fn lower(word: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::Shl), word, Expr::U32(16)).bitcast(Elem::F32)
+    (word << Expr::U32(16)).bitcast(Elem::F32)
 }
 
 /// The upper half.
 pub(super) fn upper(word: Expr) -> Expr {
-    Expr::binary(BinaryOp::Integer(Integer::And), word, Expr::U32(0xffff_0000)).bitcast(Elem::F32)
+    (word & Expr::U32(0xffff_0000)).bitcast(Elem::F32)
 }

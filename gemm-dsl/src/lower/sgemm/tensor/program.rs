@@ -18,17 +18,8 @@ use crate::plan::{SgemmPlan, Shape, TensorPlan};
 pub(in crate::lower::sgemm) fn steps(
     program: &mut Program,
     (plan, t): (&SgemmPlan, &TensorPlan),
-    (mut bind, extents): Given,
-    terms: Expr,
+    Given { mut bind, extents, size: [m, n, depth], batch, terms }: Given,
 ) -> Result<Vec<Step>, IrError> {
-    let extent = |of: Extent| {
-        let found = extents.iter().find(|(extent, _)| *extent == of);
-        found.map(|(_, value)| value.clone())
-    };
-    let [m, n] = [Extent::M, Extent::N].map(|of| extent(of).unwrap_or(Expr::U64(0)));
-    // By all of K, whether alpha lets its terms count or not.
-    let depth = extent(Extent::DEPTH).unwrap_or_else(|| program_extent(program, Extent::K));
-    let batch = extent(Extent::BATCH);
     bind.extend(planes::slots(program, t, ([&m, &n], &depth), batch.as_ref()));
     if t.arith().is_emulation() {
         bind.extend(lost::slots(program));
@@ -63,13 +54,6 @@ pub(in crate::lower::sgemm) fn steps(
     // Of a matrix without elements no plane is made, nor is one of the other needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
     Ok(vec![Step::If { cond, then, otherwise: vec![launch(stand_in)] }])
-}
-
-/// An extent of the program's.
-fn program_extent(program: &Program, of: Extent) -> Expr {
-    let param = program.extents.iter().position(|extent| *extent == of);
-    let param = param.unwrap_or_else(|| unreachable!("sgemm: a product has this extent"));
-    Expr::Param(crate::ir::Scalar { param, ty: crate::ir::Ty::U64 })
 }
 
 /// The kernel in `f32`, for whatever shapes and addresses.

@@ -1,7 +1,8 @@
 //! The main loop: how tiles of planes come to shared memory, and who waits for whom.
 
+use super::sums::Sums;
 use super::tiles::{Tile, Tiles};
-use super::{Holders, Place, Sums, Tensor};
+use super::{Holders, Place, Tensor};
 use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
@@ -104,10 +105,7 @@ fn copy(
     let lanes = i32::from(elem.vector_lanes());
     let of_line = tensor.bk / lanes;
     let of_plane = lines * of_line.clone();
-    let all = match tensor.planes.count {
-        None => of_plane.clone(),
-        Some(planes) => planes * of_plane.clone(),
-    };
+    let all = tensor.planes.of_all(of_plane.clone());
     let threads = Change::Add(tensor.threads.into());
     let head = For::below(tensor.tid, all).change(threads).unroll(Unroll::By(1));
     k.loop_("i", head, |k, i| {
@@ -152,7 +150,7 @@ struct Turn {
 impl<'t> Boxes<'t> {
     fn declare(k: &mut KernelBuilder, tensor: &'t Tensor<'t>, rounds: Var) -> Self {
         let t = tensor.t;
-        let count = tensor.stages.map_or(Expr::I32(1), Expr::from);
+        let count = tensor.turns();
         let full = k.mbarriers("full", count.clone(), "a tile has come");
         let empty = t.producer().then(|| k.mbarriers("empty", count.clone(), "it has been read"));
         k.if_(Expr::from(tensor.tid).equals(0), |k| {
@@ -195,11 +193,7 @@ impl<'t> Boxes<'t> {
         let tensor = self.tensor;
         let size = tensor.t.elem().size() as i32;
         let elements = (tensor.bm + tensor.bn) * tensor.bk;
-        let elements = match tensor.planes.count {
-            None => elements,
-            Some(planes) => planes * elements,
-        };
-        let bytes = elements * size;
+        let bytes = tensor.planes.of_all(elements) * size;
         k.mbarrier_arrive_expect(self.full, stage.clone(), bytes);
         let plane = tensor.planes.nth(tile.problem.product, 0.into());
         let term = tensor.term(round);
@@ -227,24 +221,20 @@ impl<'t> Boxes<'t> {
         let part = k.constant("PART", tensor.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = Expr::I32((1 << tensor.plan.cluster()) - 1);
-        let one = |k: &mut KernelBuilder, plane: Expr| {
+        tensor.planes.each(k, |k, plane| {
             let from = tensor.planes.nth(tile.problem.product, plane.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
             let to = tensor.in_tile(1, stage, [plane, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
-            k.tensor_multicast(tensor.planes.buffers[1], at, to, barrier, all.clone());
-        };
-        match tensor.planes.count {
-            None => one(k, 0.into()),
-            Some(planes) => k.unrolled("p", planes, |k, p| one(k, p.into())),
-        }
+            k.tensor_multicast(tensor.planes.buffers[1], at, to, barrier, all);
+        });
     }
 
     /// All threads multiply, and the first of them asks for tiles.
     fn by_all(&self, k: &mut KernelBuilder, tile: &Tile, place: &Place) -> BufferId {
         let tensor = self.tensor;
         let first_thread = || Expr::from(tensor.tid).equals(0);
-        let stages = tensor.stages.map_or(Expr::I32(1), Expr::from);
+        let stages = tensor.turns();
         k.comment("The first tiles are on their way.");
         k.if_(first_thread(), |k| {
             each_round(k, Expr::from(self.rounds).min(stages.clone()), |k, round| {

@@ -65,11 +65,9 @@ impl Tiles {
         rounds: Var,
         body: impl FnOnce(&mut KernelBuilder, &Tile),
     ) {
-        let Self::Each { all, counts, before } = self else {
-            if let Self::Own(tile) = self {
-                body(k, tile);
-            }
-            return;
+        let (all, counts, before) = match self {
+            Self::Own(tile) => return body(k, tile),
+            Self::Each { all, counts, before } => (all, counts, before),
         };
         let (plan, problem) = (tensor.plan, &tensor.problem);
         let tile = of_cluster(tensor);
@@ -85,7 +83,7 @@ impl Tiles {
             let origin = own(k, tensor, origin);
             let problem = problem.of(k, origin.batch);
             body(k, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
-            let turns = tensor.stages.map_or(Expr::I32(2), |stages| stages * 2);
+            let turns = tensor.turns() * 2;
             k.comment("The ring goes on where it is: two turns of it are as if it had not moved.");
             k.assign(*before, (*before + rounds) % turns);
         });

@@ -97,6 +97,31 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
     }
 }
 
+/// No multiprocessor holds more blocks than so many.
+pub(super) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
+    let blocks = spec.blocks_per_sm;
+    faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
+}
+
+/// The same of the threads of all blocks.
+pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+    if faults.sound(&["blocks_per_sm"]) {
+        let blocks = spec.blocks_per_sm;
+        faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
+            error::resident_threads(blocks, threads)
+        });
+    }
+}
+
+/// The same of their shared memory.
+pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedSum, faults: &mut Faults) {
+    if faults.sound(&["blocks_per_sm"]) {
+        let (blocks, bytes) = (spec.blocks_per_sm, sum.total());
+        let most = blocks_by_shared(bytes);
+        faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
+    }
+}
+
 /// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
 pub(super) fn threads(
     spec: &SgemmSpec,
@@ -104,8 +129,7 @@ pub(super) fn threads(
     draft: Option<&Draft>,
     faults: &mut Faults,
 ) {
-    let blocks = spec.blocks_per_sm;
-    faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
+    resident_blocks(spec, faults);
     let rests_on: &[&str] = match spec.tile {
         Some(_) => &["tile", "thread", "warp", "arith", "products", "slices"],
         None => &["block", "slices"],
@@ -121,19 +145,12 @@ pub(super) fn threads(
         });
         return;
     }
-    if faults.sound(&["blocks_per_sm"]) {
-        faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
-            error::resident_threads(blocks, threads)
-        });
-    }
+    resident_threads(spec, threads, faults);
     if let Some(tile) = spec.tile
         && shared_fits
-        && faults.sound(&["blocks_per_sm"])
         && faults.sound(&SHARED_KEYS)
     {
-        let bytes = SharedSum::of_spec(spec, tile).total();
-        let most = blocks_by_shared(bytes);
-        faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
+        resident_shared(spec, &SharedSum::of_spec(spec, tile), faults);
     }
     if spec.is_direct() {
         return direct::resources(spec, threads, faults);

@@ -1,8 +1,8 @@
 //! What a product must satisfy whose warpgroups ask tensor cores.
 
-use super::super::budget::{SharedSum, blocks_by_shared};
+use super::super::budget::SharedSum;
 use super::super::tensor::{TensorDraft, elem};
-use super::matrix;
+use super::{matrix, resources as of_block};
 use crate::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 use crate::error::{SpecError, resources, tensor as error};
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
@@ -72,8 +72,7 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 
 /// What a block needs, and the geometry if it has as much.
 pub(super) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<TensorDraft> {
-    let blocks = spec.blocks_per_sm;
-    faults.require(blocks <= LARGEST.blocks, || resources::resident_blocks(blocks));
+    of_block::resident_blocks(spec, faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
@@ -90,17 +89,10 @@ pub(super) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(error::threads(tile, plan));
         return None;
     }
-    if !faults.sound(&["blocks_per_sm"]) {
-        return Some(draft);
-    }
-    faults.require(blocks * threads <= LARGEST.threads, || {
-        resources::resident_threads(blocks, threads.into())
-    });
-    let most = blocks_by_shared(sum.total());
-    faults.require(u128::from(blocks) <= most, || {
-        resources::resident_shared(blocks, sum.total(), most)
-    });
+    of_block::resident_threads(spec, threads.into(), faults);
+    of_block::resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
+        let blocks = spec.blocks_per_sm;
         let warps = u64::from(threads / WARP) * u64::from(blocks);
         let even = LARGEST.registers_per_thread(warps);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);

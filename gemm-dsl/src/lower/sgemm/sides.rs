@@ -1,0 +1,133 @@
+//! Kernels that read all of A and then all of B: what makes planes of them, and what finds their greatest numbers. A block
+//! has a tile of lines, rows of A or columns of B, and of terms of these, whichever of both lies in memory side by side.
+
+use super::problem::{Matrix, Problem};
+use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Scalar, Special, Var};
+use crate::plan::SgemmPlan;
+
+/// Lines of a block.
+const LINES: i32 = 64;
+/// Threads of a block.
+const THREADS: i32 = 256;
+
+/// The tiles of such a kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Sides {
+    pub lines: Const,
+    pub terms: Const,
+    pub threads: Const,
+}
+
+impl Sides {
+    /// Declares them, of so many terms each, and the blocks of the launch.
+    pub fn declare(
+        k: &mut KernelBuilder,
+        problem: &Problem,
+        terms_of_tile: i32,
+        blocks_per_sm: u32,
+    ) -> Self {
+        let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
+        let terms = k.constant("TERMS", terms_of_tile, "terms of each");
+        let threads = k.constant("THREADS", THREADS, "threads of a block");
+        k.launch_bounds(threads);
+        let tiles =
+            |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
+        let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
+        let of_product = tiles_of(problem.m) + tiles_of(problem.n);
+        let blocks = match problem.batch {
+            None => of_product,
+            Some(batch) => of_product * Expr::from(batch).wide(),
+        };
+        let grid = [blocks, 1u64.into(), 1u64.into()];
+        k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
+        Self { lines, terms, threads }
+    }
+
+    /// Finds which tile is this block's, and of which product.
+    pub fn of_block(self, k: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
+        let Self { lines, terms, .. } = self;
+        k.comment("Blocks go through A along K, then through B.");
+        let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
+        let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
+        let (block, batch) = match problem.batch {
+            None => (k.let_("block", Special::BlockX), None),
+            Some(_) => {
+                let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
+                let all = k.let_("tiles", of_a + of_b);
+                let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
+                (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
+            }
+        };
+        let problem = problem.of(k, batch);
+        let layout = plan.layout();
+        let along_k = [!layout.transposes_a(), layout.transposes_b()];
+        OfBlock { sides: self, problem, along_k, tiles_k, of_a, block }
+    }
+}
+
+/// Where a block is.
+pub(super) struct OfBlock {
+    sides: Sides,
+    /// The problem of its product.
+    pub problem: Problem,
+    along_k: [bool; 2],
+    tiles_k: Var,
+    of_a: Var,
+    block: Var,
+}
+
+impl OfBlock {
+    /// Does something with its tile, be it one of A or of B.
+    pub fn each(&self, k: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &Side)) {
+        let of = |k: &mut KernelBuilder, nth: usize, tile: Expr| {
+            let side = self.side(k, nth, tile);
+            body(k, &side);
+        };
+        k.if_else(
+            Expr::from(self.block).lt(self.of_a),
+            |k| of(k, 0, self.block.into()),
+            |k| of(k, 1, self.block - self.of_a),
+        );
+    }
+
+    fn side(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
+        let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
+        let tile = k.let_("nth", tile);
+        let first_line = k.let_("first_line", tile / self.tiles_k * lines);
+        let first_term = k.let_("first_term", tile % self.tiles_k * terms);
+        let (matrix, extent) = match nth {
+            0 => (problem.a(), problem.m),
+            _ => (problem.b(), problem.n),
+        };
+        let along_k = self.along_k[nth];
+        Side { nth, matrix, extent, along_k, first_line, first_term }
+    }
+}
+
+/// A tile of A, or of B.
+pub(super) struct Side {
+    /// 0 of A, 1 of B.
+    pub nth: usize,
+    matrix: Matrix,
+    /// How many lines the matrix has.
+    pub extent: Scalar,
+    /// Whether neighbours of the matrix are terms of one line.
+    pub along_k: bool,
+    pub first_line: Var,
+    pub first_term: Var,
+}
+
+impl Side {
+    /// The name of the matrix.
+    pub fn letter(&self) -> char {
+        ['A', 'B'][self.nth]
+    }
+
+    /// A number of the matrix.
+    pub fn at(&self, line: impl Into<Expr>, term: impl Into<Expr>) -> Access {
+        match self.nth {
+            0 => self.matrix.at(line, term),
+            _ => self.matrix.at(term, line),
+        }
+    }
+}
