@@ -23,6 +23,9 @@ pub enum Intrinsic {
     /// The value of the lane `delta` (an `I32`) above; of the lane itself past the warp's end.
     /// All 32 lanes take part.
     ShuffleDown,
+    /// The value of the lane whose number is this one's with the bits of an `I32` from 0 to 31 flipped. All 32 lanes take
+    /// part.
+    ShuffleXor,
     /// The bits that the word of any lane has. All 32 lanes take part.
     OrOfLanes,
     /// Two numbers rounded to `bf16` in one word, the first in its lower half.
@@ -42,11 +45,20 @@ pub enum Semantics {
         f64: fn([f64; 3]) -> f64,
     },
     /// An exchange between the lanes of a warp.
-    ShuffleDown,
+    Shuffle(Shuffle),
     /// What the words of a warp's lanes are together.
     OrOfLanes,
     /// Two numbers of binary32, converted to another type, as the halves of a word.
     Pack(Elem),
+}
+
+/// Which lane each lane of a shuffle reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffle {
+    /// So many above; itself past the warp's end.
+    Down,
+    /// The one whose number differs in these bits.
+    Xor,
 }
 
 /// The name of a function in the text for one floating-point type.
@@ -248,7 +260,7 @@ __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 
 impl Intrinsic {
     /// Every intrinsic.
-    pub const ALL: [Intrinsic; 11] = [
+    pub const ALL: [Intrinsic; 12] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
         Intrinsic::Minimum,
@@ -257,6 +269,7 @@ impl Intrinsic {
         Intrinsic::Floor,
         Intrinsic::RoundEven,
         Intrinsic::ShuffleDown,
+        Intrinsic::ShuffleXor,
         Intrinsic::OrOfLanes,
         Intrinsic::PackBf16,
         Intrinsic::PackF16,
@@ -302,7 +315,11 @@ impl Intrinsic {
             ),
             Intrinsic::ShuffleDown => Row {
                 warp_wide: true,
-                ..word(2, ("__shfl_down_sync", ""), Semantics::ShuffleDown, arch::OLDEST)
+                ..word(2, ("__shfl_down_sync", ""), Semantics::Shuffle(Shuffle::Down), arch::OLDEST)
+            },
+            Intrinsic::ShuffleXor => Row {
+                warp_wide: true,
+                ..word(2, ("__shfl_xor_sync", ""), Semantics::Shuffle(Shuffle::Xor), arch::OLDEST)
             },
             Intrinsic::OrOfLanes => {
                 let spelling = ("__reduce_or_sync", "");
@@ -329,7 +346,7 @@ impl Intrinsic {
             Semantics::Float { .. } => {
                 (first.is_float() && operands.iter().all(|ty| *ty == first), first)
             }
-            Semantics::ShuffleDown => {
+            Semantics::Shuffle(_) => {
                 let moved = first.is_float() || first.is_integer();
                 (moved && operands.get(1) == Some(&Ty::I32), first)
             }

@@ -215,15 +215,15 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     // Warpgroups multiply planes that a launch before the product makes: of bf16 one, of bf16x6 three. Two warpgroups of
     // 64 rows each share a block.
     let wgmma = ladder.start(37, "wgmma", |s| {
-        s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma)
+        s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma).float4(true)
     });
     let tma = ladder.step(&wgmma, 38, "tma", |s| s.copy(Copies::Tma).stages(4));
     let roles = ladder.step(&tma, 39, "warp_specialised", |s| {
-        s.tile(Tile::new(128, 256, 64)).producer(true).raster(8)
+        s.tile(Tile::new(128, 256, 64)).producer(true).raster(16)
     });
     let persistent = ladder.step(&roles, 40, "persistent", |s| s.persistent(true));
     let planes = ladder.step(&persistent, 41, "wgmma_bf16x6", |s| {
-        s.tile(Tile::new(128, 128, 64)).stages(2).arith(Arith::Bf16x6)
+        s.tile(Tile::new(128, 128, 64)).stages(2).raster(8).arith(Arith::Bf16x6)
     });
     ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));

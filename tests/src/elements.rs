@@ -330,7 +330,10 @@ fn arithmetic(elem: Elem) -> Vec<Case> {
         let expected = input.iter().map(|b| reference::negated(elem, *b)).collect();
         cases.push(Case { name, kernel, inputs: vec![(elem, input)], output: elem, expected });
     }
-    cases.push(shuffled(elem));
+    // The value of the lane three above, and that of the lane with two bits flipped.
+    let above = |i: usize| if i % 32 < 29 { i + 3 } else { i };
+    cases.push(shuffled(elem, ("shuffle", Intrinsic::ShuffleDown, 3), above));
+    cases.push(shuffled(elem, ("shuffle_xor", Intrinsic::ShuffleXor, 5), |i| i ^ 5));
     cases
 }
 
@@ -346,9 +349,13 @@ fn literal(elem: Elem, value: i32) -> Expr {
     }
 }
 
-/// The value of the lane three above.
-fn shuffled(elem: Elem) -> Case {
-    let name = format!("{elem}_shuffle");
+/// The value of another lane.
+fn shuffled(
+    elem: Elem,
+    (name, shuffle, by): (&str, Intrinsic, i32),
+    source: impl Fn(usize) -> usize,
+) -> Case {
+    let name = format!("{elem}_{name}");
     let len = 4 * BLOCK as usize;
     let mut k = KernelBuilder::new(format!("elements_{name}"));
     let input = k.global("in0", elem, Operand::Input(0));
@@ -365,10 +372,9 @@ fn shuffled(elem: Elem) -> Case {
     });
     let i = k.let_("i", Expr::from(Special::BlockX) * BLOCK as i32 + Special::ThreadX);
     let own = k.let_("own", Access::new(input, [i.into()]).load());
-    let above = Expr::Call(Intrinsic::ShuffleDown, vec![own.into(), 3.into()]);
-    k.store(Access::new(out, [i.into()]), above);
+    let other = Expr::Call(shuffle, vec![own.into(), by.into()]);
+    k.store(Access::new(out, [i.into()]), other);
     let input = samples(elem, 12, len);
-    let source = |i: usize| if i % 32 < 29 { i + 3 } else { i };
     let expected = (0..len).map(|i| input[source(i)]).collect();
     let kernel = k.finish().expect("a sound kernel");
     Case { name, kernel, inputs: vec![(elem, input)], output: elem, expected }

@@ -19,8 +19,8 @@
 //!   `ldmatrix`, which needs a tile that lies along K and whose rows begin on 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N one of 8, both at most 256, and
 //!   its K a row of 32, 64 or 128 bytes. A `warp`, if there is one, has 16 rows and a multiple of 8 columns that divides N.
-//!   There is no `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `float4`, `prefetch`, `double_buffer`,
-//!   `spread`, `slices`, `products` and `stream_k`; `stages` and `producer` need `copy: tma`, and `persistent` needs
+//!   There is no `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`,
+//!   `products` and `stream_k`; `stages` and `producer` need `copy: tma`, and `persistent` needs
 //!   `producer`. So does `cluster`: at most 8 blocks, no ranges of K, and a tile whose N is a multiple of 8 for each of them.
 //! * **Exchanges.** `swizzle` needs a tile that lies along K, without padding and with a K that is a power of two, 8 at
 //!   least.
@@ -37,7 +37,7 @@
 //! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
 //!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
 //!   Elsewhere an access that the layout does not allow
-//!   to be 16 bytes wide is 4 bytes wide.
+//!   to be 16 bytes wide is 4 bytes wide. Warpgroups access C by 16 bytes, and what is read beside it.
 //! * **Resources.** A block, with all its `products` and `slices`, and 32 threads for each of its warps under
 //!   `lanes: k`, has at most 1024 threads and 227 KiB of shared
 //!   memory. A multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
@@ -155,7 +155,8 @@ impl SgemmSpec {
             }
         };
         let vectors = match &shape {
-            Shape::Naive(_) | Shape::Tensor(_) => false,
+            Shape::Naive(_) => false,
+            Shape::Tensor(tensor) => tensor.has_vectors(),
             Shape::Direct(direct) => direct.has_vectors(),
             Shape::Tiled(tiled) => tiled.has_global_vectors(),
         };
@@ -349,7 +350,8 @@ impl SgemmPlan {
     /// Another variant of a kernel that has some.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
         let shape = match &self.shape {
-            Shape::Naive(_) | Shape::Tensor(_) => return None,
+            Shape::Naive(_) => return None,
+            Shape::Tensor(_) => Shape::Tensor(TensorPlan::new(&spec, spec.tile?, variant)?),
             Shape::Direct(_) => Shape::Direct(DirectPlan::new(&spec, variant)),
             Shape::Tiled(_) => Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
         };

@@ -4,6 +4,7 @@
 //! everything else is computed for the 32 lanes together.
 
 use super::counters::Cost;
+use crate::intrinsic::Shuffle;
 use crate::ir::{
     Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, Scope, Space, Stmt, TensorSwizzle,
 };
@@ -82,7 +83,7 @@ pub(super) enum Lane {
     Apply(Box<Apply>),
     /// A variable of the function being evaluated.
     Local(u32),
-    ShuffleDown(&'static str, Box<[Lane; 2]>),
+    Shuffle(&'static str, Shuffle, Box<[Lane; 2]>),
     OrOfLanes(&'static str, Box<Lane>),
     /// Two numbers of binary32 as the halves of a word, each converted.
     Pack(Elem, Box<[Lane; 2]>),
@@ -114,7 +115,7 @@ pub(super) enum Wide {
     Apply(Box<Apply>),
     /// A variable of the function being evaluated.
     Local(u32),
-    ShuffleDown(&'static str, Box<(Wide, Lane)>),
+    Shuffle(&'static str, Shuffle, Box<(Wide, Lane)>),
     /// One element of a vector.
     Part(Box<Vector>, u8),
 }

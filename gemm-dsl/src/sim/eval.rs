@@ -14,7 +14,7 @@ use super::lanes::{
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use super::observe::{AccessKind, Stopped, stop};
-use crate::intrinsic::canonical;
+use crate::intrinsic::{Shuffle, canonical};
 use crate::ir::{Elem, Ty};
 
 fn arithmetic(error: Arithmetic) -> Stopped {
@@ -154,10 +154,10 @@ impl Machine<'_> {
                 Outcome::Lane(value) => *out = value,
                 _ => unreachable!("verified: the function gives a value of 4 bytes"),
             },
-            Lane::ShuffleDown(name, operands) => {
+            Lane::Shuffle(name, shuffle, operands) => {
                 let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
                 let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
-                let sources = self.sources(name, delta, mask)?;
+                let sources = self.sources(name, *shuffle, delta, mask)?;
                 for l in lanes_of(mask) {
                     out.0[l] = value.0[sources[l]];
                 }
@@ -198,18 +198,22 @@ impl Machine<'_> {
     fn sources(
         &self,
         intrinsic: &'static str,
-        delta: &Lanes,
+        shuffle: Shuffle,
+        by: &Lanes,
         mask: u32,
     ) -> Result<[usize; WARP], Stopped> {
         self.converged(intrinsic, mask)?;
         let mut sources = [0; WARP];
         for l in lanes_of(mask) {
-            let delta = delta.0[l] as i32;
+            let delta = by.0[l] as i32;
             let fault = || stop(l as u32, FaultKind::ShuffleSource { delta });
-            let distance = usize::try_from(delta).ok().filter(|&d| d < WARP);
-            let source = l + distance.ok_or_else(fault)?;
-            // Past the warp's end a lane reads itself.
-            let source = if source < WARP { source } else { l };
+            let by = usize::try_from(delta).ok().filter(|&by| by < WARP).ok_or_else(fault)?;
+            let source = match shuffle {
+                // Past the warp's end a lane reads itself.
+                Shuffle::Down if l + by < WARP => l + by,
+                Shuffle::Down => l,
+                Shuffle::Xor => l ^ by,
+            };
             if self.existing >> source & 1 == 0 {
                 return Err(fault());
             }

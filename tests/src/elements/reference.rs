@@ -191,7 +191,7 @@ macro_rules! function {
             Intrinsic::Sqrt => $a.sqrt(),
             Intrinsic::Floor => $a.floor(),
             Intrinsic::RoundEven => $a.round_ties_even(),
-            Intrinsic::ShuffleDown | Intrinsic::OrOfLanes => {
+            Intrinsic::ShuffleDown | Intrinsic::ShuffleXor | Intrinsic::OrOfLanes => {
                 unreachable!("no function of one lane")
             }
             Intrinsic::PackBf16 | Intrinsic::PackF16 => unreachable!("it gives a word"),

@@ -15,7 +15,7 @@ const _: SgemmKernel = sgemm_kernel!(tile: 128x128x64, arith: tf32, mma: wgmma);
 const _: SgemmKernel = sgemm_kernel!(tile: 128x128x64, warp: 32x128, arith: f16, mma: wgmma);
 const _: SgemmKernel = sgemm_kernel!(tile: 128x128x64, arith: f16, mma: wgmma, promote: 24);
 const _: SgemmKernel = sgemm_kernel!(
-    tile: 128x128x64, thread: 8x8, arith: bf16x6, mma: wgmma, float4, transpose, pad_a: 4, slices: 2, ldmatrix
+    tile: 128x128x64, thread: 8x8, arith: bf16x6, mma: wgmma, transpose, pad_a: 4, slices: 2, ldmatrix
 );
 const _: SgemmKernel = sgemm_kernel!(tile: 256x256x64, warp: 16x8, arith: bf16, mma: wgmma);
 const _: SgemmKernel = sgemm_kernel!(tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, stages: 3);

@@ -51,7 +51,7 @@ fn kernels() -> Vec<VerifiedKernel> {
             kernels.push(kernel(elem, |k, [global, _]| {
                 let x = at(global).load();
                 let operands = match f {
-                    Intrinsic::ShuffleDown => vec![x, 1.into()],
+                    Intrinsic::ShuffleDown | Intrinsic::ShuffleXor => vec![x, 1.into()],
                     _ => vec![x; f.row().arity],
                 };
                 _ = k.let_("y", Expr::Call(f, operands));

@@ -84,9 +84,13 @@ fn outputs(
     guards: bool,
 ) {
     let p = &block.problem;
-    let operands = &finish.operands;
-    let operands =
-        operands.columns(k, block.cols.name.into(), |k, arrays| columns(k, block, arrays, guards));
+    let operands = match block.rows.count {
+        // What belongs to a column is read once.
+        1 => finish.operands.clone(),
+        _ => finish.operands.columns(k, block.cols.name.into(), |k, arrays| {
+            columns(k, block, arrays, guards);
+        }),
+    };
     let outputs = Outputs { block, finish, guards };
     over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
         let row = k.let_("row", block.origin.row + block.rows.element(m.clone()));

@@ -52,10 +52,10 @@ impl Accumulators {
         }
     }
 
-    /// Those of a warpgroup's threads, two rows of so many columns each.
-    pub fn of_warpgroup(sums: BufferId) -> Self {
-        let place = Sums::Warpgroup(sums);
-        Self { place, tall: true, wide: true, partials: 1, count: None }
+    /// Those of a warpgroup's threads, two rows of so many columns each, or one where they have been exchanged.
+    pub fn of_warpgroup(sums: BufferId, exchanged: bool) -> Self {
+        let place = if exchanged { Sums::Many(sums) } else { Sums::Warpgroup(sums) };
+        Self { place, tall: !exchanged, wide: true, partials: 1, count: None }
     }
 
     /// Declares the sums of a thread's elements, all zero.

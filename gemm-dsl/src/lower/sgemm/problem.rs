@@ -232,18 +232,15 @@ impl Problem {
             }
         }
         let [a, b, c] = match plan.shape() {
-            Shape::Naive(_) | Shape::Tensor(_) => return,
+            Shape::Naive(_) => return,
+            Shape::Tensor(t) => [1, 1, t.epilogue().width()],
             Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
             Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
         };
-        let accesses = [
-            (a, Operand::Input(0), [Some(self.a().stride), apart[0]]),
-            (b, Operand::Input(1), [Some(self.b().stride), apart[1]]),
-            (c, Operand::Output(0), [Some(self.c().stride), apart[2]]),
-        ];
-        for (_, operand, strides) in accesses.into_iter().filter(|(width, ..)| *width == 4) {
-            k.require(Requirement::Aligned { operand, bytes: 16 });
-            for scalar in strides.into_iter().flatten() {
+        for (nth, width) in [a, b, c].into_iter().enumerate() {
+            let Some(matrix) = self.matrices[nth].filter(|_| width == 4) else { continue };
+            k.require(Requirement::Aligned { operand: MATRICES[nth].1, bytes: 16 });
+            for scalar in [Some(matrix.stride), apart[nth]].into_iter().flatten() {
                 k.require(Requirement::Multiple { scalar, of: 4 });
             }
         }

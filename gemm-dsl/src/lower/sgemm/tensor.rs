@@ -24,7 +24,8 @@ use super::split::{Held, Split};
 use super::tile::{Adjacent, Elements, stages};
 use crate::arch::WARP;
 use crate::ir::{
-    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Special, Var, Wgmma,
+    Access, BufferId, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Layout, Special, Var,
+    Wgmma,
 };
 use crate::plan::{SgemmPlan, TensorPlan, WARPGROUP};
 use crate::spec::SgemmSpec;
@@ -158,7 +159,11 @@ impl Holders<'_> {
         let tensor = self.tensor;
         let block = tensor.block_tile(&ready.place, tile);
         let finish = Finish::declare(k, tensor.plan, &tile.problem);
-        let acc = Accumulators::of_warpgroup(sums);
+        let exchanged = tensor.t.has_vectors();
+        if exchanged {
+            exchange(k, tensor, sums);
+        }
+        let acc = Accumulators::of_warpgroup(sums, exchanged);
         if let Some(greatest) = self.greatest {
             scale_back(k, &block, &acc, greatest);
         }
@@ -182,6 +187,26 @@ impl Holders<'_> {
             Some(none) => k.if_(none.clone(), store),
         }
     }
+}
+
+/// Gives each lane four adjacent sums of one row for two of two rows each: of a pair of lanes the even one keeps the
+/// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
+fn exchange(k: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
+    k.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
+    let is_odd = Expr::from(k.let_("is_odd", tensor.tid % 2));
+    k.unrolled("i", tensor.t.columns() as i32 / 8, |k, i| {
+        k.unrolled("j", 2, |k, j| {
+            let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
+            let [first, second] = [("first", 0), ("second", 1)]
+                .map(|(name, row)| Expr::from(k.let_(name, at(row).load())));
+            let is_even = is_odd.clone().equals(0);
+            let given = is_even.clone().select(second.clone(), first.clone());
+            let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+            let other = Expr::from(k.let_("other", other));
+            k.store(at(0), is_even.clone().select(first, other.clone()));
+            k.store(at(1), is_even.select(other, second));
+        });
+    });
 }
 
 /// Scales the sums of a tile back.
@@ -253,7 +278,11 @@ impl<'p> Tensor<'p> {
         k.comment(
             "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
         );
-        k.comment("a lane has every eighth row of these, and two adjacent columns of eight.");
+        let vectors = self.t.has_vectors();
+        k.comment(match vectors {
+            false => "a lane has every eighth row of these, and two adjacent columns of eight.",
+            true => "a lane ends up with one row of these, and four adjacent columns of eight.",
+        });
         let warp = k.let_("warp", self.tid / WARP as i32);
         let lane = k.let_("lane", self.tid % WARP as i32);
         let group = Expr::from(warp) / Wgmma::WARPS as i32;
@@ -267,15 +296,23 @@ impl<'p> Tensor<'p> {
             }
         };
         let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
-        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + lane / 4;
+        let in_warp = match vectors {
+            false => lane / 4,
+            true => lane % 2 * 8 + lane / 4,
+        };
+        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + in_warp;
         let row = k.let_("thread_row", group_row.clone() + in_group);
-        let in_group = lane % 4 * 2;
+        let in_group = match vectors {
+            false => lane % 4 * 2,
+            true => lane % 4 / 2 * 4,
+        };
         let col = match group_col {
             Expr::I32(0) => k.let_("thread_col", in_group),
             ref first => k.let_("thread_col", first.clone() + in_group),
         };
-        let lanes_m = k.constant("LANES_M", 8, "lanes along the rows of a warp");
-        let lanes_n = k.constant("LANES_N", 4, "lanes along its columns");
+        let (tall, wide) = if vectors { (16, 2) } else { (8, 4) };
+        let lanes_m = k.constant("LANES_M", tall, "lanes along the rows of a warp");
+        let lanes_n = k.constant("LANES_N", wide, "lanes along its columns");
         let axis = |first, adjacent, name, count, threads| Elements {
             adjacent,
             first,
@@ -285,7 +322,7 @@ impl<'p> Tensor<'p> {
         };
         Place {
             rows: axis(row, Adjacent::One, tm, self.t.tm(), lanes_m),
-            cols: axis(col, Adjacent::Of(2), tn, self.t.tn(), lanes_n),
+            cols: axis(col, Adjacent::Of(if vectors { 4 } else { 2 }), tn, self.t.tn(), lanes_n),
             group: [group_row, group_col],
         }
     }

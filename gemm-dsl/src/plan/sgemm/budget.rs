@@ -157,11 +157,11 @@ impl Registers {
     }
 
     /// What a product's epilogue reads and keeps; without a plan for it one element at a time is stored.
-    pub fn of_operands(spec: &SgemmSpec, epilogue: Option<&EpiloguePlan>) -> u128 {
+    pub fn of_operands(spec: &SgemmSpec, thread: Rect, epilogue: Option<&EpiloguePlan>) -> u128 {
         let width = epilogue.map_or(1, EpiloguePlan::width);
         let cols = match epilogue {
-            // What belongs to the columns of a thread is read before it goes through its rows.
-            Some(epilogue) if epilogue.waiting() == 0 => spec.thread_tile().n,
+            // What belongs to the columns of a thread is read before it goes through its rows, if there are several.
+            Some(epilogue) if epilogue.waiting() == 0 && thread.m > 1 => thread.n,
             // It is read for each store.
             _ => width,
         };

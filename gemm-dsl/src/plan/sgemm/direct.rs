@@ -123,6 +123,7 @@ impl DirectPlan {
         let holders = block.rows * block.cols;
         let epilogue = EpiloguePlan::new(
             spec,
+            thread,
             Pipeline::Single,
             stores_vectors,
             (holders, shared.next_multiple_of(16)),

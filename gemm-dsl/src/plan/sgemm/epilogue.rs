@@ -3,7 +3,7 @@
 use super::tiled::Pipeline;
 use super::waiting;
 use super::{Decided, decided, facts};
-use crate::spec::{Bounds, SgemmSpec};
+use crate::spec::{Bounds, Rect, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,16 +33,17 @@ facts! {
 }
 
 impl EpiloguePlan {
-    /// Of blocks of so many threads, whose tiles take `shared` bytes.
+    /// Of blocks of so many threads, whose tiles take so many bytes of shared memory.
     pub(super) fn new(
         spec: &SgemmSpec,
+        thread: Rect,
         pipeline: Pipeline,
         vectors: bool,
-        (threads, shared): (u32, u128),
+        block: (u32, u128),
     ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
         let width = if vectors { 4 } else { 1 };
-        let waiting = waiting::rows(spec, threads, shared);
+        let waiting = waiting::rows(spec, thread, block);
         let guards = match spec.bounds {
             Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
             Bounds::Guarded if waiting.value > 0 => {

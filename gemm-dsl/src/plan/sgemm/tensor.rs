@@ -5,8 +5,8 @@ use super::epilogue::EpiloguePlan;
 use super::tiled::Pipeline;
 use super::{Decided, Passed, decided, facts, waiting};
 use crate::arch::{LARGEST, WARP};
-use crate::ir::{Elem, TensorSwizzle, Wgmma};
-use crate::spec::{Arith, Copies, SgemmSpec, Tile};
+use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
+use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::tensor_core::Format;
 
 /// Threads of a warpgroup.
@@ -63,7 +63,7 @@ pub(super) struct TensorDraft(TensorPlan);
 impl TensorDraft {
     /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
-        TensorPlan::new(spec, tile).map(Self)
+        TensorPlan::new(spec, tile, Variant::Vector).map(Self)
     }
 
     /// The geometry, to be looked at.
@@ -77,9 +77,12 @@ impl TensorDraft {
 }
 
 impl TensorPlan {
-    fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
+    /// A variant of a spec that passed every check, and its [`TensorDraft`] before.
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Option<Self> {
         let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
         let columns = warp.n;
+        let vectors = spec.float4 && variant == Variant::Vector;
+        let thread = thread(columns, vectors);
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = match (spec.promote, spec.arith.is_emulation()) {
@@ -89,8 +92,8 @@ impl TensorPlan {
         };
         let shared = SharedSum::of_spec(spec, tile).total();
         let block = (multiplying, shared.next_multiple_of(16));
-        let epilogue = EpiloguePlan::new(spec, Pipeline::Single, false, block);
-        let operands = Registers::of_operands(spec, Some(&epilogue));
+        let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
+        let operands = Registers::of_operands(spec, thread, Some(&epilogue));
         let mut plan = Self {
             bm: tile.m,
             bn: tile.n,
@@ -132,14 +135,19 @@ impl TensorPlan {
         self.holders() + if self.producer { WARPGROUP } else { 0 }
     }
 
+    /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
+    pub fn has_vectors(&self) -> bool {
+        self.epilogue.width() == 4
+    }
+
     /// Rows of C of a thread.
     pub fn tm(&self) -> u32 {
-        2
+        thread(self.columns, self.has_vectors()).m
     }
 
     /// Columns of C of a thread.
     pub fn tn(&self) -> u32 {
-        self.columns / 4
+        thread(self.columns, self.has_vectors()).n
     }
 
     /// As how many numbers each of A and B is taken.
@@ -184,6 +192,12 @@ impl TensorPlan {
 /// Threads that multiply a tile of so many rows and columns, where a warpgroup has these columns.
 fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
     rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
+}
+
+/// Rows and columns of C of a thread, of a warpgroup with so many columns: those of which instructions give it the sums,
+/// or, where pairs of lanes have exchanged sums, twice as many of one row.
+fn thread(columns: u32, vectors: bool) -> Rect {
+    if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
 }
 
 /// What the elements of planes in a format are.

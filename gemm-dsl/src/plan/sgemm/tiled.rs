@@ -242,7 +242,7 @@ impl TiledPlan {
         let shared = SharedSum::of_spec(spec, tile).total();
         let block = (threads_m * threads_n * products, shared.next_multiple_of(16));
         let epilogue =
-            EpiloguePlan::new(spec, pipeline, global_vectors && by_fours(thread.n), block);
+            EpiloguePlan::new(spec, thread, pipeline, global_vectors && by_fours(thread.n), block);
         Self {
             bm: tile.m,
             bn: tile.n,

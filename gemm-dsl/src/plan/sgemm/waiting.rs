@@ -4,7 +4,7 @@
 use super::budget::blocks_by_shared;
 use super::{Decided, decided};
 use crate::arch::LARGEST;
-use crate::spec::{Epilogue, SgemmSpec};
+use crate::spec::{Epilogue, Rect, SgemmSpec};
 
 /// The operations of a thread that are written out one after the other: more would not stay in the
 /// instruction cache, and each of them runs once.
@@ -13,11 +13,10 @@ const WRITTEN_OUT: u64 = 4096;
 /// A thread's outputs that wait at once, at least: fewer are too few for a loop.
 const LEAST: u32 = 16;
 
-/// The rows of a thread whose sums wait at once, in a block of so many threads whose tiles take `shared`
+/// The rows of a thread's tile whose sums wait at once, in a block of so many threads whose tiles take `shared`
 /// bytes; 0 where all is written out.
-pub(super) fn rows(spec: &SgemmSpec, threads: u32, shared: u128) -> Decided<u32> {
+pub(super) fn rows(spec: &SgemmSpec, thread: Rect, (threads, shared): (u32, u128)) -> Decided<u32> {
     let closure = spec.epilogue.as_ref().map(Epilogue::closure);
-    let thread = spec.thread_tile();
     if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {
         return decided(0, "");
     }

@@ -27,8 +27,8 @@ const GEOMETRY: [&str; 15] = [
 const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
 
 /// What lies as the instructions of warpgroups ask for, and what these do not share.
-const OF_LANES: [&str; 8] =
-    ["float4", "transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
+const OF_LANES: [&str; 7] =
+    ["transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
 
 /// A geometry, and of every other key that acts on a tile any flag or word, seldom a small number.
 /// Whatever is added to the table is drawn here too.

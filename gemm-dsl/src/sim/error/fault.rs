@@ -286,11 +286,11 @@ pub enum FaultKind {
         /// How many lanes are missing.
         absent: u32,
     },
-    /// A shuffle is asked for a distance outside 0 to 31, or for a lane that does not exist because
+    /// A shuffle is asked for a distance, or bits, outside 0 to 31, or for a lane that does not exist because
     /// the last warp of the block is partial.
     #[error("a shuffle by {delta} reads a lane that does not exist")]
     ShuffleSource {
-        /// The distance.
+        /// The distance, or the bits.
         delta: i32,
     },
     /// The result of an integer operation does not fit its type.

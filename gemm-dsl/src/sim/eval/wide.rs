@@ -79,11 +79,11 @@ impl Machine<'_> {
                 Outcome::Wide(value) => *out = value,
                 _ => unreachable!("verified: the function gives a value of 8 bytes"),
             },
-            Wide::ShuffleDown(name, operands) => {
+            Wide::Shuffle(name, shuffle, operands) => {
                 let (mut value, mut buffer) = ([0; WARP], Lanes::ZERO);
                 self.wide(&operands.0, regs, mask, &mut value)?;
                 let delta = self.lane(&operands.1, regs, mask, &mut buffer)?;
-                let sources = self.sources(name, delta, mask)?;
+                let sources = self.sources(name, *shuffle, delta, mask)?;
                 for l in lanes_of(mask) {
                     out[l] = value[sources[l]];
                 }

@@ -95,10 +95,10 @@ impl Lowering<'_, '_> {
                 }
             }
             Expr::Call(f, args) => match f.row().semantics {
-                Semantics::ShuffleDown => {
+                Semantics::Shuffle(shuffle) => {
                     let operands = [self.lane(&args[0]), self.lane(&args[1])];
                     self.cost.add(Class::Shuffle);
-                    Lane::ShuffleDown(f.row().single.name, Box::new(operands))
+                    Lane::Shuffle(f.row().single.name, shuffle, Box::new(operands))
                 }
                 Semantics::OrOfLanes => {
                     let operand = self.lane(&args[0]);
@@ -225,10 +225,10 @@ impl Lowering<'_, '_> {
                 }
             }
             Expr::Call(f, args) => match f.row().semantics {
-                Semantics::ShuffleDown => {
+                Semantics::Shuffle(shuffle) => {
                     let operands = (self.wide(&args[0]), self.lane(&args[1]));
                     self.cost.add(Class::Shuffle);
-                    Wide::ShuffleDown(f.row().double.name, Box::new(operands))
+                    Wide::Shuffle(f.row().double.name, shuffle, Box::new(operands))
                 }
                 Semantics::Float { f64, .. } => {
                     let operands = args.iter().map(|a| self.wide(a)).collect();

@@ -82,16 +82,18 @@ fn a_shuffle_under_divergence() {
 
 #[test]
 fn a_shuffle_from_a_lane_that_does_not_exist() {
-    let kernel = |threads: u32, delta: i32| {
+    let kernel = |shuffle: Intrinsic, threads: u32, delta: i32| {
         let mut b = bench(threads, 1, [64, 64]);
         let value = vec![b.read(tid()), delta.into()];
-        b.write(tid(), Expr::Call(Intrinsic::ShuffleDown, value));
+        b.write(tid(), Expr::Call(shuffle, value));
         b
     };
-    assert!(kernel(32, 31).run().is_ok());
-    for (threads, delta) in [(20, 4), (32, 32), (32, -1)] {
-        let kind = kernel(threads, delta).kind();
-        assert_eq!(kind, FaultKind::ShuffleSource { delta });
+    for shuffle in [Intrinsic::ShuffleDown, Intrinsic::ShuffleXor] {
+        assert!(kernel(shuffle, 32, 31).run().is_ok());
+        for (threads, delta) in [(20, 4), (32, 32), (32, -1)] {
+            let kind = kernel(shuffle, threads, delta).kind();
+            assert_eq!(kind, FaultKind::ShuffleSource { delta });
+        }
     }
 }
 

@@ -110,6 +110,17 @@ fn shuffle_takes_from_above_or_itself() {
     assert!((0..32).all(|i| out[i] == expected(i)), "{out:?}");
 }
 
+#[test]
+fn shuffle_takes_from_the_lane_with_other_bits() {
+    for bits in [0, 1, 5, 16, 31] {
+        let mut b = bench(64, 1, [64, 64]);
+        let value = Expr::Call(Intrinsic::ShuffleXor, vec![b.read(tid()), bits.into()]);
+        b.write(tid(), value);
+        let (out, _) = b.run().expect("the kernel is right");
+        assert!((0..64).all(|i| out[i] == (i ^ bits as usize) as f32), "{bits}: {out:?}");
+    }
+}
+
 /// The same sum over 0 .. tid, by a divergent loop, by a loop whose bound is a parameter, and by an
 /// unrolled one.
 #[test]

@@ -24,8 +24,9 @@ pub(in crate::lower::sgemm) fn steps(
     if t.arith().is_emulation() {
         bind.extend(lost::slots(program));
     }
-    let [product, planes, stand_in] =
-        [kernel(plan)?, planes::kernel(plan, t)?, in_f32(plan, t)?].map(|k| program.kernel(k));
+    let mut product = vec![program.kernel(kernel(plan)?)];
+    let [planes, stand_in] =
+        [planes::kernel(plan, t)?, in_f32(plan, t)?].map(|k| program.kernel(k));
     let greatest = match t.arith().is_scaled() {
         true => {
             bind.extend(scale::slots(program, [&m, &n], batch.as_ref()));
@@ -33,8 +34,11 @@ pub(in crate::lower::sgemm) fn steps(
         }
         false => None,
     };
-    let launch = |id: KernelId| {
-        let kernel = &program.kernels[id.0];
+    if let Some(scalar) = plan.scalar_variant() {
+        product.push(program.kernel(kernel(&scalar)?));
+    }
+    let launch = |choose: Vec<KernelId>| {
+        let kernel = &program.kernels[choose[0].0];
         let takes = |of: &Extent| {
             kernel.contract().params().iter().any(|param| {
                 matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of)
@@ -42,18 +46,19 @@ pub(in crate::lower::sgemm) fn steps(
         };
         let bound = |of| kernel.contract().arrays().any(|array| array.operand == of);
         Step::Launch(Launch {
-            choose: vec![id],
             bind: bind.iter().filter(|(of, _)| bound(*of)).copied().collect(),
             extents: extents.iter().filter(|(of, _)| takes(of)).cloned().collect(),
+            choose,
         })
     };
-    let mut then: Vec<Step> = greatest.into_iter().chain([planes, product]).map(launch).collect();
+    let before = greatest.into_iter().chain([planes]).map(|id| vec![id]);
+    let mut then: Vec<Step> = before.chain([product]).map(launch).collect();
     if t.arith().is_emulation() {
-        then.push(launch(stand_in));
+        then.push(launch(vec![stand_in]));
     }
     // Of a matrix without elements no plane is made, nor is one of the other needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
-    Ok(vec![Step::If { cond, then, otherwise: vec![launch(stand_in)] }])
+    Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![stand_in])] }])
 }
 
 /// The kernel in `f32`, for whatever shapes and addresses.

@@ -41,7 +41,11 @@ pub(super) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     let most = blocks_by_shared(bytes);
     faults.require(u128::from(blocks) <= most, || resources::resident_shared(blocks, bytes, most));
     let draft = DirectPlan::new(spec, Variant::Vector);
-    let whole = registers(spec, threads, Registers::of_operands(spec, Some(&draft.epilogue())));
+    let whole = registers(
+        spec,
+        threads,
+        Registers::of_operands(spec, spec.thread, Some(&draft.epilogue())),
+    );
     faults.require(whole.fit(), || resources::registers("epilogue", &whole));
     faults.require(!spec.float4 || draft.has_vectors(), || {
         error::float4_without_access(spec.layout, spec.thread)

@@ -173,7 +173,7 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
         }
         _ => 0,
     };
-    let operands = Registers::of_operands(spec, draft.map(Draft::epilogue));
+    let operands = Registers::of_operands(spec, thread, draft.map(Draft::epilogue));
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,

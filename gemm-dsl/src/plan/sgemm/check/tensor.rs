@@ -21,7 +21,6 @@ pub(super) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
         ("pad_b", spec.pad_b > 0, LIES),
         ("swizzle", spec.swizzle, LIES),
         ("ldmatrix", spec.ldmatrix, "no lane brings anything"),
-        ("float4", spec.float4, COPIED),
         ("prefetch", spec.prefetch, COPIED),
         ("double_buffer", spec.double_buffer, COPIED),
         ("spread", spec.spread > 1, COPIED),
