@@ -15,7 +15,8 @@
 //! for each way.
 //!
 //! A table of products that begins with `invariant;` has only rows that sum each element in ascending K by one
-//! accumulator: they all give the same bits, so that none of them depends on which row is chosen.
+//! accumulator: they all give the same bits, so that none of them depends on which row is chosen. `accuracy: bound;` before
+//! the rows grants them what tensor cores make in place of `f32`: see [`Accuracy`].
 
 mod sgemm;
 #[cfg(test)]
@@ -27,7 +28,7 @@ use crate::Family;
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
-use crate::spec::ReduceSpec;
+use crate::spec::{Accuracy, ReduceSpec};
 use crate::value::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
 use std::fmt;
 use std::str::FromStr;
@@ -84,8 +85,9 @@ pub(crate) trait Rows: Checked + Tabled {
     /// table is `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
-    /// The key by which a line rounds otherwise than the type of its matrices says: no row of a table does.
-    const INEXACT: Option<fn(&Self) -> Option<&'static str>>;
+    /// The key that says how a line rounds, and the class that a table has to grant for it, if there is one; none where
+    /// tables grant nothing.
+    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)>;
 }
 
 /// A row of a table.
@@ -111,7 +113,23 @@ impl<S: Tabled> Row<S> {
 pub struct KernelTable<S> {
     rows: Vec<Row<S>>,
     conditions: Conditions,
-    is_invariant: bool,
+    header: Header,
+}
+
+/// What a table says of all its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Whether they give the same bits.
+    pub is_invariant: bool,
+    /// How accurate they are, if it says so.
+    pub accuracy: Option<Accuracy>,
+}
+
+impl Header {
+    /// What the rows are granted.
+    pub fn granted(self) -> Accuracy {
+        self.accuracy.unwrap_or_default()
+    }
 }
 
 /// A number that conditions ask for is none that a device can be given.
@@ -138,9 +156,9 @@ impl std::error::Error for OutOfRange {}
 
 impl<S> KernelTable<S> {
     /// Rows that have been checked.
-    pub(crate) fn of(rows: Vec<Row<S>>, is_invariant: bool) -> Self {
+    pub(crate) fn of(rows: Vec<Row<S>>, header: Header) -> Self {
         let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
-        Self { rows, conditions, is_invariant }
+        Self { rows, conditions, header }
     }
 
     /// The rows. The last one has no condition.
@@ -150,7 +168,12 @@ impl<S> KernelTable<S> {
 
     /// Whether it says that all rows give the same bits.
     pub fn is_invariant(&self) -> bool {
-        self.is_invariant
+        self.header.is_invariant
+    }
+
+    /// How far its rows may be off.
+    pub fn accuracy(&self) -> Accuracy {
+        self.header.granted()
     }
 }
 
@@ -220,12 +243,17 @@ impl<S: fmt::Display> fmt::Display for Row<S> {
 
 /// The word of a table whose rows give the same bits.
 pub(crate) const INVARIANT: &str = "invariant";
+/// The word before what rows are granted.
+pub(crate) const ACCURACY: &str = "accuracy";
 
 /// The canonical text: a row a line.
 impl<S: fmt::Display> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_invariant {
+        if self.header.is_invariant {
             writeln!(f, "{INVARIANT};")?;
+        }
+        if let Some(accuracy) = self.header.accuracy {
+            writeln!(f, "{ACCURACY}: {accuracy};")?;
         }
         for (n, row) in self.rows.iter().enumerate() {
             let end = if n + 1 == self.rows.len() { "" } else { ";\n" };
@@ -268,5 +296,5 @@ impl Rows for ReduceSpec {
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = None;
 
-    const INEXACT: Option<fn(&Self) -> Option<&'static str>> = None;
+    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)> = None;
 }

@@ -24,7 +24,7 @@ mod sgemm;
 mod sizes;
 mod table;
 
-pub use arith::Arith;
+pub use arith::{Accuracy, Arith};
 pub(crate) use epilogue::Named;
 pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
 pub use expression::{Finish, Fold, Identity, Map};

@@ -284,6 +284,26 @@ macro_rules! sgemm_kernel {
 /// };
 /// assert!(GEMM.text().starts_with("invariant;"));
 /// ```
+///
+/// # Accuracy
+///
+/// Which row a problem comes to is seen in its result where rows round in other ways, so a table says before its rows what
+/// it grants them: `accuracy: ieee;`, as if nothing were said, lines in `f32` alone; `accuracy: bound;` also those that
+/// stand for it within [`Arith::error_bound`](crate::spec::Arith::error_bound), which are `bf16x6`, `bf16x9` and `tf32x3`;
+/// `accuracy: norm;` also `f16x3`, whose bound for numbers far below the greatest of their row or column is relative to that
+/// one. No table grants `bf16`, `f16` and `tf32`, which round A and B: they are for who asks for a kernel of its own.
+///
+/// ```
+/// use gemm_runtime::{SgemmTable, sgemm_table};
+///
+/// const GEMM: SgemmTable = sgemm_table! {
+///     accuracy: bound;
+///     arch == 90 && waves(128x128) >= 1.0 =>
+///         tile: 128x128x64, float4, stages: 2, arith: bf16x6, mma: wgmma, copy: tma, producer, persistent;
+///     else => tile: 64x64x8, thread: 8x8;
+/// };
+/// assert!(GEMM.text().starts_with("accuracy: bound;"));
+/// ```
 #[macro_export]
 macro_rules! sgemm_table {
     ($($rows:tt)*) => { $crate::__private::sgemm_table! { [$crate] $($rows)* } };

@@ -1,6 +1,8 @@
 //! What can be wrong with a table of kernels.
 
 use super::SpecError;
+use crate::spec::Accuracy;
+use crate::spec::UnknownWord;
 
 pub(crate) fn no_arrow((when, line): (&str, &str), row: &str) -> SpecError {
     SpecError::at_value(
@@ -88,12 +90,18 @@ pub(crate) fn where_they_lie(fault: &SpecError, so: &str) -> SpecError {
     ))
 }
 
-pub(crate) fn late_invariant(again: bool) -> SpecError {
+pub(crate) fn late_word(word: &str, again: bool) -> SpecError {
     let message = match again {
-        true => "`invariant` is said already; leave this one out",
-        false => "`invariant` is about all rows; move it before the first one",
+        true => format!("`{word}` is said already; leave this one out"),
+        false => format!("`{word}` is about all rows; move it before the first one"),
     };
-    SpecError::at_value(&[], message.to_owned())
+    SpecError::at_value(&[], message)
+}
+
+pub(crate) fn no_accuracy(fault: &UnknownWord) -> SpecError {
+    let UnknownWord { word, expected } = fault;
+    let found = if word.is_empty() { String::new() } else { format!(", not `{word}`") };
+    SpecError::at_value(&[], format!("`accuracy` is one of {expected}{found}"))
 }
 
 pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
@@ -107,14 +115,19 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
     )
 }
 
-pub(crate) fn inexact(key: &'static str, value: &str) -> SpecError {
-    SpecError::at_value(
-        &[],
-        format!(
-            "`{key}: {value}` rounds otherwise than `f32` does, and no row of a table may: which one a problem comes to \
-             would be seen in its result; leave it out, or make it a kernel of its own"
+/// A line that rounds otherwise than its table grants; `needed` would do.
+pub(crate) fn inexact((key, value): (&str, &str), needed: Option<Accuracy>) -> SpecError {
+    let message = match needed {
+        Some(needed) => format!(
+            "`{key}: {value}` rounds otherwise than `f32` does, and which row a problem comes to would be seen in its \
+             result; grant it by `accuracy: {needed};` before the rows, or leave it out"
         ),
-    )
+        None => format!(
+            "`{key}: {value}` rounds A and B, which no table grants: which row a problem comes to would be seen in its \
+             result; leave it out, or make it a kernel of its own"
+        ),
+    };
+    SpecError::at_value(&[], message)
 }
 
 pub(crate) fn too_many_rows(most: usize) -> SpecError {

@@ -4,7 +4,7 @@ use super::{KernelTable, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
-use crate::spec::{Arith, Layout, SgemmSpec};
+use crate::spec::{Accuracy, Layout, SgemmSpec};
 use crate::value::{Environment, Facts, SGEMM_TABLE};
 
 /// The GPU that a row is chosen for.
@@ -215,6 +215,6 @@ impl Rows for SgemmSpec {
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = Some(Self::splits_sums);
 
-    const INEXACT: Option<fn(&Self) -> Option<&'static str>> =
-        Some(|spec| (spec.arith != Arith::F32).then_some("arith"));
+    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)> =
+        Some(("arith", |spec| spec.arith.accuracy()));
 }

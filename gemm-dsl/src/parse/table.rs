@@ -1,11 +1,12 @@
 //! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
 
 use super::token::{Span, Token, TokenKind, Tokens};
-use super::{Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
+use super::{Entry, Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
 use crate::error::kernel_table as error;
 use crate::error::syntax::too_many;
 use crate::error::{Excerpt, SpecError, SpecErrors};
-use crate::kernel_table::{INVARIANT, KernelTable, Row, Rows};
+use crate::kernel_table::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
+use crate::spec::{Accuracy, UnknownWord};
 use crate::value::{Closure, Problems};
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ pub(super) const MAX_ROWS: usize = 256;
 pub(super) struct ReadTable<S> {
     /// The rows of which it could be read what they compute.
     rows: Vec<Row<S>>,
-    is_invariant: bool,
+    header: Header,
     /// Where the values of the first of these rows begin, by their keys.
     places: HashMap<&'static str, usize>,
     faults: Vec<Fault>,
@@ -31,7 +32,7 @@ impl<S: Rows> ReadTable<S> {
     /// The table, or its faults.
     pub(super) fn finish(self) -> Result<KernelTable<S>, Vec<Fault>> {
         match self.faults.is_empty() {
-            true => Ok(KernelTable::of(self.rows, self.is_invariant)),
+            true => Ok(KernelTable::of(self.rows, self.header)),
             false => Err(self.faults),
         }
     }
@@ -43,7 +44,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         rows: Vec::new(),
         places: HashMap::new(),
         faults: Vec::new(),
-        is_invariant: false,
+        header: Header::default(),
         left: Problems::all(),
         conditions: Vec::new(),
         first: None,
@@ -71,7 +72,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((error::no_else(), last));
     }
-    let Table { rows, places, mut faults, is_invariant, .. } = table;
+    let Table { rows, places, mut faults, header, .. } = table;
     if faults.is_empty() {
         // The tables of macros are read again as texts.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
@@ -85,15 +86,14 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    ReadTable { rows, is_invariant, places, faults }
+    ReadTable { rows, header, places, faults }
 }
 
 struct Table<S> {
     rows: Vec<Row<S>>,
     places: HashMap<&'static str, usize>,
     faults: Vec<Fault>,
-    /// Whether all rows are to give the same bits.
-    is_invariant: bool,
+    header: Header,
     /// The problems that no row so far is for.
     left: Problems,
     /// The conditions without faults, with the numbers of their rows.
@@ -115,13 +115,30 @@ impl<S: Rows> Table<S> {
 
     /// Whether it is no row but a word about all of them.
     fn is_word(&mut self, row: Tokens<'_>) -> bool {
-        let is_word =
-            S::VARIES.is_some() && matches!(row.tokens(), [word] if word.text == INVARIANT);
-        if is_word && (self.count > 0 || self.is_invariant) {
-            self.fault(error::late_invariant(self.is_invariant), row.span());
+        let (word, again) = match row.tokens() {
+            [word] if S::VARIES.is_some() && word.text == INVARIANT => {
+                (INVARIANT, std::mem::replace(&mut self.header.is_invariant, true))
+            }
+            [word, colon, ..] if S::ROUNDS.is_some() && word.text == ACCURACY && colon.is(':') => {
+                let granted = self.accuracy(row);
+                (ACCURACY, self.header.accuracy.replace(granted).is_some())
+            }
+            _ => return false,
+        };
+        if self.count > 0 || again {
+            self.fault(error::late_word(word, again), row.span());
         }
-        self.is_invariant |= is_word;
-        is_word
+        true
+    }
+
+    /// The class behind the word; where it is none, one that admits whatever one might have meant.
+    fn accuracy(&mut self, row: Tokens<'_>) -> Accuracy {
+        let class = row.after(2);
+        class.text().parse().unwrap_or_else(|fault: UnknownWord| {
+            let span = if class.is_empty() { row.span() } else { class.span() };
+            self.fault(error::no_accuracy(&fault), span);
+            Accuracy::Norm
+        })
     }
 
     fn row(&mut self, row: Tokens<'_>) {
@@ -159,18 +176,8 @@ impl<S: Rows> Table<S> {
         // What is wrong with a row as a whole stands at its line.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
-        if self.is_invariant
-            && let Some(key) = S::VARIES.and_then(|varies| varies(&spec))
-            && let Some(entry) = given.get(key)
-            && is_sound
-        {
-            self.fault(error::varies(key, &entry.value_text()), entry.value_span());
-        }
-        if let Some(key) = S::INEXACT.and_then(|inexact| inexact(&spec))
-            && let Some(entry) = given.get(key)
-            && is_sound
-        {
-            self.fault(error::inexact(key, &entry.value_text()), entry.value_span());
+        if is_sound && let Some((key, fault)) = self.refused(&spec, &given) {
+            self.fault(fault, given[key].value_span());
         }
         if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
             self.fault(error::other_work(key), whole);
@@ -185,6 +192,25 @@ impl<S: Rows> Table<S> {
             }
             self.rows.push(Row { when, spec, ways });
         }
+    }
+
+    /// The key of a sound line that what the table says of all rows does not admit, and why.
+    fn refused(
+        &self,
+        spec: &S,
+        given: &HashMap<&'static str, Entry<'_>>,
+    ) -> Option<(&'static str, SpecError)> {
+        let value = |key: &str| given.get(key).map(|entry| entry.value_text());
+        if self.header.is_invariant
+            && let Some(key) = S::VARIES.and_then(|varies| varies(spec))
+            && let Some(value) = value(key)
+        {
+            return Some((key, error::varies(key, &value)));
+        }
+        let (key, needed) = S::ROUNDS?;
+        let needed = needed(spec);
+        let value = value(key).filter(|_| needed.is_none_or(|of| of > self.header.granted()))?;
+        Some((key, error::inexact((key, &value), needed)))
     }
 
     /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.

@@ -28,7 +28,29 @@ words! {
     }
 }
 
+words! {
+    /// What a table grants its rows: how far an element of A·B may be off. Each class has what those before it have.
+    Accuracy {
+        /// As far as multiply-adds in `f32` are: `arith: f32` alone.
+        Ieee = "ieee",
+        /// As far as [`Arith::error_bound`] says of the same element of |A|·|B|: also `bf16x6`, `bf16x9` and `tf32x3`.
+        Bound = "bound",
+        /// Of numbers far below the greatest of their row of A, or column of B, as far as that one says: also `f16x3`.
+        Norm = "norm",
+    }
+}
+
 impl Arith {
+    /// The class that a table has to grant; none does so to those that do not stand for `f32`.
+    pub fn accuracy(self) -> Option<Accuracy> {
+        Some(match self {
+            Self::F32 => Accuracy::Ieee,
+            Self::Bf16x6 | Self::Bf16x9 | Self::Tf32x3 => Accuracy::Bound,
+            Self::F16x3 => Accuracy::Norm,
+            Self::Bf16 | Self::F16 | Self::Tf32 => return None,
+        })
+    }
+
     /// What tensor cores multiply; `None` of `f32`.
     pub fn format(self) -> Option<Format> {
         Some(match self {

@@ -136,7 +136,7 @@ impl<S: Tabled, E> Table<S, E> {
         Self { rows: Rows::Owned(Arc::new(Read::new(table))), of: PhantomData }
     }
 
-    /// The rows, one a line; before them `invariant`, where the table says so.
+    /// The rows, one a line; before them `invariant` and `accuracy`, where the table says so.
     pub fn text(&self) -> &str {
         match &self.rows {
             Rows::OfMacro(text, _) => text,

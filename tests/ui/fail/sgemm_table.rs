@@ -56,6 +56,20 @@ const INVARIANT: SgemmTable = sgemm_table! {
     else => block: 8x8, unroll: 4, partials: 4;
 };
 
+const ACCURATE: SgemmTable = sgemm_table! {
+    accuracy: bound;
+    m <= 8 => tile: 64x64x32, arith: f16x3, mma: wgmma;
+    n <= 8 => tile: 64x64x32, arith: bf16x6, mma: wgmma;
+    else => tile: 64x64x32, arith: bf16, mma: wgmma;
+};
+
+const CLASSES: SgemmTable = sgemm_table! {
+    accuracy: exact;
+    m <= 8 => tile: 64x64x32, arith: bf16x6, mma: wgmma;
+    accuracy: norm;
+    else => tile: 8x8x8;
+};
+
 const LINES: SgemmTable = sgemm_table! {
     m <= 8 => tlie: 8x8x8;
     n <= 8 => tile: 8x8x8, thread: 3x3;

@@ -3,7 +3,7 @@
 use super::super::{MAX_FAULTS, sgemm_table};
 use super::{Faulty, messages, tokens, told};
 use crate::kernel_table::{KernelTable, SgemmProblem, SgemmShape, Target};
-use crate::spec::SgemmSpec;
+use crate::spec::{Accuracy, Arith, Instruction, Rect, SgemmSpec, Tile};
 use crate::value::random::Random;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
@@ -34,6 +34,16 @@ const BY_SLICES: &str = "`slices: 2` makes several sums of an element, and rows 
                          ascending K; leave `slices` out, or `invariant`";
 const LATE: &str = "`invariant` is about all rows; move it before the first one";
 const TWICE: &str = "`invariant` is said already; leave this one out";
+const LATE_CLASS: &str = "`accuracy` is about all rows; move it before the first one";
+const CLASS_TWICE: &str = "`accuracy` is said already; leave this one out";
+const BY_ARITH: &str = "`arith: bf16x6` makes several sums of an element, and rows of an `invariant` table make one, in \
+                        ascending K; leave `arith` out, or `invariant`";
+const NEEDS_BOUND: &str = "`arith: bf16x6` rounds otherwise than `f32` does, and which row a problem comes to would be \
+                           seen in its result; grant it by `accuracy: bound;` before the rows, or leave it out";
+const NEEDS_NORM: &str = "`arith: f16x3` rounds otherwise than `f32` does, and which row a problem comes to would be \
+                          seen in its result; grant it by `accuracy: norm;` before the rows, or leave it out";
+const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table grants: which row a problem comes to would be seen in \
+                       its result; leave it out, or make it a kernel of its own";
 const TILE: &str =
     "`waves` is of a tile, rows and columns from 1 to 4294967295, such as `waves(128x256)`, not ";
 
@@ -67,6 +77,34 @@ const TABLES: &[Faulty] = &[
     ),
     ("", &[("", NO_ELSE)]),
     ("invariant", &[("invariant", NO_ELSE)]),
+    ("accuracy: bound; invariant; accuracy: bound; else =>", &[("accuracy: bound", CLASS_TWICE)]),
+    ("m < 2 => ; accuracy: norm; else =>", &[("accuracy: norm", LATE_CLASS)]),
+    (
+        "accuracy: exact; m < 2 => tile: 64x64x16, warp: 32x32, arith: bf16x6; else =>",
+        &[("exact", "`accuracy` is one of `ieee`, `bound`, `norm`, not `exact`")],
+    ),
+    ("accuracy: ; else =>", &[("accuracy:", "`accuracy` is one of `ieee`, `bound`, `norm`")]),
+    (
+        "accuracy: bound, norm; else =>",
+        &[("bound, norm", "`accuracy` is one of `ieee`, `bound`, `norm`, not `bound, norm`")],
+    ),
+    ("m < 2 => tile: 64x64x16, warp: 32x32, arith: bf16x6; else =>", &[("bf16x6", NEEDS_BOUND)]),
+    (
+        "accuracy: ieee; m < 2 => tile: 64x64x16, warp: 32x32, arith: bf16x6; else =>",
+        &[("bf16x6", NEEDS_BOUND)],
+    ),
+    (
+        "accuracy: bound; m < 2 => tile: 64x64x32, arith: f16x3, mma: wgmma; else =>",
+        &[("f16x3", NEEDS_NORM)],
+    ),
+    (
+        "accuracy: norm; m < 2 => tile: 64x64x16, warp: 32x32, arith: bf16; else =>",
+        &[("bf16", ROUNDED)],
+    ),
+    (
+        "invariant; accuracy: bound; m < 2 => tile: 64x64x16, warp: 32x32, arith: bf16x6; else =>",
+        &[("bf16x6", BY_ARITH)],
+    ),
     ("invariant; invariant; else =>", &[("invariant", TWICE)]),
     ("m < 2 => ; invariant; else =>", &[("invariant", LATE)]),
     (
@@ -313,6 +351,31 @@ fn invariant_is_printed_and_read_back() {
     assert!(!plain.is_invariant() && plain != of);
 }
 
+/// A row may emulate `f32` as its table grants: each class what those before it have, and what it says is found.
+#[test]
+fn rows_emulate_as_far_as_their_table_grants() {
+    let bounds = |arith: Arith| arith.error_bound(1000) < 2.0 * Arith::F32.error_bound(1000);
+    for class in Accuracy::ALL {
+        for arith in Arith::ALL {
+            let line = SgemmSpec::default().tile(Tile::new(64, 64, 32));
+            let line = match arith {
+                Arith::F32 => line.thread(Rect::new(8, 8)),
+                _ => line.arith(*arith).mma(Instruction::Wgmma),
+            };
+            let text = format!("accuracy: {class};\nm <= 8 => {line};\nelse => ");
+            let granted = arith.accuracy().is_some_and(|needed| needed <= *class);
+            match text.parse::<Table>() {
+                Ok(of) => {
+                    assert!(granted && bounds(*arith), "{text}");
+                    assert_eq!((of.accuracy(), of.to_string()), (*class, text));
+                }
+                Err(faults) => assert!(!granted && faults.iter().count() == 1, "{text}: {faults}"),
+            }
+        }
+    }
+    assert_eq!(table("else =>").accuracy(), Accuracy::Ieee);
+}
+
 const CONDITIONS: &[&str] = &[
     "m <= 8 || n <= 8",
     "aligned && !padded && waves(128x256) >= 2.0",
@@ -327,6 +390,9 @@ const LINES: &[&str] =
 
 const PIECES: &[&str] = &[
     "invariant;",
+    "accuracy: bound;",
+    "accuracy:",
+    "arith: bf16x6",
     "invariant",
     ";",
     "=>",
@@ -362,10 +428,12 @@ proptest! {
     #[test]
     fn a_table_prints_and_reads_back(
         invariant: bool,
+        class in proptest::option::of(select(Accuracy::ALL)),
         conditions in proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
         lines in proptest::collection::vec(select(LINES), CONDITIONS.len() + 1),
     ) {
-        let word = if invariant { "invariant;\n" } else { "" };
+        let mut word = if invariant { "invariant;\n" } else { "" }.to_owned();
+        word.extend(class.map(|class| format!("accuracy: {class};\n")));
         let rows = conditions.iter().zip(&lines).map(|(when, line)| format!("{when} => {line};\n"));
         let text = format!("{word}{}else => {}", rows.collect::<String>(), lines[CONDITIONS.len()]);
         let read_back = table(&text);
