@@ -1,7 +1,7 @@
 //! Tables of products: every row of random ones gives right results, by its type and by name; and where all rows sum
 //! in ascending K, a row of C has the same bits alone and in any batch.
 
-use gemm_dsl::spec::{Arith, Bounds, Layout, SgemmSpec, Spec};
+use gemm_dsl::spec::{Bounds, Layout, SgemmSpec, Spec};
 use gemm_reference::product::Size;
 use gemm_runtime::{
     ByName, Device, Error, KernelTable, MatrixMut, MatrixRef, SgemmShape, SgemmTable, Variant,
@@ -25,7 +25,7 @@ fn lines(count: usize, is_fit: impl Fn(&SgemmSpec) -> bool + Copy) -> Vec<SgemmS
             [false, true].map(|padded| spec.clone().for_matrices(*layout, padded).plan().is_ok())
         };
         let sound = Layout::ALL.iter().flat_map(is_sound).all(|is| is);
-        (is_fit(&spec) && spec.arith == Arith::F32 && sound).then_some(spec)
+        (is_fit(&spec) && spec.arith.accuracy().is_some() && sound).then_some(spec)
     });
     let lines = sample(plain, count);
     assert!(lines.len() > count / 2, "{}", lines.len());
@@ -55,7 +55,7 @@ fn launch(
 #[test]
 fn every_row_of_random_tables_gives_right_results() {
     let device = Device::simulator();
-    let mut random = Random::new(11);
+    let (mut random, mut emulated) = (Random::new(11), 0);
     for rows in lines(60, |_| true).chunks(6) {
         let mut extent = |most: u64| random.bits() % most;
         let mut sizes: Vec<Size> = Vec::new();
@@ -70,7 +70,8 @@ fn every_row_of_random_tables_gives_right_results() {
             continue;
         }
         let text = rows.iter().zip(&sizes).map(|(row, size)| format!("k == {} => {row};", size.k));
-        let text = format!("{}else => {}", text.collect::<String>(), rows[0]);
+        let rows_of_text = text.collect::<String>();
+        let text = format!("accuracy: norm; {rows_of_text}else => {}", rows[0]);
         let dsl = table(&text);
         let by_name = SgemmTable::<ByName>::new(&dsl).expect("no operands");
         let typed = SgemmTable::<()>::new(&dsl).expect("no operands");
@@ -90,8 +91,10 @@ fn every_row_of_random_tables_gives_right_results() {
             if row.is_invariant() {
                 assert_eq!(bits(&c), bits(&problem.ascending(row)), "{row} at {size}");
             }
+            emulated += usize::from(row.arith.is_emulation());
         }
     }
+    assert!(emulated > 5, "{emulated}");
 }
 
 /// Whether a vector kernel reads 16 bytes at once is what `aligned` says of the matrices.
