@@ -85,10 +85,12 @@ pub(crate) trait Rows: Checked + Tabled {
     /// table is `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
-    /// The key that says how a line rounds, and the class that a table has to grant for it, if there is one; none where
-    /// tables grant nothing.
-    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)>;
+    /// How a line rounds; none where tables grant nothing.
+    const ROUNDS: Option<Rounds<Self>>;
 }
+
+/// The key that says how a line rounds, and the class that a table has to grant for it, if there is one.
+pub(crate) type Rounds<S> = (&'static str, fn(&S) -> Option<Accuracy>);
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -296,5 +298,5 @@ impl Rows for ReduceSpec {
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = None;
 
-    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)> = None;
+    const ROUNDS: Option<Rounds<Self>> = None;
 }

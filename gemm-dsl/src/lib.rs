@@ -26,7 +26,7 @@ pub mod value;
 pub use error::{SpecError, SpecErrors};
 
 use ir::VerifiedProgram;
-use spec::{ReduceSpec, SgemmOperand, SgemmSpec, Spec};
+use spec::{Arith, Instruction, Layout, ReduceSpec, SgemmOperand, SgemmSpec, Spec, Tile};
 
 /// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
 /// every family has as data is a [`FamilyInfo`](spec::FamilyInfo).
@@ -47,6 +47,40 @@ impl Family for ReduceSpec {
     fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         let plan = self.plan()?;
         Ok(lower::reduce(&plan)?)
+    }
+}
+
+/// Planes that are made once, for many products.
+impl SgemmSpec {
+    /// The program where the caller gives the planes of A, of B or of both, as [`planes_of_b`](Self::planes_of_b) makes
+    /// them, behind all other inputs: of each its planes and, where lines are scaled, their greatest magnitudes. None where
+    /// there are no planes, or products have some of their own: but for single products under `mma: wgmma`.
+    ///
+    /// # Errors
+    /// As [`Family::program`].
+    pub fn program_given(&self, planes: [bool; 2]) -> Result<Option<VerifiedProgram>, SpecErrors> {
+        let plan = self.plan()?;
+        if plan.shape().tensor().is_none() || plan.batch().is_some() {
+            return Ok(None);
+        }
+        Ok(Some(lower::sgemm_of(&plan, planes)?))
+    }
+
+    /// The program that makes the planes of B for products in an arithmetic, whatever their tiles are. Its extents are N
+    /// and K, its input is B, row by row or column by column. Its outputs are the planes and, where they stand for `f32`, a
+    /// word, given as 0, that then says whether they do not hold all numbers, and, where columns are scaled, the greatest
+    /// magnitude of each, given as zeros.
+    ///
+    /// # Errors
+    /// `arith: f32` has no planes.
+    pub fn planes_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
+        if arith == Arith::F32 {
+            return Err(SpecErrors::of([error::tensor::no_planes()]));
+        }
+        let tile = Tile::new(64, 8, 32);
+        let spec = Self::default().tile(tile).arith(arith).mma(Instruction::Wgmma).pitched(true);
+        let layout = if by_column { Layout::Nt } else { Layout::Nn };
+        Ok(lower::planes_of_b(&spec.layout(layout).plan()?)?)
     }
 }
 

@@ -77,6 +77,8 @@ mod list;
 mod matrix;
 mod memory;
 mod operand;
+mod planes;
+mod prepared;
 mod program;
 mod segments;
 mod shape;
@@ -107,6 +109,7 @@ pub use launched::{Launched, LaunchedStep};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
+pub use prepared::PreparedMatrix;
 pub use segments::{Offset, Segments};
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 

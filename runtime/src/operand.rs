@@ -6,6 +6,7 @@ use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
 use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
 use crate::memory::{Keeps, Lists};
+use crate::planes::Planes;
 use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::sim::Element;
@@ -70,11 +71,16 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 pub trait VectorMut: Output {}
 
 pub(crate) mod sealed {
-    use super::{Element, Exclusive, Shape, Shared};
+    use super::{Element, Exclusive, Planes, Shape, Shared};
 
     pub trait Input<T: Element> {
         /// The elements, and the shape of a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
+
+        /// The planes that have been made of it.
+        fn planes(&self) -> Option<&Planes> {
+            None
+        }
     }
 
     pub trait Output<T: Element> {

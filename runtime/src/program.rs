@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
+use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
-use gemm_dsl::spec::SgemmOperand;
+use gemm_dsl::ir::{Elem, Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::spec::{Arith, SgemmOperand, SgemmSpec};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -45,6 +46,15 @@ impl Programs {
         self.kept(family, name, || Ok(Prepared::new(make()?, Vec::new())))
     }
 
+    /// The program that makes planes of a B that lies row by row, or column by column.
+    pub(crate) fn planes_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
+        let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
+        self.kept("planes", &name, || {
+            let program = SgemmSpec::planes_of_b(arith, by_column)?;
+            Ok(Prepared::new(program, Vec::new()))
+        })
+    }
+
     /// The program kept under a family and a name, made where there is none.
     fn kept(
         &self,
@@ -74,12 +84,14 @@ pub(crate) struct Prepared {
     pub(crate) operands: Vec<SgemmOperand>,
     /// Its kernels, in its order.
     kernels: Vec<Loadable>,
+    /// The same where the planes of B are given.
+    given: OnceLock<Option<Arc<Prepared>>>,
 }
 
 impl Prepared {
     fn new(program: VerifiedProgram, operands: Vec<SgemmOperand>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, spec: None, operands, kernels }
+        Self { program, spec: None, operands, kernels, given: OnceLock::new() }
     }
 
     /// The spec that the program was made of.
@@ -88,6 +100,45 @@ impl Prepared {
         spec.unwrap_or_else(|| {
             unreachable!("Kernel::prepare: it was made of a spec of this family")
         })
+    }
+
+    /// The same product where the planes of B are given, if it takes such, and they are for its arithmetic.
+    pub(crate) fn given(
+        &self,
+        are_for: impl FnOnce(Arith) -> bool,
+    ) -> Result<Option<&Arc<Prepared>>> {
+        let spec = self.spec::<SgemmSpec>();
+        if !are_for(spec.arith) {
+            return Ok(None);
+        }
+        if let Some(given) = self.given.get() {
+            return Ok(given.as_ref());
+        }
+        let program = spec.program_given([false, true])?;
+        let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
+        Ok(self.given.get_or_init(|| made).as_ref())
+    }
+
+    /// What its first output is for a problem: its elements, its extents and distances, and how many elements there are.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] where these are more than there are addresses.
+    pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<Axis>, usize)> {
+        let output = &self.program.outputs[0];
+        let known = self.program.known(problem)?;
+        let (mut axes, mut len) = (Vec::with_capacity(output.dims.len()), 1_u64);
+        for dim in output.dims.iter().rev() {
+            let extent = self.program.eval(dim, &known)?;
+            axes.push(Axis { extent, stride: len });
+            len = len.saturating_mul(extent);
+        }
+        axes.reverse();
+        let addressed = usize::try_from(len).map_err(|_| Error::TooLarge {
+            what: format!("`{}` would have {len} elements", output.name),
+            limit: usize::MAX as u64,
+            remedy: "Check the extents",
+        });
+        Ok((output.elem, axes, addressed?))
     }
 
     /// The kernel of a number that a launch of the program names.

@@ -1,10 +1,11 @@
 //! Matrix products.
 
 use crate::{same_bits, trial};
-use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::spec::{Bounds, Instruction, Layout, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_runtime::Device;
+use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::random::Hard;
 use gemm_tests::sharing::SIMULATED;
@@ -44,6 +45,12 @@ pub fn trials() -> Vec<Trial> {
             let spec = spec.clone();
             trials.push(trial(format!("sgemm::special::{name}"), move |gpu| {
                 with_special_numbers(gpu, &spec)
+            }));
+        }
+        if spec.mma == Instruction::Wgmma {
+            let spec = spec.clone();
+            trials.push(trial(format!("sgemm::prepared::{name}"), move |gpu| {
+                with_planes_given(gpu, &spec)
             }));
         }
         let problems = large.clone();
@@ -99,6 +106,25 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
             let ((c, _), (simulated, _)) = (on(gpu)?, on(&Device::simulator())?);
             let what = format!("`{spec}` with {special} in A: {of_a}, in B: {of_b}");
             same_bits(&what, &c, &simulated)?;
+        }
+    }
+    Ok(())
+}
+
+/// The bits of products with the planes of B and without, of B however it lies; and by which numbers these are found wanting.
+fn with_planes_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
+    let ordinary = Problem::new(accepted(spec, Size::new(150, 140, 70)), 7);
+    let mut special = ordinary.clone();
+    special.b[100] = f32::NAN;
+    for (problem, is_whole) in [(&ordinary, true), (&special, !spec.arith.is_emulation())] {
+        for layout in Layout::ALL {
+            for pitch in [0, 3] {
+                let spec = spec.clone().layout(*layout).pitched(pitch > 0);
+                let found = compare(gpu, &spec, problem, pitch)?;
+                if found.is_whole != is_whole {
+                    return Err(format!("`{spec}`: planes hold all numbers: {}", !is_whole).into());
+                }
+            }
         }
     }
     Ok(())

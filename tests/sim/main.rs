@@ -11,6 +11,7 @@ mod epilogue;
 mod lists;
 mod parts;
 mod plant;
+mod prepared;
 mod races;
 mod reduce;
 mod reduce_device;

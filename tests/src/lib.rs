@@ -14,6 +14,7 @@ pub mod fold;
 pub mod needs;
 pub mod operands;
 pub mod planes;
+pub mod prepared;
 pub mod product;
 pub mod random;
 pub mod reduction;

@@ -139,3 +139,12 @@ pub(crate) fn registers(plan: &TensorPlan, available: u32, blocks: u32) -> SpecE
         ),
     )
 }
+
+pub(crate) fn no_planes() -> SpecError {
+    SpecError::at_value(
+        &["arith"],
+        "`arith: f32` takes A and B as they are, and has no planes; prepare them for another arithmetic, or give the \
+         matrix itself"
+            .to_owned(),
+    )
+}

@@ -1,10 +1,10 @@
 //! Tables of products: what a row is chosen for.
 
-use super::{KernelTable, Rows, Tabled};
+use super::{KernelTable, Rounds, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::parse;
 use crate::plan::Checked;
-use crate::spec::{Accuracy, Layout, SgemmSpec};
+use crate::spec::{Layout, SgemmSpec};
 use crate::value::{Environment, Facts, SGEMM_TABLE};
 
 /// The GPU that a row is chosen for.
@@ -215,6 +215,5 @@ impl Rows for SgemmSpec {
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = Some(Self::splits_sums);
 
-    const ROUNDS: Option<(&'static str, fn(&Self) -> Option<Accuracy>)> =
-        Some(("arith", |spec| spec.arith.accuracy()));
+    const ROUNDS: Option<Rounds<Self>> = Some(("arith", |spec| spec.arith.accuracy()));
 }

@@ -44,6 +44,8 @@ mod tensor;
 mod tests;
 mod tile;
 
+pub use tensor::planes_of_b;
+
 use crate::ir::Elem::F32;
 use crate::ir::program::{self, Launch, Program, Step};
 use crate::ir::{
@@ -65,6 +67,15 @@ use tile::{Frame, Tiled};
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
 pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
+    sgemm_of(plan, [false; 2])
+}
+
+/// The same where the caller also gives the planes of A, of B or of both, behind all other inputs: of each its planes, then,
+/// where lines are scaled, their greatest magnitudes. For single products of warpgroups.
+///
+/// # Errors
+/// As [`sgemm`].
+pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
@@ -142,7 +153,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     }
     extents.extend(batch.clone().map(|batch| (Extent::BATCH, batch)));
     extents.extend(of_blocks);
-    let given = Given { bind, extents, size: [m, n, k], batch, terms };
+    let given = Given { bind, extents, size: [m, n, k], batch, terms, kept };
     program.steps = match plan.shape() {
         Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), given)?,
         Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
@@ -160,6 +171,8 @@ struct Given {
     batch: Option<Expr>,
     /// The terms that count.
     terms: Expr,
+    /// Whether the caller gives the planes of A, and of B.
+    kept: [bool; 2],
 }
 
 /// One launch, of the kernel whose contract is met; without terms of the one with guards.

@@ -110,6 +110,16 @@ pub enum Shape {
     Tensor(TensorPlan),
 }
 
+impl Shape {
+    /// The geometry of warpgroups, if they multiply.
+    pub(crate) fn tensor(&self) -> Option<&TensorPlan> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            Self::Naive(_) | Self::Direct(_) | Self::Tiled(_) => None,
+        }
+    }
+}
+
 facts! {
     /// The geometry of a kernel that stages nothing, and whose threads have one sum after the other.
     NaivePlan {

@@ -109,7 +109,8 @@ impl<E> Sgemm<E> {
         (): OperandsFor<E>,
     {
         let what = What::Kernel(&self.line);
-        multiply::<E, _, _, _>(what, device, (("a", a), ("b", b), ("c", c)), size, &())
+        let matrices = (("a", a), ("b", b), ("c", c));
+        multiply::<E, _, _, _>(what, device, matrices, b.planes(), size, &())
     }
 }
 
@@ -221,9 +222,11 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
+        let planes = b.planes();
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
         let size = extents(("a", &a), ("b", &b), ("c", &c))?;
-        multiply(self.what, self.device, (("a", &a), ("b", &b), ("c", &mut c)), size, &self.given)
+        let matrices = (("a", &a), ("b", &b), ("c", &mut c));
+        multiply(self.what, self.device, matrices, planes, size, &self.given)
     }
 }
 

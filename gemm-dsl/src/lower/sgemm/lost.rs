@@ -10,7 +10,7 @@ use crate::ir::{
 use crate::lower::tickets::{self, Tickets};
 
 /// The word, and the tickets by which it is set back.
-const WORD: Operand = Operand::Temp(4);
+pub(super) const WORD: Operand = Operand::Temp(4);
 const TICKETS: Operand = Operand::Temp(5);
 
 /// Both in a program; the word is what the kernels before the one in `f32` take.

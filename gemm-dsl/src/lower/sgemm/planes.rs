@@ -27,27 +27,35 @@ const TERMS: i32 = 64;
 /// Blocks of a multiprocessor: more than enough to keep memory busy.
 const RESIDENT: u32 = 6;
 /// The numbers of the planes' operands.
-const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
+pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
 
-/// The planes of A and of B in a program.
-pub(super) fn slots(
-    program: &mut Program,
-    t: &TensorPlan,
-    (lines, terms): ([&Expr; 2], &Expr),
-    batch: Option<&Expr>,
-) -> Vec<(Operand, Slot)> {
+/// The extents of the planes of so many lines, of so many terms each.
+pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, batch: Option<&Expr>) -> Vec<Expr> {
     let planes = match (t.planes(), batch) {
         (1, batch) => batch.cloned(),
         (planes, None) => Some(Expr::U64(planes.into())),
         (planes, Some(batch)) => Some(batch.clone() * u64::from(planes)),
     };
     let pitch = padded(terms.clone(), Expr::U64(PADDED as u64));
-    let mut slot = |name, lines: &Expr| {
-        let dims = planes.iter().chain([lines, &pitch]).cloned();
-        program.temp(name, t.elem(), dims)
-    };
-    let slots = [slot("planes of A", lines[0]), slot("planes of B", lines[1])];
-    OPERANDS.into_iter().zip(slots).collect()
+    planes.into_iter().chain([lines.clone(), pitch]).collect()
+}
+
+/// The planes of A and of B in a program, which makes them, or is given those that are kept.
+pub(super) fn slots(
+    program: &mut Program,
+    t: &TensorPlan,
+    (lines, terms): ([&Expr; 2], &Expr),
+    batch: Option<&Expr>,
+    kept: [bool; 2],
+) -> [Slot; 2] {
+    let names = ["planes of A", "planes of B"];
+    [0, 1].map(|nth| {
+        let dims = dims(t, lines[nth], terms, batch);
+        match kept[nth] {
+            true => program.input(names[nth], t.elem(), dims),
+            false => program.temp(names[nth], t.elem(), dims),
+        }
+    })
 }
 
 fn padded(terms: Expr, to: Expr) -> Expr {

@@ -17,7 +17,7 @@ use crate::ir::{
 use crate::plan::SgemmPlan;
 
 /// The numbers of the operands of these kernels: greatest magnitudes of A's rows, and of B's columns.
-const OPERANDS: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
+pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
 /// Terms of a line of which a block finds the greatest.
 const TERMS: i32 = 256;
 /// The binary exponent of the greatest number of a scaled line.
@@ -29,30 +29,41 @@ const MANTISSA: u32 = 23;
 /// The least exponent, as it is stored, of a line that can be scaled, there and back.
 const LEAST: u32 = SCALED + 1;
 
-/// The greatest magnitudes in a program: zeros, which the last launch leaves behind as the first has found them.
+/// The greatest magnitudes in a program: zeros, which the last launch leaves behind as the first has found them, or what
+/// the caller gives beside planes.
 pub(super) fn slots(
     program: &mut Program,
     lines: [&Expr; 2],
     batch: Option<&Expr>,
-) -> Vec<(Operand, Slot)> {
+    kept: [bool; 2],
+) -> [Slot; 2] {
     let names = ["greatest of A", "greatest of B"];
-    let slot = |(name, lines): (&'static str, &Expr)| {
-        let dims: Vec<Expr> = batch.into_iter().chain([lines]).cloned().collect();
-        program.temp_of(name, Elem::U32, dims, Fill::Kept)
-    };
-    let slots: Vec<Slot> = names.into_iter().zip(lines).map(slot).collect();
-    OPERANDS.into_iter().zip(slots).collect()
+    [0, 1].map(|nth| {
+        let dims: Vec<Expr> = batch.into_iter().chain([lines[nth]]).cloned().collect();
+        match kept[nth] {
+            true => program.input(names[nth], Elem::U32, dims),
+            false => program.temp_of(names[nth], Elem::U32, dims, Fill::Kept),
+        }
+    })
 }
 
-/// The greatest magnitudes in a kernel.
+/// The greatest magnitudes in a kernel, those that it takes.
 #[derive(Clone, Copy)]
-pub(super) struct Greatest([BufferId; 2]);
+pub(super) struct Greatest([Option<BufferId>; 2]);
 
 impl Greatest {
     /// Declares the parameters, behind those of the problem.
     pub fn parameters(k: &mut KernelBuilder, problem: &Problem) -> Self {
+        Self::of(k, problem, [true; 2])
+    }
+
+    /// The same of A's or of B's alone.
+    pub fn of(k: &mut KernelBuilder, problem: &Problem, takes: [bool; 2]) -> Self {
         let names = ["greatest_a", "greatest_b"];
         Self([0, 1].map(|nth| {
+            if !takes[nth] {
+                return None;
+            }
             let buffer = k.global(names[nth], Elem::U32, OPERANDS[nth]);
             let lines = if nth == 0 { problem.m } else { problem.n };
             let batch = problem.batch.map(Expr::from);
@@ -62,19 +73,22 @@ impl Greatest {
                 batch.into_iter().chain([lines.into()]),
                 apart.into_iter().chain([1.into()]),
             );
-            buffer
+            Some(buffer)
         }))
     }
 
     /// That of a row of A, 0, or of a column of B, 1.
     pub fn at(self, nth: usize, product: Option<Var>, line: Expr) -> Access {
-        Access::new(self.0[nth], product.map(Expr::from).into_iter().chain([line]))
+        let of =
+            self.0[nth].unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
+        Access::new(of, product.map(Expr::from).into_iter().chain([line]))
     }
 
     /// Sets all of them back to zero, by all threads of all blocks of one dimension.
     pub fn reset(self, k: &mut KernelBuilder, problem: &Problem, (thread, threads): (Expr, Expr)) {
         k.comment("The next launch finds the greatest numbers anew.");
-        for (nth, lines) in [problem.m, problem.n].into_iter().enumerate() {
+        let taken = [problem.m, problem.n].into_iter().enumerate();
+        for (nth, lines) in taken.filter(|(nth, _)| self.0[*nth].is_some()) {
             let each = |k: &mut KernelBuilder, product: Option<Var>| {
                 let head = For::below(thread.clone(), lines)
                     .change(Change::Add(threads.clone()))

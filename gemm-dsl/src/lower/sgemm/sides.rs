@@ -2,7 +2,7 @@
 //! has a tile of lines, rows of A or columns of B, and of terms of these, whichever of both lies in memory side by side.
 
 use super::problem::{Matrix, Problem};
-use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Scalar, Special, Var};
+use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
 use crate::plan::SgemmPlan;
 
 /// Lines of a block.
@@ -26,6 +26,10 @@ impl Sides {
         terms_of_tile: i32,
         blocks_per_sm: u32,
     ) -> Self {
+        // The last tile of lines ends inside an int.
+        for scalar in [problem.m, problem.n] {
+            k.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - LINES) as u64 });
+        }
         let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
         let terms = k.constant("TERMS", terms_of_tile, "terms of each");
         let threads = k.constant("THREADS", THREADS, "threads of a block");
@@ -48,11 +52,12 @@ impl Sides {
         let Self { lines, terms, .. } = self;
         k.comment("Blocks go through A along K, then through B.");
         let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
-        let of_a = k.let_("tiles_a", ((problem.m - 1) / lines + 1) * tiles_k);
+        // Of either there may be no line, where its planes have been made before.
+        let of_a = k.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
         let (block, batch) = match problem.batch {
             None => (k.let_("block", Special::BlockX), None),
             Some(_) => {
-                let of_b = ((problem.n - 1) / lines + 1) * tiles_k;
+                let of_b = Expr::from(problem.n).div_ceil(lines) * tiles_k;
                 let all = k.let_("tiles", of_a + of_b);
                 let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
                 (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))

@@ -9,6 +9,7 @@ mod ring;
 mod sums;
 mod tiles;
 
+pub use program::planes_of_b;
 pub(super) use program::steps;
 
 use super::block_tile::{BlockTile, Parts};

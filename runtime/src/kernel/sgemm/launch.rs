@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::launch::launch;
 use crate::launched::Launched;
 use crate::operand::{Input, Output, read, resolve, write};
+use crate::planes::Planes;
 use crate::program::Prepared;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
@@ -100,7 +101,7 @@ pub(crate) fn launch_chosen<E>(
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched> {
     let size = extents(a, b, (c.0, &*c.1))?;
-    run(Program::Of(chooses), device, (a, b, c), size, operands)
+    run(Program::Of(chooses), device, (a, b, c), None, size, operands)
 }
 
 /// How large matrices of a device are and how they lie: what a product of them is chosen by.
@@ -119,11 +120,12 @@ pub(crate) fn shape_on(
     })
 }
 
-/// Launches a product; `size` is (m, n, k).
+/// Launches a product; `size` is (m, n, k), `planes` those of B, if they have been made.
 pub(super) fn multiply<E, A, B, C>(
     what: What<'_, SgemmSpec>,
     device: &Device,
     matrices: (Called<&A>, Called<&B>, Called<&mut C>),
+    planes: Option<&Planes>,
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched>
@@ -132,7 +134,7 @@ where
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
-    run(Program::of(what, device)?, device, matrices, size, operands)
+    run(Program::of(what, device)?, device, matrices, planes, size, operands)
 }
 
 /// As [`multiply`], of a program or what chooses it.
@@ -140,6 +142,7 @@ fn run<E, A, B, C>(
     of: Program<'_>,
     device: &Device,
     ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
+    planes: Option<&Planes>,
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched>
@@ -159,6 +162,11 @@ where
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
+        let planes = planes.map(|planes| Ok::<_, Error>((planes, program.given(|arith| planes.are_for(arith))?)));
+        let (program, planes) = match planes.transpose()? {
+            Some((planes, Some(given))) => (Arc::clone(given), Some((planes, planes.read(on)?))),
+            _ => (program, None),
+        };
         let is_batch = program.program.extents.contains(&Extent::BATCH);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = is_batch.then_some(products);
@@ -177,6 +185,8 @@ where
         for (operand, array) in operands::arrays(&program.operands).zip(&used) {
             inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
         }
+        let given = planes.as_ref().map(|(planes, read)| planes.bind(read));
+        inputs.extend(given.into_iter().flatten());
         let extents = &program.program.extents;
         let mut problem = vec![m, n, k];
         problem.extend(products.map(|products| products as u64));

@@ -7,10 +7,11 @@ use super::super::problem::{Problem, Takes};
 use super::super::scale::{self, Greatest};
 use super::super::tile::Frame;
 use super::super::{Given, head, kernel, planes, product, schedule};
-use crate::ir::contract::Parameter;
-use crate::ir::program::{KernelId, Launch, Program, Step};
+use crate::ir::contract::{Contract, Parameter};
+use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::{
-    Elem, Expr, Extent, IrError, KernelBuilder, Requirement, Source, Special, VerifiedKernel,
+    Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, Special,
+    VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape, TensorPlan};
 
@@ -18,41 +19,39 @@ use crate::plan::{SgemmPlan, Shape, TensorPlan};
 pub(in crate::lower::sgemm) fn steps(
     program: &mut Program,
     (plan, t): (&SgemmPlan, &TensorPlan),
-    Given { mut bind, extents, size: [m, n, depth], batch, terms }: Given,
+    Given { mut bind, extents, size: [m, n, depth], batch, terms, kept }: Given,
 ) -> Result<Vec<Step>, IrError> {
-    bind.extend(planes::slots(program, t, ([&m, &n], &depth), batch.as_ref()));
+    let planes = planes::slots(program, t, ([&m, &n], &depth), batch.as_ref(), kept);
+    bind.extend(planes::OPERANDS.into_iter().zip(planes));
     if t.arith().is_emulation() {
         bind.extend(lost::slots(program));
     }
     let mut product = vec![program.kernel(kernel(plan)?)];
-    let [planes, stand_in] =
-        [planes::kernel(plan, t)?, in_f32(plan, t)?].map(|k| program.kernel(k));
-    let greatest = match t.arith().is_scaled() {
-        true => {
-            bind.extend(scale::slots(program, [&m, &n], batch.as_ref()));
-            Some(program.kernel(scale::kernel(plan)?))
-        }
-        false => None,
-    };
     if let Some(scalar) = plan.scalar_variant() {
         product.push(program.kernel(kernel(&scalar)?));
     }
-    let launch = |choose: Vec<KernelId>| {
-        let kernel = &program.kernels[choose[0].0];
-        let takes = |of: &Extent| {
-            kernel.contract().params().iter().any(|param| {
-                matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of)
-            })
-        };
-        let bound = |of| kernel.contract().arrays().any(|array| array.operand == of);
-        Step::Launch(Launch {
-            bind: bind.iter().filter(|(of, _)| bound(*of)).copied().collect(),
-            extents: extents.iter().filter(|(of, _)| takes(of)).cloned().collect(),
-            choose,
-        })
+    let stand_in = program.kernel(in_f32(plan, t, kept)?);
+    if t.arith().is_scaled() {
+        let slots = scale::slots(program, [&m, &n], batch.as_ref(), kept);
+        bind.extend(scale::OPERANDS.into_iter().zip(slots));
+    }
+    let before = match kept {
+        [true, true] => Vec::new(),
+        _ => makers(program, plan, t)?,
     };
-    let before = greatest.into_iter().chain([planes]).map(|id| vec![id]);
-    let mut then: Vec<Step> = before.chain([product]).map(launch).collect();
+    // Whoever makes planes of one side finds no line of the other.
+    let (mut own_bind, mut own_extents) = (bind.clone(), extents.clone());
+    for nth in (0..2).filter(|nth| kept[*nth] && !before.is_empty()) {
+        let nothing = without_lines(program, t, nth, &depth);
+        own_bind.retain(|(of, _)| nothing.iter().all(|(other, _)| other != of));
+        own_bind.extend(nothing);
+        let lines = [Extent::M, Extent::N][nth];
+        own_extents.iter_mut().filter(|(of, _)| *of == lines).for_each(|(_, n)| *n = 0u64.into());
+    }
+    let making = |id: &KernelId| launch(program, vec![*id], &own_bind, &own_extents);
+    let mut then: Vec<Step> = before.iter().map(making).collect();
+    let launch = |choose| launch(program, choose, &bind, &extents);
+    then.push(launch(product));
     if t.arith().is_emulation() {
         then.push(launch(vec![stand_in]));
     }
@@ -61,8 +60,94 @@ pub(in crate::lower::sgemm) fn steps(
     Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![stand_in])] }])
 }
 
+/// The program that makes the planes of B, for products of the same arithmetic: it is given B and gives its planes; where
+/// they stand for `f32` also a word, which is given as 0 and is not where they do not hold all numbers, and where columns are
+/// scaled the greatest magnitude of each, which are given as zeros.
+///
+/// # Errors
+/// A plan of no warpgroups, or of a batch; a kernel that breaks a rule of the IR: a mistake of this module.
+pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
+    let Some(t) = plan.shape().tensor().filter(|_| plan.batch().is_none()) else {
+        let rule = "only single products of warpgroups have planes";
+        return Err(IrError { kernel: plan.kernel_name(), rule: rule.into() });
+    };
+    let mut program = Program::default();
+    let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
+    let b = program.input("b", Elem::F32, [k.clone(), n.clone()]);
+    let planes = program.output("planes", t.elem(), planes::dims(t, &n, &k, None));
+    let mut bind = vec![(Operand::Input(1), b), (planes::OPERANDS[1], planes)];
+    if t.arith().is_emulation() {
+        bind.push((lost::WORD, program.in_out("lost", Elem::U32, [1u64.into()])));
+    }
+    if t.arith().is_scaled() {
+        let greatest = program.in_out("greatest", Elem::U32, [n.clone()]);
+        bind.push((scale::OPERANDS[1], greatest));
+    }
+    bind.extend(without_lines(&mut program, t, 0, &k));
+    let extents = [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k)];
+    let makers = makers(&mut program, plan, t)?;
+    let steps = makers.iter().map(|id| launch(&program, vec![*id], &bind, &extents)).collect();
+    program.steps = steps;
+    VerifiedProgram::new(program)
+}
+
+/// The kernels that make planes, in their order.
+fn makers(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    t: &TensorPlan,
+) -> Result<Vec<KernelId>, IrError> {
+    let greatest = t.arith().is_scaled().then(|| scale::kernel(plan)).transpose()?;
+    let kernels = greatest.into_iter().chain([planes::kernel(plan, t)?]);
+    Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
+}
+
+/// What stands for A, 0, or B, 1, and its planes, where it has no lines.
+fn without_lines(
+    program: &mut Program,
+    t: &TensorPlan,
+    nth: usize,
+    terms: &Expr,
+) -> Vec<(Operand, Slot)> {
+    let none = || Expr::U64(0);
+    let matrix = [[none(), terms.clone()], [terms.clone(), none()]][nth].clone();
+    let mut slots = vec![
+        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, Fill::Kept)),
+        (
+            planes::OPERANDS[nth],
+            program.temp("no planes", t.elem(), planes::dims(t, &none(), terms, None)),
+        ),
+    ];
+    if t.arith().is_scaled() {
+        let greatest = program.temp_of("no lines", Elem::U32, [none()], Fill::Kept);
+        slots.push((scale::OPERANDS[nth], greatest));
+    }
+    slots
+}
+
+/// A launch of the first of some kernels whose contract is met, given what they take.
+fn launch(
+    program: &Program,
+    choose: Vec<KernelId>,
+    bind: &[(Operand, Slot)],
+    extents: &[(Extent, Expr)],
+) -> Step {
+    let contracts = || choose.iter().map(|id| program.kernels[id.0].contract());
+    let takes = |of: &Extent| {
+        contracts().flat_map(Contract::params).any(
+            |param| matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of),
+        )
+    };
+    let bound = |of| contracts().flat_map(Contract::arrays).any(|array| array.operand == of);
+    Step::Launch(Launch {
+        bind: bind.iter().filter(|(of, _)| bound(*of)).copied().collect(),
+        extents: extents.iter().filter(|(of, _)| takes(of)).cloned().collect(),
+        choose,
+    })
+}
+
 /// The kernel in `f32`, for whatever shapes and addresses.
-fn in_f32(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
+fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
     let own = plan.in_f32().map_err(|faults| IrError {
         kernel: name.clone(),
@@ -92,7 +177,8 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
             k.title("Stands in for tensor cores where planes do not hold all numbers.");
             let blocks = schedule::tiles_of(&own, &problem);
             let stands_in = StandsIn::parameters(&mut k);
-            let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut k, &problem));
+            let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
+            let greatest = found.contains(&true).then(|| Greatest::of(&mut k, &problem, found));
             stands_in.run(&mut k, (problem.k.into(), blocks.clone()), tile);
             if let Some(greatest) = greatest {
                 let threads = Expr::I32(own.threads() as i32);

@@ -1,0 +1,48 @@
+//! Planes of a matrix on a device, as they are kept.
+
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::spec::Arith;
+use half::{bf16, f16};
+
+/// Planes on a device.
+#[derive(Debug)]
+pub struct Planes {
+    pub(crate) arith: Arith,
+    pub(crate) numbers: Numbers,
+    /// The greatest magnitude of each line, where lines are scaled.
+    pub(crate) greatest: Option<Buffer<u32>>,
+    /// Their extents, and the distances between neighbours.
+    pub(crate) axes: Vec<Axis>,
+    /// Whether they hold all numbers.
+    pub(crate) is_whole: bool,
+}
+
+/// Their elements.
+#[derive(Debug)]
+pub(crate) enum Numbers {
+    Bf16(Buffer<bf16>),
+    F16(Buffer<f16>),
+    Tf32(Buffer<f32>),
+}
+
+impl Numbers {
+    pub(crate) fn alloc(device: &Device, elem: Elem, len: usize) -> Result<Self> {
+        Ok(match elem {
+            Elem::Bf16 => Self::Bf16(device.alloc_of(len)?),
+            Elem::F16 => Self::F16(device.alloc_of(len)?),
+            Elem::F32 => Self::Tf32(device.alloc_of(len)?),
+            other => return Err(Error::Internal(format!("planes of {other}"))),
+        })
+    }
+}
+
+impl Planes {
+    /// Whether products in an arithmetic take them.
+    pub(crate) fn are_for(&self, arith: Arith) -> bool {
+        self.is_whole && self.arith == arith
+    }
+}

@@ -1,0 +1,144 @@
+//! Matrices whose planes are made once, for many products.
+
+use crate::backend::Backend;
+use crate::device::{Device, On, dispatch};
+use crate::error::Result;
+use crate::launch::{Bound, launch};
+use crate::memory::Keeps;
+use crate::operand::{self, Input, InputOf, Resolved, Shared, sealed, write};
+use crate::planes::{Numbers, Planes};
+use crate::shape::Shape;
+use crate::view::{AsMatrix, MatrixOf, MatrixRef};
+use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::spec::Arith;
+
+/// A matrix with its planes: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
+/// makes otherwise. It is given to launches as B, and borrows the matrix, which stays as it is as long.
+///
+/// A product whose kernel is of the same arithmetic takes the planes; it need not be the same kernel. Others, those of
+/// batches among them, and those of a matrix that has numbers which its planes do not hold, read the matrix. The bits of
+/// results are the same either way.
+///
+/// ```
+/// use gemm_runtime::spec::Arith;
+/// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 64x64x32, arith: bf16x6, mma: wgmma);
+///
+/// let device = Device::simulator();
+/// let (a, weights) = (device.upload(&[1.0; 6])?, device.upload(&[2.0; 12])?);
+/// let weights = device.prepare(Arith::Bf16x6, &MatrixRef::new(&weights, 3, 4)?)?;
+/// let mut c = device.alloc(8)?;
+/// let a = MatrixRef::new(&a, 2, 3)?;
+/// let launched = GEMM.call(&device).launch(&a, &weights, &mut MatrixMut::new(&mut c, 2, 4)?)?;
+/// assert_eq!(device.download(&c)?, [6.0; 8]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PreparedMatrix<'b> {
+    matrix: MatrixRef<'b>,
+    planes: Planes,
+}
+
+impl Device {
+    /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for `arith: f32`, which has no planes; those of a launch with this matrix, [`Error::Unmet`] for a
+    /// batch or a list of them among these; [`Error::OutOfMemory`].
+    pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
+        let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
+        let Shape { rows: terms, cols: lines, .. } = matrix.shape();
+        let program = self.programs().planes_of_b(arith, matrix.shape().lies_in_columns())?;
+        let problem = [lines as u64, terms as u64];
+        let (elem, axes, len) = program.first_output(&problem)?;
+        let mut planes = Planes {
+            arith,
+            numbers: Numbers::alloc(self, elem, len)?,
+            greatest: arith.is_scaled().then(|| self.upload_of(&vec![0; lines])).transpose()?,
+            axes,
+            is_whole: true,
+        };
+        let mut lost = arith.is_emulation().then(|| self.upload_of(&[0_u32])).transpose()?;
+        dispatch!(self, on => {
+            let b = operand::read(on, &matrix, "matrix")?;
+            let input = Bound::matrix("matrix", b.place.clone(), matrix.shape());
+            let numbers = match &mut planes.numbers {
+                Numbers::Bf16(buffer) => write(on, buffer, "planes")?,
+                Numbers::F16(buffer) => write(on, buffer, "planes")?,
+                Numbers::Tf32(buffer) => write(on, buffer, "planes")?,
+            };
+            let mut outputs = vec![Bound::array("planes", numbers.place.clone(), &planes.axes)];
+            let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
+            outputs.extend(lost.as_ref().map(|word| Bound::vector("lost", word.place.clone(), 1)));
+            let greatest = planes.greatest.as_mut();
+            let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
+            let greatest = greatest.as_ref().map(|all| all.place.clone());
+            outputs.extend(greatest.map(|all| Bound::vector("greatest", all, lines as u64)));
+            launch(on, &program, &[input], &outputs, &problem)?;
+        });
+        planes.is_whole = match &lost {
+            Some(word) => self.download(word)? == [0],
+            None => true,
+        };
+        Ok(PreparedMatrix { matrix, planes })
+    }
+}
+
+impl PreparedMatrix<'_> {
+    /// What its planes are for.
+    pub fn arith(&self) -> Arith {
+        self.planes.arith
+    }
+
+    /// Whether its planes hold all of its numbers, so that products take them.
+    pub fn is_whole(&self) -> bool {
+        self.planes.is_whole
+    }
+}
+
+impl Planes {
+    /// What a launch on a device needs of them.
+    pub(crate) fn read<'a, B: Keeps>(&'a self, on: On<'a, B>) -> Result<Vec<Resolved<'a, B>>> {
+        let name = "planes of b";
+        let numbers = match &self.numbers {
+            Numbers::Bf16(buffer) => operand::read(on, buffer, name)?,
+            Numbers::F16(buffer) => operand::read(on, buffer, name)?,
+            Numbers::Tf32(buffer) => operand::read(on, buffer, name)?,
+        };
+        let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, name));
+        [Ok(numbers)].into_iter().chain(greatest).collect()
+    }
+
+    /// What they are bound as, in the order of [`read`](Self::read).
+    pub(crate) fn bind<'n, B: Backend>(&self, read: &'n [Resolved<'_, B>]) -> Vec<Bound<'n, B>> {
+        let lines = &self.axes[self.axes.len() - 2..][..1];
+        let axes = [&self.axes[..], &[Axis { stride: 1, ..lines[0] }]];
+        let bound = read.iter().zip(axes);
+        bound.map(|(of, axes)| Bound::array("planes of b", of.place.clone(), axes)).collect()
+    }
+}
+
+impl sealed::Input<f32> for PreparedMatrix<'_> {
+    fn input(&self) -> (Shared<'_, f32>, Option<Shape>) {
+        self.matrix.input()
+    }
+
+    fn planes(&self) -> Option<&Planes> {
+        Some(&self.planes)
+    }
+}
+
+impl Input for PreparedMatrix<'_> {
+    type Element = f32;
+}
+
+impl InputOf<f32> for PreparedMatrix<'_> {}
+
+impl AsMatrix for PreparedMatrix<'_> {
+    fn as_matrix(&self) -> MatrixRef<'_> {
+        self.matrix.as_matrix()
+    }
+}
+
+impl MatrixOf<f32> for PreparedMatrix<'_> {}

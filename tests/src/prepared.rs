@@ -1,0 +1,69 @@
+//! Products whose B has its planes made before: with them and without they have the same bits.
+
+use crate::product::Problem;
+use gemm_dsl::spec::SgemmSpec;
+use gemm_reference::product::Size;
+use gemm_runtime::{ByName, Device, Error, Launched, MatrixMut, MatrixRef, Sgemm};
+
+/// What became of a product.
+pub struct Found {
+    /// Whether the planes hold all numbers of B.
+    pub is_whole: bool,
+    /// The blocks that made planes without them, and with them.
+    pub blocks: [u64; 2],
+}
+
+/// Computes C without planes, and twice with those that are made once. The lines of B lie `pitch` elements more apart than
+/// they must, and behind as many.
+///
+/// # Errors
+/// What a launch fails with, or where bits differ.
+pub fn compare(
+    device: &Device,
+    spec: &SgemmSpec,
+    problem: &Problem,
+    pitch: usize,
+) -> Result<Found, String> {
+    let failed = |error: Error| format!("`{spec}` at {}: {error}", problem.size);
+    let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(failed)?;
+    let Size { m, n, .. } = problem.size;
+    let [a, b] = problem.lying(spec.layout);
+    let on_a = device.upload(&a.values).map_err(failed)?;
+    let apart = b.line + pitch;
+    let mut padded = vec![f32::NAN; pitch + b.lines * apart];
+    for (nth, line) in b.values.chunks(b.line.max(1)).enumerate() {
+        padded[pitch + nth * apart..][..b.line].copy_from_slice(line);
+    }
+    let on_b = device.upload(&padded).map_err(failed)?;
+    let behind = on_b.slice(pitch..).map_err(failed)?;
+    let in_a = a.view(MatrixRef::new(&on_a, a.lines, a.line).map_err(failed)?);
+    let in_b = b.view(MatrixRef::pitched(&behind, b.lines, b.line, apart).map_err(failed)?);
+    let prepared = device.prepare(spec.arith, &in_b).map_err(failed)?;
+    let made = |launched: &Launched| -> u64 {
+        let steps = launched.steps().filter(|step| {
+            step.kernel().ends_with("_planes") || step.kernel().ends_with("_greatest")
+        });
+        steps.map(|step| step.grid().iter().map(|n| u64::from(*n)).product::<u64>()).sum()
+    };
+    let mut blocks = [0; 2];
+    let mut first: Option<Vec<u32>> = None;
+    for turn in 0..3 {
+        let mut c = device.upload(&vec![f32::NAN; m * n]).map_err(failed)?;
+        let mut out = MatrixMut::new(&mut c, m, n).map_err(failed)?;
+        let call = kernel.call(device);
+        let launched = match turn {
+            0 => call.launch(&in_a, &in_b, &mut out),
+            _ => call.launch(&in_a, &prepared, &mut out),
+        };
+        blocks[turn.min(1)] = made(&launched.map_err(failed)?);
+        let bits: Vec<u32> =
+            device.download(&c).map_err(failed)?.iter().map(|c| c.to_bits()).collect();
+        if *first.get_or_insert_with(|| bits.clone()) != bits {
+            return Err(format!(
+                "`{spec}` at {}: planes give other bits, turn {turn}",
+                problem.size
+            ));
+        }
+    }
+    Ok(Found { is_whole: prepared.is_whole(), blocks })
+}
