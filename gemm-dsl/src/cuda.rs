@@ -103,6 +103,15 @@ impl<'k> Printer<'k> {
         }
     }
 
+    /// Lines of comment. Where one of them is too long here, sentences are filled anew.
+    fn comments<'c>(&mut self, lines: impl Iterator<Item = &'c str>) {
+        let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
+        for line in wrap::comments(&lines.collect::<Vec<_>>(), width) {
+            // Writing to a String cannot fail.
+            _ = writeln!(self.text, "{:indent$}{line}", "");
+        }
+    }
+
     /// A line with a comment at its end, or above it where the two would not fit.
     fn line_with(&mut self, text: &str, comment: &str) {
         if comment.is_empty() {

@@ -317,14 +317,17 @@ impl<'a, B: Backend> Run<'a, B> {
                         unreachable!("VerifiedProgram::new: every operand is bound")
                     };
                     let argument = self.argument(*slot)?;
-                    // A call has what each tensor map says, in the order of the parameters.
-                    match (&array.map, array.map.as_ref().and_then(|_| maps.next())) {
-                        (Some(map), Some(mapped)) => {
-                            let (elem, map, mapped) = (array.elem, map.clone(), mapped.clone());
-                            argument.mapped(Description { elem, map, mapped })
-                        }
-                        _ => argument,
-                    }
+                    let Some(map) = &array.map else {
+                        arguments.push(argument);
+                        continue;
+                    };
+                    let Some(mapped) = maps.next() else {
+                        unreachable!(
+                            "Contract::bind: a call has what each tensor map says, in order"
+                        )
+                    };
+                    let (elem, map, mapped) = (array.elem, map.clone(), mapped.clone());
+                    argument.mapped(Description { elem, map, mapped })
                 }
             });
         }

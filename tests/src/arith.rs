@@ -74,9 +74,10 @@ impl Cores {
             let [of_a, of_b] = self.exponents.map(|exponent| 2f32.powi(exponent));
             let scaled: Vec<_> = terms.iter().map(|(a, b)| (a * of_a, b * of_b)).collect();
             let sum = Self { exponents: [0, 0], ..*self }.sum(&scaled);
-            // First by the smaller of the factors.
+            // At once where that is a normal number, else first by the smaller of the factors.
             let [a, b] = self.exponents.map(|exponent| 2f32.powi(-exponent));
-            return sum * a.min(b) * a.max(b);
+            let is_normal = (a * b).is_normal();
+            return if is_normal { sum * (a * b) } else { sum * a.min(b) * a.max(b) };
         }
         let of_slice = |slice| self.of_slice(slice, terms);
         (0..self.slices).map(of_slice).reduce(|all, next| all + next).unwrap_or(0.0)

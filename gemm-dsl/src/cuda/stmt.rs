@@ -9,21 +9,30 @@ use crate::ir::{
 
 /// A block. A comment opens a phase, so an empty line goes before it.
 pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
-    let mut after_comment = true;
-    for stmt in stmts {
-        let comment = matches!(stmt, Stmt::Comment(_));
-        if comment && !after_comment {
+    let mut rest = stmts;
+    while let [first, others @ ..] = rest {
+        let count = rest.iter().take_while(|stmt| matches!(stmt, Stmt::Comment(_))).count();
+        if count == 0 {
+            print(out, first);
+            rest = others;
+            continue;
+        }
+        if rest.len() < stmts.len() {
             out.line("");
         }
-        print(out, stmt);
-        after_comment = comment;
+        let (comments, behind) = rest.split_at(count);
+        out.comments(comments.iter().filter_map(|stmt| match stmt {
+            Stmt::Comment(line) => Some(line.as_str()),
+            _ => None,
+        }));
+        rest = behind;
     }
 }
 
 fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
-        Stmt::Comment(line) => out.line(format!("// {line}")),
+        Stmt::Comment(line) => out.comments([line.as_str()].into_iter()),
         Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
         Stmt::For(l) => counted(out, l),
         Stmt::Registers { buffer, zeroed } => {

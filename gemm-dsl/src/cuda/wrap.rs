@@ -40,6 +40,29 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Lines of comment, as they are where all fit; else those that one sentence goes on in are filled anew.
+pub(super) fn comments(lines: &[&str], width: usize) -> Vec<String> {
+    const MARK: &str = "// ";
+    if lines.iter().all(|line| MARK.len() + line.len() <= width) {
+        return lines.iter().map(|line| format!("{MARK}{line}")).collect();
+    }
+    let mut filled: Vec<String> = Vec::new();
+    for paragraph in lines.split_inclusive(|line| line.ends_with('.')) {
+        let mut words = paragraph.iter().flat_map(|line| line.split(' '));
+        let mut own = format!("{MARK}{}", words.next().unwrap_or_default());
+        for word in words {
+            if own.len() + 1 + word.len() > width {
+                filled.push(std::mem::replace(&mut own, format!("{MARK}{word}")));
+            } else {
+                own.push(' ');
+                own.push_str(word);
+            }
+        }
+        filled.push(own);
+    }
+    filled
+}
+
 /// A comment in lines of at most `width` columns, the later ones indented; broken behind a comma, or
 /// where there is none at any space.
 pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
@@ -125,8 +148,18 @@ fn separate(operands: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{code, comment};
+    use super::{code, comment, comments};
     use proptest::prelude::*;
+
+    #[test]
+    fn sentences_are_filled_anew_where_a_line_is_too_long() {
+        assert_eq!(comments(&["one two", "three."], 10), ["// one two", "// three."]);
+        assert_eq!(comments(&["one two", "three."], 9), ["// one", "// two", "// three."]);
+        assert_eq!(
+            comments(&["one two three four", "five.", "Six seven."], 16),
+            ["// one two three", "// four five.", "// Six seven."]
+        );
+    }
 
     #[test]
     fn a_choice_is_broken_before_its_arms_and_a_call_behind_its_parenthesis() {

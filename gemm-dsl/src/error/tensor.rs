@@ -79,7 +79,7 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError 
         &["cluster", "tile"],
         format!(
             "`cluster: {blocks}`: its blocks, at most {most}, each bring a part of the {} columns of `tile: {tile}`, a \
-             multiple of 8; use 2, 4 or 8 blocks, and an N that is a multiple of 8 for each",
+             multiple of 8; use 2 to {most} blocks, and an N that is a multiple of 8 for each",
             tile.n,
         ),
     )

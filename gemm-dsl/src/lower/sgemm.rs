@@ -61,8 +61,8 @@ use problem::{Problem, Takes};
 use split::Split;
 use tile::{Frame, Tiled};
 
-/// The program of a matrix product: one launch. A kernel without guards takes a tile of K at the
-/// least, so that empty sums are those of a kernel with guards.
+/// The program of a matrix product: one launch, or of warpgroups those of `tensor::program`. A kernel without guards
+/// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
 ///
 /// # Errors
 /// A kernel that breaks a rule of the IR: a mistake of this module.
@@ -253,12 +253,24 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
         None => stored.to_owned(),
     };
     let shapes = "A is M x K, B is K x N, C is M x N";
-    match lies(plan.layout()) {
-        None => k.title(format!("C = {stored} in f32, row-major: {shapes}.")),
+    let arith = plan.spec().arith;
+    let computed = match (arith.format(), arith.is_emulation()) {
+        (None, _) => "f32".to_owned(),
+        (Some(format), false) => format!("{}, summed in f32", format.name()),
+        (Some(format), true) => format!("{} numbers of {} for f32", arith.planes(), format.name()),
+    };
+    match lies(plan.layout()).filter(|_| plan.shape().tensor().is_none()) {
+        None => k.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         Some(lies) => {
-            k.title(format!("C = {stored} in f32: {shapes}."));
+            k.title(format!("C = {stored} in {computed}: {shapes}."));
             k.title(lies);
         }
+    }
+    if let Some(t) = plan.shape().tensor() {
+        k.title(format!(
+            "In place of A and B it reads their planes, which lie along K, {}.",
+            planes::rows(t)
+        ));
     }
     match plan.batch() {
         None => {}
@@ -270,7 +282,7 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
             k.title("A, B and C are arrays of pointers, each to the matrix of a product.");
         }
     }
-    if plan.spec().scaled {
+    if plan.spec().scaled && plan.shape().tensor().is_none() {
         k.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
     }
     if plan.spec().names_depth() {

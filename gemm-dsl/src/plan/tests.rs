@@ -68,8 +68,10 @@ proptest! {
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);
                 let others = (tensor.threads() - tensor.holders()) * few;
                 let warps = u64::from(tensor.threads() / 32 * plan.blocks_per_sm());
-                let given = LARGEST.registers_per_thread(warps) / 8 * 8 * tensor.threads();
-                prop_assert!(others + tensor.holders() * many <= given);
+                let even = LARGEST.registers_per_thread(warps) / 8 * 8;
+                prop_assert!(others + tensor.holders() * many <= even * tensor.threads());
+                // Who is given more has more than before, and who is given fewer has fewer.
+                prop_assert!(tensor.registers().is_none() || few < even && even < many);
                 return Ok(());
             }
             Shape::Naive(_) | Shape::Direct(_) => {

@@ -84,8 +84,8 @@ pub fn encode(
     // The driver has the innermost dimension first, and takes it to be contiguous.
     let extents: Vec<u64> = mapped.extents.iter().rev().copied().collect();
     let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
-    // Where there are no neighbours their distance is nobody's business.
-    let strides: Vec<u64> = outer.map(|(n, by)| if *n == 1 { 16 } else { by * size }).collect();
+    // Where there are no neighbours their distance may be 0, which the driver takes for none.
+    let strides: Vec<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
     let tile: Vec<u32> = map.tile.iter().rev().copied().collect();
     let steps = vec![1_u32; tile.len()];
     let swizzle = match map.swizzle {

@@ -58,6 +58,11 @@ pub(super) fn slots(
     })
 }
 
+/// How long their rows are.
+pub(super) fn rows(t: &TensorPlan) -> String {
+    format!("rows padded to {} bytes", PADDED as u32 * t.elem().size())
+}
+
 fn padded(terms: Expr, to: Expr) -> Expr {
     terms.div_ceil(to.clone()) * to
 }
@@ -142,7 +147,7 @@ impl Planes {
 
     /// Declares the terms of a row, and elements from one to the next.
     pub fn pitch(&self, k: &mut KernelBuilder) -> Var {
-        k.comment("Rows of planes are padded to 16 bytes.");
+        k.comment("Terms of a row of planes, with its padding.");
         k.let_("pitch", padded(self.terms.into(), Expr::I32(PADDED)))
     }
 
@@ -166,7 +171,7 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
             "A and B, each number as the sum of {planes} of {format}, for a product that tensor cores compute."
         )),
     }
-    k.title("Rows of A and columns of B lie along K, padded to 16 bytes with zeros.");
+    k.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = Problem::declare(&mut k, plan, Takes::Factors);
     let buffers =

@@ -7,11 +7,12 @@
 
 use super::lost::magnitude;
 use super::problem::{Problem, Takes};
+use super::schedule::Origin;
 use super::sides::{Side, Sides};
 use crate::arch::WARP;
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Change, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
+    Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
     Operand, Order, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::plan::SgemmPlan;
@@ -84,27 +85,29 @@ impl Greatest {
         Access::new(of, product.map(Expr::from).into_iter().chain([line]))
     }
 
-    /// Sets all of them back to zero, by all threads of all blocks of one dimension.
-    pub fn reset(self, k: &mut KernelBuilder, problem: &Problem, (thread, threads): (Expr, Expr)) {
+    /// Sets all of them back to zero: blocks of the first column of tiles those of their rows of A, blocks of the first row
+    /// those of their columns of B.
+    pub fn reset(
+        self,
+        k: &mut KernelBuilder,
+        problem: &Problem,
+        origin: &Origin,
+        (tile, threads): ([Const; 2], Const),
+    ) {
         k.comment("The next launch finds the greatest numbers anew.");
-        let taken = [problem.m, problem.n].into_iter().enumerate();
-        for (nth, lines) in taken.filter(|(nth, _)| self.0[*nth].is_some()) {
-            let each = |k: &mut KernelBuilder, product: Option<Var>| {
-                let head = For::below(thread.clone(), lines)
-                    .change(Change::Add(threads.clone()))
-                    .unroll(Unroll::By(1));
-                k.loop_("line", head, |k, line| {
-                    k.store(self.at(nth, product, line.into()), Expr::U32(0));
-                });
-            };
-            match problem.batch {
-                None => each(k, None),
-                Some(batch) => {
-                    k.loop_("nth", For::below(0, batch).unroll(Unroll::By(1)), |k, nth| {
-                        each(k, Some(nth));
-                    })
-                }
+        let firsts = [(origin.row, origin.col), (origin.col, origin.row)];
+        let sides = [problem.m, problem.n].into_iter().zip(firsts).zip(tile).enumerate();
+        for (nth, ((extent, (first, other)), lines)) in sides {
+            if self.0[nth].is_none() {
+                continue;
             }
+            k.if_(Expr::from(other).equals(0), |k| {
+                let lines = Expr::from(lines).min(extent - first);
+                let head = For::below(Special::ThreadX, lines).change(Change::Add(threads.into()));
+                k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
+                    k.store(self.at(nth, origin.batch, first + line), Expr::U32(0));
+                });
+            });
         }
     }
 }
@@ -133,13 +136,16 @@ pub(super) fn back(greatest: Expr) -> Expr {
     greatest.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
 }
 
-/// A sum that is scaled back by the factors of its row and of its column: first by the smaller one, so that only what is
-/// too great in the end becomes an infinity.
-pub(super) fn scaled_back(sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+/// A sum that is scaled back by the factors of its row and of its column, powers of two: at once where their product is a
+/// normal number, so that nothing on the way is subnormal; else first by the smaller one, so that only what is too great in
+/// the end becomes an infinity.
+pub(super) fn scaled_back(k: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+    let both = Expr::from(k.let_("both", of_row.clone() * of_col.clone()));
+    let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
     let row_first = of_row.clone().lt(of_col.clone());
     let first = row_first.clone().select(of_row.clone(), of_col.clone());
     let then = row_first.select(of_col, of_row);
-    sum * first * then
+    is_normal.select(sum.clone() * both, sum * first * then)
 }
 
 /// The kernel that finds the greatest magnitudes.
@@ -185,7 +191,9 @@ pub(super) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
                 k.if_(Expr::from(lane).equals(0), |k| tell(k, line, most));
             });
         } else {
-            k.comment("A thread has every fourth term of a line, of which neighbours are read by neighbours.");
+            k.comment(
+                "A thread has every so many terms of a line; neighbours have neighbouring lines.",
+            );
             let line = k.let_("line", first_line + tid % lines);
             k.if_(Expr::from(line).lt(extent), |k| {
                 let most = k.mut_("most", Expr::U32(0));

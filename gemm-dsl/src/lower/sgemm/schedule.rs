@@ -1,5 +1,5 @@
 //! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
-//! No other code reads `blockIdx`.
+//! Of the kernels of products no other code reads `blockIdx`; those that make planes have `sides`.
 
 use super::problem::Problem;
 use super::stream_k::StreamK;

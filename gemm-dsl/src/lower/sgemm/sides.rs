@@ -26,9 +26,9 @@ impl Sides {
         terms_of_tile: i32,
         blocks_per_sm: u32,
     ) -> Self {
-        // The last tile of lines ends inside an int.
-        for scalar in [problem.m, problem.n] {
-            k.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - LINES) as u64 });
+        // The last tile ends inside an int.
+        for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
+            k.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
         let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
         let terms = k.constant("TERMS", terms_of_tile, "terms of each");

@@ -60,6 +60,8 @@ struct Place {
     cols: Elements,
     /// The first row and the first column of its warpgroup.
     group: [Expr; 2],
+    /// Its number in its warp.
+    lane: Var,
 }
 
 /// The kernel behind the declaration of its name.
@@ -194,18 +196,17 @@ impl Holders<'_> {
 /// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
 fn exchange(k: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
     k.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
-    let is_odd = Expr::from(k.let_("is_odd", tensor.tid % 2));
+    let is_even = Expr::from(k.let_("is_even", (tensor.tid % 2).equals(0)));
     k.unrolled("i", tensor.t.columns() as i32 / 8, |k, i| {
         k.unrolled("j", 2, |k, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
             let [first, second] = [("first", 0), ("second", 1)]
                 .map(|(name, row)| Expr::from(k.let_(name, at(row).load())));
-            let is_even = is_odd.clone().equals(0);
             let given = is_even.clone().select(second.clone(), first.clone());
             let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
             let other = Expr::from(k.let_("other", other));
             k.store(at(0), is_even.clone().select(first, other.clone()));
-            k.store(at(1), is_even.select(other, second));
+            k.store(at(1), is_even.clone().select(other, second));
         });
     });
 }
@@ -217,7 +218,7 @@ fn scale_back(
     acc: &Accumulators,
     greatest: Greatest,
 ) {
-    k.comment("Sums of scaled rows and columns are scaled back, first by the smaller factor.");
+    k.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
     let p = &block.problem;
     let of_rows = k.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
     over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
@@ -231,7 +232,8 @@ fn scale_back(
         let of_col = k.let_("of_col", scale::back(most.into()));
         over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
             let of_row = k.let_("of_row", Access::new(of_rows, [m.clone()]).load());
-            let sum = scale::scaled_back(acc.value(&m, &n), [of_row, of_col].map(Expr::from));
+            let factors = [of_row, of_col].map(Expr::from);
+            let sum = scale::scaled_back(k, acc.value(&m, &n), factors);
             acc.set(k, (&m, &n), sum);
         });
     });
@@ -325,6 +327,7 @@ impl<'p> Tensor<'p> {
             rows: axis(row, Adjacent::One, tm, self.t.tm(), lanes_m),
             cols: axis(col, Adjacent::Of(if vectors { 4 } else { 2 }), tn, self.t.tn(), lanes_n),
             group: [group_row, group_col],
+            lane,
         }
     }
 

@@ -174,14 +174,14 @@ pub(super) struct Frame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
     pub problem: Problem,
-    bm: Const,
-    bn: Const,
+    pub bm: Const,
+    pub bn: Const,
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
     tid: Var,
     /// Threads of a product, and those that have its sums in the end, with this thread's number among those.
-    threads: Const,
+    pub threads: Const,
     holders: (Const, Var),
     slices: Option<TileSlices>,
     /// How many matrices a warp multiplies, where tensor cores do.
@@ -275,7 +275,17 @@ impl<'p> Frame<'p> {
 
     /// Finds this thread's place in the tile of its block.
     pub fn own_tile(&self, k: &mut KernelBuilder) -> (Tiled<'p>, Option<Parts>) {
-        let origin = schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, None);
+        let origin = self.own_origin(k);
+        self.tile_at(k, origin)
+    }
+
+    /// Finds the tile of this block.
+    pub fn own_origin(&self, k: &mut KernelBuilder) -> Origin {
+        schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, None)
+    }
+
+    /// Finds this thread's place in that tile.
+    pub fn tile_at(&self, k: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<Parts>) {
         let problem = self.problem.of(k, origin.batch);
         let ranges = Ranges::of_block(k, self.plan, &problem, self.bk);
         let (parts, range) = ranges.map(|(all, own)| (Parts::Ranges(all), own)).unzip();

@@ -21,6 +21,9 @@ const SCALING: u32 = 4;
 /// Registers of a thread that only asks for tiles.
 const OF_PRODUCER: u32 = 32;
 
+/// The most that one that multiplies asks for: beyond that the compiler uses no more.
+const MOST_ASKED: u32 = 240;
+
 facts! {
     /// The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory: numbers rounded to what is
     /// multiplied, or taken apart into several, which a launch before has made.
@@ -118,9 +121,11 @@ impl TensorPlan {
             // What the block is given when it starts, for who asks for more waits until others have given as much back.
             let all = even / 8 * 8 * threads;
             let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
-            let of_thread = left.min(240);
-            plan.registers =
-                decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
+            let of_thread = left.min(MOST_ASKED);
+            if of_thread > even {
+                plan.registers =
+                    decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
+            }
         }
         Some(plan)
     }

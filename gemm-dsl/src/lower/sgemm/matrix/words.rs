@@ -220,6 +220,11 @@ fn halves(
     let Some(planes) = of.counts.planes else {
         return k.store(target(None), packed(low, high));
     };
+    if pack != Intrinsic::PackBf16 {
+        unreachable!(
+            "checked: by the lanes of a warp numbers are taken apart into those of bf16, or of tf32"
+        )
+    }
     let (low, high) = (k.mut_("low", low), k.mut_("high", high));
     let last = planes - 1;
     k.loop_("p", For::below(0, last.clone()).unroll(Unroll::Full), |k, p| {

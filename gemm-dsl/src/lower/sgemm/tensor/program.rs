@@ -5,13 +5,14 @@
 use super::super::lost::{self, StandsIn};
 use super::super::problem::{Problem, Takes};
 use super::super::scale::{self, Greatest};
+use super::super::schedule::Origin;
 use super::super::tile::Frame;
 use super::super::{Given, head, kernel, planes, product, schedule};
 use crate::ir::contract::{Contract, Parameter};
 use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::{
-    Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, Special,
-    VerifiedKernel, VerifiedProgram,
+    Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
+    VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape, TensorPlan};
 
@@ -167,25 +168,29 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
         return Err(IrError { kernel: name, rule: "the line that stands in has a tile".into() });
     };
     let frame = Frame::declare(&mut k, &own, shape, problem);
-    let tile = |k: &mut KernelBuilder| {
-        let (tiled, parts) = frame.own_tile(k);
+    let tile = |k: &mut KernelBuilder, origin: Option<Origin>| {
+        let origin = origin.unwrap_or_else(|| frame.own_origin(k));
+        let (tiled, parts) = frame.tile_at(k, origin);
         product(k, &tiled, parts, None);
     };
     match t.arith().is_emulation() {
-        false => tile(&mut k),
+        false => {
+            k.title("Stands in for tensor cores where there are no terms.");
+            tile(&mut k, None);
+        }
         true => {
             k.title("Stands in for tensor cores where planes do not hold all numbers.");
             let blocks = schedule::tiles_of(&own, &problem);
             let stands_in = StandsIn::parameters(&mut k);
             let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
             let greatest = found.contains(&true).then(|| Greatest::of(&mut k, &problem, found));
-            stands_in.run(&mut k, (problem.k.into(), blocks.clone()), tile);
-            if let Some(greatest) = greatest {
-                let threads = Expr::I32(own.threads() as i32);
-                let thread = schedule::block() * threads.clone() + Special::ThreadX;
-                let all = blocks.cast(Elem::I32) * threads;
-                greatest.reset(&mut k, &problem, (thread, all));
-            }
+            let origin = greatest.map(|greatest| {
+                let origin = frame.own_origin(&mut k);
+                let tile = ([frame.bm, frame.bn], frame.threads);
+                greatest.reset(&mut k, &problem, &origin, tile);
+                origin
+            });
+            stands_in.run(&mut k, (problem.k.into(), blocks), |k| tile(k, origin));
         }
     }
     k.finish()

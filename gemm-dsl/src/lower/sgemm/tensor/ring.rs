@@ -281,15 +281,12 @@ impl<'t> Boxes<'t> {
                 let Some(empty) = self.empty else { return };
                 k.comment("The warp has read the tile.");
                 k.warp_barrier();
-                let lane = tensor.tid % WARP as i32;
+                let lane = Expr::from(place.lane);
                 match tensor.cluster {
                     None => k.if_(lane.equals(0), |k| k.mbarrier_arrive(empty, stage.clone())),
-                    Some((blocks, _)) => {
-                        let block = k.let_("block", lane);
-                        k.if_(Expr::from(block).lt(blocks), |k| {
-                            k.mbarrier_arrive_remote(empty, stage.clone(), block);
-                        });
-                    }
+                    Some((blocks, _)) => k.if_(lane.clone().lt(blocks), |k| {
+                        k.mbarrier_arrive_remote(empty, stage.clone(), lane);
+                    }),
                 }
             });
         });

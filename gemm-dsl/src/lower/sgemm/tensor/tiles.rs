@@ -84,7 +84,7 @@ impl Tiles {
             let problem = problem.of(k, origin.batch);
             body(k, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
             let turns = tensor.turns() * 2;
-            k.comment("The ring goes on where it is: two turns of it are as if it had not moved.");
+            k.comment("Tiles that have gone through the ring, as far as stages and parities tell them apart.");
             k.assign(*before, (*before + rounds) % turns);
         });
     }
