@@ -13,8 +13,8 @@
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs
 //!   `stages`, and `float4` some access that it can widen.
-//! * **Tensor cores.** Under `arith`, but for `f32`, there is a `warp`, a multiple of 16x8, and no `thread`, `fragment`,
-//!   `order` and `partials`. The tile's K is a multiple of an instruction's terms, 16 or of `tf32` 8, times `slices`.
+//! * **Tensor cores.** Under `arith`, but for `f32`, there is no `thread`, `fragment`, `order` and `partials`; and, but under
+//!   `mma: wgmma`, a `warp`, a multiple of 16x8, and no `f16x3`. The tile's K is a multiple of an instruction's terms, 16 or of `tf32` 8, times `slices`.
 //!   `promote` is a multiple of these terms, and divides the terms of a slice in a tile. Only there are `promote` and
 //!   `ldmatrix`, which needs a tile that lies along K and whose rows begin on 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N one of 8, both at most 256, and

@@ -22,7 +22,7 @@ words! {
         /// Nearly as accurate as `f32`: each number is the sum of two of `tf32`, and of their four products the
         /// three largest are summed.
         Tf32x3 = "tf32x3",
-        /// As fast as three products, by `mma: wgmma`: rows of A and columns of B are scaled by powers of two to the range
+        /// Three products, by `mma: wgmma` alone: rows of A and columns of B are scaled by powers of two to the range
         /// of `f16`, each number is the sum of two of `f16`, and of their four products the three largest are summed.
         F16x3 = "f16x3",
     }

@@ -300,23 +300,23 @@ spec! {
         /// What the products of a sum are computed in.
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
         /// Terms of K that tensor cores sum from zero on, before an IEEE addition adds what they have to the sum: a
-        /// multiple of what one of their instructions takes, 16, or 8 of `tf32`. Without it that of one instruction
-        /// where `arith` stands for `f32`, else all of K.
+        /// multiple of what one of their instructions takes, 16, or 8 of `tf32`. Without it, where `arith` stands for
+        /// `f32`, that of one instruction, or under `mma: wgmma` the tile's K; else all of K.
         promote(u32): Option<u32> = None, "promote{}",
             least 1 "something is summed before it is added",
             on MATRIX;
         /// Whether tiles that lie along K are read by `ldmatrix`, in whose words the lanes of a warp read for one
         /// another.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
-        /// Which instruction asks tensor cores. `wgmma` reads planes of A and B that a launch before the product has
-        /// made: each number rounded to what is multiplied, or taken apart into several, along K.
+        /// Which instruction asks tensor cores. `wgmma` reads planes of A and B that are made before the
+        /// product: each number rounded to what is multiplied, or taken apart into several, along K.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
         /// Who copies these planes to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
         /// Whether four warps of a block do nothing but ask for tiles, and the others nothing but multiply.
         producer(bool): bool = false, "producer", on BOXES;
-        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device go through all tiles of C:
-        /// the first tiles of K of the next one come while the sums of one are stored.
+        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device, of each range of K, go
+        /// through all tiles of C: the first tiles of K of the next one come while the sums of one are stored.
         persistent(bool): bool = false, "persistent", on PRODUCER;
         /// Blocks of a cluster, whose tiles of C lie below one another: each brings a part of the columns of B that they
         /// share to all of them.
