@@ -86,6 +86,11 @@ impl<'n, B: Backend> Bound<'n, B> {
         Err(Error::Extents { extent: Extent::BATCH, first, other })
     }
 
+    /// Whether it is a batch of which all matrices are one.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.rank == MAX_RANK && self.axes[0].stride == 0
+    }
+
     /// Elements from the first of its shape to the last.
     fn span(&self) -> u64 {
         let axes = self.axes();

@@ -216,3 +216,31 @@ fn matrices_of_c_may_be_interleaved() {
         assert_eq!(bits(&found), bits(&expected));
     }
 }
+
+/// A matrix that all products share has its planes made once, and its greatest numbers found once.
+#[test]
+fn planes_of_a_shared_matrix_are_made_once() {
+    let device = Device::simulator();
+    let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");
+    let of = |shared: bool| match shared {
+        true => MatrixRef::new(&ones, 70, 70).expect("as many"),
+        false => MatrixRef::batch(&ones, 3, 70, 70).expect("as many"),
+    };
+    for arith in ["bf16x6", "f16x3", "bf16"] {
+        let line = format!("batch: strided, tile: 64x16x64, arith: {arith}, mma: wgmma, copy: tma");
+        let kernel = Sgemm::<()>::new(line.parse().expect("a line")).expect("a kernel");
+        for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mut c = device.alloc(3 * 70 * 70).expect("room");
+            let mut out = MatrixMut::batch(&mut c, 3, 70, 70).expect("as many");
+            let launched = kernel.call(&device).launch(&of(a), &of(b), &mut out).expect("fits");
+            let matrices = [a, b].map(|shared| if shared { 1 } else { 3 }).iter().sum::<u32>();
+            for (name, tiles) in [("_planes", 4), ("_greatest", 2)] {
+                let mut steps = launched.steps().filter(|step| step.kernel().ends_with(name));
+                let blocks = steps.next().map(|step| step.grid()[0]);
+                let expected = (name == "_planes" || arith == "f16x3").then_some(tiles * matrices);
+                assert_eq!(blocks, expected, "{line}: {a} {b}");
+            }
+            assert!(device.download(&c).expect("ours").iter().all(|c| *c == 70.0), "{line}");
+        }
+    }
+}

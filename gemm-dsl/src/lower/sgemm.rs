@@ -79,6 +79,9 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+    let has_planes = batch.is_some() && plan.shape().tensor().is_some();
+    let distinct =
+        has_planes.then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
     let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
     let asks = shares || plan.persistent();
     let sms = asks.then(|| program.extent(Extent::SMS));
@@ -152,8 +155,12 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
         extents.push((Extent::DEPTH, k.clone()));
     }
     extents.extend(batch.clone().map(|batch| (Extent::BATCH, batch)));
+    for (of, count) in [Extent::BATCH_A, Extent::BATCH_B].into_iter().zip(distinct.iter().flatten())
+    {
+        extents.push((of, count.clone()));
+    }
     extents.extend(of_blocks);
-    let given = Given { bind, extents, size: [m, n, k], batch, terms, kept };
+    let given = Given { bind, extents, size: [m, n, k], distinct, terms, kept };
     program.steps = match plan.shape() {
         Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), given)?,
         Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
@@ -167,8 +174,8 @@ struct Given {
     extents: Vec<(Extent, Expr)>,
     /// M, N and K, whether alpha lets its terms count or not.
     size: [Expr; 3],
-    /// How many products there are, of a batch.
-    batch: Option<Expr>,
+    /// How many matrices are the A, and the B, of products of a batch, where planes are made of them.
+    distinct: Option<[Expr; 2]>,
     /// The terms that count.
     terms: Expr,
     /// Whether the caller gives the planes of A, and of B.

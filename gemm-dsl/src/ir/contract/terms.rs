@@ -35,6 +35,10 @@ impl Extent {
     pub const K: Extent = Extent("k");
     /// Products of a batch.
     pub const BATCH: Extent = Extent("batch");
+    /// Matrices that are the A of some product of a batch: 1 where all share it.
+    pub const BATCH_A: Extent = Extent("batch_a");
+    /// The same of B.
+    pub const BATCH_B: Extent = Extent("batch_b");
     /// As [`Extent::K`], of a kernel whose own may be 0 because none of the terms counts.
     pub const DEPTH: Extent = Extent("depth");
     /// Multiprocessors of the device.

@@ -29,12 +29,12 @@ const RESIDENT: u32 = 6;
 /// The numbers of the planes' operands.
 pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
 
-/// The extents of the planes of so many lines, of so many terms each.
-pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, batch: Option<&Expr>) -> Vec<Expr> {
-    let planes = match (t.planes(), batch) {
-        (1, batch) => batch.cloned(),
+/// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
+pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
+    let planes = match (t.planes(), count) {
+        (1, count) => count.cloned(),
         (planes, None) => Some(Expr::U64(planes.into())),
-        (planes, Some(batch)) => Some(batch.clone() * u64::from(planes)),
+        (planes, Some(count)) => Some(count.clone() * u64::from(planes)),
     };
     let pitch = padded(terms.clone(), Expr::U64(PADDED as u64));
     planes.into_iter().chain([lines.clone(), pitch]).collect()
@@ -45,12 +45,12 @@ pub(super) fn slots(
     program: &mut Program,
     t: &TensorPlan,
     (lines, terms): ([&Expr; 2], &Expr),
-    batch: Option<&Expr>,
+    counts: [Option<&Expr>; 2],
     kept: [bool; 2],
 ) -> [Slot; 2] {
     let names = ["planes of A", "planes of B"];
     [0, 1].map(|nth| {
-        let dims = dims(t, lines[nth], terms, batch);
+        let dims = dims(t, lines[nth], terms, counts[nth]);
         match kept[nth] {
             true => program.input(names[nth], t.elem(), dims),
             false => program.temp(names[nth], t.elem(), dims),
@@ -74,8 +74,8 @@ pub(super) struct Planes {
     pub buffers: [BufferId; 2],
     /// How many of each there are, if several.
     pub count: Option<Const>,
-    /// Terms of a row that are not padding.
-    terms: Scalar,
+    /// The problem that they are of.
+    problem: Problem,
 }
 
 impl Planes {
@@ -110,23 +110,25 @@ impl Planes {
         let planes = t.planes();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
         let count = (planes > 1).then(|| k.constant("PLANES", planes as i32, meaning));
-        if let (Some(scalar), Some(_)) = (problem.batch, count) {
+        if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / planes);
-            k.require(Requirement::Range { scalar, min: 0, max });
+            for scalar in distinct {
+                k.require(Requirement::Range { scalar, min: 0, max });
+            }
         }
-        let all = match (problem.batch.map(Expr::from), count) {
-            (batch, None) => batch,
-            (None, Some(count)) => Some(count.into()),
-            (Some(batch), Some(count)) => Some(batch * count),
-        };
         let terms = padded(problem.k.into(), Expr::I32(PADDED));
-        for (buffer, lines) in buffers.into_iter().zip([problem.m, problem.n]) {
+        for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
+            let all = match (problem.count_of(nth).map(Expr::from), count) {
+                (batch, None) => batch,
+                (None, Some(count)) => Some(count.into()),
+                (Some(batch), Some(count)) => Some(batch * count),
+            };
             let apart = Expr::from(lines).wide() * terms.clone().wide();
             let dims = all.iter().cloned().chain([lines.into(), terms.clone()]);
             let apart = all.as_ref().map(|_| apart);
             k.shape(buffer, dims, apart.into_iter().chain([terms.clone(), 1.into()]));
         }
-        Self { buffers, count, terms: problem.k }
+        Self { buffers, count, problem: *problem }
     }
 
     /// So many of each plane.
@@ -148,15 +150,20 @@ impl Planes {
     /// Declares the terms of a row, and elements from one to the next.
     pub fn pitch(&self, k: &mut KernelBuilder) -> Var {
         k.comment("Terms of a row of planes, with its padding.");
-        k.let_("pitch", padded(self.terms.into(), Expr::I32(PADDED)))
+        k.let_("pitch", padded(self.problem.k.into(), Expr::I32(PADDED)))
     }
 
-    /// Which of the planes of all products it is; none where there is but one of A and of B.
-    pub fn nth(&self, product: Option<Var>, plane: Expr) -> Option<Expr> {
-        match (product, self.count) {
-            (product, None) => product.map(Expr::from),
+    /// Which of all planes of A, 0, or of B, 1, one of a product's is; none where there is but one.
+    pub fn of_product(&self, nth: usize, product: Option<Var>, plane: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(nth, product), plane)
+    }
+
+    /// The same of one of a matrix, by the number of this among all that are A, or B.
+    fn of_matrix(&self, matrix: Option<Expr>, plane: Expr) -> Option<Expr> {
+        match (matrix, self.count) {
+            (matrix, None) => matrix,
             (None, Some(_)) => Some(plane),
-            (Some(product), Some(count)) => Some(product * count + plane),
+            (Some(matrix), Some(count)) => Some(matrix * count + plane),
         }
     }
 }
@@ -173,7 +180,7 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
     }
     k.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
     k.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut k, plan, Takes::Factors);
+    let problem = Problem::declare(&mut k, plan, Takes::Factors).with_distinct(&mut k);
     let buffers =
         [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), OPERANDS[nth]));
     let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut k));
@@ -196,18 +203,7 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
         let layout = Layout::row_major(1);
         (greatest, k.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
-    let body = Body {
-        t,
-        sides,
-        product: of_block.problem.product,
-        terms: of_block.problem.k,
-        planes,
-        pitch,
-        tile,
-        tid,
-        scaled,
-        lost,
-    };
+    let body = Body { t, sides, terms: problem.k, planes, pitch, tile, tid, scaled, lost };
     of_block.each(&mut k, |k, side| body.matrix(k, side));
     if let Some((lost, bits)) = lost {
         lost.tell(&mut k, bits.into());
@@ -219,8 +215,7 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
 struct Body<'p> {
     t: &'p TensorPlan,
     sides: Sides,
-    /// Which product of a batch it is, and its terms.
-    product: Option<Var>,
+    /// The terms of a line.
     terms: Scalar,
     planes: Planes,
     pitch: Var,
@@ -241,7 +236,8 @@ impl Body<'_> {
             k.comment("What brings the greatest number of each line to the range of f16.");
             k.if_(Expr::from(tid).lt(lines), |k| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = k.let_("most", greatest.at(nth, self.product, at).load());
+                let most =
+                    k.let_("most", greatest.at(nth, side.product.map(Expr::from), at).load());
                 let (factor, none) = scale::factor(k, most);
                 k.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.lost {
@@ -295,7 +291,7 @@ impl Body<'_> {
                     k.store(Access::new(value, [j.into()]), number);
                 });
                 self.planes_of(k, value, unit, |k, plane, words| {
-                    let plane = self.planes.nth(self.product, plane);
+                    let plane = self.planes.of_matrix(side.product.map(Expr::from), plane);
                     let at = plane.into_iter().chain([row.clone(), column.clone()]);
                     let to = Access::new(self.planes.buffers[nth], at).vector();
                     k.store(to, Access::new(words, [0.into()]).vector().load());

@@ -68,6 +68,8 @@ pub(super) struct Problem {
     pub listed: bool,
     /// Which product of a batch it is, once that is known.
     pub product: Option<Var>,
+    /// How many matrices are the A, and the B, of products of a batch, in kernels that know of planes.
+    pub distinct: Option<[Scalar; 2]>,
 }
 
 /// What A, B and C are called and bound to.
@@ -107,6 +109,36 @@ impl Problem {
             None => matrices.iter_mut().flatten().for_each(|matrix| matrix.batch = product),
         }
         Self { matrices, product, ..self }
+    }
+
+    /// The same that knows which matrices are shared, of a batch: two more parameters.
+    pub fn with_distinct(self, k: &mut KernelBuilder) -> Self {
+        let of = [("BATCH_A", Extent::BATCH_A), ("BATCH_B", Extent::BATCH_B)];
+        let distinct = self.batch.map(|_| of.map(|(name, of)| k.extent(name, Ty::I32, of)));
+        Self { distinct, ..self }
+    }
+
+    /// How many matrices A, 0, or B, 1, are.
+    pub fn count_of(&self, nth: usize) -> Option<Scalar> {
+        self.distinct.map(|of| of[nth])
+    }
+
+    /// Which of these is that of a product.
+    pub fn matrix_of(&self, nth: usize, product: Option<Var>) -> Option<Expr> {
+        product.zip(self.count_of(nth)).map(|(product, count)| Expr::from(product).min(count - 1))
+    }
+
+    /// A, 0, or B, 1, of a product.
+    pub fn factor(&self, k: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+        let mut matrix = self.matrix(nth);
+        match product.filter(|_| self.listed) {
+            Some(product) => {
+                let name = MATRICES[nth].0.to_lowercase();
+                matrix.buffer = k.choose(&name, matrix.buffer, product);
+            }
+            None => matrix.batch = product,
+        }
+        matrix
     }
 
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
@@ -173,8 +205,19 @@ impl Problem {
         let stream = is(Sharing::Stream).then(|| StreamK::declare(k));
         let persistent = takes != Takes::Factors && plan.persistent();
         let persistent = persistent.then(|| StreamK::declare(k));
-        let problem =
-            Self { matrices, m, n, k: depth, batch, ranges, stream, persistent, listed, product };
+        let problem = Self {
+            matrices,
+            m,
+            n,
+            k: depth,
+            batch,
+            ranges,
+            stream,
+            persistent,
+            listed,
+            product,
+            distinct: None,
+        };
         problem.requirements(k, plan, apart);
         problem
     }

@@ -35,12 +35,12 @@ const LEAST: u32 = SCALED + 1;
 pub(super) fn slots(
     program: &mut Program,
     lines: [&Expr; 2],
-    batch: Option<&Expr>,
+    counts: [Option<&Expr>; 2],
     kept: [bool; 2],
 ) -> [Slot; 2] {
     let names = ["greatest of A", "greatest of B"];
     [0, 1].map(|nth| {
-        let dims: Vec<Expr> = batch.into_iter().chain([lines[nth]]).cloned().collect();
+        let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match kept[nth] {
             true => program.input(names[nth], Elem::U32, dims),
             false => program.temp_of(names[nth], Elem::U32, dims, Fill::Kept),
@@ -67,8 +67,8 @@ impl Greatest {
             }
             let buffer = k.global(names[nth], Elem::U32, OPERANDS[nth]);
             let lines = if nth == 0 { problem.m } else { problem.n };
-            let batch = problem.batch.map(Expr::from);
-            let apart = problem.batch.map(|_| lines.into());
+            let batch = problem.count_of(nth).map(Expr::from);
+            let apart = problem.distinct.map(|_| lines.into());
             k.shape(
                 buffer,
                 batch.into_iter().chain([lines.into()]),
@@ -78,11 +78,11 @@ impl Greatest {
         }))
     }
 
-    /// That of a row of A, 0, or of a column of B, 1.
-    pub fn at(self, nth: usize, product: Option<Var>, line: Expr) -> Access {
+    /// That of a row of A, 0, or of a column of B, 1, of a matrix by its number.
+    pub fn at(self, nth: usize, matrix: Option<Expr>, line: Expr) -> Access {
         let of =
             self.0[nth].unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
-        Access::new(of, product.map(Expr::from).into_iter().chain([line]))
+        Access::new(of, matrix.into_iter().chain([line]))
     }
 
     /// Sets all of them back to zero: blocks of the first column of tiles those of their rows of A, blocks of the first row
@@ -101,11 +101,19 @@ impl Greatest {
             if self.0[nth].is_none() {
                 continue;
             }
-            k.if_(Expr::from(other).equals(0), |k| {
+            // Of a matrix that products share those of the first one.
+            let is_first = Expr::from(other).equals(0);
+            let own = origin.batch.zip(problem.count_of(nth));
+            let is_first = match own {
+                None => is_first,
+                Some((batch, count)) => is_first.and(Expr::from(batch).lt(count)),
+            };
+            k.if_(is_first, |k| {
                 let lines = Expr::from(lines).min(extent - first);
                 let head = For::below(Special::ThreadX, lines).change(Change::Add(threads.into()));
                 k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
-                    k.store(self.at(nth, origin.batch, first + line), Expr::U32(0));
+                    let matrix = origin.batch.map(Expr::from);
+                    k.store(self.at(nth, matrix, first + line), Expr::U32(0));
                 });
             });
         }
@@ -153,22 +161,23 @@ pub(super) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
     k.title("The greatest magnitude of each row of A and of each column of B, as bits.");
     k.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut k, plan, Takes::Factors);
+    let problem = Problem::declare(&mut k, plan, Takes::Factors).with_distinct(&mut k);
     let greatest = Greatest::parameters(&mut k, &problem);
     let sides = Sides::declare(&mut k, &problem, TERMS, 1);
     let Sides { lines, threads, .. } = sides;
     let tid = k.let_("tid", Special::ThreadX);
     let of_block = sides.of_block(&mut k, plan, problem);
-    let Problem { product, k: depth, .. } = of_block.problem;
+    let depth = problem.k;
     of_block.each(&mut k, |k, side| {
-        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let Side { nth, extent, product, first_line, first_term, .. } = *side;
         let end = (first_term + sides.terms).min(depth);
         let end = k.let_("end", end);
         let see = |k: &mut KernelBuilder, most: Var, line: Var, term: Var| {
             larger(k, most, magnitude(side.at(line, term).load()));
         };
         let tell = |k: &mut KernelBuilder, line: Var, most: Var| {
-            let (to, order) = (greatest.at(nth, product, line.into()), Order::Relaxed);
+            let (to, order) =
+                (greatest.at(nth, product.map(Expr::from), line.into()), Order::Relaxed);
             k.atomic_only(AtomicOp::Max, to, Expr::from(most), order, Scope::Device);
         };
         if side.along_k {

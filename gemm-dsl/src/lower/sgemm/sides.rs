@@ -37,47 +37,38 @@ impl Sides {
         let tiles =
             |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
         let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
-        let of_product = tiles_of(problem.m) + tiles_of(problem.n);
-        let blocks = match problem.batch {
-            None => of_product,
-            Some(batch) => of_product * Expr::from(batch).wide(),
+        let of = |nth: usize, extent: Scalar| match problem.count_of(nth) {
+            None => tiles_of(extent),
+            Some(count) => tiles_of(extent) * Expr::from(count).wide(),
         };
+        let blocks = of(0, problem.m) + of(1, problem.n);
         let grid = [blocks, 1u64.into(), 1u64.into()];
         k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
         Self { lines, terms, threads }
     }
 
-    /// Finds which tile is this block's, and of which product.
+    /// Finds which tile is this block's.
     pub fn of_block(self, k: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
         let Self { lines, terms, .. } = self;
         k.comment("Blocks go through A along K, then through B.");
         let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
         // Of either there may be no line, where its planes have been made before.
-        let of_a = k.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
-        let (block, batch) = match problem.batch {
-            None => (k.let_("block", Special::BlockX), None),
-            Some(_) => {
-                let of_b = Expr::from(problem.n).div_ceil(lines) * tiles_k;
-                let all = k.let_("tiles", of_a + of_b);
-                let batch = k.let_("batch", Expr::from(Special::BlockX) / all);
-                (k.let_("block", Expr::from(Special::BlockX) % all), Some(batch))
-            }
-        };
-        let problem = problem.of(k, batch);
+        let tiles_a = k.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
+        let block = k.let_("block", Special::BlockX);
         let layout = plan.layout();
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
-        OfBlock { sides: self, problem, along_k, tiles_k, of_a, block }
+        OfBlock { sides: self, problem, along_k, tiles_k, tiles_a, block }
     }
 }
 
 /// Where a block is.
 pub(super) struct OfBlock {
     sides: Sides,
-    /// The problem of its product.
-    pub problem: Problem,
+    problem: Problem,
     along_k: [bool; 2],
     tiles_k: Var,
-    of_a: Var,
+    /// Tiles of one A.
+    tiles_a: Var,
     block: Var,
 }
 
@@ -88,24 +79,39 @@ impl OfBlock {
             let side = self.side(k, nth, tile);
             body(k, &side);
         };
+        let of_a = match self.problem.count_of(0) {
+            None => self.tiles_a.into(),
+            Some(count) => count * self.tiles_a,
+        };
         k.if_else(
-            Expr::from(self.block).lt(self.of_a),
+            Expr::from(self.block).lt(of_a.clone()),
             |k| of(k, 0, self.block.into()),
-            |k| of(k, 1, self.block - self.of_a),
+            |k| of(k, 1, self.block - of_a),
         );
     }
 
     fn side(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
         let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
-        let tile = k.let_("nth", tile);
+        let extent = [problem.m, problem.n][nth];
+        let (tile, product) = match problem.count_of(nth) {
+            None => (k.let_("nth", tile), None),
+            Some(_) => {
+                let tiles = match nth {
+                    0 => self.tiles_a,
+                    _ => {
+                        let tiles = Expr::from(extent).div_ceil(lines) * self.tiles_k;
+                        k.let_("tiles_b", tiles)
+                    }
+                };
+                let product = k.let_("batch", tile.clone() / tiles);
+                (k.let_("nth", tile % tiles), Some(product))
+            }
+        };
         let first_line = k.let_("first_line", tile / self.tiles_k * lines);
         let first_term = k.let_("first_term", tile % self.tiles_k * terms);
-        let (matrix, extent) = match nth {
-            0 => (problem.a(), problem.m),
-            _ => (problem.b(), problem.n),
-        };
+        let matrix = problem.factor(k, nth, product);
         let along_k = self.along_k[nth];
-        Side { nth, matrix, extent, along_k, first_line, first_term }
+        Side { nth, matrix, product, extent, along_k, first_line, first_term }
     }
 }
 
@@ -114,6 +120,8 @@ pub(super) struct Side {
     /// 0 of A, 1 of B.
     pub nth: usize,
     matrix: Matrix,
+    /// The number of the matrix, of several.
+    pub product: Option<Var>,
     /// How many lines the matrix has.
     pub extent: Scalar,
     /// Whether neighbours of the matrix are terms of one line.

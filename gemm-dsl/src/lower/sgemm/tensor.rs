@@ -67,7 +67,7 @@ struct Place {
 /// The kernel behind the declaration of its name.
 pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
     let buffers = Planes::read(k, plan, t);
-    let problem = Problem::declare(k, plan, Takes::Result);
+    let problem = Problem::declare(k, plan, Takes::Result).with_distinct(k);
     let lost = t.arith().is_emulation().then(|| Lost::parameter(k));
     let greatest = t.arith().is_scaled().then(|| Greatest::parameters(k, &problem));
     let int = |v: u32| v as i32;
@@ -223,12 +223,14 @@ fn scale_back(
     let of_rows = k.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
     over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
         let row = block.origin.row + block.rows.element(m.clone());
-        let most = k.let_("most", greatest.at(0, p.product, row.min(p.m - 1)).load());
+        let most =
+            k.let_("most", greatest.at(0, p.matrix_of(0, p.product), row.min(p.m - 1)).load());
         k.store(Access::new(of_rows, [m]), scale::back(most.into()));
     });
     over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
         let col = block.origin.col + block.cols.element(n.clone());
-        let most = k.let_("most", greatest.at(1, p.product, col.min(p.n - 1)).load());
+        let most =
+            k.let_("most", greatest.at(1, p.matrix_of(1, p.product), col.min(p.n - 1)).load());
         let of_col = k.let_("of_col", scale::back(most.into()));
         over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
             let of_row = k.let_("of_row", Access::new(of_rows, [m.clone()]).load());

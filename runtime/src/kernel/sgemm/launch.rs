@@ -177,6 +177,9 @@ where
         let in_b = bind(b_name, &b, (("k", k), ("n", n)), lies(Operand::Input(1)), fits)?;
         let output = bind(c_name, &c, (("m", m), ("n", n)), lies(Operand::Output(0)), fits)?;
         let mut inputs = vec![in_a.for_each_of(products)?, in_b.for_each_of(products)?];
+        let distinct = products.map(|products| {
+            [0, 1].map(|nth| if inputs[nth].is_shared() { products.min(1) } else { products })
+        });
         // They record when they are dropped that they were used: not before the launch.
         let mut used = Vec::with_capacity(beside.arrays.len());
         for (operand, given) in operands::arrays(&program.operands).zip(beside.arrays) {
@@ -190,6 +193,8 @@ where
         let extents = &program.program.extents;
         let mut problem = vec![m, n, k];
         problem.extend(products.map(|products| products as u64));
+        let distinct = distinct.filter(|_| extents.contains(&Extent::BATCH_A));
+        problem.extend(distinct.into_iter().flatten().map(|count| count as u64));
         problem.extend(extents.contains(&Extent::SMS).then(|| u64::from(device.target().sms)));
         problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
         launch(on, &program, &inputs, &[output.for_each_of(products)?], &problem)

@@ -20,9 +20,10 @@ use crate::plan::{SgemmPlan, Shape, TensorPlan};
 pub(in crate::lower::sgemm) fn steps(
     program: &mut Program,
     (plan, t): (&SgemmPlan, &TensorPlan),
-    Given { mut bind, extents, size: [m, n, depth], batch, terms, kept }: Given,
+    Given { mut bind, extents, size: [m, n, depth], distinct, terms, kept }: Given,
 ) -> Result<Vec<Step>, IrError> {
-    let planes = planes::slots(program, t, ([&m, &n], &depth), batch.as_ref(), kept);
+    let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
+    let planes = planes::slots(program, t, ([&m, &n], &depth), counts, kept);
     bind.extend(planes::OPERANDS.into_iter().zip(planes));
     if t.arith().is_emulation() {
         bind.extend(lost::slots(program));
@@ -33,7 +34,7 @@ pub(in crate::lower::sgemm) fn steps(
     }
     let stand_in = program.kernel(in_f32(plan, t, kept)?);
     if t.arith().is_scaled() {
-        let slots = scale::slots(program, [&m, &n], batch.as_ref(), kept);
+        let slots = scale::slots(program, [&m, &n], counts, kept);
         bind.extend(scale::OPERANDS.into_iter().zip(slots));
     }
     let before = match kept {
@@ -182,6 +183,10 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
             k.title("Stands in for tensor cores where planes do not hold all numbers.");
             let blocks = schedule::tiles_of(&own, &problem);
             let stands_in = StandsIn::parameters(&mut k);
+            let problem = match t.arith().is_scaled() {
+                true => problem.with_distinct(&mut k),
+                false => problem,
+            };
             let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
             let greatest = found.contains(&true).then(|| Greatest::of(&mut k, &problem, found));
             let origin = greatest.map(|greatest| {

@@ -119,7 +119,7 @@ fn copy(
         let term = k.let_("term", i % of_line * lanes);
         let at = Expr::from(k.let_("at", tensor.term(round.into()) + term));
         let inside = (origin + line).min(extent - 1);
-        let from = tensor.planes.nth(p.product, plane.clone()).into_iter();
+        let from = tensor.planes.of_product(nth, p.product, plane.clone()).into_iter();
         let from = from.chain([inside, at.clone()]);
         let from = Access::new(tensor.planes.buffers[nth], from).vector();
         let to = tensor.in_tile(nth, &0.into(), [plane, line.into(), term.into()]).vector();
@@ -195,14 +195,14 @@ impl<'t> Boxes<'t> {
         let elements = (tensor.bm + tensor.bn) * tensor.bk;
         let bytes = tensor.planes.of_all(elements) * size;
         k.mbarrier_arrive_expect(self.full, stage.clone(), bytes);
-        let plane = tensor.planes.nth(tile.problem.product, 0.into());
         let term = tensor.term(round);
         let lines = [tile.origin.row, tile.origin.col].map(Expr::from);
         for (nth, line) in lines.into_iter().enumerate() {
             if let (Some((blocks, rank)), 1) = (tensor.cluster, nth) {
                 return self.ask_for_part(k, tile, (stage, term), (blocks, rank));
             }
-            let at = plane.iter().cloned().chain([line, term.clone()]);
+            let plane = tensor.planes.of_product(nth, tile.problem.product, 0.into());
+            let at = plane.into_iter().chain([line, term.clone()]);
             let to = tensor.in_tile(nth, stage, [0, 0, 0].map(Expr::I32));
             k.tensor_copy(tensor.planes.buffers[nth], at, to, (self.full, stage.clone()));
         }
@@ -222,7 +222,7 @@ impl<'t> Boxes<'t> {
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = Expr::I32((1 << tensor.plan.cluster()) - 1);
         tensor.planes.each(k, |k, plane| {
-            let from = tensor.planes.nth(tile.problem.product, plane.clone());
+            let from = tensor.planes.of_product(1, tile.problem.product, plane.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
             let to = tensor.in_tile(1, stage, [plane, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
