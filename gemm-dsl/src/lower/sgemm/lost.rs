@@ -50,7 +50,7 @@ impl Lost {
 
     /// Whether all numbers are in their planes.
     pub fn none(self, k: &mut KernelBuilder) -> Expr {
-        k.comment("Where planes do not hold all numbers, a kernel behind this one stores C.");
+        k.comment("Where planes do not hold all numbers, nothing is multiplied: a kernel behind this one does it.");
         let lost = k.let_("is_lost", self.word().load());
         Expr::from(lost).equals(Expr::U32(0))
     }

@@ -152,8 +152,7 @@ struct Ready {
 
 impl Holders<'_> {
     /// What is done before the first tile.
-    fn prepare(&self, k: &mut KernelBuilder) -> Ready {
-        let none_lost = self.lost.map(|lost| lost.none(k));
+    fn prepare(&self, k: &mut KernelBuilder, none_lost: Option<Expr>) -> Ready {
         Ready { place: self.tensor.place(k, (self.tm, self.tn)), none_lost }
     }
 

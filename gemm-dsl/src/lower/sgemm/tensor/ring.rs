@@ -13,9 +13,12 @@ use crate::spec::Copies;
 pub(super) fn run(k: &mut KernelBuilder, holders: &Holders<'_>) {
     let tensor = holders.tensor;
     let tiles = Tiles::declare(k, tensor);
-    let rounds = k.let_("rounds", tensor.depth().div_ceil(tensor.bk));
+    let none_lost = holders.lost.map(|lost| lost.none(k));
+    let rounds = tensor.depth().div_ceil(tensor.bk);
+    let rounds = none_lost.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
+    let rounds = k.let_("rounds", rounds);
     let by_holders = |k: &mut KernelBuilder, multiply: Multiply<'_>| {
-        let ready = holders.prepare(k);
+        let ready = holders.prepare(k, none_lost.clone());
         tiles.each(k, tensor, rounds, |k, tile| {
             let sums = multiply(k, tile, &ready.place);
             holders.store(k, &ready, tile, sums);
