@@ -115,7 +115,7 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {
-    pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, Scope, Space, Ty};
+    pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
     pub use gemm_dsl::sim::{
         Earlier, Fault, FaultKind, MbarrierFault, Position, Waiting, WaitsFor,
     };

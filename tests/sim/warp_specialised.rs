@@ -224,6 +224,25 @@ fn the_warps_of_a_warpgroup_stay_together() {
     assert!(matches!(found, FaultKind::WarpgroupApart { .. }), "{found}");
 }
 
+/// A block of 384 threads is given 168 registers for each.
+#[test]
+fn registers_are_those_that_a_block_was_given() {
+    for registers in [[40, 232], [24, 240], [168, 168], [24, 168]] {
+        computes(Product { fault: Fault::Registers(registers), ..Product::default() }, RAGGED);
+    }
+    for registers in [[40, 240], [48, 232], [168, 176]] {
+        let told = kind(Fault::Registers(registers));
+        let [few, many] = registers;
+        let asked = (few + 2 * many) * 128;
+        let found = matches!(told, FaultKind::TooManyRegisters { asked: a, given } if (a, given) == (asked, 3 * 128 * 168));
+        assert!(found, "{told}");
+    }
+    for registers in [[176, 168], [40, 160]] {
+        let told = kind(Fault::Registers(registers));
+        assert!(matches!(told, FaultKind::RegisterLimit { has: 168, .. }), "{told}");
+    }
+}
+
 #[test]
 fn a_tensor_map_asks_for_strides_of_16_bytes() {
     let product = Product::default();

@@ -71,6 +71,8 @@ pub enum Fault {
     WarpApart,
     /// The boxes of A have the rows of the first half only.
     ShortBox,
+    /// The producer keeps, and consumers ask for, so many registers, where there are two of these.
+    Registers([u32; 2]),
 }
 
 /// A product of A and the transpose of B, each row by row.
@@ -140,6 +142,15 @@ impl Product {
         [Wgmma::ROWS as i32 * self.consumers, self.columns]
     }
 
+    /// The registers of a thread of the producer, and of one that multiplies, where they are shared out anew.
+    fn registers(&self) -> Option<[u32; 2]> {
+        match self.fault {
+            _ if self.consumers != 2 => None,
+            Fault::Registers(registers) => Some(registers),
+            _ => Some([40, 232]),
+        }
+    }
+
     /// The kernel. It takes A, B and C, and the extents `m`, `n` and `k`.
     ///
     /// # Errors
@@ -197,8 +208,8 @@ impl Product {
             tid().lt(WARPGROUP),
             |k| {
                 k.comment("The producer keeps the ring full.");
-                if self.consumers == 2 {
-                    k.fewer_registers(40);
+                if let Some([few, _]) = self.registers() {
+                    k.fewer_registers(few);
                 }
                 let issues = if boxes { tid().equals(0) } else { tid().lt(32) };
                 k.if_(issues, |k| {
@@ -207,8 +218,8 @@ impl Product {
             },
             |k| {
                 k.comment("Consumers multiply what is in it.");
-                if self.consumers == 2 {
-                    k.more_registers(232);
+                if let Some([_, many]) = self.registers() {
+                    k.more_registers(many);
                 }
                 let group = k.let_("group", tid() / WARPGROUP - 1);
                 let sums = [Expr::from(columns / 2)];

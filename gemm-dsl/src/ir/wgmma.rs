@@ -69,7 +69,8 @@ pub enum WgmmaSync {
 pub struct RegisterLimit {
     /// A multiple of 8, from 24 to 256.
     pub registers: u32,
-    /// Whether that is more than before, for which the warps wait until others have given theirs back; else it is not more.
+    /// Whether that is no fewer than before, for which the warps wait until others have given theirs back; else it is no
+    /// more. A thread begins with an even share, a multiple of 8, of what its block and those beside it are given.
     pub more: bool,
 }
 

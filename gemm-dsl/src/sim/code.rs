@@ -6,7 +6,8 @@
 use super::counters::Cost;
 use crate::intrinsic::Shuffle;
 use crate::ir::{
-    Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, Scope, Space, Stmt, TensorSwizzle,
+    Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
+    TensorSwizzle,
 };
 use crate::tensor_core::Format;
 use std::ops::Range;
@@ -326,7 +327,7 @@ pub(super) enum SumsOp {
         arrays: Vec<u32>,
     },
     /// A limit of registers.
-    Limit,
+    Limit(RegisterLimit),
 }
 
 /// What a lane holds of a matrix: the first element, and its slot where that is static.

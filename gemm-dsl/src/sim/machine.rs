@@ -15,7 +15,7 @@ use super::race::{Between, Race};
 use super::shadow::Shadow;
 use super::traffic::Traffic;
 use super::turns::{Random, Turns};
-use super::warpgroup::{Flight, Warpgroups};
+use super::warpgroup::{Flight, Limits, Warpgroups};
 use pulp::Arch;
 
 /// So often the warps of a block hand over behind each atomic; then as drawn.
@@ -109,6 +109,7 @@ pub(super) struct Machine<'l> {
     pub(super) mbarriers: Mbarriers,
     /// What the warps of each warpgroup execute together.
     pub(super) warpgroups: Warpgroups,
+    pub(super) limits: Limits,
     pub(super) observers: Observers<'l>,
     pub(super) patterns: Patterns,
     pub(super) profile: Profile,
@@ -167,6 +168,7 @@ impl<'l> Machine<'l> {
             shared: vec![0; launch.shared.words as usize],
             mbarriers: Mbarriers::default(),
             warpgroups: Warpgroups::default(),
+            limits: Limits::default(),
             observers: Observers {
                 init: Init::new(launch.shared.elements),
                 race,
@@ -207,7 +209,9 @@ impl<'l> Machine<'l> {
             parked.shadow.reset(self.observers.race.pages());
         }
         self.mbarriers.begin(blocks * launch.mbarriers());
-        self.warpgroups.begin((blocks * launch.warps()) as usize);
+        let warps = (blocks * launch.warps()) as usize;
+        self.warpgroups.begin(warps);
+        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
         (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
     }
 

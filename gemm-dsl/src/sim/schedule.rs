@@ -281,7 +281,7 @@ impl<'l> Block<'l> {
         if self.states.iter().any(|state| *state != State::Exited) {
             return Ok(Round::Stuck);
         }
-        self.left_behind().map_or(Ok(Round::Done), Err)
+        self.left_behind().or_else(|| self.never_there()).map_or(Ok(Round::Done), Err)
     }
 
     /// The warps of a block of the cluster.

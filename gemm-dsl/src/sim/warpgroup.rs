@@ -7,9 +7,11 @@
 //! The sums are computed at once, but have no value before the warp has waited for them ([`Flight`]).
 
 mod flight;
+mod limits;
 mod steps;
 
 pub(super) use flight::Flight;
+pub(super) use limits::Limits;
 pub(super) use steps::Warpgroups;
 
 use super::code::{SumsOp, Tile, Wgmma};
@@ -61,7 +63,11 @@ impl Machine<'_> {
         self.warpgroups.forget(self.warp);
         let flight = &mut regs.flight;
         match op {
-            SumsOp::Limit => {}
+            SumsOp::Limit(limit) => {
+                let set = self.limits.set(self.warp, self.stmt, *limit);
+                let fault = |has| FaultKind::RegisterLimit { limit: *limit, has };
+                set.map_err(|has| stop(0, fault(has)))?;
+            }
             SumsOp::Fence(arrays) => {
                 for array in arrays {
                     if !flight.fenced.contains(array) {

@@ -2,7 +2,7 @@
 
 use super::waiting::{named, not_begun};
 use super::{MbarrierFault, Waiting, coordinates, in_order, in_turns};
-use crate::ir::{BinaryOp, Scope, Space, Ty};
+use crate::ir::{BinaryOp, RegisterLimit, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
 
@@ -231,6 +231,24 @@ pub enum FaultKind {
         /// The statement that another one has come to; none where it has left the kernel.
         other: Option<String>,
     },
+    /// A limit of registers that gives nothing, or takes nothing back.
+    #[error("{}: a thread has {has}", limited(.limit))]
+    RegisterLimit {
+        /// What is asked for.
+        limit: RegisterLimit,
+        /// The registers that a thread of the warp has.
+        has: u32,
+    },
+    /// The warps of a block ask for more registers than it was given: one of them waits for ever.
+    #[error(
+        "registers that are never there: the warps of the block ask for {asked} in all, and it was given {given}"
+    )]
+    TooManyRegisters {
+        /// What they have in the end.
+        asked: u32,
+        /// What the block was given when it started.
+        given: u32,
+    },
     /// A barrier is reached by some threads of its scope only.
     #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
     DivergentBarrier {
@@ -330,6 +348,14 @@ fn width_note(width: u32) -> String {
         _ => "sixteen",
     };
     format!(", and {number} elements are accessed")
+}
+
+fn limited(limit: &RegisterLimit) -> String {
+    let RegisterLimit { registers, more } = limit;
+    match more {
+        true => format!("{registers} registers are asked for as more"),
+        false => format!("all but {registers} registers are given back"),
+    }
 }
 
 fn apart(other: Option<&str>) -> String {

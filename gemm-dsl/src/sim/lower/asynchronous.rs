@@ -131,9 +131,9 @@ impl Lowering<'_, '_> {
                     }
                 }))
             }
-            Stmt::RegisterLimit(_) => {
+            Stmt::RegisterLimit(limit) => {
                 self.cost.add(Class::Sync);
-                Op::Sums(Box::new(SumsOp::Limit))
+                Op::Sums(Box::new(SumsOp::Limit(*limit)))
             }
             stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
         };

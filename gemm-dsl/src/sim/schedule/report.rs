@@ -79,6 +79,17 @@ impl Block<'_> {
         Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
 
+    /// A warp of some block that has asked for registers which never come.
+    pub(super) fn never_there(&self) -> Option<Box<Fault>> {
+        let mut blocks = 0..self.machine.launch.cluster();
+        blocks.find_map(|rank| {
+            let (warp, stmt, [asked, given]) =
+                self.machine.limits.never_there(self.warps_of(rank))?;
+            let kind = FaultKind::TooManyRegisters { asked, given };
+            Some(self.fault((warp * WARP) as u32, stmt, kind))
+        })
+    }
+
     /// The statement at which a warp is, unless it has left.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
