@@ -121,7 +121,8 @@
 //! A [`TensorCopy`] with a [`multicast`](TensorCopy::multicast) is as many copies, that read the array once: each writes the
 //! shared memory of a block of the cluster, and its bytes count at the barrier of that block. Who waits for that phase comes
 //! after the phases too that its issuer came after, but after nothing else for it. A [`MbarrierOp::ArriveRemote`] is an
-//! arrival at a barrier of another block, which a [`ProxyFence::MbarrierInit`] of the thread that has made it has shown.
+//! arrival at a barrier of another block, which a [`ProxyFence::MbarrierInit`] of the thread that has made it has shown;
+//! a relaxed one orders what its thread knows of copies, matrix instructions and waits, and no access of a thread.
 //! Either comes, by that order, before some thread of that block leaves the kernel. A kernel of clusters has no atomics.
 //!
 //! **Proxies.** Statements go to memory one way; copies of boxes, and the matrix instructions of warpgroups that read

@@ -44,8 +44,8 @@ impl Device {
     /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them.
     ///
     /// # Errors
-    /// [`Error::Spec`] for `arith: f32`, which has no planes; those of a launch with this matrix, [`Error::Unmet`] for a
-    /// batch or a list of them among these; [`Error::OutOfMemory`].
+    /// [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no planes; those of a launch with this matrix, [`Error::Unmet`](crate::Error::Unmet) for a
+    /// batch or a list of them among these; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();

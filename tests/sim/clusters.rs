@@ -95,7 +95,7 @@ fn a_cluster_meets_before_its_blocks_speak() {
 fn a_block_stays_as_long_as_others_arrive() {
     let SimError::Fault(fault) = found(End::Nothing, Fault::None) else { panic!("no fault") };
     assert_eq!(at_other(fault.kind.clone()), ("empty".to_owned(), MbarrierFault::Gone));
-    assert!(fault.statement.starts_with("mbarrier_arrive_remote(&empty[stage]"), "{fault}");
+    assert!(fault.statement.starts_with("mbarrier_arrive_relaxed(&empty[stage]"), "{fault}");
 }
 
 /// Who waits at barriers in a deadlock: the block, the barrier, and what it lacks.

@@ -283,8 +283,8 @@ fn consume(
         };
         k.if_(lane().lt(blocks), |k| match fault {
             Fault::ReleaseToOwn { .. } => k.mbarrier_arrive(*empty, stage),
-            Fault::ReleaseToWrong => k.mbarrier_arrive_remote(*empty, stage, rank.clone()),
-            _ => k.mbarrier_arrive_remote(*empty, stage, lane()),
+            Fault::ReleaseToWrong => k.mbarrier_arrive_relaxed(*empty, stage, rank.clone()),
+            _ => k.mbarrier_arrive_relaxed(*empty, stage, lane()),
         });
     });
 }

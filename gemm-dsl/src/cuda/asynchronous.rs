@@ -45,7 +45,7 @@ fn op(op: &MbarrierOp) -> &'static str {
     match op {
         MbarrierOp::Init { .. } => "mbarrier_init",
         MbarrierOp::Arrive => "mbarrier_arrive",
-        MbarrierOp::ArriveRemote { .. } => cluster::ARRIVE_REMOTE,
+        MbarrierOp::ArriveRemote { order, .. } => cluster::arrive(*order),
         MbarrierOp::ArriveExpect { .. } => "mbarrier_arrive_expect",
         MbarrierOp::Wait { .. } => wait(false),
     }
@@ -90,7 +90,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let more = match done {
                 MbarrierOp::Arrive => String::new(),
                 MbarrierOp::Init { count: e }
-                | MbarrierOp::ArriveRemote { block: e }
+                | MbarrierOp::ArriveRemote { block: e, order: _ }
                 | MbarrierOp::ArriveExpect { bytes: e }
                 | MbarrierOp::Wait { parity: e } => format!(", {}", text(k, e)),
             };

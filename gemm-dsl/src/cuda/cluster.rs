@@ -1,21 +1,28 @@
 //! The spelling of clusters of blocks.
 
 use super::asynchronous::MBARRIER;
-use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, Scope, Special, Stmt};
+use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, Order, Scope, Special, Stmt};
 
 /// The number of a block in its cluster, as the text calls it.
 pub(super) const RANK: &str = "cluster_rank()";
 /// The statement of a barrier of all blocks of the cluster.
 pub(super) const BARRIER: &str = "cluster_barrier();";
 /// The function that arrives at a barrier of another block.
-pub(super) const ARRIVE_REMOTE: &str = "mbarrier_arrive_remote";
+/// The function that arrives at a barrier of another block.
+pub(super) fn arrive(order: Order) -> &'static str {
+    match order {
+        Order::Relaxed => "mbarrier_arrive_relaxed",
+        _ => "mbarrier_arrive_remote",
+    }
+}
 
 /// The function that waits at a barrier at which threads of other blocks arrive.
 pub(super) const WAIT: &str = "mbarrier_wait_cluster";
 
 /// Every name that is called here or defined.
-pub(super) fn names() -> [String; 4] {
-    ["cluster_rank", "cluster_barrier", ARRIVE_REMOTE, WAIT].map(str::to_owned)
+pub(super) fn names() -> [String; 5] {
+    let arrivals = [arrive(Order::Release), arrive(Order::Relaxed)];
+    ["cluster_rank", "cluster_barrier", arrivals[0], arrivals[1], WAIT].map(str::to_owned)
 }
 
 /// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
@@ -47,8 +54,11 @@ pub(super) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
     });
     k.visit(&mut |stmt| match stmt {
         Stmt::Barrier(Scope::Cluster) => note((11, 2), CLUSTER_BARRIER.to_owned()),
-        Stmt::Mbarrier(barrier) if matches!(barrier.op, MbarrierOp::ArriveRemote { .. }) => {
-            note((12, 2), arrive_remote());
+        Stmt::Mbarrier(barrier) => {
+            if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
+                let after = if order == Order::Relaxed { 6 } else { 2 };
+                note((12, after), arrive_definition(order));
+            }
         }
         _ => {}
     });
@@ -73,16 +83,27 @@ __device__ __forceinline__ void cluster_barrier()
 }
 ";
 
-fn arrive_remote() -> String {
+fn arrive_definition(order: Order) -> String {
+    let name = arrive(order);
+    let (sem, comment) = match order {
+        Order::Relaxed => (
+            "relaxed",
+            "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
+             // and no store: what is given back has been read by asynchronous units alone.",
+        ),
+        _ => {
+            ("release", "// Arrives at this barrier of a block of the cluster, and does not wait.")
+        }
+    };
     format!(
         "\
-// Arrives at this barrier of a block of the cluster, and does not wait.
-__device__ __forceinline__ void {ARRIVE_REMOTE}({MBARRIER}* barrier, int block)
+{comment}
+__device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 {{
     const unsigned int at = __cvta_generic_to_shared(barrier);
     unsigned int there;
     asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
-    asm volatile(\"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];\"
+    asm volatile(\"mbarrier.arrive.{sem}.cluster.shared::cluster.b64 _, [%0];\"
                  :: \"r\"(there) : \"memory\");
 }}
 "

@@ -165,7 +165,7 @@ impl Stmt {
                 barrier.at.index.visit(f);
                 match &barrier.op {
                     MbarrierOp::Init { count: e }
-                    | MbarrierOp::ArriveRemote { block: e }
+                    | MbarrierOp::ArriveRemote { block: e, order: _ }
                     | MbarrierOp::ArriveExpect { bytes: e }
                     | MbarrierOp::Wait { parity: e } => e.visit(f),
                     MbarrierOp::Arrive => {}

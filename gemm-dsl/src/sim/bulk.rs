@@ -103,11 +103,11 @@ impl Machine<'_> {
                 for lane in lanes_of(mask) {
                     let at = (slots[lane], first + lane);
                     let clocks = &mut self.observers.race.clocks;
-                    let arrived = self.mbarriers.arrive(clocks, at, bytes[lane] as i64);
+                    let arrived = self.mbarriers.arrive(clocks, at, (bytes[lane] as i64, false));
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                 }
             }
-            MbarrierOp::ArriveRemote(block) => {
+            MbarrierOp::ArriveRemote(block, relaxed) => {
                 let blocks = self.distances(block, regs, mask)?;
                 for lane in lanes_of(mask) {
                     let count = self.launch.cluster();
@@ -119,8 +119,10 @@ impl Machine<'_> {
                     let at = (self.slot_in(slots[lane], rank), first + lane);
                     let clocks = &mut self.observers.race.clocks;
                     let arrived = match rank == self.rank {
-                        true => self.mbarriers.arrive(clocks, at, 0),
-                        false => self.mbarriers.arrive_from_other(clocks, at, self.stmt),
+                        true => self.mbarriers.arrive(clocks, at, (0, *relaxed)),
+                        false => {
+                            self.mbarriers.arrive_from_other(clocks, at, (self.stmt, *relaxed))
+                        }
                     };
                     arrived.map_err(|wrong| self.wrong(lane, at.0, wrong))?;
                 }

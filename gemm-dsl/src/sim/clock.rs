@@ -9,8 +9,8 @@
 //! components are kept beside what it has learnt, and threads that have met share one [`Known`].
 
 use super::lanes::WARP;
-use super::seen::{Known, Left, Seen, Sum, raise};
-use super::timeline::{Await, Find, Meet, Model, Timeline};
+use super::seen::{Blocks, Known, Left, Seen, Sum, raise};
+use super::timeline::{Await, Find, Meet, Model, Timeline, WAITS};
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -300,6 +300,13 @@ impl Clocks {
         self.closed[of.0 * self.threads + thread] += 1;
     }
 
+    /// A thread waits, which is a group by itself: the agent and the epoch by which others know of it.
+    pub(super) fn waits(&mut self, rule: &Await, thread: usize) -> (u32, u32) {
+        self.close(thread, WAITS);
+        self.wait(rule, thread, 0);
+        (self.agent(thread, WAITS), self.closed[WAITS.0 * self.threads + thread])
+    }
+
     /// A thread waits for all but its `pending` newest groups.
     pub(super) fn wait(&mut self, rule: &Await, thread: usize, pending: u32) {
         for of in rule.over {
@@ -375,6 +382,25 @@ impl Clocks {
     /// Threads arrive: they add what they have done and know, and do not wait.
     pub(super) fn arrive(&mut self, thread: usize, into: &mut Gathered) {
         self.give(thread..thread + 1, into);
+        self.compare(thread..thread + 1);
+    }
+
+    /// The same of what they know of asynchronous work alone.
+    pub(super) fn arrive_relaxed(&mut self, thread: usize, into: &mut Gathered) {
+        let mut all = Gathered::default();
+        self.give(thread..thread + 1, &mut all);
+        for (view, sum) in all.0.iter_mut().enumerate() {
+            for (of, track) in sum.agents.chunks_mut(self.threads).zip(self.model.timelines) {
+                if !track.grouped {
+                    of.fill(0);
+                }
+            }
+            sum.blocks = Blocks::default();
+            match into.0.get_mut(view) {
+                Some(known) => raise(&mut known.agents, &sum.agents),
+                None => into.0.push(sum.clone()),
+            }
+        }
         self.compare(thread..thread + 1);
     }
 

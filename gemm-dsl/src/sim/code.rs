@@ -278,7 +278,8 @@ pub(super) enum MbarrierOp {
     /// With the bytes that are to be expected, if any.
     Arrive(Option<Index>),
     /// With the block of the cluster.
-    ArriveRemote(Index),
+    /// The block, and whether it is relaxed.
+    ArriveRemote(Index, bool),
     /// With the parity.
     Wait(Index),
 }

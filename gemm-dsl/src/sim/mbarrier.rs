@@ -38,7 +38,15 @@ struct Object {
     /// Phases of other barriers that those had come after who issued its copies in other blocks.
     carried: Vec<Moment>,
     /// The agents that have arrived from other blocks, when they did so last, and where.
-    from_others: Vec<(Moment, Issuer)>,
+    from_others: Vec<FromOther>,
+}
+
+/// An arrival from another block: when it was, the phase to which it counts, from 1, and where.
+#[derive(Debug)]
+struct FromOther {
+    then: Moment,
+    phase: u32,
+    issuer: Issuer,
 }
 
 /// A thread that has issued a copy, or has arrived, and the number of the statement.
@@ -145,12 +153,13 @@ impl Mbarriers {
         clocks.learnt(thread, clocks.agent(slot, BULK))
     }
 
-    /// A thread arrives, behind having the barrier expect so many bytes.
+    /// A thread arrives, behind having the barrier expect so many bytes; `relaxed`, it leaves what it knows of asynchronous
+    /// work alone.
     pub(super) fn arrive(
         &mut self,
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
-        bytes: i64,
+        (bytes, relaxed): (i64, bool),
     ) -> Done {
         let object = self.made(clocks, (slot, thread))?;
         if Self::known(clocks, (slot, thread)) != object.phase {
@@ -164,7 +173,10 @@ impl Mbarriers {
         if object.pending == 0 {
             return Err(MbarrierFault::TooManyArrivals { phase: object.phase });
         }
-        clocks.arrive(thread, &mut object.arrived);
+        match relaxed {
+            false => clocks.arrive(thread, &mut object.arrived),
+            true => clocks.arrive_relaxed(thread, &mut object.arrived),
+        }
         (object.bytes, object.pending) = (sum, object.pending - 1);
         self.settle(clocks, slot)
     }
@@ -174,17 +186,21 @@ impl Mbarriers {
         &mut self,
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
-        stmt: u32,
+        (stmt, relaxed): (u32, bool),
     ) -> Done {
         self.made(clocks, (slot, thread))?;
         self.shown(clocks, (slot, thread))?;
-        let (now, issuer) = (now(clocks, thread), (thread as u32, stmt));
-        let known = &mut self.objects[slot].from_others;
-        match known.iter_mut().find(|((agent, _), _)| *agent == now.0) {
-            Some(last) => *last = (now, issuer),
-            None => known.push((now, issuer)),
+        let object = &mut self.objects[slot];
+        let last = FromOther {
+            then: now(clocks, thread),
+            phase: object.phase + 1,
+            issuer: (thread as u32, stmt),
+        };
+        match object.from_others.iter_mut().find(|other| other.then.0 == last.then.0) {
+            Some(other) => *other = last,
+            None => object.from_others.push(last),
         }
-        self.arrive(clocks, (slot, thread), 0)
+        self.arrive(clocks, (slot, thread), (0, relaxed))
     }
 
     /// Fails where a copy that a thread is about to issue may not count at a barrier.
@@ -279,7 +295,7 @@ impl Mbarriers {
         threads: impl Iterator<Item = usize> + Clone,
     ) {
         let object = &mut self.objects[slot];
-        object.waited.extend(threads.clone().map(|thread| now(clocks, thread)));
+        object.waited.extend(threads.clone().map(|thread| clocks.waits(&model.waits, thread)));
         clocks.find(&model.phase, threads, &object.complete);
     }
 
@@ -296,11 +312,15 @@ impl Mbarriers {
             let copy = object.copied.filter(|&(phase, _)| {
                 !threads().any(|thread| Self::known(clocks, (slot, thread)) >= phase)
             });
-            let mut others = object.from_others.iter();
-            let arrival =
-                others.find(|(then, _)| !threads().any(|thread| is_known(clocks, thread, *then)));
+            // Who has waited for the phase knows of an arrival, or who comes after it anyhow.
+            let arrival = object.from_others.iter().find(|other| {
+                !threads().any(|thread| {
+                    Self::known(clocks, (slot, thread)) >= other.phase
+                        || is_known(clocks, thread, other.then)
+                })
+            });
             let copy = copy.map(|(_, issuer)| (slot, issuer, MbarrierFault::LeftBehind));
-            copy.or(arrival.map(|(_, issuer)| (slot, *issuer, MbarrierFault::Gone)))
+            copy.or(arrival.map(|other| (slot, other.issuer, MbarrierFault::Gone)))
         })
     }
 

@@ -75,6 +75,8 @@ pub(super) struct Model {
     pub(super) phase: Find,
     /// A wait of a warp for its matrix instructions, for all groups but the newest.
     pub(super) matrix: Await,
+    /// A thread's wait at a barrier in shared memory, as others know of it.
+    pub(super) waits: Await,
 }
 
 /// What a thread does by its own statements.
@@ -87,6 +89,9 @@ pub(super) const COPIES: Timeline = Timeline(1);
 pub(super) const BULK: Timeline = Timeline(2);
 /// What matrix instructions of a warp read in shared memory: the first lane's.
 pub(super) const MATRIX: Timeline = Timeline(3);
+
+/// That a thread has waited at a barrier in shared memory: no access, but others must know of it.
+pub(super) const WAITS: Timeline = Timeline(4);
 
 /// The proxies.
 const GENERIC: usize = 0;
@@ -112,6 +117,7 @@ pub(super) static MODEL: Model = Model {
     fence: Meet { views: &[0], across: true },
     phase: Find { views: &[0] },
     matrix: Await { over: &[], views: &[0] },
+    waits: Await { over: &[], views: &[0] },
 };
 
 /// The model of kernels with asynchronous units.
@@ -121,6 +127,7 @@ pub(super) static ASYNCHRONOUS: Model = Model {
         Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true },
         Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true },
         Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true },
+        Track { by: "a wait of ", proxy: GENERIC, grouped: true },
     ],
     proxies: 2,
     // What synchronises hands on both views, each as it is.
@@ -132,6 +139,7 @@ pub(super) static ASYNCHRONOUS: Model = Model {
     // That an asynchronous operation is over is known in both views.
     phase: Find { views: BOTH },
     matrix: Await { over: &[MATRIX], views: BOTH },
+    waits: Await { over: &[WAITS], views: BOTH },
 };
 
 /// What an access does.

@@ -137,6 +137,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     k.proxy_fence(ProxyFence::Async);
     k.mbarrier_arrive(barriers, 0);
     k.mbarrier_arrive_remote(heard, 0, Special::ClusterRank);
+    k.mbarrier_arrive_relaxed(heard, 0, Special::ClusterRank);
     k.mbarrier_wait(heard, 0, 0);
     k.cluster_barrier();
     k.fewer_registers(24);

@@ -3,8 +3,8 @@
 use super::KernelBuilder;
 use crate::ir::{
     Access, BufferId, Elem, Expr, Layout, Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp,
-    MbarrierRef, Operand, Param, ParamKind, ProxyFence, RegisterLimit, Space, Stmt, TensorCopy,
-    TensorMap, Wgmma, WgmmaSync,
+    MbarrierRef, Operand, Order, Param, ParamKind, ProxyFence, RegisterLimit, Space, Stmt,
+    TensorCopy, TensorMap, Wgmma, WgmmaSync,
 };
 
 impl KernelBuilder {
@@ -60,7 +60,19 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block: block.into() });
+        let (block, order) = (block.into(), Order::Release);
+        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block, order });
+    }
+
+    /// The same, by which only asynchronous work is ordered.
+    pub fn mbarrier_arrive_relaxed(
+        &mut self,
+        barriers: MbarrierId,
+        index: impl Into<Expr>,
+        block: impl Into<Expr>,
+    ) {
+        let (block, order) = (block.into(), Order::Relaxed);
+        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block, order });
     }
 
     /// Expects bytes in the phase of a barrier, and arrives.

@@ -5,8 +5,8 @@ use crate::arch::WARP;
 use crate::ir::tensor_map::Rows;
 use crate::ir::{
     Access, Atomic, BufferId, Descriptor, Elem, Layout, Mbarrier, MbarrierDecl, MbarrierOp,
-    MbarrierRef, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy, TensorMap, Ty, Wgmma,
-    WgmmaSync,
+    MbarrierRef, Operand, Order, ParamKind, RegisterLimit, Space, Stmt, TensorCopy, TensorMap, Ty,
+    Wgmma, WgmmaSync,
 };
 use crate::tensor_core::Format;
 
@@ -89,9 +89,14 @@ impl Check<'_> {
                 })
             }
             MbarrierOp::Arrive => Ok(()),
-            MbarrierOp::ArriveRemote { block } => require(self.ty(block)? == Ty::I32, || {
-                "a block of the cluster that is no I32".into()
-            }),
+            MbarrierOp::ArriveRemote { block, order } => {
+                require(matches!(order, Order::Relaxed | Order::Release), || {
+                    format!("an arrival that is {order:?}")
+                })?;
+                require(self.ty(block)? == Ty::I32, || {
+                    "a block of the cluster that is no I32".into()
+                })
+            }
             MbarrierOp::ArriveExpect { bytes } => {
                 require(self.ty(bytes)? == Ty::I32, || "bytes that are no I32".into())
             }

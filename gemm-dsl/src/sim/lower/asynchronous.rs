@@ -4,7 +4,7 @@ use super::super::code::{self, Barriers, Op, SumsOp, Tile};
 use super::super::counters::Class;
 use super::Lowering;
 use crate::ir::{
-    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Stmt,
+    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Order, Stmt,
     TensorCopy, Wgmma, WgmmaSync,
 };
 
@@ -83,8 +83,9 @@ impl Lowering<'_, '_> {
                         }))
                     }
                     MbarrierOp::Arrive => code::MbarrierOp::Arrive(None),
-                    MbarrierOp::ArriveRemote { block } => {
-                        code::MbarrierOp::ArriveRemote(self.index(block))
+                    MbarrierOp::ArriveRemote { block, order } => {
+                        let block = self.index(block);
+                        code::MbarrierOp::ArriveRemote(block, *order == Order::Relaxed)
                     }
                     MbarrierOp::ArriveExpect { bytes } => {
                         code::MbarrierOp::Arrive(Some(self.index(bytes)))

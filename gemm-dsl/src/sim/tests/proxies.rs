@@ -49,6 +49,7 @@ static TENSOR: Model = Model {
     fence: FENCE,
     phase: Find { views: BOTH },
     matrix: WAIT_MATRIX,
+    waits: Await { over: &[], views: &[0] },
 };
 
 /// A block of threads and a page of words.

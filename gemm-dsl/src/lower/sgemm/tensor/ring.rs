@@ -288,7 +288,7 @@ impl<'t> Boxes<'t> {
                 match tensor.cluster {
                     None => k.if_(lane.equals(0), |k| k.mbarrier_arrive(empty, stage.clone())),
                     Some((blocks, _)) => k.if_(lane.clone().lt(blocks), |k| {
-                        k.mbarrier_arrive_remote(empty, stage.clone(), lane);
+                        k.mbarrier_arrive_relaxed(empty, stage.clone(), lane);
                     }),
                 }
             });
