@@ -5,10 +5,10 @@ use crate::device::{Device, On, dispatch};
 use crate::error::Result;
 use crate::launch::{Bound, launch};
 use crate::memory::Keeps;
-use crate::operand::{self, Input, InputOf, Resolved, Shared, sealed, write};
+use crate::operand::{self, Input, Resolved, Shared, sealed, write};
 use crate::planes::{Numbers, Planes};
 use crate::shape::Shape;
-use crate::view::{AsMatrix, MatrixOf, MatrixRef};
+use crate::view::{AsMatrix, MatrixRef};
 use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::spec::Arith;
 
@@ -133,12 +133,8 @@ impl Input for PreparedMatrix<'_> {
     type Element = f32;
 }
 
-impl InputOf<f32> for PreparedMatrix<'_> {}
-
 impl AsMatrix for PreparedMatrix<'_> {
     fn as_matrix(&self) -> MatrixRef<'_> {
         self.matrix.as_matrix()
     }
 }
-
-impl MatrixOf<f32> for PreparedMatrix<'_> {}
