@@ -227,13 +227,7 @@ impl<'a, B: Backend> Run<'a, B> {
     fn declare(&mut self, number: usize) -> Result<()> {
         while self.temps.len() <= number {
             let Temp { dims, .. } = &self.program.program.temps[self.temps.len()];
-            let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
-            for dim in dims.iter().rev() {
-                let extent = self.program.program.eval(dim, self.known)?;
-                axes.push(Axis { extent, stride: len });
-                len = len.saturating_mul(extent);
-            }
-            axes.reverse();
+            let (axes, len) = self.program.packed(dims, self.known)?;
             self.temps.push(Temporary { len, axes, address: None });
         }
         Ok(())

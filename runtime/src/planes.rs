@@ -17,6 +17,8 @@ pub struct Planes {
     pub(crate) greatest: Option<Buffer<u32>>,
     /// Their extents, and the distances between neighbours.
     pub(crate) axes: Vec<Axis>,
+    /// Columns of the matrix.
+    pub(crate) lines: u64,
     /// Whether they hold all numbers.
     pub(crate) is_whole: bool,
 }
@@ -28,6 +30,18 @@ pub(crate) enum Numbers {
     F16(Buffer<f16>),
     Tf32(Buffer<f32>),
 }
+
+/// Does the same with numbers of whichever element.
+macro_rules! with_numbers {
+    ($numbers:expr, $buffer:ident => $then:expr) => {
+        match $numbers {
+            $crate::planes::Numbers::Bf16($buffer) => $then,
+            $crate::planes::Numbers::F16($buffer) => $then,
+            $crate::planes::Numbers::Tf32($buffer) => $then,
+        }
+    };
+}
+pub(crate) use with_numbers;
 
 impl Numbers {
     pub(crate) fn alloc(device: &Device, elem: Elem, len: usize) -> Result<Self> {

@@ -6,10 +6,9 @@ use crate::error::Result;
 use crate::launch::{Bound, launch};
 use crate::memory::Keeps;
 use crate::operand::{self, Input, Resolved, Shared, sealed, write};
-use crate::planes::{Numbers, Planes};
+use crate::planes::{Numbers, Planes, with_numbers};
 use crate::shape::Shape;
 use crate::view::{AsMatrix, MatrixRef};
-use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::spec::Arith;
 
 /// A matrix with its planes: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
@@ -30,7 +29,7 @@ use gemm_dsl::spec::Arith;
 /// let weights = device.prepare(Arith::Bf16x6, &MatrixRef::new(&weights, 3, 4)?)?;
 /// let mut c = device.alloc(8)?;
 /// let a = MatrixRef::new(&a, 2, 3)?;
-/// let launched = GEMM.call(&device).launch(&a, &weights, &mut MatrixMut::new(&mut c, 2, 4)?)?;
+/// GEMM.call(&device).launch(&a, &weights, &mut MatrixMut::new(&mut c, 2, 4)?)?;
 /// assert_eq!(device.download(&c)?, [6.0; 8]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
@@ -44,8 +43,9 @@ impl Device {
     /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them.
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no planes; those of a launch with this matrix, [`Error::Unmet`](crate::Error::Unmet) for a
-    /// batch or a list of them among these; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// * [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no planes.
+    /// * Those of a launch with this matrix; [`Error::Unmet`](crate::Error::Unmet) is among them for a batch, or a list.
+    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
@@ -57,17 +57,14 @@ impl Device {
             numbers: Numbers::alloc(self, elem, len)?,
             greatest: arith.is_scaled().then(|| self.upload_of(&vec![0; lines])).transpose()?,
             axes,
+            lines: lines as u64,
             is_whole: true,
         };
         let mut lost = arith.is_emulation().then(|| self.upload_of(&[0_u32])).transpose()?;
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
             let input = Bound::matrix("matrix", b.place.clone(), matrix.shape());
-            let numbers = match &mut planes.numbers {
-                Numbers::Bf16(buffer) => write(on, buffer, "planes")?,
-                Numbers::F16(buffer) => write(on, buffer, "planes")?,
-                Numbers::Tf32(buffer) => write(on, buffer, "planes")?,
-            };
+            let numbers = with_numbers!(&mut planes.numbers, all => write(on, all, "planes")?);
             let mut outputs = vec![Bound::array("planes", numbers.place.clone(), &planes.axes)];
             let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
             outputs.extend(lost.as_ref().map(|word| Bound::vector("lost", word.place.clone(), 1)));
@@ -101,21 +98,19 @@ impl Planes {
     /// What a launch on a device needs of them.
     pub(crate) fn read<'a, B: Keeps>(&'a self, on: On<'a, B>) -> Result<Vec<Resolved<'a, B>>> {
         let name = "planes of b";
-        let numbers = match &self.numbers {
-            Numbers::Bf16(buffer) => operand::read(on, buffer, name)?,
-            Numbers::F16(buffer) => operand::read(on, buffer, name)?,
-            Numbers::Tf32(buffer) => operand::read(on, buffer, name)?,
-        };
+        let numbers = with_numbers!(&self.numbers, all => operand::read(on, all, name)?);
         let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, name));
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
     /// What they are bound as, in the order of [`read`](Self::read).
     pub(crate) fn bind<'n, B: Backend>(&self, read: &'n [Resolved<'_, B>]) -> Vec<Bound<'n, B>> {
-        let lines = &self.axes[self.axes.len() - 2..][..1];
-        let axes = [&self.axes[..], &[Axis { stride: 1, ..lines[0] }]];
-        let bound = read.iter().zip(axes);
-        bound.map(|(of, axes)| Bound::array("planes of b", of.place.clone(), axes)).collect()
+        let name = "planes of b";
+        let bind = |(nth, of): (usize, &'n Resolved<'_, B>)| match nth {
+            0 => Bound::array(name, of.place.clone(), &self.axes),
+            _ => Bound::vector(name, of.place.clone(), self.lines),
+        };
+        read.iter().enumerate().map(bind).collect()
     }
 }
 

@@ -6,8 +6,8 @@ use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
 use gemm_dsl::ir::contract::Axis;
-use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::ir::{Elem, Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::program::{KernelId, Known};
+use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
 use gemm_dsl::spec::{Arith, SgemmOperand, SgemmSpec};
 use std::any::Any;
 use std::collections::HashMap;
@@ -125,20 +125,25 @@ impl Prepared {
     /// [`Error::TooLarge`] where these are more than there are addresses.
     pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<Axis>, usize)> {
         let output = &self.program.outputs[0];
-        let known = self.program.known(problem)?;
-        let (mut axes, mut len) = (Vec::with_capacity(output.dims.len()), 1_u64);
-        for dim in output.dims.iter().rev() {
-            let extent = self.program.eval(dim, &known)?;
-            axes.push(Axis { extent, stride: len });
-            len = len.saturating_mul(extent);
-        }
-        axes.reverse();
+        let (axes, len) = self.packed(&output.dims, &self.program.known(problem)?)?;
         let addressed = usize::try_from(len).map_err(|_| Error::TooLarge {
             what: format!("`{}` would have {len} elements", output.name),
             limit: usize::MAX as u64,
             remedy: "Check the extents",
         });
         Ok((output.elem, axes, addressed?))
+    }
+
+    /// The extents of an array without gaps, with the distances between neighbours, and how many elements it has.
+    pub(crate) fn packed(&self, dims: &[Expr], known: &Known) -> Result<(Vec<Axis>, u64)> {
+        let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
+        for dim in dims.iter().rev() {
+            let extent = self.program.eval(dim, known)?;
+            axes.push(Axis { extent, stride: len });
+            len = len.saturating_mul(extent);
+        }
+        axes.reverse();
+        Ok((axes, len))
     }
 
     /// The kernel of a number that a launch of the program names.

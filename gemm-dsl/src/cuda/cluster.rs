@@ -8,11 +8,44 @@ pub(super) const RANK: &str = "cluster_rank()";
 /// The statement of a barrier of all blocks of the cluster.
 pub(super) const BARRIER: &str = "cluster_barrier();";
 /// The function that arrives at a barrier of another block.
-/// The function that arrives at a barrier of another block.
 pub(super) fn arrive(order: Order) -> &'static str {
-    match order {
-        Order::Relaxed => "mbarrier_arrive_relaxed",
-        _ => "mbarrier_arrive_remote",
+    Arrival::of(order).name
+}
+
+/// What arrivals at barriers of other blocks differ in.
+struct Arrival {
+    name: &'static str,
+    /// How the instruction spells its order.
+    sem: &'static str,
+    comment: &'static str,
+    /// Where its definition stands among those of barriers.
+    at: (u8, u8),
+}
+
+const RELEASE: Arrival = Arrival {
+    name: "mbarrier_arrive_remote",
+    sem: "release",
+    comment: "// Arrives at this barrier of a block of the cluster, and does not wait.",
+    at: (12, 2),
+};
+
+const RELAXED: Arrival = Arrival {
+    name: "mbarrier_arrive_relaxed",
+    sem: "relaxed",
+    comment: "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
+              // and no store: what is given back has been read by asynchronous units alone.",
+    at: (12, 6),
+};
+
+impl Arrival {
+    fn of(order: Order) -> &'static Self {
+        match order {
+            Order::Relaxed => &RELAXED,
+            Order::Release => &RELEASE,
+            Order::Acquire | Order::AcqRel | Order::SeqCst => {
+                unreachable!("Kernel::verify: arrivals release, or are relaxed")
+            }
+        }
     }
 }
 
@@ -21,8 +54,7 @@ pub(super) const WAIT: &str = "mbarrier_wait_cluster";
 
 /// Every name that is called here or defined.
 pub(super) fn names() -> [String; 5] {
-    let arrivals = [arrive(Order::Release), arrive(Order::Relaxed)];
-    ["cluster_rank", "cluster_barrier", arrivals[0], arrivals[1], WAIT].map(str::to_owned)
+    ["cluster_rank", "cluster_barrier", RELEASE.name, RELAXED.name, WAIT].map(str::to_owned)
 }
 
 /// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
@@ -56,8 +88,8 @@ pub(super) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
         Stmt::Barrier(Scope::Cluster) => note((11, 2), CLUSTER_BARRIER.to_owned()),
         Stmt::Mbarrier(barrier) => {
             if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
-                let after = if order == Order::Relaxed { 6 } else { 2 };
-                note((12, after), arrive_definition(order));
+                let arrival = Arrival::of(order);
+                note(arrival.at, arrival.definition());
             }
         }
         _ => {}
@@ -83,19 +115,10 @@ __device__ __forceinline__ void cluster_barrier()
 }
 ";
 
-fn arrive_definition(order: Order) -> String {
-    let name = arrive(order);
-    let (sem, comment) = match order {
-        Order::Relaxed => (
-            "relaxed",
-            "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
-             // and no store: what is given back has been read by asynchronous units alone.",
-        ),
-        _ => {
-            ("release", "// Arrives at this barrier of a block of the cluster, and does not wait.")
-        }
-    };
-    format!(
+impl Arrival {
+    fn definition(&self) -> String {
+        let Self { name, sem, comment, .. } = self;
+        format!(
         "\
 {comment}
 __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
@@ -108,4 +131,5 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 }}
 "
     )
+    }
 }

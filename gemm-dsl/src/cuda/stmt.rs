@@ -32,7 +32,7 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
 fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
-        Stmt::Comment(line) => out.comments([line.as_str()].into_iter()),
+        Stmt::Comment(_) => unreachable!("block: it prints comments that stand together"),
         Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
         Stmt::For(l) => counted(out, l),
         Stmt::Registers { buffer, zeroed } => {

@@ -47,6 +47,8 @@
 //!   and beside what its epilogue reads, which are a register for each of its columns and `[n]` operand
 //!   (where its sums wait in shared memory, for each of a store), one for an `[m]` operand, and one for
 //!   each element of a store and `[m, n]` operand, or C.
+//!   Of a warpgroup a thread's sums, as many again where these are added to others (or what its epilogue reads, if that
+//!   is more), and a few for addresses; under `producer` what the threads that only copy give back.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows of C, are at most 2^30.
 //!   How wide C may be under a large `raster` is checked at the launch: `raster` times the tiles
 //!   along N is less than 2^31.

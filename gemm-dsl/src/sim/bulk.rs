@@ -5,6 +5,7 @@ use super::code::{Barriers, Mbarrier, MbarrierOp, TensorCopy};
 use super::error::{FaultKind, MbarrierFault, Position};
 use super::lanes::{WARP, lanes_of};
 use super::machine::{Machine, Registers};
+use super::mbarrier::Arrival;
 use super::observe::{Stopped, stop};
 use super::region::Region;
 use crate::ir::{ProxyFence, Space};
@@ -103,7 +104,8 @@ impl Machine<'_> {
                 for lane in lanes_of(mask) {
                     let at = (slots[lane], first + lane);
                     let clocks = &mut self.observers.race.clocks;
-                    let arrived = self.mbarriers.arrive(clocks, at, (bytes[lane] as i64, false));
+                    let arrival = Arrival { bytes: bytes[lane] as i64, relaxed: false };
+                    let arrived = self.mbarriers.arrive(clocks, at, arrival);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                 }
             }
@@ -119,7 +121,10 @@ impl Machine<'_> {
                     let at = (self.slot_in(slots[lane], rank), first + lane);
                     let clocks = &mut self.observers.race.clocks;
                     let arrived = match rank == self.rank {
-                        true => self.mbarriers.arrive(clocks, at, (0, *relaxed)),
+                        true => {
+                            let arrival = Arrival { bytes: 0, relaxed: *relaxed };
+                            self.mbarriers.arrive(clocks, at, arrival)
+                        }
                         false => {
                             self.mbarriers.arrive_from_other(clocks, at, (self.stmt, *relaxed))
                         }

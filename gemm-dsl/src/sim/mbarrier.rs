@@ -69,6 +69,15 @@ pub(super) struct Lacking {
     pub(super) bytes: i64,
 }
 
+/// What an arrival does to a phase, beside being one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Bytes that the barrier expects from then on.
+    pub(super) bytes: i64,
+    /// Whether it leaves behind what the thread knows of asynchronous work alone.
+    pub(super) relaxed: bool,
+}
+
 /// The barriers of a block, or of those of a cluster, one block's after the other's.
 #[derive(Debug, Default)]
 pub(super) struct Mbarriers {
@@ -153,13 +162,12 @@ impl Mbarriers {
         clocks.learnt(thread, clocks.agent(slot, BULK))
     }
 
-    /// A thread arrives, behind having the barrier expect so many bytes; `relaxed`, it leaves what it knows of asynchronous
-    /// work alone.
+    /// A thread arrives.
     pub(super) fn arrive(
         &mut self,
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
-        (bytes, relaxed): (i64, bool),
+        Arrival { bytes, relaxed }: Arrival,
     ) -> Done {
         let object = self.made(clocks, (slot, thread))?;
         if Self::known(clocks, (slot, thread)) != object.phase {
@@ -200,7 +208,7 @@ impl Mbarriers {
             Some(other) => *other = last,
             None => object.from_others.push(last),
         }
-        self.arrive(clocks, (slot, thread), (0, relaxed))
+        self.arrive(clocks, (slot, thread), Arrival { bytes: 0, relaxed })
     }
 
     /// Fails where a copy that a thread is about to issue may not count at a barrier.

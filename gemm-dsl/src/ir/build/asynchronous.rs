@@ -60,8 +60,7 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        let (block, order) = (block.into(), Order::Release);
-        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block, order });
+        self.arrive_remote((barriers, index.into()), block.into(), Order::Release);
     }
 
     /// The same, by which only asynchronous work is ordered.
@@ -71,8 +70,11 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        let (block, order) = (block.into(), Order::Relaxed);
-        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveRemote { block, order });
+        self.arrive_remote((barriers, index.into()), block.into(), Order::Relaxed);
+    }
+
+    fn arrive_remote(&mut self, barrier: (MbarrierId, Expr), block: Expr, order: Order) {
+        self.mbarrier(barrier, MbarrierOp::ArriveRemote { block, order });
     }
 
     /// Expects bytes in the phase of a barrier, and arrives.

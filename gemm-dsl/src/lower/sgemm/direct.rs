@@ -127,13 +127,6 @@ impl<'p> Direct<'p> {
         };
         let thread_row = k.let_("thread_row", row * tm);
         let thread_col = k.let_("thread_col", col * tn);
-        let axis = |first, name, count, threads| Elements {
-            adjacent: Adjacent::All,
-            first,
-            name,
-            count,
-            threads,
-        };
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = slices.map(|slices| is_zero(slices.slice));
         let holds = [lane.map(is_zero), first_slice.clone()];
@@ -144,8 +137,8 @@ impl<'p> Direct<'p> {
             origin,
             bm,
             bn,
-            rows: axis(thread_row, tm, d.tm(), rows),
-            cols: axis(thread_col, tn, d.tn(), cols),
+            rows: Elements::new(thread_row, Adjacent::All, (tm, d.tm()), rows),
+            cols: Elements::new(thread_col, Adjacent::All, (tn, d.tn()), cols),
             holder: holder.into(),
             holders: rows * cols,
             holds: holds.into_iter().flatten().reduce(Expr::and),

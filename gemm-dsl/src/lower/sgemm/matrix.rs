@@ -103,15 +103,8 @@ impl Counts {
             free: k.let_("b_frag_col", warp_col + lane % Mma::COLS as i32),
             term: k.let_("b_frag_k", lane / Mma::COLS as i32 % matrices * 4),
         });
-        let axis = |first, adjacent, name, count, threads| Elements {
-            adjacent,
-            first,
-            name,
-            count,
-            threads,
-        };
-        let rows = axis(row, Adjacent::One, tm, t.tm(), lanes_m);
-        let cols = axis(col, Adjacent::Of(2), tn, t.tn(), lanes_n);
+        let rows = Elements::new(row, Adjacent::One, (tm, t.tm()), lanes_m);
+        let cols = Elements::new(col, Adjacent::Of(2), (tn, t.tn()), lanes_n);
         let [own_a, own_b] = own;
         let from = |own: Option<Own>, told: Option<Told>| match (own, told) {
             (_, Some(told)) => From::Matrices(told),

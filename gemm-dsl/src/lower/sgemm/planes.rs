@@ -31,13 +31,18 @@ pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
 
 /// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
 pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let planes = match (t.planes(), count) {
-        (1, count) => count.cloned(),
-        (planes, None) => Some(Expr::U64(planes.into())),
-        (planes, Some(count)) => Some(count.clone() * u64::from(planes)),
-    };
+    let planes = (t.planes() > 1).then(|| Expr::U64(t.planes().into()));
+    let planes = in_all(count.cloned(), planes);
     let pitch = padded(terms.clone(), Expr::U64(PADDED as u64));
     planes.into_iter().chain([lines.clone(), pitch]).collect()
+}
+
+/// How many planes so many matrices have, where several are counted of either.
+fn in_all(matrices: Option<Expr>, planes: Option<Expr>) -> Option<Expr> {
+    match (matrices, planes) {
+        (Some(matrices), Some(planes)) => Some(matrices * planes),
+        (only, None) | (None, only) => only,
+    }
 }
 
 /// The planes of A and of B in a program, which makes them, or is given those that are kept.
@@ -118,11 +123,7 @@ impl Planes {
         }
         let terms = padded(problem.k.into(), Expr::I32(PADDED));
         for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
-            let all = match (problem.count_of(nth).map(Expr::from), count) {
-                (batch, None) => batch,
-                (None, Some(count)) => Some(count.into()),
-                (Some(batch), Some(count)) => Some(batch * count),
-            };
+            let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));
             let apart = Expr::from(lines).wide() * terms.clone().wide();
             let dims = all.iter().cloned().chain([lines.into(), terms.clone()]);
             let apart = all.as_ref().map(|_| apart);
@@ -236,8 +237,7 @@ impl Body<'_> {
             k.comment("What brings the greatest number of each line to the range of f16.");
             k.if_(Expr::from(tid).lt(lines), |k| {
                 let at = (first_line + tid).min(extent - 1);
-                let most =
-                    k.let_("most", greatest.at(nth, side.product.map(Expr::from), at).load());
+                let most = k.let_("most", greatest.at(nth, side.number(), at).load());
                 let (factor, none) = scale::factor(k, most);
                 k.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.lost {
@@ -291,7 +291,7 @@ impl Body<'_> {
                     k.store(Access::new(value, [j.into()]), number);
                 });
                 self.planes_of(k, value, unit, |k, plane, words| {
-                    let plane = self.planes.of_matrix(side.product.map(Expr::from), plane);
+                    let plane = self.planes.of_matrix(side.number(), plane);
                     let at = plane.into_iter().chain([row.clone(), column.clone()]);
                     let to = Access::new(self.planes.buffers[nth], at).vector();
                     k.store(to, Access::new(words, [0.into()]).vector().load());

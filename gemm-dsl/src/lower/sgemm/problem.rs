@@ -96,19 +96,11 @@ impl Problem {
 
     /// The problem of one product of a batch.
     pub fn of(self, k: &mut KernelBuilder, product: Option<Var>) -> Self {
-        let mut matrices = self.matrices;
-        match product.filter(|_| self.listed) {
-            Some(nth) => {
-                k.comment("The matrices of this product.");
-                for (matrix, (name, _)) in matrices.iter_mut().zip(MATRICES) {
-                    if let Some(matrix) = matrix {
-                        matrix.buffer = k.choose(&name.to_lowercase(), matrix.buffer, nth);
-                    }
-                }
-            }
-            None => matrices.iter_mut().flatten().for_each(|matrix| matrix.batch = product),
+        if self.listed && product.is_some() {
+            k.comment("The matrices of this product.");
         }
-        Self { matrices, product, ..self }
+        let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(k, nth, product));
+        Self { matrices: [0, 1, 2].map(own), product, ..self }
     }
 
     /// The same that knows which matrices are shared, of a batch: two more parameters.
@@ -128,8 +120,8 @@ impl Problem {
         product.zip(self.count_of(nth)).map(|(product, count)| Expr::from(product).min(count - 1))
     }
 
-    /// A, 0, or B, 1, of a product.
-    pub fn factor(&self, k: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+    /// A, 0, B, 1, or C, 2, of a product.
+    pub fn matrix_for(&self, k: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
             Some(product) => {

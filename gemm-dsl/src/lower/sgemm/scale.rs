@@ -169,16 +169,15 @@ pub(super) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let of_block = sides.of_block(&mut k, plan, problem);
     let depth = problem.k;
     of_block.each(&mut k, |k, side| {
-        let Side { nth, extent, product, first_line, first_term, .. } = *side;
+        let Side { nth, extent, first_line, first_term, .. } = *side;
         let end = (first_term + sides.terms).min(depth);
         let end = k.let_("end", end);
         let see = |k: &mut KernelBuilder, most: Var, line: Var, term: Var| {
             larger(k, most, magnitude(side.at(line, term).load()));
         };
         let tell = |k: &mut KernelBuilder, line: Var, most: Var| {
-            let (to, order) =
-                (greatest.at(nth, product.map(Expr::from), line.into()), Order::Relaxed);
-            k.atomic_only(AtomicOp::Max, to, Expr::from(most), order, Scope::Device);
+            let to = greatest.at(nth, side.number(), line.into());
+            k.atomic_only(AtomicOp::Max, to, Expr::from(most), Order::Relaxed, Scope::Device);
         };
         if side.along_k {
             k.comment("A warp has one line after the other, of which its lanes read neighbours.");

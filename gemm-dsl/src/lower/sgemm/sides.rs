@@ -93,7 +93,7 @@ impl OfBlock {
     fn side(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
         let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = [problem.m, problem.n][nth];
-        let (tile, product) = match problem.count_of(nth) {
+        let (tile, number) = match problem.count_of(nth) {
             None => (k.let_("nth", tile), None),
             Some(_) => {
                 let tiles = match nth {
@@ -103,15 +103,15 @@ impl OfBlock {
                         k.let_("tiles_b", tiles)
                     }
                 };
-                let product = k.let_("batch", tile.clone() / tiles);
-                (k.let_("nth", tile % tiles), Some(product))
+                let number = k.let_("batch", tile.clone() / tiles);
+                (k.let_("nth", tile % tiles), Some(number))
             }
         };
         let first_line = k.let_("first_line", tile / self.tiles_k * lines);
         let first_term = k.let_("first_term", tile % self.tiles_k * terms);
-        let matrix = problem.factor(k, nth, product);
+        let matrix = problem.matrix_for(k, nth, number);
         let along_k = self.along_k[nth];
-        Side { nth, matrix, product, extent, along_k, first_line, first_term }
+        Side { nth, matrix, number, extent, along_k, first_line, first_term }
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Side {
     pub nth: usize,
     matrix: Matrix,
     /// The number of the matrix, of several.
-    pub product: Option<Var>,
+    number: Option<Var>,
     /// How many lines the matrix has.
     pub extent: Scalar,
     /// Whether neighbours of the matrix are terms of one line.
@@ -134,6 +134,11 @@ impl Side {
     /// The name of the matrix.
     pub fn letter(&self) -> char {
         ['A', 'B'][self.nth]
+    }
+
+    /// The number of the matrix, of several.
+    pub fn number(&self) -> Option<Expr> {
+        self.number.map(Expr::from)
     }
 
     /// A number of the matrix.

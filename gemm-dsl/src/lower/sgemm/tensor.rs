@@ -219,18 +219,20 @@ fn scale_back(
 ) {
     k.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
     let p = &block.problem;
+    let factor_of = |k: &mut KernelBuilder, nth: usize, line: Expr| {
+        let at = greatest.at(nth, p.matrix_of(nth, p.product), line);
+        scale::back(k.let_("most", at.load()).into())
+    };
     let of_rows = k.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
     over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
         let row = block.origin.row + block.rows.element(m.clone());
-        let most =
-            k.let_("most", greatest.at(0, p.matrix_of(0, p.product), row.min(p.m - 1)).load());
-        k.store(Access::new(of_rows, [m]), scale::back(most.into()));
+        let factor = factor_of(k, 0, row.min(p.m - 1));
+        k.store(Access::new(of_rows, [m]), factor);
     });
     over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
         let col = block.origin.col + block.cols.element(n.clone());
-        let most =
-            k.let_("most", greatest.at(1, p.matrix_of(1, p.product), col.min(p.n - 1)).load());
-        let of_col = k.let_("of_col", scale::back(most.into()));
+        let factor = factor_of(k, 1, col.min(p.n - 1));
+        let of_col = k.let_("of_col", factor);
         over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
             let of_row = k.let_("of_row", Access::new(of_rows, [m.clone()]).load());
             let factors = [of_row, of_col].map(Expr::from);
@@ -282,11 +284,11 @@ impl<'p> Tensor<'p> {
         k.comment(
             "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
         );
-        let vectors = self.t.has_vectors();
-        k.comment(match vectors {
+        let has = match self.t.has_vectors() {
             false => "a lane has every eighth row of these, and two adjacent columns of eight.",
             true => "a lane ends up with one row of these, and four adjacent columns of eight.",
-        });
+        };
+        k.comment(has);
         let warp = k.let_("warp", self.tid / WARP as i32);
         let lane = k.let_("lane", self.tid % WARP as i32);
         let group = Expr::from(warp) / Wgmma::WARPS as i32;
@@ -300,33 +302,22 @@ impl<'p> Tensor<'p> {
             }
         };
         let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
-        let in_warp = match vectors {
-            false => lane / 4,
-            true => lane % 2 * 8 + lane / 4,
+        // A quarter of a warp has a row of sums; where pairs of lanes exchange them, an eighth, of two rows in turn.
+        let (own_row, own_col, adjacent, [tall, wide]) = match self.t.has_vectors() {
+            false => (lane / 4, lane % 4 * 2, 2, [8, 4]),
+            true => (lane % 2 * 8 + lane / 4, lane % 4 / 2 * 4, 4, [16, 2]),
         };
-        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + in_warp;
+        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + own_row;
         let row = k.let_("thread_row", group_row.clone() + in_group);
-        let in_group = match vectors {
-            false => lane % 4 * 2,
-            true => lane % 4 / 2 * 4,
-        };
         let col = match group_col {
-            Expr::I32(0) => k.let_("thread_col", in_group),
-            ref first => k.let_("thread_col", first.clone() + in_group),
+            Expr::I32(0) => k.let_("thread_col", own_col),
+            ref first => k.let_("thread_col", first.clone() + own_col),
         };
-        let (tall, wide) = if vectors { (16, 2) } else { (8, 4) };
         let lanes_m = k.constant("LANES_M", tall, "lanes along the rows of a warp");
         let lanes_n = k.constant("LANES_N", wide, "lanes along its columns");
-        let axis = |first, adjacent, name, count, threads| Elements {
-            adjacent,
-            first,
-            name,
-            count,
-            threads,
-        };
         Place {
-            rows: axis(row, Adjacent::One, tm, self.t.tm(), lanes_m),
-            cols: axis(col, Adjacent::Of(if vectors { 4 } else { 2 }), tn, self.t.tn(), lanes_n),
+            rows: Elements::new(row, Adjacent::One, (tm, self.t.tm()), lanes_m),
+            cols: Elements::new(col, Adjacent::Of(adjacent), (tn, self.t.tn()), lanes_n),
             group: [group_row, group_col],
             lane,
         }

@@ -124,6 +124,16 @@ impl Adjacent {
 }
 
 impl Elements {
+    /// So many elements, whose number has a name, from the first one on.
+    pub fn new(
+        first: Var,
+        adjacent: Adjacent,
+        (name, count): (Const, u32),
+        threads: Const,
+    ) -> Self {
+        Self { adjacent, first, name, count, threads }
+    }
+
     /// Element `i` of the thread, as an offset in the tile.
     pub fn element(&self, i: Expr) -> Expr {
         match self.adjacent {
@@ -516,6 +526,8 @@ fn position(
             (row, col, lanes_m, lanes_n)
         }
     };
-    let axis = |first, name, count, threads| Elements { adjacent, first, name, count, threads };
-    (axis(first_row, tm, t.tm(), threads_m), axis(first_col, tn, t.tn(), threads_n))
+    (
+        Elements::new(first_row, adjacent, (tm, t.tm()), threads_m),
+        Elements::new(first_col, adjacent, (tn, t.tn()), threads_n),
+    )
 }

@@ -42,15 +42,18 @@ pub(in crate::lower::sgemm) fn steps(
         _ => makers(program, plan, t)?,
     };
     // Whoever makes planes of one side finds no line of the other.
-    let (mut own_bind, mut own_extents) = (bind.clone(), extents.clone());
-    for nth in (0..2).filter(|nth| kept[*nth] && !before.is_empty()) {
+    let one_side = kept.iter().position(|is_kept| *is_kept).filter(|_| !before.is_empty());
+    let own = one_side.map(|nth| {
+        let (mut bind, mut extents) = (bind.clone(), extents.clone());
         let nothing = without_lines(program, t, nth, &depth);
-        own_bind.retain(|(of, _)| nothing.iter().all(|(other, _)| other != of));
-        own_bind.extend(nothing);
+        bind.retain(|(of, _)| nothing.iter().all(|(other, _)| other != of));
+        bind.extend(nothing);
         let lines = [Extent::M, Extent::N][nth];
-        own_extents.iter_mut().filter(|(of, _)| *of == lines).for_each(|(_, n)| *n = 0u64.into());
-    }
-    let making = |id: &KernelId| launch(program, vec![*id], &own_bind, &own_extents);
+        extents.iter_mut().filter(|(of, _)| *of == lines).for_each(|(_, n)| *n = 0u64.into());
+        (bind, extents)
+    });
+    let (own_bind, own_extents) = own.as_ref().map_or((&bind, &extents), |(b, e)| (b, e));
+    let making = |id: &KernelId| launch(program, vec![*id], own_bind, own_extents);
     let mut then: Vec<Step> = before.iter().map(making).collect();
     let launch = |choose| launch(program, choose, &bind, &extents);
     then.push(launch(product));
@@ -169,34 +172,30 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
         return Err(IrError { kernel: name, rule: "the line that stands in has a tile".into() });
     };
     let frame = Frame::declare(&mut k, &own, shape, problem);
-    let tile = |k: &mut KernelBuilder, origin: Option<Origin>| {
-        let origin = origin.unwrap_or_else(|| frame.own_origin(k));
+    let tile = |k: &mut KernelBuilder, origin: Origin| {
         let (tiled, parts) = frame.tile_at(k, origin);
         product(k, &tiled, parts, None);
     };
-    match t.arith().is_emulation() {
-        false => {
-            k.title("Stands in for tensor cores where there are no terms.");
-            tile(&mut k, None);
-        }
-        true => {
-            k.title("Stands in for tensor cores where planes do not hold all numbers.");
-            let blocks = schedule::tiles_of(&own, &problem);
-            let stands_in = StandsIn::parameters(&mut k);
-            let problem = match t.arith().is_scaled() {
-                true => problem.with_distinct(&mut k),
-                false => problem,
-            };
-            let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
-            let greatest = found.contains(&true).then(|| Greatest::of(&mut k, &problem, found));
-            let origin = greatest.map(|greatest| {
-                let origin = frame.own_origin(&mut k);
-                let tile = ([frame.bm, frame.bn], frame.threads);
-                greatest.reset(&mut k, &problem, &origin, tile);
-                origin
-            });
-            stands_in.run(&mut k, (problem.k.into(), blocks), |k| tile(k, origin));
-        }
+    if !t.arith().is_emulation() {
+        k.title("Stands in for tensor cores where there are no terms.");
+        let origin = frame.own_origin(&mut k);
+        tile(&mut k, origin);
+        return k.finish();
     }
+    k.title("Stands in for tensor cores where planes do not hold all numbers.");
+    let blocks = schedule::tiles_of(&own, &problem);
+    let stands_in = StandsIn::parameters(&mut k);
+    let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
+    let origin = found.contains(&true).then(|| {
+        let problem = problem.with_distinct(&mut k);
+        let greatest = Greatest::of(&mut k, &problem, found);
+        let origin = frame.own_origin(&mut k);
+        greatest.reset(&mut k, &problem, &origin, ([frame.bm, frame.bn], frame.threads));
+        origin
+    });
+    stands_in.run(&mut k, (problem.k.into(), blocks), |k| {
+        let origin = origin.unwrap_or_else(|| frame.own_origin(k));
+        tile(k, origin);
+    });
     k.finish()
 }
