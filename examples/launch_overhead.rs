@@ -10,6 +10,7 @@ use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
 use gemm_examples::show::{Table, number, text};
 use gemm_runtime::compile::{self, Arch, Options as CompileOptions};
+use gemm_runtime::spec::Accuracy;
 use gemm_runtime::{
     Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm, sgemm_tables,
 };
@@ -119,7 +120,7 @@ fn compilation(device: &Device) -> Result<f64, Error> {
 /// The rows of the table of single products that ships for `sm_90`, and the time that it takes for a choice in
 /// microseconds: the median of many problems, and that of the slowest one.
 fn choice() -> Result<(usize, [f64; 2]), Failure> {
-    let [single, _] = sgemm_tables(Some(Arch::sm(90)));
+    let [single, _] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
     let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
     let extents = [1, 7, 64, 100, 1000, 4096, 8192];
     let mut times = Vec::new();

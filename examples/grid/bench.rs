@@ -8,6 +8,7 @@ use gemm_examples::grid::pace::{self, Pace};
 use gemm_examples::grid::report::Row;
 use gemm_examples::grid::shapes::Shape;
 use gemm_reference::product::Size;
+use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, SgemmSpec, SgemmTable};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ impl<'d> Bench<'d> {
     /// Uploads the matrices, and says what is missing.
     pub fn new(
         device: &'d Device,
-        table: Option<SgemmTable>,
+        (table, accuracy): (Option<SgemmTable>, Accuracy),
         shapes: &[Shape],
         seed: u64,
     ) -> Result<Self, Failure> {
@@ -37,7 +38,7 @@ impl<'d> Bench<'d> {
         let gpu = gpu.without_events();
         let timer = Timer::new(gpu)?;
         let blas = Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok();
-        let arena = Arena::new(gpu, shapes, seed)?;
+        let arena = Arena::new(gpu, shapes, seed)?.accuracy(accuracy);
         Ok(Self { device, gpu, timer, blas, arena, table })
     }
 
@@ -94,7 +95,7 @@ impl<'d> Bench<'d> {
         (row.line, row.condition) = (spec.to_string(), condition);
         let (arena, table) = (&mut self.arena, self.table.as_ref());
         arena.expect(shape)?;
-        let (error, ok) = arena.check(shape, |arena| launch(arena, table, shape))?;
+        let (error, ok) = arena.check((shape, spec.arith), |arena| launch(arena, table, shape))?;
         row.error = Some(error).filter(|error| error.is_finite());
         row.ok = Some(ok);
         if !ok {
@@ -102,7 +103,7 @@ impl<'d> Bench<'d> {
             return Ok(());
         }
         if let Some(blas) = &self.blas {
-            let (error, ok) = arena.check(shape, |arena| arena.blas(blas, shape))?;
+            let (error, ok) = arena.check((shape, Arith::F32), |arena| arena.blas(blas, shape))?;
             if !ok {
                 row.message = Some(format!("cuBLAS is off by {error:.1e}"));
             }

@@ -5,6 +5,7 @@
 //! cargo run --release --example grid -- --layout nn --json grid.json --plot grid.svg,grid.png
 //! cargo run --release --example grid -- --random 100 --seed 7
 //! cargo run --release --example grid -- --table table.rs
+//! cargo run --release --example grid -- --accuracy bound
 //! cargo run --release --example grid -- --only 4096x4x32768,256x4x32768
 //! ```
 //!
@@ -35,7 +36,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     // What was asked for comes before what this machine has.
     let (shapes, table) = (options.shapes(seed)?, options.table()?);
     let device = open_gpu()?;
-    let mut bench = Bench::new(&device, table, &shapes, seed)?;
+    let mut bench = Bench::new(&device, (table, options.accuracy), &shapes, seed)?;
     let name = device_label(&device);
     say(&format!("{} products on {name}, {} (seed {seed})", shapes.len(), bench.beside()))?;
     say(&bench.compile(&shapes)?)?;

@@ -10,7 +10,7 @@ use gemm_examples::progress;
 use gemm_examples::tune::table::model::{HOPELESS, Model};
 use gemm_examples::tune::table::options::Task;
 use gemm_examples::tune::table::times::{CUBLAS, Head, Time, Times};
-use gemm_runtime::spec::Layout;
+use gemm_runtime::spec::{Arith, Layout};
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -244,8 +244,12 @@ impl Bench<'_> {
     /// The error of a result that is wrong.
     fn check(&mut self, shape: Shape, who: Who) -> Result<Option<f64>, Error> {
         let Self { arena, lines, blas, .. } = self;
-        let (error, ok) =
-            arena.check(shape, |arena| launch(arena, lines, blas.as_ref(), shape, who))?;
+        let arith = match who {
+            Who::Line(number) => lines[number].of(shape).0.arith,
+            Who::Cublas => Arith::F32,
+        };
+        let launch = |arena: &mut Arena<'_>| launch(arena, lines, blas.as_ref(), shape, who);
+        let (error, ok) = arena.check((shape, arith), launch)?;
         Ok((!ok).then_some(error))
     }
 

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 /// Measures what is not known yet, where there is a GPU, and writes the table.
 pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let (times, outcome) = times(task, seed)?;
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, task.accuracy);
     for line in &samples.unknown {
         eprintln!("note: `{line}` is no line of a table, and its times are left out");
     }

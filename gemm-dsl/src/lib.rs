@@ -53,7 +53,7 @@ impl Family for ReduceSpec {
 /// Planes that are made once, for many products.
 impl SgemmSpec {
     /// The program where the caller gives the planes of A, of B or of both, as [`planes_of_b`](Self::planes_of_b) makes
-    /// them, behind all other inputs: of each its planes and, where lines are scaled, their greatest magnitudes. None where
+    /// them, behind all other inputs: the planes of each, then, where lines are scaled, the greatest magnitudes of each. None where
     /// there are no planes, or products have some of their own: but for single products under `mma: wgmma`.
     ///
     /// # Errors

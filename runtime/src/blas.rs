@@ -12,11 +12,12 @@ use crate::kernel::{
     Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on,
 };
 use crate::launched::Launched;
+use crate::planes::Planes;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
 use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
-use gemm_dsl::spec::{Batch, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Batch, SgemmOperand, SgemmSpec};
 use std::sync::OnceLock;
 use tables::{Asked, Shipped, Tables};
 
@@ -72,7 +73,15 @@ where
     B: AsMatrix<Element = f32> + ?Sized,
     C: AsMatrixMut<Element = f32> + ?Sized,
 {
-    SgemmCall { a: a.as_matrix(), b: b.as_matrix(), c: c.as_matrix_mut(), alpha: 1.0, beta: 0.0 }
+    SgemmCall {
+        planes: [a.planes(0), b.planes(1)],
+        a: a.as_matrix(),
+        b: b.as_matrix(),
+        c: c.as_matrix_mut(),
+        alpha: 1.0,
+        beta: 0.0,
+        accuracy: Accuracy::Ieee,
+    }
 }
 
 /// A product to be computed, made by [`sgemm`].
@@ -82,8 +91,11 @@ pub struct SgemmCall<'a> {
     a: MatrixRef<'a>,
     b: MatrixRef<'a>,
     c: MatrixMut<'a>,
+    /// Those of A and of B that have been made.
+    planes: [Option<&'a Planes>; 2],
     alpha: f32,
     beta: f32,
+    accuracy: Accuracy,
 }
 
 /// The table of a call, and what it asks of the rows.
@@ -117,25 +129,46 @@ impl SgemmCall<'_> {
         Self { beta, ..self }
     }
 
+    /// How far an element of A·B may be off, [`Accuracy::Ieee`] without this. A wider class lets tensor cores stand for
+    /// `f32` where that is faster, as the table of that class says; there is one for `sm_90`, and elsewhere all rows are of
+    /// `f32`. The launch says [which kernel](SgemmCall::choice) it was by its `arith`.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, MatrixRef, sgemm, spec::Accuracy};
+    ///
+    /// let device = Device::simulator();
+    /// let (a, b) = (device.upload(&[1.0; 6])?, device.upload(&[2.0; 12])?);
+    /// let (a, b) = (MatrixRef::new(&a, 2, 3)?, MatrixRef::new(&b, 3, 4)?);
+    /// let mut c = device.alloc_matrix(2, 4)?;
+    /// sgemm(&a, &b, &mut c).accuracy(Accuracy::Bound).run(&device)?;
+    /// assert_eq!(device.download(&c)?, [6.0; 8]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn accuracy(self, accuracy: Accuracy) -> Self {
+        Self { accuracy, ..self }
+    }
+
     /// Puts the product on the device's stream. On a GPU the call returns before the work is done.
     ///
     /// # Errors
     /// [`Error::Extents`] where the views do not agree, [`Error::Unlisted`] where only some are lists, [`Error::Scattered`] for a matrix that lies neither
     /// in rows nor in columns, and those of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
     pub fn run(self, device: &Device) -> Result<Launched> {
-        self.run_by(Tables::on(device), device)
+        let tables = Tables::on(device, self.accuracy);
+        self.run_by(tables, device)
     }
 
     fn run_by(self, tables: &'static Tables, device: &Device) -> Result<Launched> {
         let asks = self.asks(tables)?;
-        let Self { a, b, mut c, alpha, beta } = self;
+        let Self { a, b, mut c, planes, alpha, beta, .. } = self;
         let factors = (alpha, beta);
         if c.shape().lies_in_rows() {
-            return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)));
+            return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)), planes);
         }
-        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
+        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows; the planes of Bᵀ as the first are those of B as the second.
+        let [of_a, of_b] = planes;
         let turned = (("b", &b.t()), ("a", &a.t()), ("c", &mut c.t()));
-        let turned = launch(device, &asks, factors, turned);
+        let turned = launch(device, &asks, factors, turned, [of_b, of_a]);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -176,7 +209,7 @@ impl SgemmCall<'_> {
     /// # Errors
     /// Those of [`SgemmCall::run`] about the views.
     pub fn choice(&self, device: &Device) -> Result<Choice> {
-        self.choice_by(Tables::on(device), device)
+        self.choice_by(Tables::on(device, self.accuracy), device)
     }
 
     fn choice_by(&self, tables: &'static Tables, device: &Device) -> Result<Choice> {
@@ -189,7 +222,7 @@ impl SgemmCall<'_> {
     /// # Errors
     /// Those of [`SgemmCall::choice`] and of [`warm`].
     pub fn warm(&self, device: &Device) -> Result<()> {
-        let asks = self.asks(Tables::on(device))?;
+        let asks = self.asks(Tables::on(device, self.accuracy))?;
         ahead::<SgemmSpec>(device, [asks.line(&self.problem(device)?)?])
     }
 
@@ -238,10 +271,11 @@ fn launch(
     asks: &Asks,
     factors: (f32, f32),
     matrices: (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
+    planes: [Option<&Planes>; 2],
 ) -> Result<Launched> {
     match asks.asked.scaled {
-        true => launch_chosen::<(f32, f32)>(asks, device, matrices, &factors),
-        false => launch_chosen::<()>(asks, device, matrices, &()),
+        true => launch_chosen::<(f32, f32)>(asks, device, matrices, planes, &factors),
+        false => launch_chosen::<()>(asks, device, matrices, planes, &()),
     }
 }
 
@@ -252,21 +286,24 @@ fn launch(
 /// from a call, and `sgemm` takes as many of its `stages`, and then `slices`, as a block's shared memory holds, 99 KiB on
 /// `sm_89` and `sm_120`, and of its `blocks_per_sm` as that of a multiprocessor.
 ///
-/// ```
-/// use gemm_runtime::{compile::Arch, sgemm_tables};
+/// Where more than [`Accuracy::Ieee`] is granted, there are rows before these by which tensor cores compute products for
+/// which that is faster: measured on an H200, and for `sm_90` alone.
 ///
-/// let [single, batch] = sgemm_tables(Some(Arch::sm(90)));
+/// ```
+/// use gemm_runtime::{compile::Arch, sgemm_tables, spec::Accuracy};
+///
+/// let [single, batch] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
 /// println!("{single}\n\n{batch}");
 /// ```
-pub fn sgemm_tables(arch: Option<Arch>) -> [&'static SgemmTable; 2] {
-    let Tables { one, batch } = Tables::of(arch.map(Arch::number));
+pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTable; 2] {
+    let Tables { one, batch } = Tables::of(arch.map(Arch::number), accuracy);
     [&one.table, &batch.table]
 }
 
 /// Compiles, ahead and in parallel, what [`sgemm`] launches on a device for products of these shapes: `(m, n, k)`, or
 /// an [`SgemmShape`] that says how the matrices lie. A `batch` of more than 1 is one of `batch: strided`. Each kernel is
 /// made once, for arrays on 16 bytes and for others, without `alpha` and `beta`, unless the device has it. A launch
-/// of such a product then compiles nothing, if its matrices lie as the shape says: where the table has other rows for
+/// of such a product, without more [`accuracy`](SgemmCall::accuracy) granted, then compiles nothing, if its matrices lie as the shape says: where the table has other rows for
 /// matrices that do not begin on 16 bytes, or are padded, those are shapes of their own. [`SgemmCall::warm`] does so of
 /// a call, with its views, its factors and its lists.
 ///
@@ -289,7 +326,7 @@ where
     I: IntoIterator,
     I::Item: Into<SgemmShape>,
 {
-    let tables = Tables::on(device);
+    let tables = Tables::on(device, Accuracy::Ieee);
     let lines = shapes.into_iter().map(|shape| {
         let shape: SgemmShape = shape.into();
         let batch = (shape.batch != 1).then_some(Batch::Strided);

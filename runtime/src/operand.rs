@@ -77,8 +77,8 @@ pub(crate) mod sealed {
         /// The elements, and the shape of a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
-        /// The planes that have been made of it.
-        fn planes(&self) -> Option<&Planes> {
+        /// The planes that have been made of it for products in which it is A, 0, or B, 1.
+        fn planes(&self, _side: usize) -> Option<&Planes> {
             None
         }
     }

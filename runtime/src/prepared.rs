@@ -10,9 +10,11 @@ use crate::planes::{Numbers, Planes, with_numbers};
 use crate::shape::Shape;
 use crate::view::{AsMatrix, MatrixRef};
 use gemm_dsl::spec::Arith;
+use std::sync::Arc;
 
 /// A matrix with its planes: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
-/// makes otherwise. It is given to launches as B, and borrows the matrix, which stays as it is as long.
+/// makes otherwise. It is given to launches as B, or its [transpose](Self::t) as A, and borrows the matrix, which stays as
+/// it is as long.
 ///
 /// A product whose kernel is of the same arithmetic takes the planes; it need not be the same kernel. Others, those of
 /// batches among them, and those of a matrix that has numbers which its planes do not hold, read the matrix. The bits of
@@ -36,7 +38,9 @@ use gemm_dsl::spec::Arith;
 #[derive(Debug)]
 pub struct PreparedMatrix<'b> {
     matrix: MatrixRef<'b>,
-    planes: Planes,
+    planes: Arc<Planes>,
+    /// In which products they are its planes: those in which it is A, 0, or B, 1.
+    side: usize,
 }
 
 impl Device {
@@ -78,11 +82,34 @@ impl Device {
             Some(word) => self.download(word)? == [0],
             None => true,
         };
-        Ok(PreparedMatrix { matrix, planes })
+        Ok(PreparedMatrix { matrix, planes: Arc::new(planes), side: 1 })
     }
 }
 
 impl PreparedMatrix<'_> {
+    /// The transpose, with the same planes: columns of a B are rows of an A. Launches take it as A, and its own transpose
+    /// as B again.
+    ///
+    /// ```
+    /// use gemm_runtime::spec::Arith;
+    /// use gemm_runtime::{Device, MatrixRef, SgemmKernel, sgemm_kernel};
+    ///
+    /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 64x64x32, arith: bf16x6, mma: wgmma);
+    ///
+    /// let device = Device::simulator();
+    /// let (weights, x) = (device.upload(&[2.0; 12])?, device.upload(&[1.0; 3])?);
+    /// let weights = MatrixRef::new(&weights, 4, 3)?;
+    /// let prepared = device.prepare(Arith::Bf16x6, &weights.t())?;
+    /// let mut y = device.alloc_matrix(4, 1)?;
+    /// GEMM.call(&device).launch(&prepared.t(), &MatrixRef::new(&x, 3, 1)?, &mut y)?;
+    /// assert_eq!(device.download(&y)?, [6.0; 4]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn t(&self) -> PreparedMatrix<'_> {
+        let (planes, side) = (Arc::clone(&self.planes), 1 - self.side);
+        PreparedMatrix { matrix: self.matrix.t(), planes, side }
+    }
+
     /// What its planes are for.
     pub fn arith(&self) -> Arith {
         self.planes.arith
@@ -94,23 +121,30 @@ impl PreparedMatrix<'_> {
     }
 }
 
+/// What messages call them.
+const NAME: &str = "planes";
+
 impl Planes {
     /// What a launch on a device needs of them.
     pub(crate) fn read<'a, B: Keeps>(&'a self, on: On<'a, B>) -> Result<Vec<Resolved<'a, B>>> {
-        let name = "planes of b";
+        let name = NAME;
         let numbers = with_numbers!(&self.numbers, all => operand::read(on, all, name)?);
         let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, name));
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// What they are bound as, in the order of [`read`](Self::read).
-    pub(crate) fn bind<'n, B: Backend>(&self, read: &'n [Resolved<'_, B>]) -> Vec<Bound<'n, B>> {
-        let name = "planes of b";
-        let bind = |(nth, of): (usize, &'n Resolved<'_, B>)| match nth {
-            0 => Bound::array(name, of.place.clone(), &self.axes),
-            _ => Bound::vector(name, of.place.clone(), self.lines),
-        };
-        read.iter().enumerate().map(bind).collect()
+    /// What of them is bound: the planes, 0, or the greatest magnitudes, 1, in the order of [`read`](Self::read), if there
+    /// are such.
+    pub(crate) fn bind<'n, B: Backend>(
+        &self,
+        read: &'n [Resolved<'_, B>],
+        nth: usize,
+    ) -> Option<Bound<'n, B>> {
+        let place = read.get(nth)?.place.clone();
+        Some(match nth {
+            0 => Bound::array(NAME, place, &self.axes),
+            _ => Bound::vector(NAME, place, self.lines),
+        })
     }
 }
 
@@ -119,8 +153,8 @@ impl sealed::Input<f32> for PreparedMatrix<'_> {
         self.matrix.input()
     }
 
-    fn planes(&self) -> Option<&Planes> {
-        Some(&self.planes)
+    fn planes(&self, side: usize) -> Option<&Planes> {
+        (side == self.side).then_some(&self.planes)
     }
 }
 

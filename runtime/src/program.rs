@@ -84,14 +84,14 @@ pub(crate) struct Prepared {
     pub(crate) operands: Vec<SgemmOperand>,
     /// Its kernels, in its order.
     kernels: Vec<Loadable>,
-    /// The same where the planes of B are given.
-    given: OnceLock<Option<Arc<Prepared>>>,
+    /// The same where the planes of A are given, of B, or of both.
+    given: [OnceLock<Option<Arc<Prepared>>>; 3],
 }
 
 impl Prepared {
     fn new(program: VerifiedProgram, operands: Vec<SgemmOperand>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, spec: None, operands, kernels, given: OnceLock::new() }
+        Self { program, spec: None, operands, kernels, given: Default::default() }
     }
 
     /// The spec that the program was made of.
@@ -102,21 +102,21 @@ impl Prepared {
         })
     }
 
-    /// The same product where the planes of B are given, if it takes such, and they are for its arithmetic.
-    pub(crate) fn given(
-        &self,
-        are_for: impl FnOnce(Arith) -> bool,
-    ) -> Result<Option<&Arc<Prepared>>> {
-        let spec = self.spec::<SgemmSpec>();
-        if !are_for(spec.arith) {
-            return Ok(None);
+    /// The same product where the planes of A are given, of B, or of both, if it takes such and there are any.
+    pub(crate) fn given(&self, planes: [bool; 2]) -> Result<Option<&Arc<Prepared>>> {
+        let kept = match planes {
+            [false, false] => return Ok(None),
+            [true, false] => &self.given[0],
+            [false, true] => &self.given[1],
+            [true, true] => &self.given[2],
+        };
+        if kept.get().is_none() {
+            let program = self.spec::<SgemmSpec>().program_given(planes)?;
+            let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
+            // Of two threads that make it the first one's is kept.
+            _ = kept.set(made);
         }
-        if let Some(given) = self.given.get() {
-            return Ok(given.as_ref());
-        }
-        let program = spec.program_given([false, true])?;
-        let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
-        Ok(self.given.get_or_init(|| made).as_ref())
+        Ok(kept.get().and_then(Option::as_ref))
     }
 
     /// What its first output is for a problem: its elements, its extents and distances, and how many elements there are.

@@ -5,7 +5,7 @@ use gemm_dsl::Family;
 use gemm_dsl::arch::{TENSOR_COPIES, TENSOR_CORES};
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
-use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
@@ -46,15 +46,19 @@ fn main() -> ExitCode {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }
-    for arch in [75, 80, 89, 90, 100, 120] {
-        for (table, of) in sgemm_tables(Some(Arch::sm(arch))).into_iter().zip(["one", "batch"]) {
+    let mut known = HashSet::new();
+    for (arch, class) in [75, 80, 89, 90, 100, 120]
+        .into_iter()
+        .flat_map(|arch| Accuracy::ALL.iter().map(move |class| (arch, *class)))
+    {
+        let tables = sgemm_tables(Some(Arch::sm(arch)), class);
+        for (table, of) in tables.into_iter().zip(["one", "batch"]) {
             let table: KernelTable<SgemmSpec> =
                 table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
-            // Several rows may have one kernel.
-            let mut known = HashSet::new();
+            // Several rows may have one kernel, and tables of several classes one row.
             let rows = table.rows().iter().enumerate();
-            for (i, row) in rows.filter(|(_, row)| known.insert(row.spec.to_string())) {
-                let (name, spec) = (format!("ships::sm_{arch}_{of}_{i}"), row.spec.clone());
+            for (i, row) in rows.filter(|(_, row)| known.insert((arch, row.spec.to_string()))) {
+                let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());
                 trials.push(Need::Nvrtc.trial(name, move || compiles(&spec, &[arch])));
             }
         }

@@ -1,4 +1,4 @@
-//! Products whose B has its planes made before: with them and without they have the same bits.
+//! Products whose A, whose B, or both have their planes made before: with them and without they have the same bits.
 
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
@@ -7,14 +7,14 @@ use gemm_runtime::{ByName, Device, Error, Launched, MatrixMut, MatrixRef, Sgemm}
 
 /// What became of a product.
 pub struct Found {
-    /// Whether the planes hold all numbers of B.
-    pub is_whole: bool,
-    /// The blocks that made planes without them, and with them.
-    pub blocks: [u64; 2],
+    /// Whether the planes hold all numbers of A, and of B.
+    pub is_whole: [bool; 2],
+    /// The blocks that made planes without any given, with those of B, of A, and of both.
+    pub blocks: [u64; 4],
 }
 
-/// Computes C without planes, and twice with those that are made once. The lines of B lie `pitch` elements more apart than
-/// they must, and behind as many.
+/// Computes C without planes, and with those that are made once: of B twice, of A, and of both. The lines of B lie `pitch`
+/// elements more apart than they must, and behind as many.
 ///
 /// # Errors
 /// What a launch fails with, or where bits differ.
@@ -39,23 +39,27 @@ pub fn compare(
     let in_a = a.view(MatrixRef::new(&on_a, a.lines, a.line).map_err(failed)?);
     let in_b = b.view(MatrixRef::pitched(&behind, b.lines, b.line, apart).map_err(failed)?);
     let prepared = device.prepare(spec.arith, &in_b).map_err(failed)?;
+    let turned = device.prepare(spec.arith, &in_a.t()).map_err(failed)?;
+    let given_a = turned.t();
     let made = |launched: &Launched| -> u64 {
         let steps = launched.steps().filter(|step| {
             step.kernel().ends_with("_planes") || step.kernel().ends_with("_greatest")
         });
         steps.map(|step| step.grid().iter().map(|n| u64::from(*n)).product::<u64>()).sum()
     };
-    let mut blocks = [0; 2];
+    let mut blocks = [0; 4];
     let mut first: Option<Vec<u32>> = None;
-    for turn in 0..3 {
+    for (turn, kind) in [0, 1, 1, 2, 3].into_iter().enumerate() {
         let mut c = device.upload(&vec![f32::NAN; m * n]).map_err(failed)?;
         let mut out = MatrixMut::new(&mut c, m, n).map_err(failed)?;
         let call = kernel.call(device);
-        let launched = match turn {
+        let launched = match kind {
             0 => call.launch(&in_a, &in_b, &mut out),
-            _ => call.launch(&in_a, &prepared, &mut out),
+            1 => call.launch(&in_a, &prepared, &mut out),
+            2 => call.launch(&given_a, &in_b, &mut out),
+            _ => call.launch(&given_a, &prepared, &mut out),
         };
-        blocks[turn.min(1)] = made(&launched.map_err(failed)?);
+        blocks[kind] = made(&launched.map_err(failed)?);
         let bits: Vec<u32> =
             device.download(&c).map_err(failed)?.iter().map(|c| c.to_bits()).collect();
         if *first.get_or_insert_with(|| bits.clone()) != bits {
@@ -65,5 +69,5 @@ pub fn compare(
             ));
         }
     }
-    Ok(Found { is_whole: prepared.is_whole(), blocks })
+    Ok(Found { is_whole: [given_a.is_whole(), prepared.is_whole()], blocks })
 }

@@ -3,8 +3,7 @@
 use super::{Gpu, failed};
 use crate::grid::shapes::Shape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
-use gemm_dsl::spec::Layout;
-use gemm_reference::UNIT;
+use gemm_dsl::spec::{Arith, Layout};
 use gemm_reference::product::{Size, UNDERFLOW};
 use gemm_runtime::Error;
 
@@ -80,7 +79,7 @@ const SAMPLED: usize = 5;
 const POISON: u8 = 0xff;
 
 /// Elements behind a result that no launch may change.
-pub(crate) const BEHIND: usize = 1024;
+pub const BEHIND: usize = 1024;
 
 /// Judges results by what they ought to be, in `f64`.
 #[derive(Debug)]
@@ -204,13 +203,18 @@ impl<'d> Judge<'d> {
         set.map_err(failed("filling a result with NaN"))
     }
 
-    /// The largest error of a result relative to |A|·|B| of its element, and whether rounding explains it: of the
-    /// product that was last [expected](Self::expect). Behind the result lie elements that must be as before.
+    /// The largest error of a result relative to |A|·|B| of its element, and whether it is in the bound of an arithmetic: of
+    /// the product that was last [expected](Self::expect). Behind the result lie elements that must be as before.
     ///
     /// # Errors
     /// [`Error::Internal`] where the result is too short, and those of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
-    pub fn judge(&mut self, c: &CudaSlice<f32>, shape: Shape) -> Result<(f64, bool), Error> {
+    pub fn judge(
+        &mut self,
+        c: &CudaSlice<f32>,
+        shape: Shape,
+        arith: Arith,
+    ) -> Result<(f64, bool), Error> {
         let Size { m, n, k } = shape.size;
         room(c, shape)?;
         let (elements, behind) = ((m * n) as i64, BEHIND as i64);
@@ -229,7 +233,7 @@ impl<'d> Judge<'d> {
         let errors = self.gpu.stream.clone_dtoh(&self.errors);
         let errors = errors.map_err(failed("copying errors from the GPU"))?;
         let error = errors.into_iter().fold(0.0, f64::max);
-        Ok((error, error <= 2.0 * k as f64 * UNIT))
+        Ok((error, error <= arith.error_bound(k as u64)))
     }
 }
 

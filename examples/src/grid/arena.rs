@@ -6,6 +6,7 @@ use crate::data;
 use crate::gpu::{BEHIND, Blas, Gpu, Judge, Product, failed};
 use crate::products::{Products, turned};
 use cudarc::driver::CudaSlice;
+use gemm_dsl::spec::{Accuracy, Arith};
 use gemm_reference::product::Size;
 use gemm_runtime::{
     Error, Launched, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
@@ -20,6 +21,8 @@ pub struct Arena<'d> {
     b: CudaSlice<f32>,
     c: CudaSlice<f32>,
     judge: Judge<'d>,
+    /// What `sgemm` is granted.
+    accuracy: Accuracy,
 }
 
 impl<'d> Arena<'d> {
@@ -36,7 +39,13 @@ impl<'d> Arena<'d> {
         };
         let room = gpu.stream.alloc_zeros(c + BEHIND).map_err(failed("allocating a result"))?;
         let (a, b) = (upload(&host[0])?, upload(&host[1])?);
-        Ok(Self { gpu, host, a, b, c: room, judge: Judge::new(gpu, c)? })
+        let (judge, accuracy) = (Judge::new(gpu, c)?, Accuracy::Ieee);
+        Ok(Self { gpu, host, a, b, c: room, judge, accuracy })
+    }
+
+    /// The same, whose results of [`sgemm`] may be off so far.
+    pub fn accuracy(self, accuracy: Accuracy) -> Self {
+        Self { accuracy, ..self }
     }
 
     /// Computes what a product ought to be.
@@ -48,18 +57,18 @@ impl<'d> Arena<'d> {
     }
 
     /// Launches something on a result that was all NaN, and judges what it wrote for the product that is
-    /// [expected](Self::expect): its largest error, and whether rounding explains it.
+    /// [expected](Self::expect): its largest error, and whether it is in the bound of the arithmetic.
     ///
     /// # Errors
     /// Those of the launch and of [`Judge::judge`].
     pub fn check(
         &mut self,
-        shape: Shape,
+        (shape, arith): (Shape, Arith),
         launch: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(f64, bool), Error> {
         self.judge.poison(&mut self.c, shape)?;
         launch(self)?;
-        self.judge.judge(&self.c, shape)
+        self.judge.judge(&self.c, shape, arith)
     }
 
     /// The kernel that [`sgemm`] takes for a product.
@@ -68,7 +77,7 @@ impl<'d> Arena<'d> {
     /// The runtime's.
     pub fn spec(&mut self, shape: Shape) -> Result<SgemmSpec, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
-        sgemm(&a, &b, &mut c).spec(self.gpu.device)
+        sgemm(&a, &b, &mut c).accuracy(self.accuracy).spec(self.gpu.device)
     }
 
     /// Puts [`sgemm`] of a product on the stream.
@@ -77,7 +86,7 @@ impl<'d> Arena<'d> {
     /// The runtime's.
     pub fn sgemm(&mut self, shape: Shape) -> Result<Launched, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
-        sgemm(&a, &b, &mut c).run(self.gpu.device)
+        sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
     }
 
     /// Puts a product by what a table chooses on the stream.

@@ -6,7 +6,7 @@ use crate::cli::{Failure, count, writable};
 use crate::plot;
 use crate::tune::table::fit;
 use clap::Parser;
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::{Accuracy, Layout};
 use gemm_reference::product::Size;
 use gemm_runtime::SgemmTable;
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub struct Options {
     /// Compute by the table in a file, as `tune --table` writes it, in place of `sgemm`
     #[arg(long, value_name = "FILE.rs")]
     table: Option<PathBuf>,
+    /// How far results of `sgemm` may be off: `bound` and `norm` let tensor cores stand for f32
+    #[arg(long, default_value = "ieee", value_parser = accuracy, conflicts_with = "table")]
+    pub accuracy: Accuracy,
     /// Write the results into a file, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -62,6 +65,17 @@ fn extent(text: &str) -> Result<usize, String> {
         0 => Err("there is nothing to measure. Give at least 1".to_owned()),
         extent => Ok(extent),
     }
+}
+
+/// A class of accuracy.
+///
+/// # Errors
+/// Says which there are.
+pub fn accuracy(text: &str) -> Result<Accuracy, String> {
+    text.parse().map_err(|_| {
+        let words: Vec<&str> = Accuracy::ALL.iter().map(|class| class.word()).collect();
+        format!("`{text}` is no accuracy. There are {}", words.join(", "))
+    })
 }
 
 fn layout(text: &str) -> Result<Layout, String> {
@@ -201,6 +215,8 @@ mod tests {
             ("--random 0", "nothing to measure"),
             ("--only 4x5", "`4x5` is no size"),
             ("--only 4x0x5", "nothing to measure"),
+            ("--accuracy best", "`best` is no accuracy. There are ieee, bound, norm"),
+            ("--accuracy bound --table a.rs", "cannot be used with"),
             ("--layout nx", "`nx` is no layout. There are nn, nt, tn, tt"),
             ("--random 3 --m 4", "cannot be used with"),
             ("--only 3x3x3 --k 4", "cannot be used with"),

@@ -2,17 +2,19 @@
 //! `batch: strided`. A row says nothing of what follows from the call: see [`Shipped::line`].
 
 mod batch;
+mod emulated;
 mod h200;
 mod safe;
 
 use crate::compile::Arch;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Choice, SgemmTable};
+use gemm_dsl::SpecErrors;
 use gemm_dsl::arch::{ALL, Multiprocessor};
-use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
-use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
-use std::sync::OnceLock;
+use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, Tabled};
+use gemm_dsl::spec::{Accuracy, Batch, Layout, SgemmSpec};
+use std::sync::{LazyLock, OnceLock};
 
 /// The tables of an architecture.
 pub(super) struct Tables {
@@ -52,6 +54,12 @@ static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
 /// By model, not measured: the same as `sm_89`.
 static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
 
+/// The same where more is granted: measured, as `emulated` says.
+static SM_90_BOUND: LazyLock<Tables> =
+    LazyLock::new(|| Tables::granted(Accuracy::Bound, emulated::BOUND, 90));
+static SM_90_NORM: LazyLock<Tables> =
+    LazyLock::new(|| Tables::granted(Accuracy::Norm, emulated::NORM, 90));
+
 impl Tables {
     /// Those of an architecture that `arch::ALL` has.
     const fn new(one: SgemmTable, batch: SgemmTable, arch: u32) -> Self {
@@ -63,12 +71,20 @@ impl Tables {
     }
 
     /// Those for a device.
-    pub(super) fn on(device: &Device) -> &'static Self {
-        Self::of(device.arch().map(Arch::number))
+    pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self {
+        Self::of(device.arch().map(Arch::number), accuracy)
     }
 
-    /// Those for a GPU of this architecture. One without a number is the simulator.
-    pub(super) fn of(arch: Option<u32>) -> &'static Self {
+    /// Those for a GPU of this architecture, whose rows are of that accuracy. One without a number is the simulator.
+    pub(super) fn of(arch: Option<u32>, accuracy: Accuracy) -> &'static Self {
+        match (arch, accuracy) {
+            (Some(90), Accuracy::Bound) => &SM_90_BOUND,
+            (Some(90), Accuracy::Norm) => &SM_90_NORM,
+            _ => Self::in_f32(arch),
+        }
+    }
+
+    fn in_f32(arch: Option<u32>) -> &'static Self {
         match arch {
             Some(80 | 87) => &SM_80,
             // They have the shared memory of 8.9.
@@ -80,16 +96,21 @@ impl Tables {
         }
     }
 
-    /// All of them, with an architecture that each is for.
+    /// Those of an architecture behind rows for single products and for batches, which are of that accuracy.
+    fn granted(accuracy: Accuracy, rows: [&str; 2], arch: u32) -> Self {
+        let Self { one, batch } = Self::in_f32(Some(arch));
+        let [one, batch] = [(rows[0], &one.table), (rows[1], &batch.table)].map(|(rows, then)| {
+            let text = format!("accuracy: {accuracy};\n{rows}{then}");
+            let table: Result<KernelTable<SgemmSpec>, SpecErrors> = text.parse();
+            let table = table.map_err(Error::from).and_then(|table| SgemmTable::new(&table));
+            table.unwrap_or_else(|faults| unreachable!("these rows ship, and are tested: {faults}"))
+        });
+        Self::new(one, batch, arch)
+    }
+
+    /// An architecture of each of them.
     #[cfg(test)]
-    pub(super) const ALL: [(u32, &'static Self); 6] = [
-        (75, &safe::TABLES),
-        (80, &SM_80),
-        (89, &SM_89),
-        (90, &SM_90),
-        (100, &SM_100),
-        (120, &SM_120),
-    ];
+    pub(super) const ARCHS: [u32; 6] = [75, 80, 89, 90, 100, 120];
 
     /// The one for such a call.
     pub(super) fn table(&self, asked: Asked) -> &Shipped {

@@ -5,14 +5,27 @@ use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
 use gemm_dsl::Family;
 use gemm_dsl::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
 use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape, Tabled, Target};
-use gemm_dsl::spec::{Batch, Layout, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Arith, Batch, Layout, SgemmSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LAYOUTS: [Layout; 4] = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
 
+/// The tables of each architecture and class of accuracy.
+fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
+    let classes = |arch| Accuracy::ALL.iter().map(move |class| (arch, *class));
+    let kinds = Tables::ARCHS.into_iter().flat_map(classes);
+    let tables = kinds.map(|(arch, class)| (arch, class, Tables::of(Some(arch), class)));
+    // Where a class has no tables of its own they are those of `f32`.
+    let has_own = |arch: u32, class| {
+        class == Accuracy::Ieee
+            || !std::ptr::eq(Tables::of(Some(arch), class), Tables::of(Some(arch), Accuracy::Ieee))
+    };
+    tables.filter(move |(arch, class, _)| has_own(*arch, *class))
+}
+
 /// Both tables of each, and what a call of each asks for.
 fn tables() -> impl Iterator<Item = (u32, &'static Shipped, Vec<Option<Batch>>)> {
-    Tables::ALL.into_iter().flat_map(|(arch, Tables { one, batch })| {
+    all().flat_map(|(arch, _, Tables { one, batch })| {
         [(arch, one, vec![None]), (arch, batch, vec![Some(Batch::Strided), Some(Batch::Pointers)])]
     })
 }
@@ -93,7 +106,10 @@ fn every_row_is_reached_and_sound() {
             }
         }
         let rows = shipped.table.rows();
-        let missed = (0..rows.len()).filter(|row| !reached.contains_key(row));
+        // Behind rows that more is granted some of those in `f32` are left without a product.
+        let is_granted = rows.iter().any(|row| row.spec.arith != Arith::F32);
+        let counts = |row: &usize| !is_granted || rows[*row].spec.arith != Arith::F32;
+        let missed = (0..rows.len()).filter(|row| !reached.contains_key(row)).filter(counts);
         let missed: Vec<String> = missed.map(|row| rows[row].to_string()).collect();
         assert!(missed.is_empty(), "sm_{arch}: no product comes to {missed:?}");
     }
@@ -102,7 +118,7 @@ fn every_row_is_reached_and_sound() {
 /// Large tiles that nobody shares leave no third of the multiprocessors idle.
 #[test]
 fn large_tiles_fill_the_device_or_are_shared() {
-    let shipped = Tables::of(Some(90)).table(Asked { scaled: false, batch: None });
+    let shipped = Tables::of(Some(90), Accuracy::Ieee).table(Asked { scaled: false, batch: None });
     let sides = (512..4200).step_by(64).map(|side| SgemmShape::from((side, side, side)));
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
@@ -135,16 +151,15 @@ fn rows_say_how_and_not_what() {
 
 #[test]
 fn every_architecture_has_tables_that_it_can_take() {
+    let of = |arch| Tables::of(arch, Accuracy::Ieee);
     for arch in (50..=130).map(Some).chain([None]) {
-        let Tables { one, batch } = Tables::of(arch);
+        let Tables { one, batch } = of(arch);
         // What no list has: the one before it, as NVIDIA adds memory to a generation and takes none away.
         let has = ALL.iter().find(|sm| Some(sm.arch) == arch);
         let limit = match has {
             Some(sm) => (sm.arch, sm.shared_per_block),
             // Some are not in the list and like one that is; of others nothing is known.
-            None if std::ptr::eq(Tables::of(arch), Tables::of(None)) => {
-                (OLDEST, STATIC_SHARED_BYTES)
-            }
+            None if std::ptr::eq(of(arch), of(None)) => (OLDEST, STATIC_SHARED_BYTES),
             None => continue,
         };
         for (shipped, batch) in [(one, None), (batch, Some(Batch::Strided))] {
@@ -171,12 +186,9 @@ fn every_architecture_has_tables_that_it_can_take() {
             }
         }
     }
-    for (arch, tables) in Tables::ALL {
-        assert!(std::ptr::eq(Tables::of(Some(arch)), tables), "sm_{arch}");
-    }
     // Where rows were measured they are taken as they are; elsewhere some are not.
     let changed = |arch| {
-        let Tables { one, .. } = Tables::of(Some(arch));
+        let Tables { one, .. } = of(Some(arch));
         let asked = Asked { scaled: false, batch: None };
         let rows = one.table.rows().iter().enumerate();
         let own = |spec: &SgemmSpec| (spec.stages, spec.blocks_per_sm);
@@ -185,7 +197,7 @@ fn every_architecture_has_tables_that_it_can_take() {
     };
     assert_eq!(changed(90), 0);
     assert!(changed(89) > 0);
-    assert!(std::ptr::eq(Tables::on(&Device::simulator()), Tables::of(Some(75))));
+    assert!(std::ptr::eq(Tables::on(&Device::simulator(), Accuracy::Norm), of(Some(75))));
 }
 
 /// Numbers from a seed.
@@ -281,11 +293,49 @@ fn product(seed: u64, tables: &'static Tables) {
 /// On random products, what each table chooses is launched, and right.
 #[test]
 fn products_are_right_by_every_table() {
-    for (arch, tables) in Tables::ALL {
+    for (arch, _, tables) in all() {
         for n in 0..24 {
             product(u64::from(arch) * 1000 + n, tables);
         }
     }
+}
+
+/// Tensor cores stand for `f32` where that is granted, and nowhere else; where it is not worth it, nor.
+#[test]
+fn tensor_cores_are_asked_where_that_is_granted() {
+    let target = Target { arch: 90, sms: 132 };
+    let arith = |class, batch, (size, count)| {
+        let shape = SgemmShape::from(size).batch(count);
+        let shipped = Tables::of(Some(90), class).table(Asked { scaled: false, batch });
+        let row = shipped.table.row(&SgemmProblem { shape, target }).expect("in range");
+        shipped.table.rows()[row].spec.arith
+    };
+    for batch in [None, Some(Batch::Strided)] {
+        let (large, small) = (((4096, 4096, 4096), 1), ((1, 4096, 4096), 1));
+        let found = Accuracy::ALL.iter().map(|class| arith(*class, batch, large));
+        assert_eq!(found.collect::<Vec<_>>(), [Arith::F32, Arith::Bf16x6, Arith::F16x3]);
+        for class in Accuracy::ALL {
+            assert_eq!(arith(*class, batch, small), Arith::F32);
+        }
+    }
+    for (arch, class, Tables { one, batch }) in all() {
+        let rows = one.table.rows().iter().chain(batch.table.rows());
+        for row in rows {
+            let own = row.spec.arith.accuracy();
+            assert!(own.is_some_and(|own| own <= class), "sm_{arch}, {class}: {row}");
+        }
+    }
+    let device = Device::simulator();
+    let x = device.alloc(64).expect("room");
+    let a = MatrixRef::new(&x, 8, 8).expect("room");
+    let mut c = device.alloc_matrix(8, 8).expect("room");
+    let found = Accuracy::ALL.iter().map(|class| {
+        let call = sgemm(&a, &a, &mut c).accuracy(*class);
+        call.choice_by(Tables::of(Some(90), *class), &device).expect("views that fit").row
+    });
+    // The rows that are granted more stand before all others.
+    let rows: Vec<usize> = found.collect();
+    assert!(rows[0] < rows[1] && rows[0] < rows[2], "{rows:?}");
 }
 
 /// What is made ahead is all that a launch takes.

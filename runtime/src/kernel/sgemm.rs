@@ -110,7 +110,7 @@ impl<E> Sgemm<E> {
     {
         let what = What::Kernel(&self.line);
         let matrices = (("a", a), ("b", b), ("c", c));
-        multiply::<E, _, _, _>(what, device, matrices, b.planes(), size, &())
+        multiply::<E, _, _, _>(what, device, matrices, [a.planes(0), b.planes(1)], size, &())
     }
 }
 
@@ -222,7 +222,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        let planes = b.planes();
+        let planes = [a.planes(0), b.planes(1)];
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
         let size = extents(("a", &a), ("b", &b), ("c", &c))?;
         let matrices = (("a", &a), ("b", &b), ("c", &mut c));

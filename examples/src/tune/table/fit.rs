@@ -1,13 +1,14 @@
 //! The table that follows from times: a decision list, and how good it is.
 
 use super::condition::Condition;
+use super::lines::class;
 use super::samples::Samples;
 use super::tree::{Limits, Tree, grow};
 use crate::grid::report::geometric_mean;
 use crate::grid::shapes::Shape;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::kernel_table::{self, KernelTable, SgemmProblem};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_reference::product::Size;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -37,13 +38,17 @@ pub struct First {
 }
 
 impl First {
-    /// Reads rows, of which none is for all that is left.
+    /// Reads rows, of which none is for all that is left, and which may be off so far.
     ///
     /// # Errors
     /// Their faults.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str, granted: Accuracy) -> Result<Self, String> {
         let rows = text.trim_end().trim_end_matches(';');
         let table = read(&format!("{rows};\nelse => tile: 16x16x16"))?;
+        let class = table.accuracy();
+        if class > granted {
+            return Err(format!("its rows are of accuracy `{class}`. Add --accuracy {class}"));
+        }
         let row = |row: &kernel_table::Row<SgemmSpec>| {
             let when = row.when.as_ref()?.to_string();
             Some(Row { when, line: row.spec.to_string() })
@@ -101,11 +106,17 @@ fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) 
     }
 }
 
-/// The rows between semicolons, each in a line.
+/// The rows between semicolons, each in a line, behind what they have to be granted.
 pub fn text(rows: &[Row]) -> String {
-    let rows: Vec<String> =
+    let lines: Vec<String> =
         rows.iter().map(|row| format!("{} => {}", row.when, row.line)).collect();
-    rows.join(";\n")
+    grant(rows).map_or(String::new(), |grant| grant + "\n") + &lines.join(";\n")
+}
+
+/// The word before rows by some of which tensor cores stand for `f32`.
+fn grant(rows: &[Row]) -> Option<String> {
+    let class = rows.iter().filter_map(|row| row.line.parse().ok()).map(|spec| class(&spec)).max();
+    class.filter(|class| *class > Accuracy::Ieee).map(|class| format!("accuracy: {class};"))
 }
 
 /// Columns of a line of source.
@@ -125,11 +136,12 @@ pub fn source(rows: &[Row], about: &[String]) -> String {
             }
         }
     };
+    let grant = grant(rows).map_or(String::new(), |grant| format!("    {grant}\n"));
     let rows: String = rows.iter().map(row).collect();
     format!(
         "{about}\nuse gemm_runtime::{{SgemmTable, sgemm_table}};\n\n\
          /// For each shape the line that costs least around it.\n\
-         pub const GEMM: SgemmTable = sgemm_table! {{\n{rows}}};\n"
+         pub const GEMM: SgemmTable = sgemm_table! {{\n{grant}{rows}}};\n"
     )
 }
 

@@ -7,20 +7,33 @@ use crate::cli::Failure;
 use crate::tune::space::Space;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::kernel_table::KernelTable;
-use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Arith, Bounds, SgemmSpec};
 use std::collections::BTreeSet;
 
 /// The lines that are tried where none are given.
-pub const DEFAULT: &str = include_str!("default.lines");
+const DEFAULT: &str = include_str!("default.lines");
+/// Those by which tensor cores stand for `f32`, of any class.
+const EMULATED: &str = include_str!("emulated.lines");
+
+/// The lines that are tried where none are given, of kernels that may be off so far.
+pub fn default(granted: Accuracy) -> String {
+    let granted = |line: &&str| {
+        let words = line.split("arith: ").nth(1).and_then(|rest| rest.split(',').next());
+        let arith = words.and_then(|word| word.parse::<Arith>().ok());
+        arith.and_then(Arith::accuracy).is_some_and(|class| class <= granted)
+    };
+    let emulated: Vec<&str> = EMULATED.lines().filter(granted).collect();
+    format!("{DEFAULT}\n{}", emulated.join("\n"))
+}
 
 /// The most combinations of a line's alternatives.
 const MOST: usize = 10_000;
 
-/// Reads lines, each only once. Of a line with alternatives those combinations that are not sound are left out.
+/// Reads lines of kernels that may be off so far, each only once. Of a line with alternatives those combinations that are not sound are left out.
 ///
 /// # Errors
 /// [`Failure::Usage`] with the number of the line.
-pub fn read(text: &str) -> Result<Vec<SgemmSpec>, Failure> {
+pub fn read(text: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
     let mut known = BTreeSet::new();
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -28,7 +41,7 @@ pub fn read(text: &str) -> Result<Vec<SgemmSpec>, Failure> {
         if line.is_empty() {
             continue;
         }
-        let specs = specs(line).map_err(|reason| {
+        let specs = specs(line, granted).map_err(|reason| {
             Failure::Usage(format!("line {} of --lines, `{line}`: {reason}", number + 1))
         })?;
         all.extend(specs.into_iter().filter(|spec| known.insert(spec.to_string())));
@@ -40,7 +53,7 @@ pub fn read(text: &str) -> Result<Vec<SgemmSpec>, Failure> {
 }
 
 /// The sound specs of a line.
-fn specs(line: &str) -> Result<Vec<SgemmSpec>, String> {
+fn specs(line: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, String> {
     let space = Space::parse(&[line])?;
     if space.count() > MOST {
         let count = space.count();
@@ -53,30 +66,40 @@ fn specs(line: &str) -> Result<Vec<SgemmSpec>, String> {
             Err(reason) => refused = refused.or(Some(reason)),
         }
     }
-    if let Some(spec) = specs.first() {
-        usable(spec)?;
-        return Ok(specs);
+    if specs.is_empty() {
+        return Err(refused.unwrap_or_else(|| "it has no combination".to_owned()));
     }
-    Err(refused.unwrap_or_else(|| "it has no combination".to_owned()))
+    specs.iter().try_for_each(|spec| usable(spec, granted))?;
+    Ok(specs)
 }
-
 /// The spec of a line without alternatives, sound however matrices lie.
 fn spec(line: &str) -> Result<SgemmSpec, String> {
     let spec: SgemmSpec = line.parse().map_err(|faults: SpecErrors| faults.to_string())?;
     // As the last row of a table.
-    let row: Result<KernelTable<SgemmSpec>, SpecErrors> = format!("else => {spec}").parse();
+    let row: Result<KernelTable<SgemmSpec>, SpecErrors> =
+        format!("accuracy: {};\nelse => {spec}", Accuracy::Norm).parse();
     row.map_err(|faults| faults.to_string())?;
     Ok(spec)
 }
 
-/// The canonical text of a line, if it is one that a row can have.
-pub fn canonical(line: &str) -> Option<String> {
-    let spec = spec(line).ok()?;
-    usable(&spec).is_ok().then(|| spec.to_string())
+/// The spec of a line, if it is one that a row can have.
+pub fn of_row(line: &str) -> Option<SgemmSpec> {
+    spec(line).ok().filter(|spec| usable(spec, Accuracy::Norm).is_ok())
+}
+
+/// How far a row with such a line may be off.
+pub fn class(spec: &SgemmSpec) -> Accuracy {
+    spec.arith.accuracy().unwrap_or_default()
 }
 
 /// Refuses what no row of such a table can be.
-fn usable(spec: &SgemmSpec) -> Result<(), String> {
+fn usable(spec: &SgemmSpec, granted: Accuracy) -> Result<(), String> {
+    if let class = class(spec)
+        && class > granted
+    {
+        let arith = spec.arith;
+        return Err(format!("`arith: {arith}` is of accuracy `{class}`. Add --accuracy {class}"));
+    }
     let refused = [
         ("batch", spec.batch.is_some(), "products are single"),
         ("scaled", spec.scaled, "what C was is not read"),
@@ -95,7 +118,8 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<String> {
-        let specs = read(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+        let specs =
+            read(text, Accuracy::Norm).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         specs.iter().map(SgemmSpec::to_string).collect()
     }
 
@@ -126,15 +150,18 @@ mod tests {
             ("name: mine", "`name`"),
             ("bounds: aligned", "`bounds`: a row is for any shape"),
             ("epilogue: |acc| max(acc, 0.0)", "`epilogue`"),
+            ("tile: 64x64x64, arith: f32 | f16x3, mma: wgmma", "Add --accuracy norm"),
+            ("tile: 64x64x64, arith: bf16, mma: wgmma", "`arith: bf16`"),
         ] {
-            let failure = read(text).expect_err(text).to_string();
+            let failure = read(text, Accuracy::Ieee).expect_err(text).to_string();
             assert!(failure.contains(reason), "{text}: {failure}");
         }
     }
 
     #[test]
     fn the_lines_that_are_tried_by_default_are_sound() {
-        let lines = texts(DEFAULT);
-        assert!(lines.len() > 40, "{}", lines.len());
+        let count = |granted| texts(&default(granted)).len();
+        let counts = [Accuracy::Ieee, Accuracy::Bound, Accuracy::Norm].map(count);
+        assert!(counts[0] > 40 && counts[0] < counts[1] && counts[1] < counts[2], "{counts:?}");
     }
 }

@@ -10,9 +10,11 @@ use gemm_reference::product::Size;
 pub struct Model {
     /// Rows and columns of C that a block computes.
     tile: (u64, u64),
-    threads: f64,
+    /// The same of a block alone.
+    of_block: f64,
     /// Multiply-adds of a multiprocessor in a cycle, at best.
     peak: f64,
+    launches: f64,
     ranges: Ranges,
 }
 
@@ -30,6 +32,10 @@ const PEAK: f64 = 128.0;
 const UNSTAGED: f64 = 24.0;
 /// The same where a thread reads an operand once for several elements.
 const HELD: f64 = 64.0;
+/// Those of tensor cores, of one product of small numbers.
+const TENSOR: f64 = 4096.0;
+/// Launches where one before the product makes planes, and one behind it looks whether they hold all numbers.
+const OF_PLANES: f64 = 3.0;
 /// Bytes that all multiprocessors read in a cycle, from memory and, of matrices that fit there, from the L2 cache.
 const MEMORY: f64 = 2600.0;
 const CACHE: f64 = 7000.0;
@@ -45,14 +51,23 @@ impl Model {
     pub fn new(spec: &SgemmSpec) -> Option<Self> {
         let plan = spec.plan().ok()?;
         let (rows, cols) = plan.block_tile();
+        let is_tensor = matches!(plan.shape(), Shape::Tensor(_));
+        let peak = match (plan.shape(), spec.arith.products().len()) {
+            (Shape::Naive(_), _) => UNSTAGED,
+            (Shape::Direct(_), _) => HELD,
+            (Shape::Tiled(_) | Shape::Tensor(_), 0) => PEAK,
+            (Shape::Tiled(_) | Shape::Tensor(_), products) => TENSOR / products as f64,
+        };
+        // A block of few threads cannot keep all multiply-adds of a multiprocessor busy.
+        let alone = match spec.arith.products() {
+            [] => f64::from(plan.threads()),
+            _ => peak,
+        };
         Some(Self {
             tile: (u64::from(rows), u64::from(cols)),
-            threads: f64::from(plan.threads()),
-            peak: match plan.shape() {
-                Shape::Naive(_) => UNSTAGED,
-                Shape::Direct(_) => HELD,
-                Shape::Tiled(_) | Shape::Tensor(_) => PEAK,
-            },
+            of_block: peak.min(alone),
+            peak,
+            launches: if is_tensor { OF_PLANES } else { 1.0 },
             ranges: ranges(&spec.to_string()),
         })
     }
@@ -72,9 +87,9 @@ impl Model {
             Ranges::Fitting => tiles * ranges / sms,
         };
         // A multiprocessor has its blocks to do, and each block cannot go faster than its threads.
-        let computed = (on_one * work / self.peak).max(work / self.peak.min(self.threads));
+        let computed = (on_one * work / self.peak).max(work / self.of_block);
         let rate = if size.bytes() < CACHED { CACHE } else { MEMORY };
-        computed.max(size.bytes() / rate) + LAUNCH
+        computed.max(size.bytes() / rate) + LAUNCH * self.launches
     }
 }
 

@@ -5,10 +5,10 @@ use super::lines;
 use super::times::Times;
 use crate::cli::{Failure, writable};
 use crate::grid::arena;
-use crate::grid::options::Shapes;
+use crate::grid::options::{Shapes, accuracy};
 use crate::grid::shapes::{self, Shape};
 use crate::tune::options::seconds;
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Layout, SgemmSpec};
 use std::path::PathBuf;
 
 /// What makes a table.
@@ -35,6 +35,9 @@ pub struct TableOptions {
     /// How long may be measured, in seconds; 0 for not at all
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds, allow_negative_numbers = true, requires = "table")]
     limit: u64,
+    /// How far rows may be off: `bound` and `norm` try lines too by which tensor cores stand for f32
+    #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy, requires = "table")]
+    accuracy: Accuracy,
     /// Rows of the table, at most
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
     rows: usize,
@@ -62,6 +65,8 @@ pub struct Task {
     pub shapes: Vec<Shape>,
     /// How long may be measured, in seconds.
     pub limit: u64,
+    /// How far rows may be off.
+    pub accuracy: Accuracy,
     /// Rows by hand.
     pub first: First,
     /// Rows that are fitted, at most.
@@ -92,12 +97,12 @@ impl TableOptions {
             std::fs::read_to_string(path).map_err(named)
         };
         let text = match &self.lines {
-            None => lines::DEFAULT.to_owned(),
+            None => lines::default(self.accuracy),
             Some(path) => read("--lines", path)?,
         };
         let first = match &self.first {
             None => First::default(),
-            Some(path) => First::read(&read("--first", path)?)
+            Some(path) => First::read(&read("--first", path)?, self.accuracy)
                 .map_err(|error| Failure::Usage(format!("--first {}: {error}", path.display())))?,
         };
         let rows = self.rows.saturating_sub(first.count());
@@ -119,14 +124,15 @@ impl TableOptions {
             };
             shapes.extend(layouts.iter().map(|&layout| Shape { layout, ..drawn }));
         }
-        let lines = lines::read(&text)?;
+        let lines = lines::read(&text, self.accuracy)?;
         arena::elements(&shapes)?;
         writable(table)?;
         if let Some(path) = &self.times {
             writable(path)?;
         }
         let (table, times) = (table.clone(), self.times.clone());
-        Ok(Some(Task { table, times, lines, shapes, limit: self.limit, first, rows }))
+        let (limit, accuracy) = (self.limit, self.accuracy);
+        Ok(Some(Task { table, times, lines, shapes, limit, accuracy, first, rows }))
     }
 }
 
@@ -167,6 +173,13 @@ mod tests {
         let shape = Shape { size: Size::new(3, 4, 5), layout: Layout::Tn };
         known.add(shape, "block: 8x8", Time::Us(1.0)).expect("written");
         assert_eq!(of(&format!("--times {} --again", times.display())).shapes, [shape]);
+        let emulated = |line: &str| {
+            let lines = of(line).lines;
+            lines.iter().filter_map(|spec| spec.arith.accuracy()).max()
+        };
+        assert_eq!(emulated(""), Some(Accuracy::Ieee));
+        assert_eq!(emulated("--accuracy bound"), Some(Accuracy::Bound));
+        assert_eq!(emulated("--accuracy norm"), Some(Accuracy::Norm));
         assert_eq!((of("--limit 7").limit, of("").limit, of("--rows 12").rows), (7, 600, 12));
         let first = dir.path().join("first");
         std::fs::write(&first, "m <= 3 => tile: 8x8x8;\nn <= 3 => tile: 8x8x8;\n")
@@ -186,6 +199,10 @@ mod tests {
         };
         let first = written("first", "m <= 3 => tile: 8x8x8;");
         let faulty = written("faulty", "m <= 3 => tile: 8x8x;");
+        let line = "tile: 64x64x64, arith: bf16x6, mma: wgmma";
+        let lines = written("lines", &format!("{line}\n"));
+        let emulated = written("emulated", &format!("m > 3 => {line};"));
+        let granted = written("granted", &format!("accuracy: bound;\nm > 3 => {line};"));
         for (line, reason) in [
             ("--limit 3".to_owned(), "--table <FILE.rs>"),
             ("--m 4".to_owned(), "Add --table"),
@@ -199,6 +216,13 @@ mod tests {
             (format!("{out} --first no-such-file"), "--first no-such-file"),
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
             (format!("{out} --first {first} --rows 1"), "1 by --first"),
+            (format!("{out} --accuracy best"), "`best` is no accuracy"),
+            (format!("{out} --first {emulated}"), "`accuracy: bound;` before the rows"),
+            (
+                format!("{out} --first {granted}"),
+                "its rows are of accuracy `bound`. Add --accuracy bound",
+            ),
+            (format!("{out} --lines {lines}"), "Add --accuracy bound"),
             (format!("{out} --times nowhere/a"), "nowhere/a"),
             (format!("{out} --limit soon"), "no whole number of seconds"),
             ("--table nowhere/a.rs".to_owned(), "nowhere/a.rs"),

@@ -1,12 +1,12 @@
 //! What a table is fitted to: for each shape how much slower each line is than the best.
 
 use super::condition::Feature;
-use super::lines::canonical;
+use super::lines::{class, of_row};
 use super::times::{CUBLAS, Time, Times};
 use crate::grid::report::BEHIND;
 use crate::grid::shapes::Shape;
 use gemm_dsl::kernel_table::{SgemmProblem, Target};
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use std::collections::{BTreeSet, HashMap};
 
 /// What was not timed at a shape counts as so many times slower than the best, so that no row has it for that shape
@@ -40,19 +40,24 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Those of times. Shapes of which no line has a time are left out.
-    pub fn new(all: &Times) -> Self {
+    /// Those of times of lines that may be off so far. Shapes of which no line has a time are left out.
+    pub fn new(all: &Times, granted: Accuracy) -> Self {
         let target = all.head.target();
         let mut unknown = BTreeSet::new();
-        let mut texts: HashMap<&str, Option<String>> = HashMap::new();
+        let mut texts: HashMap<&str, Option<(String, Accuracy)>> = HashMap::new();
         let mut known: Vec<(Shape, HashMap<String, f64>)> = Vec::new();
         for shape in all.shapes() {
             let mut of_shape = HashMap::new();
             for (line, time) in all.of(shape).iter().filter(|(line, _)| line != CUBLAS) {
-                let text = texts.entry(line).or_insert_with(|| canonical(line));
+                let text = texts.entry(line).or_insert_with(|| {
+                    let spec = of_row(line)?;
+                    Some((spec.to_string(), class(&spec)))
+                });
                 match (text, time.us()) {
-                    (Some(text), Some(us)) => _ = of_shape.insert(text.clone(), us),
-                    (Some(_), None) => {}
+                    (Some((text, class)), Some(us)) if *class <= granted => {
+                        _ = of_shape.insert(text.clone(), us);
+                    }
+                    (Some(_), _) => {}
                     (None, _) => _ = unknown.insert(line.clone()),
                 }
             }

@@ -93,15 +93,16 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Launches the product that is chosen for its matrices.
+/// Launches the product that is chosen for its matrices; `planes` are those of A and of B that have been made.
 pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
     (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
+    planes: [Option<&Planes>; 2],
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched> {
     let size = extents(a, b, (c.0, &*c.1))?;
-    run(Program::Of(chooses), device, (a, b, c), None, size, operands)
+    run(Program::Of(chooses), device, (a, b, c), planes, size, operands)
 }
 
 /// How large matrices of a device are and how they lie: what a product of them is chosen by.
@@ -120,12 +121,12 @@ pub(crate) fn shape_on(
     })
 }
 
-/// Launches a product; `size` is (m, n, k), `planes` those of B, if they have been made.
+/// Launches a product; `size` is (m, n, k), `planes` are those of A and of B that have been made.
 pub(super) fn multiply<E, A, B, C>(
     what: What<'_, SgemmSpec>,
     device: &Device,
     matrices: (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: Option<&Planes>,
+    planes: [Option<&Planes>; 2],
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched>
@@ -137,12 +138,28 @@ where
     run(Program::of(what, device)?, device, matrices, planes, size, operands)
 }
 
+/// The program that takes of these planes those that are for its arithmetic, with these.
+fn given(
+    program: Arc<Prepared>,
+    planes: [Option<&Planes>; 2],
+) -> Result<(Arc<Prepared>, [Option<&Planes>; 2])> {
+    if planes.iter().all(Option::is_none) {
+        return Ok((program, planes));
+    }
+    let arith = program.spec::<SgemmSpec>().arith;
+    let planes = planes.map(|planes| planes.filter(|planes| planes.are_for(arith)));
+    Ok(match program.given(planes.map(|planes| planes.is_some()))? {
+        Some(given) => (Arc::clone(given), planes),
+        None => (program, [None, None]),
+    })
+}
+
 /// As [`multiply`], of a program or what chooses it.
 fn run<E, A, B, C>(
     of: Program<'_>,
     device: &Device,
     ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: Option<&Planes>,
+    planes: [Option<&Planes>; 2],
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
 ) -> Result<Launched>
@@ -162,11 +179,11 @@ where
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
-        let planes = planes.map(|planes| Ok::<_, Error>((planes, program.given(|arith| planes.are_for(arith))?)));
-        let (program, planes) = match planes.transpose()? {
-            Some((planes, Some(given))) => (Arc::clone(given), Some((planes, planes.read(on)?))),
-            _ => (program, None),
-        };
+        let (program, planes) = given(program, planes)?;
+        let mut read_planes = Vec::new();
+        for planes in planes.into_iter().flatten() {
+            read_planes.push((planes, planes.read(on)?));
+        }
         let is_batch = program.program.extents.contains(&Extent::BATCH);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = is_batch.then_some(products);
@@ -188,8 +205,11 @@ where
         for (operand, array) in operands::arrays(&program.operands).zip(&used) {
             inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
         }
-        let given = planes.as_ref().map(|(planes, read)| planes.bind(read));
-        inputs.extend(given.into_iter().flatten());
+        // The planes of both stand before the greatest magnitudes of both.
+        for nth in 0..2 {
+            let bound = read_planes.iter().filter_map(|(planes, read)| planes.bind(read, nth));
+            inputs.extend(bound);
+        }
         let extents = &program.program.extents;
         let mut problem = vec![m, n, k];
         problem.extend(products.map(|products| products as u64));

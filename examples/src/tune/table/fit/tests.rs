@@ -4,7 +4,7 @@ use super::*;
 use crate::grid::shapes;
 use crate::tune::table::times::{CUBLAS, Head, Time, Times};
 use crate::tune::table::tree::Tree;
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::{Accuracy, Layout};
 use std::collections::BTreeSet;
 
 /// Lines that are told apart by their tile.
@@ -60,7 +60,7 @@ fn a_known_table_is_recovered() {
         "m * n <= 65536 => tile: 8x8x8; m <= 512 => tile: 32x32x8; else => tile: 24x24x8",
     ] {
         let (table, times) = known(text, 300);
-        let samples = Samples::new(&times);
+        let samples = Samples::new(&times, Accuracy::Ieee);
         let rows = rows(&samples, &limits(10));
         let fitted = read(&super::text(&rows)).expect("a table");
         let regret = regret(&fitted, &samples).expect("all are timed");
@@ -80,7 +80,7 @@ fn what_differs_by_less_than_two_percent_is_one_row() {
             let is_best = number == usize::from(shape.size.k > 1000);
             if is_best { 1.0 } else { factor }
         });
-        rows(&Samples::new(&times), &limits(10)).len()
+        rows(&Samples::new(&times, Accuracy::Ieee), &limits(10)).len()
     };
     assert_eq!((of(1.015), of(1.03)), (1, 2));
 }
@@ -94,7 +94,7 @@ fn disorder(seed: u64) -> Times {
 #[test]
 fn a_shape_chooses_what_was_fitted() {
     for seed in 0..4 {
-        let samples = Samples::new(&disorder(seed));
+        let samples = Samples::new(&disorder(seed), Accuracy::Ieee);
         let limits = &limits(40);
         let rows = rows(&samples, limits);
         assert!(rows.len() > 20 && rows.len() <= 40, "{}", rows.len());
@@ -122,7 +122,7 @@ fn a_shape_chooses_what_was_fitted() {
 
 #[test]
 fn more_rows_never_cost() {
-    let samples = Samples::new(&disorder(7));
+    let samples = Samples::new(&disorder(7), Accuracy::Ieee);
     let mean = |count| {
         let rows = rows(&samples, &limits(count));
         assert!(rows.len() <= count);
@@ -146,7 +146,7 @@ fn what_was_not_timed_is_not_chosen() {
             times.add(*shape, line, time).expect("no file");
         }
     }
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, Accuracy::Ieee);
     let table = read(&super::text(&rows(&samples, &limits(10)))).expect("a table");
     let short =
         shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn && shape.size.k == 64);
@@ -163,7 +163,7 @@ fn what_is_no_line_of_a_table_is_left_out() {
     }
     // As its author wrote it.
     times.add(shape, "order: row,tile:8x4x8", Time::Us(1e-3)).expect("no file");
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, Accuracy::Ieee);
     assert_eq!(samples.unknown, none.map(str::to_owned).into());
     assert_eq!(samples.lines.len(), TILES.len() + 1);
     let table = read(&text(&rows(&samples, &limits(10)))).expect("a table");
@@ -174,13 +174,13 @@ fn what_is_no_line_of_a_table_is_left_out() {
 fn shapes_that_were_left_out_are_judged_by_the_others() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, Accuracy::Ieee);
     let drawn = unseen(&samples, &First::default(), &limits(10), |shape| !shape.is_of_grid())
         .expect("tables");
     assert_eq!(drawn.count, 40);
     assert!(drawn.mean < 1.1, "{drawn:?}");
     // Without order there is nothing to learn of the others.
-    let samples = Samples::new(&disorder(3));
+    let samples = Samples::new(&disorder(3), Accuracy::Ieee);
     let all = unseen(&samples, &First::default(), &limits(40), |shape| !shape.is_of_grid())
         .expect("tables");
     let table = read(&super::text(&rows(&samples, &limits(40)))).expect("a table");
@@ -192,9 +192,10 @@ fn shapes_that_were_left_out_are_judged_by_the_others() {
 fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, Accuracy::Ieee);
     // The line is a slow one there: that is for whoever writes it.
-    let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n").expect("a row");
+    let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n", Accuracy::Ieee)
+        .expect("a row");
     let left = first.left(&samples).expect("in range");
     let is_left = |shape: &&Shape| shape.size.k <= 2048 || shape.size.m.min(shape.size.n) <= 8;
     assert!(left.shapes.iter().eq(samples.shapes.iter().filter(is_left)));
@@ -209,11 +210,11 @@ fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
     let unseen = unseen(&samples, &first, &limits(10), |shape| !shape.is_of_grid()).expect("timed");
     assert_eq!(unseen.count, 40);
 
-    let all = First::read("m > 0 || n <= 1 => tile: 8x8x8").expect("a row");
+    let all = First::read("m > 0 || n <= 1 => tile: 8x8x8", Accuracy::Ieee).expect("a row");
     let nothing = all.then_fitted(&samples, &limits(10)).expect_err("nothing left");
     assert!(nothing.contains("comes to the rows that are fitted"), "{nothing}");
     for (text, wanted) in [("else => tile: 8x8x8;", "else"), ("m > 3 => tile: 8x8", "tile")] {
-        let error = First::read(text).expect_err(text);
+        let error = First::read(text, Accuracy::Ieee).expect_err(text);
         assert!(error.contains(wanted), "{text}: {error}");
     }
 }
@@ -223,7 +224,7 @@ fn a_table_is_compared_with_cublas_where_that_was_timed() {
     let (_, mut times) = known("else => tile: 8x8x8", 0);
     let shape = times.shapes()[3];
     times.add(shape, CUBLAS, Time::Us(3.0 * shape.size.bytes())).expect("no file");
-    let samples = Samples::new(&times);
+    let samples = Samples::new(&times, Accuracy::Ieee);
     let table = read("else => tile: 8x8x8").expect("a table");
     let cublas = |shape: &Shape| times.get(shape, CUBLAS).and_then(Time::us);
     let beside = over_cublas(&table, &samples, cublas).expect("timed");
@@ -247,7 +248,7 @@ fn what_is_behind_cublas_counts_twice() {
                 times.add(shape, CUBLAS, Time::Us(us)).expect("no file");
             }
         }
-        let text = text(&rows(&Samples::new(&times), &limits(1)));
+        let text = text(&rows(&Samples::new(&times, Accuracy::Ieee), &limits(1)));
         best(&read(&text).expect("a table"), &times.shapes()[0])
     };
     // 189 times 1 % is more than 7 times 30 %, but not where the latter is behind and counts twice.
@@ -269,7 +270,7 @@ fn the_macro_takes_what_is_written() {
         };
         shape.size.bytes() * (1.0 + 0.2 * wanted.abs_diff(number) as f64)
     });
-    let rows = rows(&Samples::new(&times), &limits(12));
+    let rows = rows(&Samples::new(&times, Accuracy::Ieee), &limits(12));
     let about = ["from times that follow a rule".to_owned()];
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tune/table/fit/written.rs");
     let written = std::fs::read_to_string(path).expect("the file");
@@ -278,4 +279,31 @@ fn the_macro_takes_what_is_written() {
     assert_eq!(super::read(rows_of(&written)).as_ref(), Ok(&read));
     assert_eq!(super::read(rows_of(written::GEMM.text())).as_ref(), Ok(&read));
     assert_eq!(Ok(read), super::read(&text(&rows)));
+}
+
+/// Lines by which tensor cores stand for `f32` are rows where that is granted, and the table says so.
+#[test]
+fn a_table_grants_what_its_rows_need() {
+    let emulated = "tile: 64x64x64, arith: bf16x6, mma: wgmma";
+    let mut times = Times::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
+    for shape in shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn) {
+        let is_large = shape.size.m > 64;
+        times
+            .add(shape, "tile: 8x8x8", Time::Us(if is_large { 9.0 } else { 1.0 }))
+            .expect("no file");
+        times.add(shape, emulated, Time::Us(2.0)).expect("no file");
+    }
+    let fitted = |granted| rows(&Samples::new(&times, granted), &limits(4));
+    let (plain, granted) = (fitted(Accuracy::Ieee), fitted(Accuracy::Bound));
+    assert_eq!(text(&plain), "else => tile: 8x8x8");
+    let text = text(&granted);
+    assert!(text.starts_with("accuracy: bound;\n") && text.contains(emulated), "{text}");
+    assert_eq!(read(&text).map(|table| table.accuracy()), Ok(Accuracy::Bound));
+    let source = source(&granted, &["about it".to_owned()]);
+    assert!(source.contains("sgemm_table! {\n    accuracy: bound;\n    "), "{source}");
+    assert_eq!(read(rows_of(&source).trim().trim_end_matches(';')), read(&text));
+    let first = format!("accuracy: bound;\nm > 9 => {emulated}");
+    assert_eq!(First::read(&first, Accuracy::Norm).map(|first| first.count()), Ok(1));
+    let refused = First::read(&first, Accuracy::Ieee).expect_err("more than is granted");
+    assert!(refused.contains("Add --accuracy bound"), "{refused}");
 }
