@@ -3,6 +3,7 @@
 //! The binary needs neither cargo nor the sources, so it can be carried to the machine that has the
 //! GPU. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
 
+mod accuracy;
 mod batch;
 mod capture;
 mod elements;
@@ -26,6 +27,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 fn main() -> ExitCode {
     let trials = elements::trials()
         .into_iter()
+        .chain(accuracy::trials())
         .chain(batch::trials())
         .chain(capture::trials())
         .chain(epilogue::trials())

@@ -97,10 +97,10 @@ impl Tables {
     }
 
     /// Those of an architecture behind rows for single products and for batches, which are of that accuracy.
-    fn granted(accuracy: Accuracy, rows: [&str; 2], arch: u32) -> Self {
+    fn granted(accuracy: Accuracy, rows: [&[&str]; 2], arch: u32) -> Self {
         let Self { one, batch } = Self::in_f32(Some(arch));
         let [one, batch] = [(rows[0], &one.table), (rows[1], &batch.table)].map(|(rows, then)| {
-            let text = format!("accuracy: {accuracy};\n{rows}{then}");
+            let text = format!("accuracy: {accuracy};\n{}{then}", rows.concat());
             let table: Result<KernelTable<SgemmSpec>, SpecErrors> = text.parse();
             let table = table.map_err(Error::from).and_then(|table| SgemmTable::new(&table));
             table.unwrap_or_else(|faults| unreachable!("these rows ship, and are tested: {faults}"))
