@@ -24,7 +24,7 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
         text("limited by").wrapping(),
     ]);
     for (sm, found) in compiled {
-        let name = Arch::sm(sm.arch).to_string();
+        let name = of_kernel(kernel, sm.arch).to_string();
         match found {
             Ok(found) => table.add(row(name, kernel, sm, found)),
             Err(missing @ Error::NvrtcMissing { .. }) => return format!("  {missing}"),
@@ -57,14 +57,21 @@ fn row(
     ]
 }
 
-/// An architecture whose limits are known: `90` or `sm_90`.
+/// The one that has instructions of its own, which kernels ask for.
+const WARPGROUPS: u32 = 90;
+
+/// An architecture whose limits are known: `90`, `sm_90` or, as kernels are compiled that need it, `sm_90a`.
 ///
 /// # Errors
 /// Says which are known.
 pub fn architecture(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix("sm_").unwrap_or(text);
     let known = ALL.iter().map(|sm| sm.arch);
-    known.clone().find(|arch| arch.to_string() == number).ok_or_else(|| {
+    let is_it = |arch: &u32| match number.strip_suffix('a') {
+        Some(number) => *arch == WARPGROUPS && number == "90",
+        None => arch.to_string() == number,
+    };
+    known.clone().find(is_it).ok_or_else(|| {
         let all: Vec<String> = known.map(|arch| arch.to_string()).collect();
         format!("the limits of `{text}` are not known. Known are {}", all.join(", "))
     })
@@ -72,20 +79,27 @@ pub fn architecture(text: &str) -> Result<u32, String> {
 
 fn resources(kernel: &VerifiedKernel, source: &str, arch: u32) -> Result<Resources, Error> {
     let needed = kernel.min_arch();
-    if needed > arch {
-        return Err(Error::Architecture {
-            kernel: kernel.name.clone(),
-            needed,
-            has: Arch::sm(arch).to_string(),
-            device: "it".to_owned(),
-        });
+    let (name, has) = (kernel.name.clone(), Arch::sm(arch).to_string());
+    let device = "it".to_owned();
+    if kernel.contract().is_specific() && needed != arch {
+        return Err(Error::OtherArchitecture { kernel: name, needed, has, device });
     }
-    compile::compile(&kernel.name, source, Arch::sm(arch), &Options::default())?.resources()
+    if needed > arch {
+        return Err(Error::Architecture { kernel: name, needed, has, device });
+    }
+    compile::compile(&name, source, of_kernel(kernel, arch), &Options::default())?.resources()
+}
+
+/// What a kernel is compiled for on an architecture.
+fn of_kernel(kernel: &VerifiedKernel, arch: u32) -> Arch {
+    let is_own = kernel.contract().is_specific() && kernel.min_arch() == arch;
+    if is_own { Arch::sm(arch).specific() } else { Arch::sm(arch) }
 }
 
 fn first_line(error: &Error) -> String {
     match error {
         Error::Architecture { needed, .. } => format!("needs sm_{needed}"),
+        Error::OtherArchitecture { needed, .. } => format!("needs sm_{needed}a"),
         other => other.to_string().lines().next().unwrap_or_default().to_owned(),
     }
 }

@@ -90,17 +90,19 @@ impl Faults {
         }
     }
 
-    /// Keys that are given and have nothing to act on.
+    /// Keys that are given and have nothing to act on: of those that rest on one another the first.
     pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
         for key in S::KEYS {
             if let Some(on) = &key.acts_on
                 && !(on.includes)(spec)
                 && (key.text)(spec).is_some()
                 && self.sound(&[key.name])
+                && !on.rests_on.iter().any(|decider| is_idle(spec, decider))
             {
-                let fault =
-                    error::table::nothing_to_act_on(key.name, on.key, on.because, on.remedy);
-                self.0.push(fault);
+                let keys: Vec<&'static str> =
+                    std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
+                let remedy = on.remedy.text(spec);
+                self.0.push(error::table::nothing_to_act_on(&keys, on.because, &remedy));
             }
         }
     }
@@ -109,6 +111,14 @@ impl Faults {
         SpecErrors::check(self.0)?;
         Ok(Passed(()))
     }
+}
+
+/// Whether a key is given that has nothing to act on.
+fn is_idle<S: Table>(spec: &S, key: &str) -> bool {
+    S::key(key).is_some_and(|key| {
+        let acts = key.acts_on.as_ref().is_none_or(|on| (on.includes)(spec));
+        !acts && (key.text)(spec).is_some()
+    })
 }
 
 /// A spec has passed every check: there is no fault.

@@ -8,7 +8,7 @@ use crate::memory::Keeps;
 use crate::operand::{self, Input, Resolved, Shared, sealed, write};
 use crate::planes::{Numbers, Planes, with_numbers};
 use crate::shape::Shape;
-use crate::view::{AsMatrix, MatrixRef};
+use crate::view::{AsMatrix, MatrixOf, MatrixRef};
 use gemm_dsl::spec::Arith;
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// it is as long.
 ///
 /// A product whose kernel is of the same arithmetic takes the planes; it need not be the same kernel. Others, those of
-/// batches among them, and those of a matrix that has numbers which its planes do not hold, read the matrix. The bits of
-/// results are the same either way.
+/// batches among them, and those of a matrix that has numbers which its planes do not hold, read the matrix, as an epilogue
+/// does whose operand it is. The bits of results are the same either way.
 ///
 /// ```
 /// use gemm_runtime::spec::Arith;
@@ -59,7 +59,7 @@ impl Device {
         let mut planes = Planes {
             arith,
             numbers: Numbers::alloc(self, elem, len)?,
-            greatest: arith.is_scaled().then(|| self.upload_of(&vec![0; lines])).transpose()?,
+            greatest: arith.is_scaled().then(|| self.alloc_of(lines)).transpose()?,
             axes,
             lines: lines as u64,
             is_whole: true,
@@ -161,6 +161,8 @@ impl sealed::Input<f32> for PreparedMatrix<'_> {
 impl Input for PreparedMatrix<'_> {
     type Element = f32;
 }
+
+impl MatrixOf<f32> for PreparedMatrix<'_> {}
 
 impl AsMatrix for PreparedMatrix<'_> {
     fn as_matrix(&self) -> MatrixRef<'_> {

@@ -3,7 +3,7 @@
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::tensor_core::Format;
 use gemm_reference::product::Size;
-use gemm_runtime::Device;
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::product::{Placement, Problem, accepted};
 use gemm_tests::random::{Hard, Random, values};
@@ -152,6 +152,63 @@ fn planes_are_made_of_what_there_is() {
             let spec: SgemmSpec = line.parse().expect("a line");
             let problem = Problem::new(Size::new(m, n, k), 1);
             bits(&spec, &problem, Placement::default()).unwrap_or_else(|error| panic!("{error}"));
+            let made = planes_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(made, 0, "`{spec}` at {m}x{n}x{k}");
+        }
+        let spec = format!("tile: 64x8x32, arith: {arith}, mma: wgmma").parse().expect("a line");
+        assert_eq!(planes_made(&spec, (65, 3, 2)).ok(), Some(3 + 3 * u64::from(arith.is_scaled())));
+    }
+}
+
+/// The blocks that make planes, or find what these are scaled by.
+fn planes_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
+    let device = Device::simulator();
+    let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
+    let mut c = device.alloc(m * n)?;
+    let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
+    let kernel = Sgemm::<()>::new(spec.clone())?;
+    let launched = kernel.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)?;
+    let makes = |kernel: &str| kernel.ends_with("_planes") || kernel.ends_with("_greatest");
+    let steps = launched.steps().filter(|step| makes(step.kernel()));
+    Ok(steps.map(|step| u64::from(step.grid()[0])).sum())
+}
+
+/// Where the parts of a number end: at the greatest numbers, of which some round to an infinity, and at the smallest, whose
+/// rest has no place; each product is as near to the exact one as it is elsewhere.
+#[test]
+fn numbers_at_the_ends_of_formats_are_multiplied() {
+    let mut numbers: Vec<u32> = Vec::new();
+    for ulps in [0x8, 0x400, 0x1000, 0x2000, 0x8000, 0x1_0000, 0x2_0000] {
+        let below = 0x7f80_0000 - ulps;
+        numbers.extend([below - 1, below, below + 1]);
+    }
+    for exponent in 1..48_u32 {
+        let first = exponent << 23;
+        numbers.extend([first, first | 1, first | 0x1001, first | 0x7f_ffff]);
+    }
+    let a: Vec<f32> = numbers.iter().map(|bits| f32::from_bits(*bits)).collect();
+    let b = [1.0, -1.0, 0.75, 1.000_122];
+    for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
+        let sync = format!("tile: 16x8x16, warp: 16x8, arith: {arith}");
+        let wgmma = format!("tile: 64x8x32, arith: {arith}, mma: wgmma");
+        for line in [sync, wgmma] {
+            if arith.is_scaled() && !line.contains("wgmma") {
+                continue;
+            }
+            let spec: SgemmSpec = line.parse().expect("a line");
+            // A row alone, so that no other number makes the product one of `f32`.
+            for a in &a {
+                let problem = Problem::of(Size::new(1, b.len(), 1), vec![*a], b.to_vec());
+                let found = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let (c, _) = found.unwrap_or_else(|error| panic!("{error}"));
+                for (c, b) in c.iter().zip(b) {
+                    let exact = f64::from(*a) * f64::from(b);
+                    let bound = arith.error_bound(1) * exact.abs() + 2f64.powi(-149);
+                    let overflows = exact.abs() >= f64::from(f32::MAX) && c.is_infinite();
+                    let fits = overflows || (f64::from(*c) - exact).abs() <= bound;
+                    assert!(fits, "{line}: {a:e} ({:#x}) · {b} = {c:e}", a.to_bits());
+                }
+            }
         }
     }
 }

@@ -145,6 +145,18 @@ fn others_read_the_matrix() -> Result<(), Error> {
     assert!(matches!(elsewhere, Err(Error::WrongDevice { .. })), "{elsewhere:?}");
     let none = device.prepare(Arith::F32, &b);
     assert!(matches!(none, Err(Error::Spec(_))), "{none:?}");
+    // Without terms there is no element, and more columns than a kernel counts.
+    let empty = device.upload(&[1.0; 12])?;
+    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+        let wide = device.prepare(*arith, &MatrixRef::new(&empty, 0, 1 << 62)?).map(|_| ());
+        assert!(
+            matches!(
+                wide,
+                Err(Error::Unmet(_) | Error::OutOfMemory { .. } | Error::TooLarge { .. })
+            ),
+            "{wide:?}"
+        );
+    }
     let many = device.upload(&[1.0; 12])?;
     let many = device.prepare(Arith::Bf16, &MatrixRef::batch(&many, 3, 2, 2)?).map(|_| ());
     assert!(matches!(many, Err(Error::Unmet(_))), "{many:?}");

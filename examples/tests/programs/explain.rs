@@ -36,6 +36,32 @@ fn a_spec_is_explained() {
     }
 }
 
+/// What only one architecture has is compiled for it, and said of all others; and no label touches its value.
+#[test]
+fn warpgroups_are_explained_where_they_are() {
+    let line = "tile: 128x128x64, float4, arith: bf16, mma: wgmma";
+    let all = explain(&[line, "--no-source"]);
+    let shown = text(&all.stdout);
+    assert!(all.status.success(), "{}", text(&all.stderr));
+    assert!(shown.contains("2 x 1 multiply") && !shown.contains("could not compile"), "{shown}");
+    if !shown.contains("NVRTC") {
+        assert_eq!(shown.matches("needs sm_90a").count(), gemm_dsl::arch::ALL.len() - 1, "{shown}");
+        let own = shown.lines().find(|line| line.contains("sm_90a") && !line.contains("needs"));
+        let figures = own.map(|line| line.split_whitespace().count());
+        assert!(figures.is_some_and(|figures| figures > 5), "{shown}");
+    }
+    let facts = shown.lines().take_while(|line| !line.contains("arch") && !line.contains("NVRTC"));
+    for fact in facts.filter(|line| line.starts_with("  ") && line.len() > 24) {
+        let (label, _) =
+            fact.split_at(fact.char_indices().nth(24).map_or(fact.len(), |(at, _)| at));
+        assert!(label.ends_with(' '), "{fact}");
+    }
+    for arch in ["90a", "sm_90a"] {
+        assert!(explain(&[line, "--no-source", "--arch", arch]).status.success(), "{arch}");
+    }
+    assert_eq!(explain(&[line, "--arch", "80a"]).status.code(), Some(2));
+}
+
 #[test]
 fn no_count_is_called_a_limit() {
     // Stage 12: a GPU reaches 0.51 of its multiply-adds, where the wavefronts of the text allow 0.32.

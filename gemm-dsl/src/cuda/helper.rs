@@ -34,11 +34,21 @@ pub(super) fn store(elem: Elem) -> &'static str {
     if elem == Elem::F32 { "store4" } else { "store16" }
 }
 
+fn packed(first: Option<Ty>) -> Elem {
+    match first {
+        Some(Ty::Scalar(elem)) => elem,
+        _ => unreachable!("verified: a vector is packed of numbers"),
+    }
+}
+
+/// A vector of zeros.
+pub(super) fn zeros(first: Option<Ty>) -> String {
+    format!("make_{}(0u, 0u, 0u, 0u)", vector_type(packed(first)))
+}
+
 /// A vector of its parts.
 pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
-    let Some(Ty::Scalar(elem)) = first else {
-        unreachable!("verified: a vector is packed of numbers");
-    };
+    let elem = packed(first);
     let name = vector_type(elem);
     if elem.size() >= 4 {
         return format!("make_{name}({})", parts.join(", "));

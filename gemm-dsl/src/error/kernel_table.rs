@@ -98,6 +98,10 @@ pub(crate) fn late_word(word: &str, again: bool) -> SpecError {
     SpecError::at_value(&[], message)
 }
 
+pub(crate) fn no_semicolon(class: &str, found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `;` behind `accuracy: {class}`, found `{found}`"))
+}
+
 pub(crate) fn no_accuracy(fault: &UnknownWord) -> SpecError {
     let UnknownWord { word, expected } = fault;
     let found = if word.is_empty() { String::new() } else { format!(", not `{word}`") };

@@ -40,7 +40,7 @@ pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
         }
     };
     SpecError::at_value(
-        &["arith", "warp", "tile"],
+        &["arith", "warp", "tile", "mma"],
         format!(
             "`arith: {arith}` is computed by whole warps, each of which has a tile of its own; {remedy}"
         ),
@@ -85,7 +85,29 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
     )
 }
 
+/// The tile has so many steps, which are no multiple of the slices.
+pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecError {
+    let (slices, terms) = (spec.slices, spec.terms_of_step());
+    SpecError::at_value(
+        &["slices", "tile", "arith"],
+        format!(
+            "`slices: {slices}` take turns at the steps of a tile, and `tile: {tile}` has {} / {terms} = {steps} of `arith: \
+             {}`: {steps} mod {slices} = {}; use a divisor of {steps}",
+            tile.k,
+            spec.arith,
+            steps % slices,
+        ),
+    )
+}
+
 pub(crate) fn promote_of_instructions(promote: u32, arith: Arith, terms: u32) -> SpecError {
+    if promote == 0 {
+        let message = format!(
+            "`promote: 0`: something is summed before it is added; use a multiple of {terms}, which an instruction of \
+             `arith: {arith}` takes"
+        );
+        return SpecError::at_value(&["promote", "arith"], message);
+    }
     SpecError::at_value(
         &["promote", "arith"],
         format!(

@@ -3,7 +3,7 @@
 use super::SpecError;
 use crate::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
-use crate::spec::{Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 
 pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     let SgemmSpec { slices, products, .. } = *spec;
@@ -14,19 +14,24 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     let times: String = groups.map(|(n, of)| format!(" · {n} {of}")).collect();
     let threads = u128::from(of_slice) * u128::from(slices) * u128::from(products);
     let times = format!("{m} · {n}{times} = {threads}");
+    // What a thread has of the tile tensor cores say, by what its warp has.
+    let (part, larger, of) = match (spec.arith, spec.warp) {
+        (Arith::F32, _) | (_, None) => ("thread", "thread tile", format!("`thread: {thread}`")),
+        (_, Some(warp)) => ("warp", "warp tile", format!("{thread} of `warp: {warp}` a thread")),
+    };
     let most = |of: u64| u64::from(BLOCK_THREADS) / of;
     let (guilty, remedy) = match (most(of_slice), most(of_slice.saturating_mul(slices.into()))) {
-        (0, _) => ("thread", "use a larger thread tile or a smaller tile".to_owned()),
-        (1, 0) => ("slices", "leave `slices` out, or use a larger thread tile".to_owned()),
-        (most, 0) => ("slices", format!("use `slices: {most}` or less, or a larger thread tile")),
-        (_, most) => {
-            ("products", format!("use `products: {most}` or less, or a larger thread tile"))
-        }
+        (0, _) => (part, format!("use a larger {larger} or a smaller tile")),
+        (1, 0) => ("slices", format!("leave `slices` out, or use a larger {larger}")),
+        (most, 0) => ("slices", format!("use `slices: {most}` or less, or a larger {larger}")),
+        (_, most) => ("products", format!("use `products: {most}` or less, or a larger {larger}")),
     };
+    let mut keys = vec![guilty];
+    keys.extend([part, "tile", "arith", "mma"].into_iter().filter(|key| *key != guilty));
     SpecError::at_value(
-        &[guilty, "thread", "tile"],
+        &keys,
         format!(
-            "`tile: {tile}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {times} threads, and a block \
+            "`tile: {tile}` with {of} is ({}/{}) · ({}/{}) = {times} threads, and a block \
              has at most {BLOCK_THREADS}; {remedy}",
             tile.m, thread.m, tile.n, thread.n,
         ),

@@ -66,6 +66,10 @@ pub(crate) fn missing_comma(next: &str) -> SpecError {
     SpecError::at_key(&[], format!("expected `,` before `{next}`"))
 }
 
+pub(crate) fn twice(value: &str) -> SpecError {
+    SpecError::at_key(&[], format!("`{value}` stands twice; remove one"))
+}
+
 pub(crate) fn not_a_comma(found: &str) -> SpecError {
     SpecError::at_key(&[], format!("expected `,`, found `{found}`"))
 }

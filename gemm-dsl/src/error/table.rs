@@ -13,14 +13,8 @@ pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> Sp
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {least} or more"))
 }
 
-pub(crate) fn nothing_to_act_on(
-    key: &'static str,
-    decider: &'static str,
-    because: &str,
-    remedy: &str,
-) -> SpecError {
-    SpecError::at_key(
-        &[key, decider],
-        format!("`{key}` has nothing to act on: {because}; {remedy}"),
-    )
+/// The first key is the one that has nothing to act on; the others decide it.
+pub(crate) fn nothing_to_act_on(keys: &[&'static str], because: &str, remedy: &str) -> SpecError {
+    let key = keys.first().copied().unwrap_or_default();
+    SpecError::at_key(keys, format!("`{key}` has nothing to act on: {because}; {remedy}"))
 }

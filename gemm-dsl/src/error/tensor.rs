@@ -116,11 +116,7 @@ pub(crate) fn registers(plan: &TensorPlan, available: u32, blocks: u32) -> SpecE
     let needed = plan.registers_of_thread();
     let beside = needed - sums - fresh.max(operands);
     let guilty = if blocks > 1 { "blocks_per_sm" } else { "tile" };
-    let remedy = match (blocks > 1, plan.producer()) {
-        (true, _) => "use fewer blocks",
-        (false, true) => "use a smaller tile",
-        (false, false) => "use a smaller tile or fewer threads",
-    };
+    let remedy = if blocks > 1 { "use fewer blocks" } else { "use a smaller N" };
     let keys = [guilty, "tile", "warp", "arith", "promote", "producer"];
     let keys: Vec<&'static str> = keys
         .iter()

@@ -39,6 +39,7 @@ mod slices;
 mod split;
 mod stream;
 mod stream_k;
+mod temps;
 mod tensor;
 #[cfg(test)]
 mod tests;

@@ -92,7 +92,8 @@ impl Tickets {
     }
 
     /// Whether the block has the last ticket, as all its threads know behind a barrier: it then sees all parts. A
-    /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket.
+    /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket, as it does
+    /// by [`take_for_all`](Self::take_for_all).
     pub(super) fn is_last(&self, k: &mut KernelBuilder) -> Expr {
         // The flag is seen by all; and what its thread has acquired is.
         barrier(k, self.meet);

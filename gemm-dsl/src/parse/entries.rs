@@ -196,6 +196,12 @@ impl<'t> Splitter<'t, '_> {
         match &rest[..] {
             [] => {}
             _ if length == 0 => {}
+            [word, ..]
+                if word.is_word() && value.text() == word.text && !self.is_key(&word.text) =>
+            {
+                self.fault(error::twice(&word.text), rest.first(1));
+                return (value, rest.after(1));
+            }
             [word, ..] if word.is_word() && !continues_size(&word.text) => {
                 self.fault(error::missing_comma(&rest.first(1).text()), rest.first(1));
             }

@@ -120,8 +120,17 @@ impl<S: Rows> Table<S> {
                 (INVARIANT, std::mem::replace(&mut self.header.is_invariant, true))
             }
             [word, colon, ..] if S::ROUNDS.is_some() && word.text == ACCURACY && colon.is(':') => {
-                let granted = self.accuracy(row);
-                (ACCURACY, self.header.accuracy.replace(granted).is_some())
+                let (head, rest) = self.accuracy_and_rest(row);
+                let granted = self.accuracy(head);
+                let again = self.header.accuracy.replace(granted).is_some();
+                if self.count > 0 || again {
+                    self.fault(error::late_word(ACCURACY, again), head.span());
+                }
+                if !rest.is_empty() {
+                    self.count += 1;
+                    self.row(rest);
+                }
+                return true;
             }
             _ => return false,
         };
@@ -129,6 +138,19 @@ impl<S: Rows> Table<S> {
             self.fault(error::late_word(word, again), row.span());
         }
         true
+    }
+
+    /// The word with its class, and a row that stands behind it where the semicolon is missing.
+    fn accuracy_and_rest<'t>(&mut self, row: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
+        const HEAD: usize = 3;
+        let is_class = row.get(2).is_some_and(|word| word.text.parse::<Accuracy>().is_ok());
+        if !is_class || arrow(row).is_none() {
+            return (row, row.after(row.len()));
+        }
+        let (head, rest) = (row.first(HEAD), row.after(HEAD));
+        let fault = error::no_semicolon(&head[2].text, &rest.first(1).text());
+        self.fault(fault, rest.first(1).span());
+        (head, if rest[0].is(',') { rest.after(1) } else { rest })
     }
 
     /// The class behind the word; where it is none, one that admits whatever one might have meant.

@@ -8,6 +8,7 @@ mod rows;
 mod sgemm;
 mod sgemm_table;
 mod table;
+mod tensor;
 
 use super::{Reader, Tokens, from_text, text};
 use crate::Family;

@@ -115,3 +115,30 @@ impl Arith {
         self.planes() > 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is granted, and the bounds, as the README has them.
+    #[test]
+    fn classes_and_bounds_are_as_documented() {
+        let unit = 2f64.powi(-24);
+        let terms = 1000;
+        let of_terms = 2.0 * 1000.0 * unit;
+        for (arith, class, bound) in [
+            (Arith::F32, Some(Accuracy::Ieee), of_terms),
+            (Arith::Bf16x6, Some(Accuracy::Bound), of_terms + 2.0 * unit),
+            (Arith::Bf16x9, Some(Accuracy::Bound), of_terms + 2.0 * unit),
+            (Arith::Tf32x3, Some(Accuracy::Bound), of_terms + 14.0 * unit),
+            (Arith::F16x3, Some(Accuracy::Norm), of_terms + 14.0 * unit),
+            (Arith::Bf16, None, 2f64.powi(-7) + 2f64.powi(-16) + of_terms + 2.0 * unit),
+            (Arith::F16, None, 2f64.powi(-10) + 2f64.powi(-22) + of_terms + 2.0 * unit),
+            (Arith::Tf32, None, 2f64.powi(-10) + 2f64.powi(-22) + of_terms + 2.0 * unit),
+        ] {
+            assert_eq!(arith.accuracy(), class, "{arith}");
+            let found = arith.error_bound(terms);
+            assert!((found - bound).abs() < 1e-9 * bound, "{arith}: {found}, not {bound}");
+        }
+    }
+}

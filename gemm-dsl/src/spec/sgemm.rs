@@ -1,6 +1,8 @@
 //! The spec of a matrix product.
 
-use super::table::{ActsOn, Datum, Kind, Value, derived_name, given_name, spec, words};
+use super::table::{
+    ActsOn, Datum, Kind, Need, Remedy, Value, derived_name, given_name, spec, words,
+};
 use super::{Arith, Block, Epilogue, Rect, Tile};
 use crate::ir::{Mma, Wgmma};
 use std::fmt;
@@ -186,50 +188,56 @@ pub(crate) enum Sharing {
 /// Products that stage tiles of A and B in shared memory.
 const TILE: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.tile.is_some(),
-    key: "tile",
+    rests_on: &["tile"],
     because: "without `tile` nothing is staged in shared memory",
-    remedy: "add a tile such as `tile: 64x64x8`, or leave it out",
+    remedy: Remedy::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
 };
 
 /// Products of tensor cores.
 const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
-    key: "arith",
+    rests_on: &["arith"],
     because: "under `arith: f32` no tensor core is asked",
-    remedy: "add an arithmetic such as `arith: bf16x6`, or leave it out",
+    remedy: Remedy::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
 };
 
 /// Products of tensor cores that read shared memory by themselves.
 const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma(),
-    key: "mma",
+    rests_on: &["mma", "arith"],
     because: "lanes bring what `mma: sync` multiplies",
-    remedy: "add `mma: wgmma`, or leave it out",
+    remedy: Remedy::Add(&[ARITH, WGMMA]),
 };
+
+/// What a key may need that acts on few kernels.
+const ARITH: Need<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
+const WGMMA: Need<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
+const TMA: Need<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
+const ASKER: Need<SgemmSpec> = ("producer", |spec| spec.producer);
 
 /// Products whose tiles come by themselves.
 const BOXES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
-    key: "copy",
+    rests_on: &["copy", "mma", "arith"],
     because: "all threads copy, and then all multiply",
-    remedy: "add `mma: wgmma, copy: tma`, or leave it out",
+    remedy: Remedy::Add(&[ARITH, WGMMA, TMA]),
 };
 
 /// Products whose tiles come while sums are stored.
 const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
-    key: "producer",
+    rests_on: &["producer", "copy", "mma", "arith"],
     because: "no warpgroup only asks for tiles",
-    remedy: "add `mma: wgmma, copy: tma, producer`, or leave it out",
+    remedy: Remedy::Add(&[ARITH, WGMMA, TMA, ASKER]),
 };
 
 /// Products that stage nothing.
 const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),
-        key: "tile",
+        rests_on: &["tile"],
         because: "it shapes a kernel without `tile`",
-        remedy,
+        remedy: Remedy::Say(remedy),
     }
 }
 
@@ -254,7 +262,7 @@ spec! {
         /// Adjacent elements of a row of C that a thread computes one after the other.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
-            on naive("use `thread: 1x4` for four elements of a row");
+            on naive("in a tile `thread` says how many elements a thread computes; leave it out");
         /// The unroll factor of the loop over K, in place of the loop's own. Where threads keep tiles of C and
         /// nothing is staged, the steps whose loads are all under way before the first is multiplied.
         unroll(u32): Option<u32> = None, "unroll{}",
@@ -303,7 +311,6 @@ spec! {
         /// multiple of what one of their instructions takes, 16, or 8 of `tf32`. Without it, where `arith` stands for
         /// `f32`, that of one instruction, or under `mma: wgmma` the tile's K; else all of K.
         promote(u32): Option<u32> = None, "promote{}",
-            least 1 "something is summed before it is added",
             on MATRIX;
         /// Whether tiles that lie along K are read by `ldmatrix`, in whose words the lanes of a warp read for one
         /// another.

@@ -13,7 +13,7 @@ use crate::ir::joined;
 use std::fmt;
 
 /// One key of a spec.
-pub(crate) struct Key<S> {
+pub(crate) struct Key<S: 'static> {
     /// The key as it is written.
     pub name: &'static str,
     /// What it means: the documentation of its field.
@@ -64,15 +64,40 @@ pub(crate) enum Typed {
 }
 
 /// The kernels of a family that some keys act on.
-pub(crate) struct ActsOn<S> {
+pub(crate) struct ActsOn<S: 'static> {
     /// Whether the spec is one of these.
     pub includes: fn(&S) -> bool,
-    /// The key that decides it.
-    pub key: &'static str,
+    /// The keys that decide it, the last of which is the first to be given.
+    pub rests_on: &'static [&'static str],
     /// Why the key has nothing to act on elsewhere.
     pub because: &'static str,
     /// What to do then.
-    pub remedy: &'static str,
+    pub remedy: Remedy<S>,
+}
+
+/// What to do about a key that has nothing to act on.
+pub(crate) enum Remedy<S: 'static> {
+    /// This.
+    Say(&'static str),
+    /// To add those of these that there are not, or to leave it out.
+    Add(&'static [Need<S>]),
+}
+
+/// An entry of a line, and whether a spec has it.
+pub(crate) type Need<S> = (&'static str, fn(&S) -> bool);
+
+impl<S> Remedy<S> {
+    /// What to do about it in a spec.
+    pub(crate) fn text(&self, spec: &S) -> String {
+        match self {
+            Self::Say(text) => (*text).to_owned(),
+            Self::Add(needs) => {
+                let missing = needs.iter().filter(|(_, has)| !has(spec));
+                let missing: Vec<&str> = missing.map(|(entry, _)| *entry).collect();
+                format!("add `{}`, or leave it out", missing.join(", "))
+            }
+        }
+    }
 }
 
 /// A key as its documentation shows it.

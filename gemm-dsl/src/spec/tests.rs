@@ -2,7 +2,7 @@
 //! the checks, the documentation and the random specs of the tests know of a key, they know from
 //! there. The count of ARCHITECTURE.md rests on it.
 
-use super::table::{ActsOn, Key, Table, Typed, derived_name, spec, words};
+use super::table::{ActsOn, Key, Remedy, Table, Typed, derived_name, spec, words};
 use super::{Datum, Kind, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::error::SpecErrors;
 use crate::parse::from_text;
@@ -22,9 +22,9 @@ words! {
 /// Kernels in a hurry.
 const FAST: ActsOn<ProbeSpec> = ActsOn {
     includes: |spec| spec.pace == Pace::Fast,
-    key: "pace",
+    rests_on: &["pace"],
     because: "nothing is in a hurry",
-    remedy: "add `pace: fast`, or leave it out",
+    remedy: Remedy::Say("add `pace: fast`, or leave it out"),
 };
 
 spec! {

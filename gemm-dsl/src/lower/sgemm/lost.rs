@@ -3,20 +3,17 @@
 //! tensor cores compute is then not stored, and one in `f32` behind it is: what is launched is the same, and no host
 //! asks.
 
+use super::temps::{LOST, LOST_TICKETS};
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Operand, Order, Scope, Special, Var,
 };
 use crate::lower::tickets::{self, Tickets};
 
-/// The word, and the tickets by which it is set back.
-pub(super) const WORD: Operand = Operand::Temp(4);
-const TICKETS: Operand = Operand::Temp(5);
-
 /// Both in a program; the word is what the kernels before the one in `f32` take.
 pub(super) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
     let word = program.temp_of("lost", Elem::U32, [1u64.into()], Fill::Kept);
-    [(WORD, word), (TICKETS, tickets::slot(program, 1u64.into()))]
+    [(LOST, word), (LOST_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 
 /// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
@@ -30,7 +27,7 @@ pub(super) struct Lost(BufferId);
 impl Lost {
     /// Declares the parameter.
     pub fn parameter(k: &mut KernelBuilder) -> Self {
-        let word = k.global("lost", Elem::U32, WORD);
+        let word = k.global("lost", Elem::U32, LOST);
         k.shape(word, [1.into()], [1.into()]);
         Self(word)
     }
@@ -86,7 +83,7 @@ impl StandsIn {
     /// Declares the parameters, behind those of the product.
     pub fn parameters(k: &mut KernelBuilder) -> Self {
         let lost = Lost::parameter(k);
-        let tickets = tickets::parameter(k, TICKETS);
+        let tickets = tickets::parameter(k, LOST_TICKETS);
         tickets::shape(k, tickets, 1.into());
         Self { lost, tickets }
     }

@@ -10,11 +10,12 @@ use super::matrix::{kept, to_tf32, to_tf32_or_nan};
 use super::problem::{Problem, Takes};
 use super::scale::{self, Greatest};
 use super::sides::{Side, Sides};
+use super::temps::PLANES;
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Const, Expr, IrError, KernelBuilder, Layout, Operand, Requirement, Scalar,
-    Special, TensorMap, Var, VerifiedKernel,
+    Access, BufferId, Const, Expr, IrError, KernelBuilder, Layout, Requirement, Scalar, Source,
+    Special, TensorMap, Ty, Var, VerifiedKernel,
 };
 use crate::plan::{SgemmPlan, TensorPlan};
 use crate::spec::{Arith, Copies};
@@ -26,8 +27,6 @@ const PADDED: i32 = 8;
 const TERMS: i32 = 64;
 /// Blocks of a multiprocessor: more than enough to keep memory busy.
 const RESIDENT: u32 = 6;
-/// The numbers of the planes' operands.
-pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
 
 /// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
 pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
@@ -79,6 +78,8 @@ pub(super) struct Planes {
     pub buffers: [BufferId; 2],
     /// How many of each there are, if several.
     pub count: Option<Const>,
+    /// The terms of a row with its padding, and elements from one row to the next, where threads count them.
+    pitch: Option<Scalar>,
     /// The problem that they are of.
     problem: Problem,
 }
@@ -90,7 +91,7 @@ impl Planes {
         let planes = (t.planes() > 1 || plan.batch().is_some()).then_some(t.planes());
         let names = ["planes_a", "planes_b"];
         [0, 1].map(|nth| match t.copies() {
-            Copies::Threads => k.global(names[nth], elem, OPERANDS[nth]),
+            Copies::Threads => k.global(names[nth], elem, PLANES[nth]),
             Copies::Tma => {
                 let lines = [t.bm(), t.bn()][nth];
                 // A block of a cluster brings a part of B, plane by plane.
@@ -100,17 +101,17 @@ impl Planes {
                 };
                 let tile = planes.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
-                k.tensor_map(names[nth], elem, OPERANDS[nth], map)
+                k.tensor_map(names[nth], elem, PLANES[nth], map)
             }
         })
     }
 
-    /// Says how they lie.
+    /// Says how they lie, by one more parameter where threads find their way through them.
     pub fn shape(
         k: &mut KernelBuilder,
         t: &TensorPlan,
         buffers: [BufferId; 2],
-        problem: &Problem,
+        (problem, copies): (&Problem, Copies),
     ) -> Self {
         let planes = t.planes();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
@@ -121,15 +122,26 @@ impl Planes {
                 k.require(Requirement::Range { scalar, min: 0, max });
             }
         }
-        let terms = padded(problem.k.into(), Expr::I32(PADDED));
+        let is_several = count.is_some() || problem.distinct.is_some();
+        let source = Source::Stride { operand: PLANES[0], dim: usize::from(is_several) };
+        let pitch = (copies == Copies::Threads).then(|| k.scalar("pitch", Ty::I32, source));
+        let row = match pitch {
+            Some(pitch) => Expr::from(pitch),
+            None => padded(problem.k.into(), Expr::I32(PADDED)),
+        };
         for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
             let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));
-            let apart = Expr::from(lines).wide() * terms.clone().wide();
-            let dims = all.iter().cloned().chain([lines.into(), terms.clone()]);
+            let apart = Expr::from(lines).wide() * row.clone().wide();
+            let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
             let apart = all.as_ref().map(|_| apart);
-            k.shape(buffer, dims, apart.into_iter().chain([terms.clone(), 1.into()]));
+            k.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
         }
-        Self { buffers, count, problem: *problem }
+        Self { buffers, count, pitch, problem: *problem }
+    }
+
+    /// The terms of a row with its padding.
+    pub fn pitch(&self) -> Scalar {
+        self.pitch.unwrap_or_else(|| unreachable!("only threads ask, which copy or make them"))
     }
 
     /// So many of each plane.
@@ -146,12 +158,6 @@ impl Planes {
             None => body(k, 0.into()),
             Some(count) => k.unrolled("p", count, |k, plane| body(k, plane.into())),
         }
-    }
-
-    /// Declares the terms of a row, and elements from one to the next.
-    pub fn pitch(&self, k: &mut KernelBuilder) -> Var {
-        k.comment("Terms of a row of planes, with its padding.");
-        k.let_("pitch", padded(self.problem.k.into(), Expr::I32(PADDED)))
     }
 
     /// Which of all planes of A, 0, or of B, 1, one of a product's is; none where there is but one.
@@ -182,13 +188,11 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
     k.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
     k.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = Problem::declare(&mut k, plan, Takes::Factors).with_distinct(&mut k);
-    let buffers =
-        [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), OPERANDS[nth]));
+    let buffers = [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), PLANES[nth]));
     let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut k));
     let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut k, &problem));
     let sides = Sides::declare(&mut k, &problem, TERMS, RESIDENT);
-    let planes = Planes::shape(&mut k, t, buffers, &problem);
-    let pitch = planes.pitch(&mut k);
+    let planes = Planes::shape(&mut k, t, buffers, (&problem, Copies::Threads));
     let tid = k.let_("tid", Special::ThreadX);
     let tile = k.shared(
         "tile",
@@ -204,7 +208,7 @@ pub(super) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
         let layout = Layout::row_major(1);
         (greatest, k.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
-    let body = Body { t, sides, terms: problem.k, planes, pitch, tile, tid, scaled, lost };
+    let body = Body { t, sides, terms: problem.k, planes, tile, tid, scaled, lost };
     of_block.each(&mut k, |k, side| body.matrix(k, side));
     if let Some((lost, bits)) = lost {
         lost.tell(&mut k, bits.into());
@@ -219,7 +223,6 @@ struct Body<'p> {
     /// The terms of a line.
     terms: Scalar,
     planes: Planes,
-    pitch: Var,
     tile: BufferId,
     tid: Var,
     /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
@@ -279,7 +282,7 @@ impl Body<'_> {
             let line = k.let_("line", at.clone() / of_line.clone());
             let term = k.let_("term", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
-            let is = row.clone().lt(extent).and(column.clone().lt(self.pitch));
+            let is = row.clone().lt(extent).and(column.clone().lt(self.planes.pitch()));
             k.if_(is, |k| {
                 let value = k.registers("value", F32, [unit.into()], "");
                 k.unrolled("j", unit, |k, j| {

@@ -9,16 +9,15 @@ use super::lost::magnitude;
 use super::problem::{Problem, Takes};
 use super::schedule::Origin;
 use super::sides::{Side, Sides};
+use super::temps::GREATEST;
 use crate::arch::WARP;
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
-    Operand, Order, Scope, Special, Unroll, Var, VerifiedKernel,
+    Order, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::plan::SgemmPlan;
 
-/// The numbers of the operands of these kernels: greatest magnitudes of A's rows, and of B's columns.
-pub(super) const OPERANDS: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
 /// Terms of a line of which a block finds the greatest.
 const TERMS: i32 = 256;
 /// The binary exponent of the greatest number of a scaled line.
@@ -65,7 +64,7 @@ impl Greatest {
             if !takes[nth] {
                 return None;
             }
-            let buffer = k.global(names[nth], Elem::U32, OPERANDS[nth]);
+            let buffer = k.global(names[nth], Elem::U32, GREATEST[nth]);
             let lines = if nth == 0 { problem.m } else { problem.n };
             let batch = problem.count_of(nth).map(Expr::from);
             let apart = problem.distinct.map(|_| lines.into());

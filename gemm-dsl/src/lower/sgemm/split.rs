@@ -9,6 +9,7 @@ use super::fragment::{Accumulators, each};
 use super::problem::Problem;
 use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
+use super::temps::{PARTIALS, TICKETS};
 use crate::arch::{LARGEST, WARP};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
@@ -66,7 +67,7 @@ pub(super) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Ve
     };
     let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
     let tickets = tickets::slot(program, words);
-    vec![(Operand::Temp(0), partials), (Operand::Temp(1), tickets)]
+    vec![(PARTIALS, partials), (TICKETS, tickets)]
 }
 
 /// The sums of a block: how many a thread holds, and how many threads hold some.
@@ -120,8 +121,8 @@ impl Split {
         if !problem.listed {
             k.exclusive(problem.c().buffer);
         }
-        let partials = k.global("partials", Elem::F32, Operand::Temp(0));
-        let tickets = tickets::parameter(k, Operand::Temp(1));
+        let partials = k.global("partials", Elem::F32, PARTIALS);
+        let tickets = tickets::parameter(k, TICKETS);
         let sums = k.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
         k.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
         tickets::shape(k, tickets, words);

@@ -88,7 +88,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
     let grid = schedule::grid(plan, &problem);
     let blocks_per_sm = plan.blocks_per_sm();
     k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let planes = Planes::shape(k, t, buffers, &problem);
+    let planes = Planes::shape(k, t, buffers, (&problem, t.copies()));
     let tid = k.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
         k.cluster(plan.cluster());
@@ -176,12 +176,6 @@ impl Holders<'_> {
                 split.gather(k, (&block, parts), acc, |k, all| {
                     epilogue::store(k, &block, all, &finish);
                 });
-                if tile.nth.is_some() {
-                    k.comment(
-                        "All know who stores this tile, before the ticket of the next is taken.",
-                    );
-                    block.barrier(k);
-                }
             }
         };
         match &ready.none_lost {

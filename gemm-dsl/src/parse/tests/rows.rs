@@ -24,7 +24,8 @@ fn written<S: Checked>(name: &str, kind: Kind, number: u32) -> String {
 fn acts<S: Checked>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
-        let decider = S::key(on.key).unwrap_or_else(|| panic!("{} is no key", on.key));
+        let first = on.rests_on[0];
+        let decider = S::key(first).unwrap_or_else(|| panic!("{first} is no key"));
         let elsewhere = match (on.includes)(&S::default()) {
             false => String::new(),
             true => match decider.kind {
@@ -36,16 +37,16 @@ fn acts<S: Checked>() {
                         !(on.includes)(&spec)
                     };
                     let word = words.iter().find(excludes);
-                    format!("{}: {}", on.key, word.unwrap_or_else(|| panic!("{}", key.name)))
+                    format!("{first}: {}", word.unwrap_or_else(|| panic!("{}", key.name)))
                 }
-                kind => written::<S>(on.key, kind, 2),
+                kind => written::<S>(first, kind, 2),
             },
         };
         let number = key.least.map_or(1, |(least, _)| least) + 1;
         let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));
         let line = line.trim_start_matches(", ");
-        let message =
-            format!("`{}` has nothing to act on: {}; {}", key.name, on.because, on.remedy);
+        let remedy = on.remedy.text(&S::default());
+        let message = format!("`{}` has nothing to act on: {}; {remedy}", key.name, on.because);
         let found = faults::<S>(line);
         assert!(found.contains(&(key.name.to_owned(), message)), "{line}: {found:?}");
     }

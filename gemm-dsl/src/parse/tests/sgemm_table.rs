@@ -85,6 +85,11 @@ const TABLES: &[Faulty] = &[
     ),
     ("accuracy: ; else =>", &[("accuracy:", "`accuracy` is one of `ieee`, `bound`, `norm`")]),
     (
+        "accuracy: bound, m < 2 => ; else =>",
+        &[(",", "expected `;` behind `accuracy: bound`, found `,`")],
+    ),
+    ("accuracy: bound else =>", &[("else", "expected `;` behind `accuracy: bound`, found `else`")]),
+    (
         "accuracy: bound, norm; else =>",
         &[("bound, norm", "`accuracy` is one of `ieee`, `bound`, `norm`, not `bound, norm`")],
     ),

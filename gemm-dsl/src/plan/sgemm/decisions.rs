@@ -172,7 +172,7 @@ fn tensor(plan: &TensorPlan, list: &mut Decisions) {
     list.say("block tile", format!("{} x {} x {}", plan.bm(), plan.bn(), plan.bk()));
     let (columns, terms) = (plan.columns(), plan.format().terms());
     let (groups_m, groups_n) = (plan.bm() / Wgmma::ROWS, plan.bn() / columns);
-    list.say("warpgroups that multiply", format!("{groups_m} x {groups_n}"));
+    list.say("warpgroups", format!("{groups_m} x {groups_n} multiply"));
     list.say("arithmetic", plan.arith().to_string());
     let (rows, format) = (Wgmma::ROWS, plan.format().name());
     list.say("matrix instructions", format!("{rows}x{columns}x{terms} in {format}"));

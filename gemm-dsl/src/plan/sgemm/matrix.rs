@@ -43,6 +43,7 @@ impl MatrixPlan {
             }
             true => decided(true, "a fourth of the instructions"),
         };
+        let promote = promoted(spec, terms);
         let [a, b] = &operands;
         Some(Self {
             arith: spec.arith,
@@ -50,11 +51,7 @@ impl MatrixPlan {
             terms,
             rows: warp.m / Mma::ROWS as u32,
             cols: warp.n / Mma::COLS as u32,
-            promote: match (spec.promote, spec.arith.is_emulation()) {
-                (Some(promote), _) => decided(Some(promote / terms), ""),
-                (None, true) => decided(Some(1), "tensor cores cut what they sum"),
-                (None, false) => decided(None, ""),
-            },
+            promote: decided(promote.value.map(|promote| promote / terms), promote.why),
             loads_a: loads(a),
             loads_b: loads(b),
         })
@@ -71,5 +68,15 @@ impl MatrixPlan {
             Some(_) => self.rows * self.cols,
         };
         self.arith.planes() * (of_a + of_b) + fresh * Mma::OF_D as u32
+    }
+}
+
+/// The terms that tensor cores sum from zero on before they are added to the others, if they do not sum all of K: so many
+/// where the line says nothing and the arithmetic stands for `f32`.
+pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
+    match (spec.promote, spec.arith.is_emulation()) {
+        (Some(promote), _) => decided(Some(promote), ""),
+        (None, true) => decided(Some(otherwise), "tensor cores cut what they sum"),
+        (None, false) => decided(None, ""),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::budget::{Registers, SharedSum};
 use super::epilogue::EpiloguePlan;
+use super::matrix::promoted;
 use super::tiled::Pipeline;
 use super::{Decided, Passed, decided, facts, waiting};
 use crate::arch::{LARGEST, WARP};
@@ -88,11 +89,7 @@ impl TensorPlan {
         let thread = thread(columns, vectors);
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
-        let promote = match (spec.promote, spec.arith.is_emulation()) {
-            (Some(promote), _) => decided(Some(promote), ""),
-            (None, true) => decided(Some(tile.k), "tensor cores cut what they sum"),
-            (None, false) => decided(None, ""),
-        };
+        let promote = promoted(spec, tile.k);
         let shared = SharedSum::of_spec(spec, tile).total();
         let block = (multiplying, shared.next_multiple_of(16));
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);

@@ -1,108 +1,108 @@
 //! The reductions that some keys act on.
 
 use super::{Op, Over, ReduceSpec};
-use crate::spec::table::ActsOn;
+use crate::spec::table::{ActsOn, Remedy};
 
 /// Reductions whose blocks combine their values in shared memory.
 pub(super) const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.shuffle,
-    key: "shuffle",
+    rests_on: &["shuffle"],
     because: "`shuffle` replaces the shared-memory tree",
-    remedy: "leave one of them out",
+    remedy: Remedy::Say("leave one of them out"),
 };
 
 /// Reductions that have an operator of ours.
 pub(super) const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_none(),
-    key: "fold",
+    rests_on: &["fold"],
     because: "`fold` says what is made of two values",
-    remedy: "leave one of them out",
+    remedy: Remedy::Say("leave one of them out"),
 };
 
 /// Reductions with a fold of the user's.
 pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_some(),
-    key: "fold",
+    rests_on: &["fold"],
     because: "the operators of `op` have identities of their own",
-    remedy: "leave it out, or write a `fold`",
+    remedy: Remedy::Say("leave it out, or write a `fold`"),
 };
 
 /// Reductions whose results are numbers.
 pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
-    key: "op",
+    rests_on: &["op"],
     because: "its result is an index or a truth value",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions that keep indices or counts of elements.
 pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,
-    key: "op",
+    rests_on: &["op"],
     because: "it keeps neither indices nor counts of elements",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Sums.
 pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.operator() == Some(Op::Sum),
-    key: "op",
+    rests_on: &["op"],
     because: "it is the rounding of sums that is made good",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions with many results.
 pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
-    key: "over",
+    rests_on: &["over"],
     because: "all threads fold the one result",
-    remedy: "leave it out, or say what is folded by `over`",
+    remedy: Remedy::Say("leave it out, or say what is folded by `over`"),
 };
 
 /// Reductions of tensors with more than one dimension.
 pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Rows | Over::Columns | Over::Middle),
-    key: "over",
+    rests_on: &["over"],
     because: "there are no rows that may lie apart",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions of which several blocks may share a result.
 pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
-    key: "over",
+    rests_on: &["over"],
     because: "the length of a segment is not known when it is launched",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions of which several blocks do.
 pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1),
-    key: "over",
+    rests_on: &["over"],
     because: "one block folds a result where `blocks` does not say more",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions whose threads may read vectors.
 pub(super) const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
-    key: "over",
+    rests_on: &["over"],
     because: "a segment begins anywhere",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions whose threads fold columns one by one.
 pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Columns | Over::Middle) && !spec.float4,
-    key: "over",
+    rests_on: &["over"],
     because: "only of columns that are not read by vectors a thread folds several that lie apart",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };
 
 /// Reductions whose block folds one result in the end.
 pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
-    key: "over",
+    rests_on: &["over"],
     because: "no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree",
-    remedy: "leave it out",
+    remedy: Remedy::Say("leave it out"),
 };

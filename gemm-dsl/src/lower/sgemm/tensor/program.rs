@@ -7,7 +7,7 @@ use super::super::problem::{Problem, Takes};
 use super::super::scale::{self, Greatest};
 use super::super::schedule::Origin;
 use super::super::tile::Frame;
-use super::super::{Given, head, kernel, planes, product, schedule};
+use super::super::{Given, head, kernel, planes, product, schedule, temps};
 use crate::ir::contract::{Contract, Parameter};
 use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::{
@@ -24,7 +24,7 @@ pub(in crate::lower::sgemm) fn steps(
 ) -> Result<Vec<Step>, IrError> {
     let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
     let planes = planes::slots(program, t, ([&m, &n], &depth), counts, kept);
-    bind.extend(planes::OPERANDS.into_iter().zip(planes));
+    bind.extend(temps::PLANES.into_iter().zip(planes));
     if t.arith().is_emulation() {
         bind.extend(lost::slots(program));
     }
@@ -35,7 +35,7 @@ pub(in crate::lower::sgemm) fn steps(
     let stand_in = program.kernel(in_f32(plan, t, kept)?);
     if t.arith().is_scaled() {
         let slots = scale::slots(program, [&m, &n], counts, kept);
-        bind.extend(scale::OPERANDS.into_iter().zip(slots));
+        bind.extend(temps::GREATEST.into_iter().zip(slots));
     }
     let before = match kept {
         [true, true] => Vec::new(),
@@ -80,13 +80,13 @@ pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
     let b = program.input("b", Elem::F32, [k.clone(), n.clone()]);
     let planes = program.output("planes", t.elem(), planes::dims(t, &n, &k, None));
-    let mut bind = vec![(Operand::Input(1), b), (planes::OPERANDS[1], planes)];
+    let mut bind = vec![(Operand::Input(1), b), (temps::PLANES[1], planes)];
     if t.arith().is_emulation() {
-        bind.push((lost::WORD, program.in_out("lost", Elem::U32, [1u64.into()])));
+        bind.push((temps::LOST, program.in_out("lost", Elem::U32, [1u64.into()])));
     }
     if t.arith().is_scaled() {
         let greatest = program.in_out("greatest", Elem::U32, [n.clone()]);
-        bind.push((scale::OPERANDS[1], greatest));
+        bind.push((temps::GREATEST[1], greatest));
     }
     bind.extend(without_lines(&mut program, t, 0, &k));
     let extents = [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k)];
@@ -119,13 +119,13 @@ fn without_lines(
     let mut slots = vec![
         (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, Fill::Kept)),
         (
-            planes::OPERANDS[nth],
+            temps::PLANES[nth],
             program.temp("no planes", t.elem(), planes::dims(t, &none(), terms, None)),
         ),
     ];
     if t.arith().is_scaled() {
         let greatest = program.temp_of("no lines", Elem::U32, [none()], Fill::Kept);
-        slots.push((scale::OPERANDS[nth], greatest));
+        slots.push((temps::GREATEST[nth], greatest));
     }
     slots
 }

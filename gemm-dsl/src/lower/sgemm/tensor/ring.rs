@@ -77,12 +77,11 @@ fn copied(
     tile: &Tile,
     (rounds, place): (Var, &Place),
 ) -> BufferId {
-    let pitch = tensor.planes.pitch(k);
     let sums = Sums::declare(k, tensor.t);
     each_round(k, rounds, |k, round| {
         k.comment("Threads copy 16 bytes at a time; zeros stand behind the last term.");
         for nth in [0, 1] {
-            copy(k, tensor, (tile, nth), (round, pitch));
+            copy(k, tensor, (tile, nth), round);
         }
         k.comment("What threads have stored, matrix instructions read another way.");
         k.proxy_fence(ProxyFence::Async);
@@ -93,12 +92,7 @@ fn copied(
 }
 
 /// Copies the planes of a tile of A, or of B.
-fn copy(
-    k: &mut KernelBuilder,
-    tensor: &Tensor<'_>,
-    (tile, nth): (&Tile, usize),
-    (round, pitch): (Var, Var),
-) {
+fn copy(k: &mut KernelBuilder, tensor: &Tensor<'_>, (tile, nth): (&Tile, usize), round: Var) {
     let p = &tile.problem;
     let (lines, origin, extent) = match nth {
         0 => (tensor.bm, tile.origin.row, p.m),
@@ -128,7 +122,7 @@ fn copy(
         let to = tensor.in_tile(nth, &0.into(), [plane, line.into(), term.into()]).vector();
         let zeros = vec![Expr::F32(0.0).cast(elem); elem.vector_lanes().into()];
         k.if_else(
-            at.lt(pitch),
+            at.lt(tensor.planes.pitch()),
             |k| k.store(to.clone(), from.load()),
             |k| k.store(to.clone(), Expr::Pack(zeros)),
         );

@@ -40,7 +40,13 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
     }
-    faults.require(!spec.arith.is_scaled(), || error::scaled_by_lanes(spec.arith));
+    // Who has given these means `mma: wgmma`, which needs no warp.
+    if !faults.sound(&["copy", "producer", "persistent", "cluster"]) {
+        return;
+    }
+    if spec.arith.is_scaled() {
+        return faults.0.push(error::scaled_by_lanes(spec.arith));
+    }
     let Some(warp) = spec.warp else {
         return faults.0.push(error::without_warp(spec.arith, warp_of(tile)));
     };
@@ -75,12 +81,15 @@ pub(super) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     }
     let of_all = u64::from(terms) * u64::from(spec.slices);
+    if tile.k.is_multiple_of(terms) && !(tile.k / terms).is_multiple_of(spec.slices) {
+        return faults.0.push(error::slices_of_steps(spec, tile, tile.k / terms));
+    }
     if !u64::from(tile.k).is_multiple_of(of_all) {
         return faults.0.push(error::steps_of_tile(spec, tile, of_all));
     }
     let Some(promote) = spec.promote.filter(|_| faults.sound(&["promote"])) else { return };
     let own = tile.k / spec.slices;
-    if !promote.is_multiple_of(terms) {
+    if promote == 0 || !promote.is_multiple_of(terms) {
         faults.0.push(error::promote_of_instructions(promote, spec.arith, terms));
     } else if !own.is_multiple_of(promote) {
         faults.0.push(error::promote_of_tile(promote, own));

@@ -131,7 +131,7 @@ pub(super) fn threads(
 ) {
     resident_blocks(spec, faults);
     let rests_on: &[&str] = match spec.tile {
-        Some(_) => &["tile", "thread", "warp", "arith", "products", "slices"],
+        Some(_) => &["tile", "thread", "warp", "arith", "mma", "copy", "products", "slices"],
         None => &["block", "slices"],
     };
     if !faults.sound(rests_on) {
