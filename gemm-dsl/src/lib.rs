@@ -60,7 +60,7 @@ impl SgemmSpec {
     /// As [`Family::program`].
     pub fn program_given(&self, planes: [bool; 2]) -> Result<Option<VerifiedProgram>, SpecErrors> {
         let plan = self.plan()?;
-        if plan.shape().tensor().is_none() || plan.batch().is_some() {
+        if !lower::has_planes_to_give(&plan) {
             return Ok(None);
         }
         Ok(Some(lower::sgemm_of(&plan, planes)?))

@@ -6,4 +6,4 @@ mod sgemm;
 mod tickets;
 
 pub use reduce::reduce;
-pub use sgemm::{planes_of_b, sgemm, sgemm_of};
+pub use sgemm::{has_planes_to_give, planes_of_b, sgemm, sgemm_of};

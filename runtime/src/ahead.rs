@@ -6,7 +6,7 @@ mod tests;
 use crate::backend::Backend;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::program::Made;
+use crate::program::{Made, Prepared};
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use std::collections::HashSet;
@@ -28,6 +28,18 @@ pub(crate) fn ahead<'l, S: Family>(
     let mut seen = HashSet::new();
     let lines: Vec<&str> = lines.into_iter().filter(|line| seen.insert(*line)).collect();
     let programs = in_parallel(&lines, |line| device.programs().get::<S>(line));
+    make(device, &lines, programs)
+}
+
+/// Makes all kernels of the programs of these lines.
+///
+/// # Errors
+/// As [`ahead`].
+pub(crate) fn make(
+    device: &Device,
+    lines: &[&str],
+    programs: Vec<Result<Arc<Prepared>>>,
+) -> Result<()> {
     let (mut kernels, mut failures) = (Vec::new(), Vec::new());
     for (number, program) in programs.into_iter().enumerate() {
         match program {

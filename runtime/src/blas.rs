@@ -4,21 +4,22 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::ahead::ahead;
+use crate::ahead::{ahead, make};
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{
-    Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on,
+    Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on, with_planes,
 };
 use crate::launched::Launched;
 use crate::planes::Planes;
+use crate::program::Prepared;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
 use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
 use gemm_dsl::spec::{Accuracy, Batch, SgemmOperand, SgemmSpec};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tables::{Asked, Shipped, Tables};
 
 /// C = alpha·A·B + beta·C, of matrices of `f32` that lie on a device in rows or in columns, packed or
@@ -54,7 +55,7 @@ use tables::{Asked, Shipped, Tables};
 /// | `strideA`, `strideB`, `strideC`, `batchCount` of `cublasSgemmStridedBatched` | [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; a stride of 0: `pitched` |
 ///
 /// The rules are those of BLAS: where beta is 0 C is not read, and a NaN in it is gone; where alpha or k is
-/// 0 neither A nor B is read. Results differ from those of cuBLAS in rounding: here the terms of an element are summed as
+/// 0 neither A nor B is read. In `f32`, which is all there is without [`SgemmCall::accuracy`], results differ from those of cuBLAS in rounding: here the terms of an element are summed as
 /// the row of the table says, in the order of k, or of parts of k where it says `slices`, `lanes: k`, `split_k` or `stream_k`.
 /// The same product has the same bits on every run and on every device of the same table and as many multiprocessors, if
 /// its matrices lie alike: which row it is depends on their extents, on whether they lie in rows or in columns and
@@ -131,7 +132,7 @@ impl SgemmCall<'_> {
 
     /// How far an element of A·B may be off, [`Accuracy::Ieee`] without this. A wider class lets tensor cores stand for
     /// `f32` where that is faster, as the table of that class says; there is one for `sm_90`, and elsewhere all rows are of
-    /// `f32`. The launch says [which kernel](SgemmCall::choice) it was by its `arith`.
+    /// `f32`. [`SgemmCall::choice`] says which line it takes, and so in what it computes.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixRef, sgemm, spec::Accuracy};
@@ -222,8 +223,19 @@ impl SgemmCall<'_> {
     /// # Errors
     /// Those of [`SgemmCall::choice`] and of [`warm`].
     pub fn warm(&self, device: &Device) -> Result<()> {
-        let asks = self.asks(Tables::on(device, self.accuracy))?;
-        ahead::<SgemmSpec>(device, [asks.line(&self.problem(device)?)?])
+        let tables = Tables::on(device, self.accuracy);
+        let asks = self.asks(tables)?;
+        let problem = self.problem(device)?;
+        make(device, &[asks.line(&problem)?], vec![self.program(tables, device)])
+    }
+
+    /// The program that it launches: of its line, or the one that takes planes that have been made.
+    fn program(&self, tables: &'static Tables, device: &Device) -> Result<Arc<Prepared>> {
+        let asks = self.asks(tables)?;
+        let program = device.programs().get::<SgemmSpec>(asks.line(&self.problem(device)?)?)?;
+        let [of_a, of_b] = self.planes;
+        let planes = if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] };
+        Ok(with_planes(program, planes)?.0)
     }
 
     /// What a row is chosen by.

@@ -6,7 +6,7 @@ mod sgemm;
 mod table;
 
 pub use reduce::{Arrays, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
-pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
+pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on, with_planes};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::ahead::ahead;

@@ -19,8 +19,6 @@ pub struct Planes {
     pub(crate) axes: Vec<Axis>,
     /// Columns of the matrix.
     pub(crate) lines: u64,
-    /// Whether they hold all numbers.
-    pub(crate) is_whole: bool,
 }
 
 /// Their elements.
@@ -57,6 +55,6 @@ impl Numbers {
 impl Planes {
     /// Whether products in an arithmetic take them.
     pub(crate) fn are_for(&self, arith: Arith) -> bool {
-        self.is_whole && self.arith == arith
+        self.arith == arith
     }
 }

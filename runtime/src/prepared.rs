@@ -38,13 +38,16 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct PreparedMatrix<'b> {
     matrix: MatrixRef<'b>,
-    planes: Arc<Planes>,
+    arith: Arith,
+    /// None where they do not hold all numbers, so that nobody would take them.
+    planes: Option<Arc<Planes>>,
     /// In which products they are its planes: those in which it is A, 0, or B, 1.
     side: usize,
 }
 
 impl Device {
-    /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them.
+    /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them where
+    /// the arithmetic stands for `f32`, to learn whether they hold all numbers; where they do not, none are kept.
     ///
     /// # Errors
     /// * [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no planes.
@@ -62,7 +65,6 @@ impl Device {
             greatest: arith.is_scaled().then(|| self.alloc_of(lines)).transpose()?,
             axes,
             lines: lines as u64,
-            is_whole: true,
         };
         let mut lost = arith.is_emulation().then(|| self.upload_of(&[0_u32])).transpose()?;
         dispatch!(self, on => {
@@ -78,11 +80,12 @@ impl Device {
             outputs.extend(greatest.map(|all| Bound::vector("greatest", all, lines as u64)));
             launch(on, &program, &[input], &outputs, &problem)?;
         });
-        planes.is_whole = match &lost {
+        let is_whole = match &lost {
             Some(word) => self.download(word)? == [0],
             None => true,
         };
-        Ok(PreparedMatrix { matrix, planes: Arc::new(planes), side: 1 })
+        let planes = is_whole.then(|| Arc::new(planes));
+        Ok(PreparedMatrix { matrix, arith, planes, side: 1 })
     }
 }
 
@@ -106,18 +109,18 @@ impl PreparedMatrix<'_> {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn t(&self) -> PreparedMatrix<'_> {
-        let (planes, side) = (Arc::clone(&self.planes), 1 - self.side);
-        PreparedMatrix { matrix: self.matrix.t(), planes, side }
+        let planes = self.planes.as_ref().map(Arc::clone);
+        PreparedMatrix { matrix: self.matrix.t(), arith: self.arith, planes, side: 1 - self.side }
     }
 
     /// What its planes are for.
     pub fn arith(&self) -> Arith {
-        self.planes.arith
+        self.arith
     }
 
     /// Whether its planes hold all of its numbers, so that products take them.
     pub fn is_whole(&self) -> bool {
-        self.planes.is_whole
+        self.planes.is_some()
     }
 }
 
@@ -154,7 +157,7 @@ impl sealed::Input<f32> for PreparedMatrix<'_> {
     }
 
     fn planes(&self, side: usize) -> Option<&Planes> {
-        (side == self.side).then_some(&self.planes)
+        self.planes.as_deref().filter(|_| side == self.side)
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
 //! works on. An operand is a [`Matrix`], which the builders index by row and column. The main loop
-//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](fragment::Accumulators), staged (`pipeline`)
-//! or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
+//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](fragment::Accumulators), staged (`pipeline`),
+//! by warpgroups (`tensor`) or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
 //! (`naive`) does both itself.
 //!
 //! Every kernel in `arith: f32` sums the terms of an element from +0 on in ascending k, with one fused multiply-add
@@ -77,6 +77,9 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 /// # Errors
 /// As [`sgemm`].
 pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, IrError> {
+    if kept.contains(&true) && !has_planes_to_give(plan) {
+        return Err(IrError { kernel: plan.kernel_name(), rule: tensor::GIVEN.into() });
+    }
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
     let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
@@ -139,15 +142,15 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
         let tiles = program.value(tiles);
         // As many clusters as fit, of whole ones: at least one.
         let resident = sms * u64::from(plan.blocks_per_sm());
-        let clusters = match plan.cluster() {
-            1 => resident,
+        let (sharers, resident) = match plan.cluster() {
+            1 => (Extent::BLOCKS, resident),
             blocks => {
                 let whole = resident / u64::from(blocks);
-                whole.clone().gt(1u64).select(whole, 1u64)
+                (Extent::CLUSTERS, whole.clone().gt(1u64).select(whole, 1u64))
             }
         };
-        let blocks = clusters.min(tiles.clone());
-        of_blocks.extend([(Extent::TILES, tiles), (Extent::BLOCKS, blocks)]);
+        let resident = resident.min(tiles.clone());
+        of_blocks.extend([(Extent::TILES, tiles), (sharers, resident)]);
     }
     bind.extend(split::slots(&mut program, plan, shared));
     let named = [(Extent::M, &m), (Extent::N, &n), (Extent::K, &terms)];
@@ -167,6 +170,11 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
         Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
     };
     VerifiedProgram::new(program)
+}
+
+/// Whether a caller can give the planes of its factors.
+pub fn has_planes_to_give(plan: &SgemmPlan) -> bool {
+    plan.shape().tensor().is_some() && plan.batch().is_none()
 }
 
 /// What the kernels of a program are given.
@@ -265,7 +273,9 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
     let computed = match (arith.format(), arith.is_emulation()) {
         (None, _) => "f32".to_owned(),
         (Some(format), false) => format!("{}, summed in f32", format.name()),
-        (Some(format), true) => format!("{} numbers of {} for f32", arith.planes(), format.name()),
+        (Some(format), true) => {
+            format!("f32, each number split into {} of {}", arith.planes(), format.name())
+        }
     };
     match lies(plan.layout()).filter(|_| plan.shape().tensor().is_none()) {
         None => k.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),

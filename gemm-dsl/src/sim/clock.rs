@@ -391,7 +391,7 @@ impl Clocks {
         self.give(thread..thread + 1, &mut all);
         for (view, sum) in all.0.iter_mut().enumerate() {
             for (of, track) in sum.agents.chunks_mut(self.threads).zip(self.model.timelines) {
-                if !track.grouped {
+                if !track.relaxed {
                     of.fill(0);
                 }
             }

@@ -25,6 +25,10 @@ pub(super) struct Track {
     /// Whether an access belongs to a group, which is over when the thread has waited for it; else an
     /// access is over when the next one of the thread begins.
     pub(super) grouped: bool,
+    /// Whether a relaxed arrival hands on what is known of it: what asynchronous units do, which goes past the order of
+    /// statements. That a copy of a box has come it hands on as well, so that the phases of other barriers are known; who reads
+    /// what that copy brought has to have waited for it himself.
+    pub(super) relaxed: bool,
 }
 
 /// Threads meet, or one meets itself: what each knows, and has done on the timelines that have no
@@ -106,8 +110,8 @@ pub(super) fn model_of(kernel: &Kernel) -> &'static Model {
 /// The model of kernels whose threads alone access memory. Both timelines go the generic way.
 pub(super) static MODEL: Model = Model {
     timelines: &[
-        Track { by: "", proxy: 0, grouped: false },
-        Track { by: "an asynchronous copy of ", proxy: 0, grouped: true },
+        Track { by: "", proxy: 0, grouped: false, relaxed: false },
+        Track { by: "an asynchronous copy of ", proxy: 0, grouped: true, relaxed: false },
     ],
     proxies: 1,
     barrier: Meet { views: &[0], across: false },
@@ -123,11 +127,11 @@ pub(super) static MODEL: Model = Model {
 /// The model of kernels with asynchronous units.
 pub(super) static ASYNCHRONOUS: Model = Model {
     timelines: &[
-        Track { by: "", proxy: GENERIC, grouped: false },
-        Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true },
-        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true },
-        Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true },
-        Track { by: "a wait of ", proxy: GENERIC, grouped: true },
+        Track { by: "", proxy: GENERIC, grouped: false, relaxed: false },
+        Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true, relaxed: false },
+        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true, relaxed: true },
+        Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true, relaxed: true },
+        Track { by: "a wait of ", proxy: GENERIC, grouped: true, relaxed: true },
     ],
     proxies: 2,
     // What synchronises hands on both views, each as it is.

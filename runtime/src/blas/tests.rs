@@ -370,6 +370,28 @@ fn a_launch_of_what_is_warm_makes_nothing() {
     assert_eq!(device.programs().made(), 5);
 }
 
+/// With planes that are given it is another program, whose kernels are made too.
+#[test]
+fn what_takes_planes_is_made_ahead_too() {
+    let device = Device::simulator();
+    let x = device.alloc(200 * 3000).expect("room");
+    let (a, b) = (MatrixRef::new(&x, 200, 3000), MatrixRef::new(&x, 3000, 400));
+    let (a, b) = (a.expect("room"), b.map(|_| ()));
+    assert!(b.is_err(), "x has too few elements");
+    let y = device.alloc(3000 * 400).expect("room");
+    let b = MatrixRef::new(&y, 3000, 400).expect("room");
+    let weights = device.prepare(Arith::Bf16x6, &b).expect("planes");
+    let mut c = device.alloc_matrix(200, 400).expect("room");
+    let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound);
+    let tables = Tables::of(Some(90), Accuracy::Bound);
+    let choice = call.choice_by(tables, &device).expect("views that fit");
+    assert!(choice.line.contains("bf16x6"), "{choice:?}");
+    let made = call.program(tables, &device).expect("sound");
+    let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
+    assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the planes of B");
+    assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);
+}
+
 /// A row is chosen for the product that is computed: of C in columns for that of the transposes.
 #[test]
 fn c_in_columns_is_chosen_for_as_the_transpose() {

@@ -3,7 +3,7 @@
 mod bind;
 mod launch;
 
-pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on};
+pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on, with_planes};
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
 use super::{Call, Choice, Sgemm, SgemmTable, What};

@@ -7,7 +7,7 @@ use crate::cli::Failure;
 use crate::tune::space::Space;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::kernel_table::KernelTable;
-use gemm_dsl::spec::{Accuracy, Arith, Bounds, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Bounds, SgemmSpec};
 use std::collections::BTreeSet;
 
 /// The lines that are tried where none are given.
@@ -16,14 +16,13 @@ const DEFAULT: &str = include_str!("default.lines");
 const EMULATED: &str = include_str!("emulated.lines");
 
 /// The lines that are tried where none are given, of kernels that may be off so far.
-pub fn default(granted: Accuracy) -> String {
-    let granted = |line: &&str| {
-        let words = line.split("arith: ").nth(1).and_then(|rest| rest.split(',').next());
-        let arith = words.and_then(|word| word.parse::<Arith>().ok());
-        arith.and_then(Arith::accuracy).is_some_and(|class| class <= granted)
-    };
-    let emulated: Vec<&str> = EMULATED.lines().filter(granted).collect();
-    format!("{DEFAULT}\n{}", emulated.join("\n"))
+///
+/// # Errors
+/// As [`read`].
+pub fn default(granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
+    let mut all = read(&format!("{DEFAULT}\n{EMULATED}"), Accuracy::Norm)?;
+    all.retain(|spec| class(spec) <= granted);
+    Ok(all)
 }
 
 /// The most combinations of a line's alternatives.
@@ -94,10 +93,8 @@ pub fn class(spec: &SgemmSpec) -> Accuracy {
 
 /// Refuses what no row of such a table can be.
 fn usable(spec: &SgemmSpec, granted: Accuracy) -> Result<(), String> {
-    if let class = class(spec)
-        && class > granted
-    {
-        let arith = spec.arith;
+    let (arith, class) = (spec.arith, class(spec));
+    if class > granted {
         return Err(format!("`arith: {arith}` is of accuracy `{class}`. Add --accuracy {class}"));
     }
     let refused = [
@@ -160,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_lines_that_are_tried_by_default_are_sound() {
-        let count = |granted| texts(&default(granted)).len();
+        let count = |granted| default(granted).map_or(0, |specs| specs.len());
         let counts = [Accuracy::Ieee, Accuracy::Bound, Accuracy::Norm].map(count);
         assert!(counts[0] > 40 && counts[0] < counts[1] && counts[1] < counts[2], "{counts:?}");
     }

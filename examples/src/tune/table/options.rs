@@ -96,9 +96,9 @@ impl TableOptions {
             let named = |error| Failure::Usage(format!("{option} {}: {error}", path.display()));
             std::fs::read_to_string(path).map_err(named)
         };
-        let text = match &self.lines {
-            None => lines::default(self.accuracy),
-            Some(path) => read("--lines", path)?,
+        let lines = match &self.lines {
+            None => lines::default(self.accuracy)?,
+            Some(path) => lines::read(&read("--lines", path)?, self.accuracy)?,
         };
         let first = match &self.first {
             None => First::default(),
@@ -124,7 +124,6 @@ impl TableOptions {
             };
             shapes.extend(layouts.iter().map(|&layout| Shape { layout, ..drawn }));
         }
-        let lines = lines::read(&text, self.accuracy)?;
         arena::elements(&shapes)?;
         writable(table)?;
         if let Some(path) = &self.times {

@@ -49,6 +49,10 @@ impl Extent {
     pub const TILES: Extent = Extent("tiles");
     /// Blocks that share them.
     pub const BLOCKS: Extent = Extent("blocks");
+    /// Clusters of blocks that share them.
+    pub const CLUSTERS: Extent = Extent("clusters");
+    /// Terms of a row of planes, with its padding.
+    pub const PITCH: Extent = Extent("pitch");
 }
 
 impl fmt::Display for Extent {

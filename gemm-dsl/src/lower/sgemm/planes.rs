@@ -14,7 +14,7 @@ use super::temps::PLANES;
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Const, Expr, IrError, KernelBuilder, Layout, Requirement, Scalar, Source,
+    Access, BufferId, Const, Expr, Extent, IrError, KernelBuilder, Layout, Requirement, Scalar,
     Special, TensorMap, Ty, Var, VerifiedKernel,
 };
 use crate::plan::{SgemmPlan, TensorPlan};
@@ -32,8 +32,12 @@ const RESIDENT: u32 = 6;
 pub(super) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let planes = (t.planes() > 1).then(|| Expr::U64(t.planes().into()));
     let planes = in_all(count.cloned(), planes);
-    let pitch = padded(terms.clone(), Expr::U64(PADDED as u64));
-    planes.into_iter().chain([lines.clone(), pitch]).collect()
+    planes.into_iter().chain([lines.clone(), pitch(terms)]).collect()
+}
+
+/// The terms of a row of planes, with its padding.
+pub(super) fn pitch(terms: &Expr) -> Expr {
+    padded(terms.clone(), Expr::U64(PADDED as u64))
 }
 
 /// How many planes so many matrices have, where several are counted of either.
@@ -122,9 +126,7 @@ impl Planes {
                 k.require(Requirement::Range { scalar, min: 0, max });
             }
         }
-        let is_several = count.is_some() || problem.distinct.is_some();
-        let source = Source::Stride { operand: PLANES[0], dim: usize::from(is_several) };
-        let pitch = (copies == Copies::Threads).then(|| k.scalar("pitch", Ty::I32, source));
+        let pitch = (copies == Copies::Threads).then(|| k.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
             None => padded(problem.k.into(), Expr::I32(PADDED)),

@@ -1,6 +1,6 @@
 //! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
 
-use super::schedule;
+use super::schedule::{self, WholeTiles};
 use super::stream_k::StreamK;
 use crate::ir::Elem::F32;
 use crate::ir::{
@@ -62,8 +62,8 @@ pub(super) struct Problem {
     pub ranges: Option<Scalar>,
     /// How blocks share all tiles, where they do so evenly.
     pub stream: Option<StreamK>,
-    /// The same where each goes through whole tiles.
-    pub persistent: Option<StreamK>,
+    /// How blocks, or clusters, share all tiles, where each goes through whole ones.
+    pub persistent: Option<WholeTiles>,
     /// Whether A, B and C are lists of matrices.
     pub listed: bool,
     /// Which product of a batch it is, once that is known.
@@ -134,7 +134,7 @@ impl Problem {
     }
 
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
-    /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS]`, of the matrices that the kernel takes.
+    /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS | CLUSTERS]`, of the matrices that the kernel takes.
     pub fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, takes: Takes) -> Self {
         let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
         let buffers =
@@ -196,7 +196,7 @@ impl Problem {
         let ranges = is(Sharing::AutoRanges).then(|| k.extent("RANGES", Ty::I32, Extent::RANGES));
         let stream = is(Sharing::Stream).then(|| StreamK::declare(k));
         let persistent = takes != Takes::Factors && plan.persistent();
-        let persistent = persistent.then(|| StreamK::declare(k));
+        let persistent = persistent.then(|| WholeTiles::declare(k, plan));
         let problem = Self {
             matrices,
             m,
@@ -244,11 +244,12 @@ impl Problem {
             let max = u64::from(schedule::MOST_RANGES);
             k.require(Requirement::Range { scalar, min: 1, max });
         }
-        if let Some(StreamK { tiles, blocks }) = self.stream.or(self.persistent) {
+        let stream = self.stream.map(|StreamK { tiles, blocks }| [tiles, blocks]);
+        let whole = self.persistent.map(|WholeTiles { tiles, sharers }| [tiles, sharers]);
+        for scalar in stream.or(whole).into_iter().flatten() {
             // The number of a round's last tile, and of the next round, are those of an int.
-            let most = u64::from(i32::MAX as u32 / 2);
-            k.require(Requirement::Range { scalar: tiles, min: 0, max: most });
-            k.require(Requirement::Range { scalar: blocks, min: 0, max: most });
+            let max = u64::from(i32::MAX as u32 / 2);
+            k.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
             // The last block counts to the end of its products.

@@ -1,9 +1,10 @@
 //! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
-//! Of the kernels of products no other code reads `blockIdx`; those that make planes have `sides`.
+//! Of the kernels of products no other code reads `blockIdx`; those before them, which make planes and find what scales
+//! them, have `sides`.
 
 use super::problem::Problem;
 use super::stream_k::StreamK;
-use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
+use crate::ir::{Const, Expr, Extent, KernelBuilder, Scalar, Special, Ty, Var};
 use crate::plan::{MAX_SPLIT, SgemmPlan, Shape};
 use crate::spec::Sharing;
 
@@ -17,6 +18,26 @@ pub(super) struct Origin {
     /// The number of the thread's product where that may be one that the batch has not: its threads
     /// then compute the last one again, and store nothing.
     pub nth: Option<Var>,
+}
+
+/// The parameters by which a block, or a cluster, knows which tiles are its own, each of them whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WholeTiles {
+    /// Tiles of C, of a batch of all its products.
+    pub tiles: Scalar,
+    /// Blocks that share them, or clusters.
+    pub sharers: Scalar,
+}
+
+impl WholeTiles {
+    pub fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+        let tiles = k.extent("TILES", Ty::I32, Extent::TILES);
+        let sharers = match plan.cluster() {
+            1 => k.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
+            _ => k.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
+        };
+        Self { tiles, sharers }
+    }
 }
 
 /// One of the products of a block that computes several.
@@ -36,7 +57,7 @@ pub(super) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
         return [wide(blocks), 1u64.into(), 1u64.into()];
     }
     let along = match problem.persistent {
-        Some(StreamK { blocks, .. }) => wide(blocks),
+        Some(WholeTiles { sharers, .. }) => wide(sharers),
         None => tiles_of(plan, problem),
     };
     let along = match plan.cluster() {

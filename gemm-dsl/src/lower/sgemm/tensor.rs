@@ -10,7 +10,7 @@ mod sums;
 mod tiles;
 
 pub use program::planes_of_b;
-pub(super) use program::steps;
+pub(super) use program::{GIVEN, steps};
 
 use super::block_tile::{BlockTile, Parts};
 use super::epilogue;

@@ -1,7 +1,7 @@
 //! Blocks of clusters: who waits, what is ordered, what comes to another block, and what is wrong with that.
 
 use super::*;
-use crate::ir::{MbarrierId, ProxyFence, TensorMap, TensorSwizzle};
+use crate::ir::{MbarrierId, ProxyFence, Stmt, TensorMap, TensorSwizzle};
 use crate::sim::{MbarrierFault, WaitsFor};
 
 /// Blocks of 64 threads in clusters of two.
@@ -253,6 +253,35 @@ fn an_arrival_from_another_block_orders() {
     // What is relaxed orders no store.
     assert_eq!(race(handed(Some(Order::Relaxed)).kind()), "out");
     assert_eq!(race(handed(None).kind()), "out");
+}
+
+/// A thread waits for its own asynchronous copies, and arrives at a barrier at which others of its block wait, and read.
+#[test]
+fn a_relaxed_arrival_publishes_no_copies() {
+    let handed = |order: Order| {
+        let mut c = with_barriers(1);
+        let (barrier, out) = (c.barrier, c.out);
+        let tile = c.k.shared("tile", Elem::I32, [4.into()], Layout::row_major(1), "a tile");
+        first_of(&mut c.k, 0, |k| {
+            // What no thread of the first block stores.
+            let source = at(out, 127);
+            k.push(Stmt::CopyAsync { target: at(tile, 0), source, guard: None });
+            k.push(Stmt::CopyCommit);
+            k.push(Stmt::CopyWait { pending: 0.into() });
+            match order {
+                Order::Relaxed => k.mbarrier_arrive_relaxed(barrier, 1, 0),
+                _ => k.mbarrier_arrive_remote(barrier, 1, 0),
+            }
+        });
+        c.k.if_(rank().equals(0), |k| {
+            k.mbarrier_wait(barrier, 1, 0);
+            let value = load(tile, 0);
+            k.store(at(out, index()), value);
+        });
+        c
+    };
+    assert!(handed(Order::Release).run().is_ok());
+    assert_eq!(race(handed(Order::Relaxed).kind()), "tile");
 }
 
 #[test]

@@ -34,11 +34,11 @@ const WAIT_MATRIX: Await = Await { over: &[MATRIX], views: BOTH };
 
 static TENSOR: Model = Model {
     timelines: &[
-        Track { by: "", proxy: GENERIC, grouped: false },
-        Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true },
-        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true },
-        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true },
-        Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true },
+        Track { by: "", proxy: GENERIC, grouped: false, relaxed: false },
+        Track { by: "an asynchronous copy of ", proxy: GENERIC, grouped: true, relaxed: false },
+        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true, relaxed: true },
+        Track { by: "a bulk copy of ", proxy: ASYNC, grouped: true, relaxed: true },
+        Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true, relaxed: true },
     ],
     proxies: 2,
     // What synchronises hands on both views, each as it is.

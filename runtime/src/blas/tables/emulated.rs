@@ -28,8 +28,6 @@ const F16X3: &str = "\
         tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 3e8 && m * n > 131072 && k > 3000 =>
         tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4, split_k: auto;
-    min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 3e8 && m * n > 500000 && k > 700 =>
-        tile: 64x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4;
 ";
 
 /// The same of batches.

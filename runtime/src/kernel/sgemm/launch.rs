@@ -139,7 +139,7 @@ where
 }
 
 /// The program that takes of these planes those that are for its arithmetic, with these.
-fn given(
+pub(crate) fn with_planes(
     program: Arc<Prepared>,
     planes: [Option<&Planes>; 2],
 ) -> Result<(Arc<Prepared>, [Option<&Planes>; 2])> {
@@ -179,7 +179,7 @@ where
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
-        let (program, planes) = given(program, planes)?;
+        let (program, planes) = with_planes(program, planes)?;
         let mut read_planes = Vec::new();
         for planes in planes.into_iter().flatten() {
             read_planes.push((planes, planes.read(on)?));

@@ -7,7 +7,7 @@ use super::super::problem::{Problem, Takes};
 use super::super::scale::{self, Greatest};
 use super::super::schedule::Origin;
 use super::super::tile::Frame;
-use super::super::{Given, head, kernel, planes, product, schedule, temps};
+use super::super::{Given, has_planes_to_give, head, kernel, planes, product, schedule, temps};
 use crate::ir::contract::{Contract, Parameter};
 use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::{
@@ -16,12 +16,17 @@ use crate::ir::{
 };
 use crate::plan::{SgemmPlan, Shape, TensorPlan};
 
+/// What a plan breaks that takes no planes of the caller's.
+pub(in crate::lower::sgemm) const GIVEN: &str =
+    "only single products of warpgroups are given planes";
+
 /// The steps of a product that is given so much.
 pub(in crate::lower::sgemm) fn steps(
     program: &mut Program,
     (plan, t): (&SgemmPlan, &TensorPlan),
-    Given { mut bind, extents, size: [m, n, depth], distinct, terms, kept }: Given,
+    Given { mut bind, mut extents, size: [m, n, depth], distinct, terms, kept }: Given,
 ) -> Result<Vec<Step>, IrError> {
+    extents.push((Extent::PITCH, planes::pitch(&depth)));
     let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
     let planes = planes::slots(program, t, ([&m, &n], &depth), counts, kept);
     bind.extend(temps::PLANES.into_iter().zip(planes));
@@ -57,7 +62,8 @@ pub(in crate::lower::sgemm) fn steps(
     let mut then: Vec<Step> = before.iter().map(making).collect();
     let launch = |choose| launch(program, choose, &bind, &extents);
     then.push(launch(product));
-    if t.arith().is_emulation() {
+    // Where all planes are given they hold all numbers.
+    if t.arith().is_emulation() && kept != [true, true] {
         then.push(launch(vec![stand_in]));
     }
     // Of a matrix without elements no plane is made, nor is one of the other needed.
@@ -72,9 +78,8 @@ pub(in crate::lower::sgemm) fn steps(
 /// # Errors
 /// A plan of no warpgroups, or of a batch; a kernel that breaks a rule of the IR: a mistake of this module.
 pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
-    let Some(t) = plan.shape().tensor().filter(|_| plan.batch().is_none()) else {
-        let rule = "only single products of warpgroups have planes";
-        return Err(IrError { kernel: plan.kernel_name(), rule: rule.into() });
+    let Some(t) = plan.shape().tensor().filter(|_| has_planes_to_give(plan)) else {
+        return Err(IrError { kernel: plan.kernel_name(), rule: GIVEN.into() });
     };
     let mut program = Program::default();
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
@@ -89,7 +94,9 @@ pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         bind.push((temps::GREATEST[1], greatest));
     }
     bind.extend(without_lines(&mut program, t, 0, &k));
-    let extents = [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k)];
+    let pitch = planes::pitch(&k);
+    let extents =
+        [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k), (Extent::PITCH, pitch)];
     let makers = makers(&mut program, plan, t)?;
     let steps = makers.iter().map(|id| launch(&program, vec![*id], &bind, &extents)).collect();
     program.steps = steps;

@@ -3,8 +3,7 @@
 use super::Tensor;
 use crate::ir::{Change, Expr, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::problem::Problem;
-use crate::lower::sgemm::schedule::{self, Counts, Origin};
-use crate::lower::sgemm::stream_k::StreamK;
+use crate::lower::sgemm::schedule::{self, Counts, Origin, WholeTiles};
 
 /// The tiles of a block.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]
@@ -13,8 +12,8 @@ pub(super) enum Tiles {
     Own(Tile),
     /// As many as there are for it.
     Each {
-        /// How many there are, and how many blocks share them.
-        all: StreamK,
+        /// How many there are, and how many blocks, or clusters, share them.
+        all: WholeTiles,
         counts: Counts,
         /// Tiles of K that have gone through the ring before those of a tile of C, as far as the ring tells them apart.
         before: Var,
@@ -76,7 +75,7 @@ impl Tiles {
             Some((blocks, _)) => schedule::cluster(blocks),
         };
         let head = For::below(first, all.tiles)
-            .change(Change::Add(all.blocks.into()))
+            .change(Change::Add(all.sharers.into()))
             .unroll(Unroll::By(1));
         k.loop_("tile", head, |k, nth| {
             let origin = schedule::origin(k, plan, problem, tile, None, Some((nth, *counts)));
