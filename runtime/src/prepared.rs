@@ -95,7 +95,7 @@ impl PreparedMatrix<'_> {
     ///
     /// ```
     /// use gemm_runtime::spec::Arith;
-    /// use gemm_runtime::{Device, MatrixRef, SgemmKernel, sgemm_kernel};
+    /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
     ///
     /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 64x64x32, arith: bf16x6, mma: wgmma);
     ///
@@ -103,8 +103,9 @@ impl PreparedMatrix<'_> {
     /// let (weights, x) = (device.upload(&[2.0; 12])?, device.upload(&[1.0; 3])?);
     /// let weights = MatrixRef::new(&weights, 4, 3)?;
     /// let prepared = device.prepare(Arith::Bf16x6, &weights.t())?;
-    /// let mut y = device.alloc_matrix(4, 1)?;
-    /// GEMM.call(&device).launch(&prepared.t(), &MatrixRef::new(&x, 3, 1)?, &mut y)?;
+    /// let mut y = device.alloc(4)?;
+    /// let out = &mut MatrixMut::new(&mut y, 4, 1)?;
+    /// GEMM.call(&device).launch(&prepared.t(), &MatrixRef::new(&x, 3, 1)?, out)?;
     /// assert_eq!(device.download(&y)?, [6.0; 4]);
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
