@@ -12,14 +12,42 @@ mod sync;
 mod tests;
 mod wrap;
 
-use crate::ir::{Stmt, VerifiedKernel};
-use std::collections::BTreeSet;
+use crate::ir::{Kernel, Stmt, VerifiedKernel};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
+use std::ops::Range;
+use std::ptr;
 use std::sync::LazyLock;
+
+/// The text of a kernel, and where its statements stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The CUDA C translation unit.
+    pub text: String,
+    /// For each statement, by its number ([`Kernel::statements`](crate::ir::Kernel::statements)), its lines, counted from 0: of one
+    /// that has others inside it, theirs too, and the line behind that closes it; of comments that stand together all.
+    pub lines: Vec<Range<usize>>,
+}
 
 /// The CUDA C translation unit of a kernel. It needs no header, so NVRTC compiles it as it is.
 pub fn source(kernel: &VerifiedKernel) -> String {
-    let mut out = Printer::new(kernel);
+    print(Printer::new(kernel)).text
+}
+
+/// The same text, and where statements stand in it.
+pub fn listing(kernel: &VerifiedKernel) -> Listing {
+    let places = Some(HashMap::new());
+    let printed = print(Printer { places, ..Printer::new(kernel) });
+    let places = printed.places.unwrap_or_default();
+    let lines =
+        kernel.statements().into_iter().map(|stmt| match places.get(&ptr::from_ref(stmt)) {
+            Some(lines) => lines.clone(),
+            None => unreachable!("stmt::block: every statement is printed"),
+        });
+    Listing { lines: lines.collect(), text: printed.text }
+}
+
+fn print(mut out: Printer<'_>) -> Printer<'_> {
     prelude::head(&mut out);
     prelude::definitions(&mut out);
     prelude::functions(&mut out);
@@ -28,10 +56,11 @@ pub fn source(kernel: &VerifiedKernel) -> String {
     out.line("{");
     out.indented(|out| {
         prelude::shared(out);
+        let kernel: &Kernel = out.kernel;
         stmt::block(out, &kernel.body);
     });
     out.line("}");
-    out.text
+    out
 }
 
 /// The first line of a statement's text, for messages that point at it.
@@ -77,11 +106,24 @@ struct Printer<'k> {
     text: String,
     level: usize,
     width: usize,
+    /// The lines of the statements printed so far, where somebody asks for them.
+    places: Option<HashMap<*const Stmt, Range<usize>>>,
 }
 
 impl<'k> Printer<'k> {
     fn new(kernel: &'k VerifiedKernel) -> Self {
-        Self { kernel, text: String::new(), level: 0, width: WIDTH }
+        Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None }
+    }
+
+    /// Prints something, and notes which lines it stands in.
+    fn noted(&mut self, stmts: &[Stmt], print: impl FnOnce(&mut Self)) {
+        let lines = |out: &Self| out.places.as_ref().map(|_| out.text.matches('\n').count());
+        let first = lines(self);
+        print(self);
+        let end = lines(self);
+        if let (Some(places), Some(first), Some(end)) = (&mut self.places, first, end) {
+            places.extend(stmts.iter().map(|stmt| (ptr::from_ref(stmt), first..end)));
+        }
     }
 
     fn line(&mut self, text: impl AsRef<str>) {

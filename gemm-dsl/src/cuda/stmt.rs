@@ -13,7 +13,7 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
     while let [first, others @ ..] = rest {
         let count = rest.iter().take_while(|stmt| matches!(stmt, Stmt::Comment(_))).count();
         if count == 0 {
-            print(out, first);
+            out.noted(std::slice::from_ref(first), |out| print(out, first));
             rest = others;
             continue;
         }
@@ -21,10 +21,11 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
             out.line("");
         }
         let (comments, behind) = rest.split_at(count);
-        out.comments(comments.iter().filter_map(|stmt| match stmt {
+        let lines = comments.iter().filter_map(|stmt| match stmt {
             Stmt::Comment(line) => Some(line.as_str()),
             _ => None,
-        }));
+        });
+        out.noted(comments, |out| out.comments(lines));
         rest = behind;
     }
 }
@@ -186,22 +187,21 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
     if let ([only @ (Stmt::Assign { .. } | Stmt::Store { .. })], []) = (then, otherwise) {
         let line = format!("{head} {}", simple(k, only));
         if 4 * out.level + line.len() <= WIDTH {
-            out.line(line);
-            return;
+            return out.noted(then, |out| out.line(line));
         }
     }
     out.line(format!("{head} {{"));
     out.indented(|out| block(out, then));
     match otherwise {
         [] => {}
-        [Stmt::If { cond, then, otherwise }] => {
+        inner @ [Stmt::If { cond, then, otherwise }] => {
             // `} else if (…) {`: the inner branch prints itself on the closing line.
             let start = out.text.len();
-            branch(out, cond, then, otherwise);
+            out.noted(inner, |out| branch(out, cond, then, otherwise));
             let indent = " ".repeat(4 * out.level);
-            let inner = out.text.split_off(start);
-            let inner = inner.strip_prefix(&indent).unwrap_or(&inner).to_owned();
-            out.text.push_str(&format!("{indent}}} else {inner}"));
+            let own = out.text.split_off(start);
+            let own = own.strip_prefix(&indent).unwrap_or(&own).to_owned();
+            out.text.push_str(&format!("{indent}}} else {own}"));
             return;
         }
         _ => {

@@ -1,6 +1,8 @@
 //! The spelling of what synchronises, and of lists of arrays. That a compiler takes it is for `tests/nvrtc` to say, that
 //! operands are printed as they are meant for `tests/printing`.
 
+mod listing;
+
 use super::source;
 use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order,

@@ -12,6 +12,13 @@ impl Kernel {
         self.body.iter().for_each(|stmt| stmt.visit(f));
     }
 
+    /// Every statement of the body, in the order of the text: its number is its place here.
+    pub fn statements(&self) -> Vec<&Stmt> {
+        let mut all = Vec::new();
+        self.visit(&mut |stmt| all.push(stmt));
+        all
+    }
+
     /// Whether something is so of a statement.
     fn any(&self, is_so: impl Fn(&Stmt) -> bool) -> bool {
         let mut found = false;

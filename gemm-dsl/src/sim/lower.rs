@@ -15,6 +15,7 @@ use super::region::slots_of;
 use super::varying;
 use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
+use std::ptr;
 use std::sync::Arc;
 
 /// Lowers the kernel of a launch.
@@ -47,6 +48,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         Ty::Scalar(_) => take(&mut slots.lanes, 1),
     });
     let places = places.collect();
+    let statements = kernel.statements();
     let mut lowering = Lowering {
         launch,
         pointers,
@@ -55,7 +57,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         places,
         statics: vec![None; kernel.vars.len()],
         inside: false,
-        numbers: HashMap::new(),
+        numbers: statements.iter().zip(0..).map(|(stmt, n)| (ptr::from_ref(*stmt), n)).collect(),
         stmt: 0,
         cost: Cost::default(),
         vain: 0,
@@ -65,7 +67,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         code: Code {
             instrs: Vec::new(),
             costs: Vec::new(),
-            stmts: Vec::new(),
+            stmts: statements,
             accesses: 0,
             slots,
             arrays,
@@ -95,7 +97,7 @@ struct Lowering<'l, 'k> {
     statics: Vec<Option<i64>>,
     /// Whether a function is being lowered: variables are its own.
     inside: bool,
-    /// The numbers of the statements met so far.
+    /// The numbers of the statements, in the order of the text.
     numbers: HashMap<*const Stmt, u32>,
     /// The number of the statement being lowered.
     stmt: u32,
@@ -115,12 +117,10 @@ struct Lowering<'l, 'k> {
 impl<'k> Lowering<'_, 'k> {
     fn block(&mut self, block: &'k [Stmt]) {
         for stmt in block {
-            let next = self.code.stmts.len() as u32;
-            let number = *self.numbers.entry(stmt).or_insert(next);
-            if number == next {
-                self.code.stmts.push(stmt);
-            }
-            self.stmt = number;
+            let Some(number) = self.numbers.get(&ptr::from_ref(stmt)) else {
+                unreachable!("Kernel::statements: it has all that are lowered")
+            };
+            self.stmt = *number;
             self.touched(stmt);
             self.stmt(stmt);
         }
@@ -155,7 +155,7 @@ impl<'k> Lowering<'_, 'k> {
 
     /// The slots of the variables that are part of a warp's state while it goes round in a loop.
     fn held(&mut self, l: &Loop) -> Arc<Held> {
-        if let Some(held) = self.held.get(&std::ptr::from_ref(l)) {
+        if let Some(held) = self.held.get(&ptr::from_ref(l)) {
             return Arc::clone(held);
         }
         let kernel = self.launch.kernel;

@@ -1,0 +1,86 @@
+//! Where statements stand in a text.
+
+use crate::cuda::{listing, source, statement};
+use crate::ir::{Stmt, VerifiedKernel};
+use crate::{Family, stages};
+use std::ops::Range;
+
+/// All kernels of all stages.
+fn kernels() -> Vec<VerifiedKernel> {
+    let reductions = stages::reduce().into_iter().map(|stage| stage.spec.program());
+    let products = stages::sgemm().into_iter().map(|stage| stage.spec.program());
+    let programs = reductions.chain(products).map(|program| program.expect("a sound stage"));
+    programs.flat_map(|program| program.kernels.clone()).collect()
+}
+
+/// Without what lines are broken by.
+fn joined<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
+    lines.into_iter().flat_map(str::chars).filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Takes a statement, its lines, and those of what it is in.
+type See<'s> = dyn FnMut(&Stmt, &Range<usize>, &Range<usize>) + 's;
+
+/// The numbers of the statements of a block and of those inside, each with its lines and those of what it is in.
+fn inside(
+    block: &[Stmt],
+    outer: &Range<usize>,
+    (lines, next): (&[Range<usize>], &mut usize),
+    see: &mut See<'_>,
+) {
+    for stmt in block {
+        let own = &lines[*next];
+        *next += 1;
+        see(stmt, own, outer);
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                inside(then, own, (lines, next), see);
+                inside(otherwise, own, (lines, next), see);
+            }
+            Stmt::For(l) => inside(&l.body, own, (lines, next), see),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn statements_stand_where_the_listing_says() {
+    let mut seen = 0;
+    for kernel in kernels() {
+        let found = listing(&kernel);
+        assert_eq!(found.text, source(&kernel));
+        let text: Vec<&str> = found.text.lines().collect();
+        assert_eq!(found.lines.len(), kernel.statements().len());
+        let mut before = 0;
+        let mut told = vec![false; text.len()];
+        let mut see = |stmt: &Stmt, own: &Range<usize>, outer: &Range<usize>| {
+            seen += 1;
+            assert!(outer.start <= own.start && own.end <= outer.end && !own.is_empty());
+            assert!(before <= own.start, "{}: in the order of the text", kernel.name);
+            before = own.start;
+            let here = joined(text[own.clone()].iter().copied());
+            // A comment may be filled anew with its neighbours.
+            match stmt {
+                Stmt::Comment(_) => assert!(here.starts_with("//"), "{here}"),
+                // What it does may stand behind it, where there is room.
+                Stmt::If { .. } => {
+                    let head = here.starts_with("if(") || here.starts_with("}elseif(");
+                    assert!(head, "{}: {here}", kernel.name);
+                }
+                _ => {
+                    let expected = joined([statement(&kernel, stmt).as_str()]);
+                    assert!(here.contains(&expected), "{}: {expected} in {here}", kernel.name);
+                }
+            }
+            told[own.clone()].fill(true);
+        };
+        let whole = 0..text.len();
+        inside(&kernel.body, &whole, (&found.lines, &mut 0), &mut see);
+        // Behind the shared arrays every line of the body that is not empty is somebody's, but the last brace.
+        let first = found.lines.iter().map(|lines| lines.start).min().unwrap_or_default();
+        for (n, line) in text.iter().enumerate().skip(first) {
+            assert!(told[n] || line.is_empty() || *line == "}", "{}: {line}", kernel.name);
+        }
+    }
+    assert!(seen > 3000, "{seen}");
+}
