@@ -88,7 +88,7 @@ mod warpgroup;
 mod words;
 
 pub use buffer::{Buffer, Element, Given};
-pub use counters::Counters;
+pub use counters::{Counters, Profile};
 pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
 };
@@ -131,6 +131,19 @@ pub fn launch_with(
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
+    Ok(profile(kernel, buffers, scalars, options)?.total)
+}
+
+/// As [`launch_with`], with what each statement was charged with.
+///
+/// # Errors
+/// As those of [`launch_with`].
+pub fn profile(
+    kernel: &VerifiedKernel,
+    buffers: &[impl Clone + Into<Given>],
+    scalars: &[u64],
+    options: &Options<'_>,
+) -> Result<Profile, SimError> {
     let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
     let launch = launch::Launch { tensor_cores: options.tensor_cores, ..launch };

@@ -206,7 +206,7 @@ impl Machine<'_> {
             }
             let to = self.region(&copy.to);
             let bytes = copy.tile.iter().product::<u64>() * u64::from(to.elem.size());
-            self.observers.traffic.copied(bytes, set.count_ones());
+            self.observers.traffic.copied(self.stmt, bytes, set.count_ones());
         }
         Ok(())
     }

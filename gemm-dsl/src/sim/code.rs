@@ -498,7 +498,9 @@ pub(super) struct Loop {
 /// A kernel, lowered for one launch.
 pub(super) struct Code<'k> {
     pub(super) instrs: Vec<Instr>,
+    /// What each site costs, and the statement that it is of, but for those of functions.
     pub(super) costs: Vec<Cost>,
+    pub(super) sites: Vec<Option<u32>>,
     /// The statements that instructions come from.
     pub(super) stmts: Vec<&'k Stmt>,
     /// How many accesses to memory there are.

@@ -176,14 +176,38 @@ impl Cost {
     }
 }
 
+/// What each statement of a kernel was charged with, in one launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The counters of the launch: those of all statements and functions together, beside what is counted for each block.
+    pub total: Counters,
+    /// Those of each statement by its number ([`Kernel::statements`](crate::ir::Kernel::statements)), without what is inside it,
+    /// and without blocks and their barriers.
+    pub statements: Vec<Counters>,
+    /// What the kernel's own functions were charged with, whoever applies them.
+    pub functions: Counters,
+}
+
+/// Those of two sets of blocks together.
+impl AddAssign<&Self> for Profile {
+    fn add_assign(&mut self, other: &Self) {
+        self.total += other.total;
+        self.functions += other.functions;
+        let missing = other.statements.len().saturating_sub(self.statements.len());
+        self.statements.extend(std::iter::repeat_n(Counters::default(), missing));
+        self.statements.iter_mut().zip(&other.statements).for_each(|(own, other)| *own += *other);
+    }
+}
+
 /// How often each site was executed.
 #[derive(Clone, Debug)]
-pub(super) struct Profile {
+pub(super) struct Sites {
     /// Executions by warps, and the active lanes summed over them.
     sites: Vec<[u64; 2]>,
 }
 
-impl Profile {
+impl Sites {
     pub(super) fn new(sites: usize) -> Self {
         Self { sites: vec![[0; 2]; sites] }
     }
@@ -195,18 +219,27 @@ impl Profile {
         counts[1] += u64::from(mask.count_ones());
     }
 
-    /// Charges the executions to the counters.
-    pub(super) fn charge(&self, costs: &[Cost], counters: &mut Counters) {
-        let mut total = [0; CLASSES];
-        for (&[warps, lanes], cost) in self.sites.iter().zip(costs) {
-            for (total, &n) in total.iter_mut().zip(&cost.0) {
-                *total += warps * u64::from(n);
-                counters.thread_instructions += lanes * u64::from(n);
-            }
-            counters.fmas += lanes * u64::from(cost.0[Class::Fma as usize]);
+    /// Charges the executions to the statements that they are of, or to functions.
+    pub(super) fn charge(&self, costs: &[Cost], of: &[Option<u32>], profile: &mut Profile) {
+        for ((executions, cost), stmt) in self.sites.iter().zip(costs).zip(of) {
+            let counters = match stmt {
+                Some(number) => &mut profile.statements[*number as usize],
+                None => &mut profile.functions,
+            };
+            cost.charge(*executions, counters);
         }
-        counters.instructions += total.iter().sum::<u64>();
-        let of = |class: Class| total[class as usize];
+    }
+}
+
+impl Cost {
+    /// Charges executions by so many warps, and so many lanes in all.
+    fn charge(&self, [warps, lanes]: [u64; 2], counters: &mut Counters) {
+        let instructions: u64 = self.0.iter().map(|n| u64::from(*n)).sum();
+        counters.instructions += warps * instructions;
+        counters.thread_instructions += lanes * instructions;
+        let count = |class: Class| u64::from(self.0[class as usize]);
+        counters.fmas += lanes * count(Class::Fma);
+        let of = |class: Class| warps * count(class);
         counters.integer += of(Class::Integer);
         counters.float += of(Class::Float);
         counters.fma += of(Class::Fma);

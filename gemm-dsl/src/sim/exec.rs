@@ -207,7 +207,7 @@ impl Warp {
                 Op::If(cond, other) => {
                     let holds = machine.pred(cond, regs, mask)?;
                     let waiting = mask & !holds;
-                    machine.observers.traffic.diverged(holds != 0 && waiting != 0);
+                    machine.observers.traffic.diverged(instr.stmt, holds != 0 && waiting != 0);
                     if machine.reversed && holds != 0 && waiting != 0 {
                         self.frames.push(Frame { after: mask, waiting: holds, then: self.pc });
                         self.mask = waiting;
@@ -232,7 +232,7 @@ impl Warp {
                 Op::Loop => self.frames.push(Frame { after: mask, waiting: 0, then: 0 }),
                 Op::Test(test, end) => {
                     let holds = machine.pred(test, regs, mask)?;
-                    machine.observers.traffic.diverged(holds != 0 && holds != mask);
+                    machine.observers.traffic.diverged(instr.stmt, holds != 0 && holds != mask);
                     self.mask = holds;
                     if holds == 0 {
                         self.pc = *end as usize;

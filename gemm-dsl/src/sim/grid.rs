@@ -7,7 +7,7 @@
 
 use super::before::Contents;
 use super::code::Code;
-use super::counters::Counters;
+use super::counters::Profile;
 use super::error::{Earlier, Fault, FaultKind, SimError};
 use super::grid_race::{GridConflict, GridRace};
 use super::launch::Launch;
@@ -23,7 +23,7 @@ pub(super) fn run(
     launch: &Launch<'_>,
     code: &Code<'_>,
     options: &Options<'_>,
-) -> Result<Counters, SimError> {
+) -> Result<Profile, SimError> {
     let before = Contents::of(launch, code);
     let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
     if touched.conflict().is_none() {
@@ -46,7 +46,7 @@ fn attempt(
     code: &Code<'_>,
     options: &Options<'_>,
     workers: usize,
-) -> (Result<Counters, SimError>, GridRace) {
+) -> (Result<Profile, SimError>, GridRace) {
     let watched = launch.regions.iter().enumerate().map(|(i, region)| {
         let memory = region.memory.as_ref().filter(|_| code.stored[i])?;
         Some((memory.len(), code.loaded[i]))
@@ -81,10 +81,10 @@ fn attempt(
     };
     let workers = workers.min(clusters as usize);
     let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
-    let mut counters = Counters::default();
+    let mut profile = Profile::default();
     let mut errors = Vec::new();
     for (counted, end) in results {
-        counters += counted;
+        profile += &counted;
         errors.extend(end);
     }
     // That the limit is spent says less than a fault.
@@ -93,7 +93,7 @@ fn attempt(
     };
     let found = match errors.into_iter().min_by_key(rank) {
         Some((_, error)) => Err(error),
-        None => Ok(counters),
+        None => Ok(profile),
     };
     (found, grid_race)
 }

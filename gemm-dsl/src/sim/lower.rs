@@ -67,6 +67,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         code: Code {
             instrs: Vec::new(),
             costs: Vec::new(),
+            sites: Vec::new(),
             stmts: statements,
             accesses: 0,
             slots,
@@ -129,6 +130,7 @@ impl<'k> Lowering<'_, 'k> {
     /// Closes a site.
     fn site(&mut self) -> u32 {
         self.code.costs.push(std::mem::take(&mut self.cost));
+        self.code.sites.push((!self.inside).then_some(self.stmt));
         self.code.costs.len() as u32 - 1
     }
 

@@ -1,7 +1,7 @@
 //! What a warp runs on: its registers, the block's memory, and who watches.
 
 use super::code::{Code, Slots, THREAD_X, THREAD_Y};
-use super::counters::Profile;
+use super::counters::Sites;
 use super::frames::Frames;
 use super::groups::Patterns;
 use super::init::Init;
@@ -112,7 +112,7 @@ pub(super) struct Machine<'l> {
     pub(super) limits: Limits,
     pub(super) observers: Observers<'l>,
     pub(super) patterns: Patterns,
-    pub(super) profile: Profile,
+    pub(super) profile: Sites,
     pub(super) frames: Frames,
     /// The number of the cluster, that of the block in it whose warp runs, and the block's `blockIdx`.
     pub(super) cluster: u32,
@@ -172,10 +172,10 @@ impl<'l> Machine<'l> {
             observers: Observers {
                 init: Init::new(launch.shared.elements),
                 race,
-                traffic: Traffic::new(launch.warps(), launch.cluster()),
+                traffic: Traffic::new(launch.warps(), launch.cluster(), code.stmts.len()),
             },
             patterns: Patterns::new(code.accesses),
-            profile: Profile::new(code.costs.len()),
+            profile: Sites::new(code.costs.len()),
             frames: Frames::default(),
             cluster: 0,
             rank: 0,

@@ -54,7 +54,8 @@ impl Machine<'_> {
                 *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
             }
         }
-        self.observers.traffic.multiplied(2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
+        let stmt = self.stmt;
+        self.observers.traffic.multiplied(stmt, 2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
         Ok(())
     }
 

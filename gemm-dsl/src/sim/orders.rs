@@ -9,7 +9,7 @@
 use super::alone::Alone;
 use super::before::Contents;
 use super::code::Code;
-use super::counters::Counters;
+use super::counters::Profile;
 use super::error::{Fault, SimError};
 use super::launch::Launch;
 use super::meter::{Meter, Options};
@@ -85,7 +85,7 @@ pub(super) fn run(
     launch: &Launch<'_>,
     code: &Code<'_>,
     options: &Options<'_>,
-) -> Result<Counters, SimError> {
+) -> Result<Profile, SimError> {
     let _alone = Alone::wait(launch, code)?;
     let before = Contents::of(launch, code);
     let meter = Meter::new(options.instructions);
@@ -101,14 +101,14 @@ pub(super) fn run(
     let mut execution = Execution { launch, code, meter: &meter, options, written, done: 0, all };
     let mut first = None;
     for order in orders {
-        let counters = execution.run(order).map_err(|error| match launch.blocks() {
+        let profile = execution.run(order).map_err(|error| match launch.blocks() {
             1 if order.turns() == Turns::Forward => error,
             1 => error.in_turns(order.turns().name()),
             _ => error.in_order(order.name()),
         })?;
         let written = |region: usize, element: usize| execution.written[region][element];
         let Some((results, _)) = &first else {
-            first = Some((Contents::of(launch, code), counters));
+            first = Some((Contents::of(launch, code), profile));
             before.restore(written);
             continue;
         };
@@ -125,9 +125,9 @@ pub(super) fn run(
         }
         before.restore(written);
     }
-    let Some((results, counters)) = first else { unreachable!("there is an ascending order") };
+    let Some((results, profile)) = first else { unreachable!("there is an ascending order") };
     results.restore(|region, element| execution.written[region][element]);
-    Ok(counters)
+    Ok(profile)
 }
 
 struct Execution<'e, 'l> {
@@ -143,7 +143,7 @@ struct Execution<'e, 'l> {
 }
 
 impl<'l> Execution<'_, 'l> {
-    fn run(&mut self, order: Order) -> Result<Counters, SimError> {
+    fn run(&mut self, order: Order) -> Result<Profile, SimError> {
         let words = Rc::new(RefCell::new(Words::default()));
         let count = self.launch.blocks();
         let fitting = count.min(if order == Order::Interleaved { RESIDENT } else { 1 });
@@ -195,9 +195,9 @@ impl<'l> Execution<'_, 'l> {
         for (region, written) in self.written.iter_mut().enumerate() {
             words.borrow().written(region, |element| written[element as usize] = true);
         }
-        let mut counters = Counters::default();
-        resident.into_iter().for_each(|block| counters += block.finish());
-        Ok(counters)
+        let mut profile = Profile::default();
+        resident.into_iter().for_each(|block| profile += &block.finish());
+        Ok(profile)
     }
 }
 

@@ -2,7 +2,7 @@
 //! several turns, whose results must agree.
 
 use super::code::Code;
-use super::counters::Counters;
+use super::counters::Profile;
 use super::error::SimError;
 use super::journal::Journal;
 use super::launch::Launch;
@@ -67,8 +67,8 @@ impl<'l> Repeated<'l> {
         Ok(())
     }
 
-    /// Counters of the blocks that have run here, in their first turns.
-    pub(super) fn finish(self) -> Counters {
+    /// What the blocks that have run here are charged with, in their first turns.
+    pub(super) fn finish(self) -> Profile {
         self.first.finish()
     }
 }

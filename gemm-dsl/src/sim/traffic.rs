@@ -18,7 +18,10 @@ const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
-    pub(super) counters: Counters,
+    /// By the number of the statement.
+    statements: Vec<Counters>,
+    /// What is counted for each block.
+    blocks: Counters,
     /// Warps of a block.
     warps: u32,
     /// For each block of the cluster, the barriers of the block and of its warps.
@@ -51,19 +54,25 @@ fn quads(words: impl Iterator<Item = (u32, u32)> + Clone, request: &Request<'_>)
 }
 
 impl Traffic {
-    /// Of clusters of so many blocks, each of so many warps.
-    pub(super) fn new(warps: u32, cluster: u32) -> Self {
-        Self { counters: Counters::default(), warps, barriers: vec![[0; 2]; cluster as usize] }
+    /// Of clusters of so many blocks, each of so many warps, and so many statements.
+    pub(super) fn new(warps: u32, cluster: u32, statements: usize) -> Self {
+        let (statements, blocks) = (vec![Counters::default(); statements], Counters::default());
+        Self { statements, blocks, warps, barriers: vec![[0; 2]; cluster as usize] }
+    }
+
+    fn of(&mut self, stmt: u32) -> &mut Counters {
+        &mut self.statements[stmt as usize]
     }
 
     fn global(&mut self, request: &Request<'_>) {
-        self.counters.global_requests += 1;
+        let counters = self.of(request.stmt);
+        counters.global_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
         if request.kind.writes() {
-            self.counters.global_store_bytes += bytes;
+            counters.global_store_bytes += bytes;
         }
         if request.kind.reads() {
-            self.counters.global_load_bytes += bytes;
+            counters.global_load_bytes += bytes;
         }
         // Sectors lie on the boundaries of the allocation, which starts on 256 bytes. A vector is
         // aligned: it never straddles two.
@@ -78,17 +87,18 @@ impl Traffic {
             sectors.sort_unstable();
         }
         let changes = sectors.windows(2).filter(|w| w[0] != w[1]).count();
-        self.counters.global_sectors += 1 + changes as u64;
+        counters.global_sectors += 1 + changes as u64;
     }
 
     fn shared(&mut self, request: &Request<'_>) {
-        self.counters.shared_requests += 1;
+        let counters = self.of(request.stmt);
+        counters.shared_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
         if request.kind.writes() {
-            self.counters.shared_store_bytes += bytes;
+            counters.shared_store_bytes += bytes;
         }
         if request.kind.reads() {
-            self.counters.shared_load_bytes += bytes;
+            counters.shared_load_bytes += bytes;
         }
         let (base, size) = (request.region.base, request.region.elem.size());
         let word = |offset: u32| base + offset * size / 4;
@@ -123,46 +133,47 @@ impl Traffic {
                 (u64::from(banks.iter().copied().fold(0, u8::max)), 1)
             }
         };
-        self.counters.shared_wavefronts += wavefronts;
-        self.counters.shared_bank_conflicts += wavefronts - phases;
+        counters.shared_wavefronts += wavefronts;
+        counters.shared_bank_conflicts += wavefronts - phases;
     }
 
     /// A branch whose active lanes disagree.
     #[inline]
-    pub(super) fn diverged(&mut self, divergent: bool) {
-        self.counters.divergent_branches += u64::from(divergent);
+    pub(super) fn diverged(&mut self, stmt: u32, divergent: bool) {
+        self.of(stmt).divergent_branches += u64::from(divergent);
     }
 
     /// The copy of a box of so many bytes, to so many blocks.
-    pub(super) fn copied(&mut self, bytes: u64, blocks: u32) {
-        self.counters.bulk_bytes += bytes;
-        self.counters.multicast_bytes += bytes * u64::from(blocks - 1);
+    pub(super) fn copied(&mut self, stmt: u32, bytes: u64, blocks: u32) {
+        let counters = self.of(stmt);
+        counters.bulk_bytes += bytes;
+        counters.multicast_bytes += bytes * u64::from(blocks - 1);
     }
 
     /// A matrix instruction of so many multiplications and additions.
-    pub(super) fn multiplied(&mut self, flops: u64) {
-        self.counters.mma_flops += flops;
+    pub(super) fn multiplied(&mut self, stmt: u32, flops: u64) {
+        self.of(stmt).mma_flops += flops;
     }
 
     fn settle(&mut self) {
-        let counters = &mut self.counters;
+        let counters = &mut self.blocks;
         for [of_block, of_warps] in &mut self.barriers {
             counters.block_barriers = counters.block_barriers.max(std::mem::take(of_block));
             counters.warp_barriers = counters.warp_barriers.max(std::mem::take(of_warps));
         }
     }
 
-    /// The counters, the last block included.
-    pub(super) fn finish(mut self) -> Counters {
+    /// What is counted for each block, the last one included, and what for each statement.
+    pub(super) fn finish(mut self) -> (Counters, Vec<Counters>) {
         self.settle();
-        self.counters
+        (self.blocks, self.statements)
     }
 }
 
 impl Observer for Traffic {
     fn begin(&mut self, _: u32) {
         self.settle();
-        self.counters.blocks += self.barriers.len() as u64;
+        self.blocks.blocks += self.barriers.len() as u64;
     }
 
     #[inline]

@@ -183,7 +183,7 @@ impl Machine<'_> {
         }
         regs.flight.open.push(sums);
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
-        self.observers.traffic.multiplied(flops as u64);
+        self.observers.traffic.multiplied(self.stmt, flops as u64);
         Ok(())
     }
 

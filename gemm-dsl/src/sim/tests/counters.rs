@@ -233,3 +233,59 @@ fn shuffles_and_copies() {
     // A shuffle is no barrier.
     assert_eq!((c.block_barriers, c.warp_barriers), (0, 0));
 }
+
+/// Of two blocks of two warps, each statement by its place in the text; all together are what the launch is charged with.
+#[test]
+fn each_statement_has_what_it_is_charged_with() {
+    let mut b = bench(64, 2, [1, 64]);
+    let (x, output) = (b.shared(128), b.output);
+    b.k.comment("Two to a bank.");
+    b.k.store(at(x, tid() * 2), 1.0);
+    b.k.barrier();
+    b.k.if_(tid().lt(16), |k| {
+        let value = k.let_("value", at(x, tid() * 2).load());
+        let head = For::below(0, tid() % 2 + 1).unroll(crate::ir::Unroll::By(1));
+        k.loop_("i", head, |k, _| {
+            let owns = Expr::from(Special::BlockX).equals(0);
+            k.if_(owns, |k| k.store(at(output, tid()), value));
+        });
+    });
+    let kernel = b.k.finish().expect("sound");
+    let kinds: Vec<char> = kernel
+        .statements()
+        .into_iter()
+        .map(|stmt| match stmt {
+            Stmt::Comment(_) => '/',
+            Stmt::Store { .. } => 's',
+            Stmt::Barrier(_) => 'b',
+            Stmt::If { .. } => '?',
+            Stmt::Let { .. } => 'l',
+            Stmt::For(_) => 'f',
+            _ => '-',
+        })
+        .collect();
+    assert_eq!(kinds, ['/', 's', 'b', '?', 'l', 'f', '?', 's']);
+    let buffers = [Buffer::zeros(1), Buffer::zeros(64)];
+    let profile = crate::sim::profile(&kernel, &buffers, &[], &Options::default());
+    let profile = profile.expect("the kernel is right");
+    let of = |number: usize| profile.statements[number];
+    assert_eq!(of(0), Counters::default());
+    let store = of(1);
+    assert_eq!((store.shared_stores, store.integer, store.instructions), (4, 4, 8));
+    assert_eq!((store.shared_wavefronts, store.shared_bank_conflicts), (8, 4));
+    assert_eq!((of(2).sync, of(2).instructions), (4, 4));
+    // The first warp of each block has lanes on both sides, the second on one.
+    assert_eq!((of(3).branch, of(3).divergent_branches), (4, 2));
+    let load = of(4);
+    assert_eq!((load.shared_loads, load.thread_instructions), (2, 2 * 2 * 16));
+    assert_eq!((load.shared_wavefronts, load.shared_bank_conflicts), (2, 0));
+    // Odd lanes go round twice: three tests for each warp, of which the second is divided.
+    assert_eq!((of(5).branch, of(5).divergent_branches), (6, 2));
+    assert_eq!((of(6).branch, of(6).divergent_branches), (4, 0));
+    let store = of(7);
+    assert_eq!((store.global_stores, store.global_requests, store.global_sectors), (2, 2, 4));
+    let mut sum = Counters { blocks: 2, block_barriers: 1, ..profile.functions };
+    profile.statements.iter().for_each(|of| sum += *of);
+    assert_eq!(sum, profile.total);
+    assert_eq!(launch(&kernel, &buffers, &[]).expect("right"), profile.total);
+}
