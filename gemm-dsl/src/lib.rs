@@ -16,6 +16,8 @@ pub mod lower;
 pub mod parse;
 pub mod plan;
 #[cfg(feature = "sim")]
+pub mod predict;
+#[cfg(feature = "sim")]
 pub mod sim;
 pub mod spec;
 pub mod stages;

@@ -93,12 +93,9 @@ impl Faults {
     /// Keys that are given and have nothing to act on: of those that rest on one another the first.
     pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
         for key in S::KEYS {
-            if let Some(on) = &key.acts_on
-                && !(on.includes)(spec)
-                && (key.text)(spec).is_some()
-                && self.sound(&[key.name])
-                && !on.rests_on.iter().any(|decider| is_idle(spec, decider))
-            {
+            let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };
+            let mut deciding = on.rests_on.iter().filter_map(|name| S::key(name));
+            if self.sound(&[key.name]) && !deciding.any(|key| key.is_idle(spec)) {
                 let keys: Vec<&'static str> =
                     std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
                 let remedy = on.remedy.text(spec);
@@ -111,14 +108,6 @@ impl Faults {
         SpecErrors::check(self.0)?;
         Ok(Passed(()))
     }
-}
-
-/// Whether a key is given that has nothing to act on.
-fn is_idle<S: Table>(spec: &S, key: &str) -> bool {
-    S::key(key).is_some_and(|key| {
-        let acts = key.acts_on.as_ref().is_none_or(|on| (on.includes)(spec));
-        !acts && (key.text)(spec).is_some()
-    })
 }
 
 /// A spec has passed every check: there is no fault.

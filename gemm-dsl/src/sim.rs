@@ -46,6 +46,7 @@ mod check;
 mod clock;
 mod code;
 mod convert;
+pub mod cost;
 mod counters;
 mod error;
 mod eval;
@@ -70,6 +71,7 @@ mod observe;
 mod orders;
 mod pointer;
 mod race;
+mod record;
 mod region;
 mod repeat;
 mod schedule;
@@ -93,6 +95,7 @@ pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
 };
 pub use meter::Options;
+pub use record::{Accessed, Event, Kind, Pattern, Price, Trace, What};
 
 use crate::ir::VerifiedKernel;
 
@@ -144,13 +147,43 @@ pub fn profile(
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
+    run(&bound(kernel, buffers, scalars, options)?, options)
+}
+
+/// As [`profile`], with what happened in some blocks, by their numbers: along x first, then y, then z. Each is told of in its
+/// first order, as far as it has come; one that was never begun is not.
+///
+/// # Errors
+/// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
+pub fn record(
+    kernel: &VerifiedKernel,
+    buffers: &[impl Clone + Into<Given>],
+    scalars: &[u64],
+    blocks: &[u32],
+    options: &Options<'_>,
+) -> Result<(Result<Profile, SimError>, Vec<Trace>), SimError> {
+    let launch = bound(kernel, buffers, scalars, options)?;
+    let launch = launch::Launch { watched: record::Watched::new(blocks), ..launch };
+    let ran = run(&launch, options);
+    Ok((ran, launch.watched.seen()))
+}
+
+fn bound<'k>(
+    kernel: &'k VerifiedKernel,
+    buffers: &[impl Clone + Into<Given>],
+    scalars: &[u64],
+    options: &Options<'_>,
+) -> Result<launch::Launch<'k>, SimError> {
     let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
-    let launch = launch::Launch { tensor_cores: options.tensor_cores, ..launch };
-    let code = lower::lower(&launch);
+    Ok(launch::Launch { tensor_cores: options.tensor_cores, ..launch })
+}
+
+fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, SimError> {
+    let code = lower::lower(launch);
     launch.distinct(&code.stored)?;
-    match kernel.communicates() {
-        false => grid::run(&launch, &code, options),
-        true => orders::run(&launch, &code, options),
+    match launch.kernel.communicates() {
+        false => grid::run(launch, &code, options),
+        true => orders::run(launch, &code, options),
     }
 }

@@ -119,7 +119,7 @@ impl Chooses for Asks {
     }
 }
 
-impl SgemmCall<'_> {
+impl<'a> SgemmCall<'a> {
     /// The factor of A·B, 1 without this.
     pub fn alpha(self, alpha: f32) -> Self {
         Self { alpha, ..self }
@@ -161,15 +161,15 @@ impl SgemmCall<'_> {
 
     fn run_by(self, tables: &'static Tables, device: &Device) -> Result<Launched> {
         let asks = self.asks(tables)?;
-        let Self { a, b, mut c, planes, alpha, beta, .. } = self;
+        let planes = self.planes_of_factors();
+        let Self { a, b, mut c, alpha, beta, .. } = self;
         let factors = (alpha, beta);
         if c.shape().lies_in_rows() {
             return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)), planes);
         }
-        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows; the planes of Bᵀ as the first are those of B as the second.
-        let [of_a, of_b] = planes;
+        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
         let turned = (("b", &b.t()), ("a", &a.t()), ("c", &mut c.t()));
-        let turned = launch(device, &asks, factors, turned, [of_b, of_a]);
+        let turned = launch(device, &asks, factors, turned, planes);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -223,19 +223,29 @@ impl SgemmCall<'_> {
     /// # Errors
     /// Those of [`SgemmCall::choice`] and of [`warm`].
     pub fn warm(&self, device: &Device) -> Result<()> {
-        let tables = Tables::on(device, self.accuracy);
-        let asks = self.asks(tables)?;
-        let problem = self.problem(device)?;
-        make(device, &[asks.line(&problem)?], vec![self.program(tables, device)])
+        let (line, program) = self.program(Tables::on(device, self.accuracy), device)?;
+        make(device, &[line], vec![program])
     }
 
-    /// The program that it launches: of its line, or the one that takes planes that have been made.
-    fn program(&self, tables: &'static Tables, device: &Device) -> Result<Arc<Prepared>> {
-        let asks = self.asks(tables)?;
-        let program = device.programs().get::<SgemmSpec>(asks.line(&self.problem(device)?)?)?;
+    /// The line that it takes, and the program that it launches: of that line, or the one that takes planes that have been
+    /// made.
+    fn program(
+        &self,
+        tables: &'static Tables,
+        device: &Device,
+    ) -> Result<(&'static str, Result<Arc<Prepared>>)> {
+        let Asks { table, asked } = self.asks(tables)?;
+        let line = table.line(&self.problem(device)?, asked)?;
+        let program = device.programs().get::<SgemmSpec>(line);
+        let given = program.and_then(|program| with_planes(program, self.planes_of_factors()));
+        Ok((line, given.map(|(program, _)| program)))
+    }
+
+    /// The planes of the first factor and of the second: where C lies in columns alone those of the transposes
+    /// Cᵀ = Bᵀ·Aᵀ, which are the same planes.
+    fn planes_of_factors(&self) -> [Option<&'a Planes>; 2] {
         let [of_a, of_b] = self.planes;
-        let planes = if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] };
-        Ok(with_planes(program, planes)?.0)
+        if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] }
     }
 
     /// What a row is chosen by.

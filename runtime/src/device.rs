@@ -1,7 +1,7 @@
 //! Devices: a GPU behind the CUDA driver, or the simulator.
 
 use crate::backend::gpu::Gpu;
-use crate::backend::simulator::Simulator;
+use crate::backend::simulator::{Simulator, Watch};
 use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
@@ -126,10 +126,48 @@ impl Device {
     /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
     /// stays written.
     pub fn simulator_within(instructions: u64) -> Self {
+        Self::simulated(Simulator { instructions, watch: None })
+    }
+
+    /// The simulator, with somebody who looks on: what each statement is charged with, and what happens in some blocks, event
+    /// by event. Pages that explain a kernel are drawn from that.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    /// use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// /// Keeps how much happened in the first block of each launch.
+    /// #[derive(Default)]
+    /// struct Events(Mutex<Vec<usize>>);
+    ///
+    /// impl Watch for Events {
+    ///     fn blocks(&self, _: &VerifiedKernel, _: [u32; 3]) -> Vec<u32> {
+    ///         vec![0]
+    ///     }
+    ///
+    ///     fn ran(&self, seen: Seen<'_>) {
+    ///         let events = seen.traces.iter().map(|trace| trace.events.len());
+    ///         self.0.lock().unwrap().extend(events);
+    ///     }
+    /// }
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 64);
+    /// let events = Arc::new(Events::default());
+    /// SUM.run(&Device::simulator_watched(events.clone()), &[1.0; 64])?;
+    /// assert!(events.0.lock().unwrap()[0] > 0);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn simulator_watched(watch: Arc<dyn Watch>) -> Self {
+        let instructions = gemm_dsl::sim::Options::default().instructions;
+        Self::simulated(Simulator { instructions, watch: Some(watch) })
+    }
+
+    fn simulated(simulator: Simulator) -> Self {
         Self(Arc::new(Inner {
             name: "the simulator".to_owned(),
             programs: Programs::default(),
-            backend: Either::Simulator(Simulator { instructions }),
+            backend: Either::Simulator(simulator),
         }))
     }
 

@@ -121,6 +121,15 @@ pub mod fault {
     };
 }
 
+/// What somebody sees who looks on at the simulator ([`Device::simulator_watched`]).
+pub mod watch {
+    pub use crate::backend::simulator::{Arguments, Replay, Seen, Watch};
+    pub use gemm_dsl::ir::VerifiedKernel;
+    pub use gemm_dsl::sim::{
+        Accessed, Buffer, Event, Given, Kind, Pattern, Price, Profile, Trace, What, cost,
+    };
+}
+
 #[doc(hidden)]
 pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};

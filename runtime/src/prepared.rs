@@ -110,8 +110,8 @@ impl PreparedMatrix<'_> {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn t(&self) -> PreparedMatrix<'_> {
-        let planes = self.planes.as_ref().map(Arc::clone);
-        PreparedMatrix { matrix: self.matrix.t(), arith: self.arith, planes, side: 1 - self.side }
+        let (arith, planes) = (self.arith, self.planes.clone());
+        PreparedMatrix { matrix: self.matrix.t(), arith, planes, side: 1 - self.side }
     }
 
     /// What its planes are for.
@@ -131,9 +131,8 @@ const NAME: &str = "planes";
 impl Planes {
     /// What a launch on a device needs of them.
     pub(crate) fn read<'a, B: Keeps>(&'a self, on: On<'a, B>) -> Result<Vec<Resolved<'a, B>>> {
-        let name = NAME;
-        let numbers = with_numbers!(&self.numbers, all => operand::read(on, all, name)?);
-        let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, name));
+        let numbers = with_numbers!(&self.numbers, all => operand::read(on, all, NAME)?);
+        let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, NAME));
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 

@@ -13,21 +13,6 @@ pub fn kernel(spec: &impl Family) -> VerifiedKernel {
     spec.program().expect("a sound spec").preferred().clone()
 }
 
-/// Visits all statements in the order of the text, each with the innermost loop's variable.
-fn visit(stmts: &mut [Stmt], inside: Option<Var>, f: &mut impl FnMut(&mut Stmt, Option<Var>)) {
-    for stmt in stmts {
-        f(stmt, inside);
-        match stmt {
-            Stmt::If { then, otherwise, .. } => {
-                visit(then, inside, f);
-                visit(otherwise, inside, f);
-            }
-            Stmt::For(l) => visit(&mut l.body, Some(l.var), f),
-            _ => {}
-        }
-    }
-}
-
 /// The kernel after a change of the n-th statement that `is` picks; `None` if there are fewer.
 fn changed(
     kernel: &VerifiedKernel,
@@ -37,7 +22,7 @@ fn changed(
 ) -> Option<VerifiedKernel> {
     let mut changed: Kernel = kernel.clone().into_inner();
     let mut seen = 0;
-    visit(&mut changed.body, None, &mut |stmt, inside| {
+    changed.visit_mut(&mut |stmt, inside| {
         if is(stmt) {
             if seen == n {
                 change(stmt, inside);

@@ -47,6 +47,23 @@ impl Arrival {
             }
         }
     }
+
+    fn definition(&self) -> String {
+        let Self { name, sem, comment, .. } = self;
+        format!(
+            "\
+{comment}
+__device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
+{{
+    const unsigned int at = __cvta_generic_to_shared(barrier);
+    unsigned int there;
+    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
+    asm volatile(\"mbarrier.arrive.{sem}.cluster.shared::cluster.b64 _, [%0];\"
+                 :: \"r\"(there) : \"memory\");
+}}
+"
+        )
+    }
 }
 
 /// The function that waits at a barrier at which threads of other blocks arrive.
@@ -114,22 +131,3 @@ __device__ __forceinline__ void cluster_barrier()
     asm volatile(\"barrier.cluster.wait.acquire;\" ::: \"memory\");
 }
 ";
-
-impl Arrival {
-    fn definition(&self) -> String {
-        let Self { name, sem, comment, .. } = self;
-        format!(
-        "\
-{comment}
-__device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
-{{
-    const unsigned int at = __cvta_generic_to_shared(barrier);
-    unsigned int there;
-    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
-    asm volatile(\"mbarrier.arrive.{sem}.cluster.shared::cluster.b64 _, [%0];\"
-                 :: \"r\"(there) : \"memory\");
-}}
-"
-    )
-    }
-}

@@ -2,7 +2,7 @@
 
 use super::{
     Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
-    Special, Stmt, TensorCopy, Wgmma,
+    Special, Stmt, TensorCopy, Var, Wgmma,
 };
 use crate::arch;
 
@@ -17,6 +17,12 @@ impl Kernel {
         let mut all = Vec::new();
         self.visit(&mut |stmt| all.push(stmt));
         all
+    }
+
+    /// As [`visit`](Self::visit), to change them: each with the variable of the innermost loop around it. What is inside of a
+    /// statement is visited as it is after the change.
+    pub fn visit_mut(&mut self, f: &mut impl FnMut(&mut Stmt, Option<Var>)) {
+        visit_mut(&mut self.body, None, f);
     }
 
     /// Whether something is so of a statement.
@@ -197,6 +203,20 @@ impl Stmt {
             | Stmt::Fence { .. }
             | Stmt::CopyCommit
             | Stmt::Comment(_) => {}
+        }
+    }
+}
+
+fn visit_mut(stmts: &mut [Stmt], inside: Option<Var>, f: &mut impl FnMut(&mut Stmt, Option<Var>)) {
+    for stmt in stmts {
+        f(stmt, inside);
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                visit_mut(then, inside, f);
+                visit_mut(otherwise, inside, f);
+            }
+            Stmt::For(l) => visit_mut(&mut l.body, Some(l.var), f),
+            _ => {}
         }
     }
 }

@@ -115,27 +115,25 @@ impl<S: Rows> Table<S> {
 
     /// Whether it is no row but a word about all of them.
     fn is_word(&mut self, row: Tokens<'_>) -> bool {
-        let (word, again) = match row.tokens() {
+        let none = row.after(row.len());
+        let (word, again, head, rest) = match row.tokens() {
             [word] if S::VARIES.is_some() && word.text == INVARIANT => {
-                (INVARIANT, std::mem::replace(&mut self.header.is_invariant, true))
+                let again = std::mem::replace(&mut self.header.is_invariant, true);
+                (INVARIANT, again, row, none)
             }
             [word, colon, ..] if S::ROUNDS.is_some() && word.text == ACCURACY && colon.is(':') => {
                 let (head, rest) = self.accuracy_and_rest(row);
                 let granted = self.accuracy(head);
-                let again = self.header.accuracy.replace(granted).is_some();
-                if self.count > 0 || again {
-                    self.fault(error::late_word(ACCURACY, again), head.span());
-                }
-                if !rest.is_empty() {
-                    self.count += 1;
-                    self.row(rest);
-                }
-                return true;
+                (ACCURACY, self.header.accuracy.replace(granted).is_some(), head, rest)
             }
             _ => return false,
         };
         if self.count > 0 || again {
-            self.fault(error::late_word(word, again), row.span());
+            self.fault(error::late_word(word, again), head.span());
+        }
+        if !rest.is_empty() {
+            self.count += 1;
+            self.row(rest);
         }
         true
     }

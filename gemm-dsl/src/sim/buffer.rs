@@ -88,6 +88,14 @@ impl Given {
         }
     }
 
+    /// The same elements in memory of their own.
+    pub fn copied(&self) -> Self {
+        match self {
+            Given::One(buffer) => Given::One(buffer.copied()),
+            Given::List(buffers) => Given::List(buffers.iter().map(Buffer::copied).collect()),
+        }
+    }
+
     /// Whether an element belongs to both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let memory = |given: &Self| {

@@ -3,7 +3,7 @@
 //! What is the same in all threads of a block is a [`Uniform`] and computed once for a warp;
 //! everything else is computed for the 32 lanes together.
 
-use super::counters::Cost;
+use super::counters::Site;
 use crate::intrinsic::Shuffle;
 use crate::ir::{
     Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
@@ -277,8 +277,7 @@ pub(super) enum MbarrierOp {
     Init(u32),
     /// With the bytes that are to be expected, if any.
     Arrive(Option<Index>),
-    /// With the block of the cluster.
-    /// The block, and whether it is relaxed.
+    /// With the block of the cluster, and whether it is relaxed.
     ArriveRemote(Index, bool),
     /// With the parity.
     Wait(Index),
@@ -467,6 +466,38 @@ pub(super) struct Instr {
     pub(super) op: Op,
     pub(super) site: u32,
     pub(super) stmt: u32,
+    /// Which loops it is in: an index into [`Code::rounds`].
+    pub(super) rounds: u32,
+}
+
+impl Op {
+    /// Whether it synchronises, or starts what others do for the warp.
+    pub(super) fn speaks(&self) -> bool {
+        matches!(
+            self,
+            Op::Barrier(_)
+                | Op::Named { .. }
+                | Op::Fence(_)
+                | Op::Mma(_)
+                | Op::Commit
+                | Op::Wait(_)
+                | Op::Mbarrier(_)
+                | Op::ProxyFence(_)
+                | Op::TensorCopy(_)
+                | Op::Wgmma(_)
+                | Op::Sums(_)
+        )
+    }
+}
+
+/// Where a loop is: the value of its variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Round {
+    /// Of a loop that is unrolled.
+    Static(i64),
+    Uniform(u32),
+    Lane(u32),
+    Wide(u32),
 }
 
 /// Numbers of variables of each kind.
@@ -498,9 +529,7 @@ pub(super) struct Loop {
 /// A kernel, lowered for one launch.
 pub(super) struct Code<'k> {
     pub(super) instrs: Vec<Instr>,
-    /// What each site costs, and the statement that it is of, but for those of functions.
-    pub(super) costs: Vec<Cost>,
-    pub(super) sites: Vec<Option<u32>>,
+    pub(super) sites: Vec<Site>,
     /// The statements that instructions come from.
     pub(super) stmts: Vec<&'k Stmt>,
     /// How many accesses to memory there are.
@@ -508,6 +537,9 @@ pub(super) struct Code<'k> {
     pub(super) slots: Slots,
     /// Register arrays and pointers have the slots before these.
     pub(super) arrays: Slots,
+    /// The loops that instructions are in, from the outside in, by the numbers of their variables; none for all if nobody
+    /// watches.
+    pub(super) rounds: Vec<Vec<(usize, Round)>>,
     /// The outermost loops, in the order of the code.
     pub(super) loops: Vec<Loop>,
     pub(super) functions: Vec<Function>,

@@ -243,7 +243,7 @@ impl Machine<'_> {
         let holds = self.pred(&choice.cond, regs, mask)?;
         for (lazy, mask) in [(&choice.yes, holds), (&choice.no, mask & !holds)] {
             if mask != 0 {
-                self.profile.hit(lazy.site, mask);
+                self.executes(lazy.site, mask);
                 arm(self, &lazy.value, mask)?;
             }
         }
@@ -323,7 +323,7 @@ impl Machine<'_> {
         if mask == 0 {
             return Ok(0);
         }
-        self.profile.hit(lazy.site, mask);
+        self.executes(lazy.site, mask);
         self.pred(&lazy.value, regs, mask)
     }
 

@@ -120,7 +120,10 @@ impl Warp {
         }
         while let Some(instr) = code.instrs.get(self.pc) {
             *steps += 1;
-            machine.profile.hit(instr.site, self.mask);
+            if machine.recorder().is_some() {
+                machine.come(instr, &self.regs, self.mask);
+            }
+            machine.executes(instr.site, self.mask);
             machine.stmt = instr.stmt;
             self.pc += 1;
             let (regs, mask) = (&mut self.regs, self.mask);

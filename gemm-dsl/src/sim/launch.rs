@@ -5,6 +5,7 @@ use super::buffer::Given;
 use super::code::Code;
 use super::error::{Fault, FaultKind, SimError};
 use super::lanes::WARP;
+use super::record::Watched;
 use super::region::{self, Region};
 use crate::ir::contract::{Array, Place, Stretch};
 use crate::ir::{Param, ParamKind, Space, VerifiedKernel};
@@ -26,6 +27,8 @@ pub(super) struct Launch<'k> {
     pub(super) mbarrier_numbers: Vec<(u32, u32)>,
     /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
     pub(super) tensor_cores: Rules,
+    /// The blocks that are watched.
+    pub(super) watched: Watched,
 }
 
 /// The most blocks of a launch: the race detector numbers them with 32 bits.
@@ -97,6 +100,7 @@ impl<'k> Launch<'k> {
             grid: (call.grid[0], call.grid[1], call.grid[2]),
             mbarrier_numbers: mbarrier_numbers(kernel),
             tensor_cores: Rules::SM_90,
+            watched: Watched::default(),
         })
     }
 

@@ -5,15 +5,17 @@ mod control;
 mod expr;
 mod function;
 mod place;
+mod rounds;
 mod state;
 mod uniform;
 
 use super::code::{self, Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
-use super::counters::{Class, Cost};
+use super::counters::{Class, Cost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::varying;
 use crate::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
+use rounds::Around;
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -64,14 +66,15 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         sums: asynchronous::sums(kernel),
         nested: 0,
         held: HashMap::new(),
+        around: Around::new(launch.watched.any()),
         code: Code {
             instrs: Vec::new(),
-            costs: Vec::new(),
             sites: Vec::new(),
             stmts: statements,
             accesses: 0,
             slots,
             arrays,
+            rounds: vec![Vec::new()],
             loops: Vec::new(),
             functions: Vec::new(),
             loaded: vec![false; kernel.buffers.len()],
@@ -112,6 +115,8 @@ struct Lowering<'l, 'k> {
     nested: usize,
     /// What is part of a warp's state in the loops met so far.
     held: HashMap<*const Loop, Arc<Held>>,
+    /// The loops around what is lowered.
+    around: Around,
     code: Code<'k>,
 }
 
@@ -129,9 +134,9 @@ impl<'k> Lowering<'_, 'k> {
 
     /// Closes a site.
     fn site(&mut self) -> u32 {
-        self.code.costs.push(std::mem::take(&mut self.cost));
-        self.code.sites.push((!self.inside).then_some(self.stmt));
-        self.code.costs.len() as u32 - 1
+        let stmt = (!self.inside).then_some(self.stmt);
+        self.code.sites.push(Site { cost: std::mem::take(&mut self.cost), stmt });
+        self.code.sites.len() as u32 - 1
     }
 
     /// Lowers an operand that is not always evaluated.
@@ -151,7 +156,8 @@ impl<'k> Lowering<'_, 'k> {
     fn emit(&mut self, op: Op) -> u32 {
         let site = self.site();
         let stmt = self.stmt;
-        self.code.instrs.push(Instr { op, site, stmt });
+        let rounds = self.around.number(&mut self.code.rounds);
+        self.code.instrs.push(Instr { op, site, stmt, rounds });
         self.here() - 1
     }
 
@@ -310,9 +316,9 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
             }
             Stmt::Assume(cond) => {
-                let sites = self.code.costs.len();
+                let sites = self.code.sites.len();
                 let cond = self.pred(cond);
-                self.code.costs[sites..].fill(Cost::default());
+                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = Cost::default());
                 self.cost = Cost::default();
                 self.emit(Op::Assume(cond));
             }
@@ -372,9 +378,9 @@ impl<'k> Lowering<'_, 'k> {
         if varying::differs(expr, &self.varying) {
             return None;
         }
-        let (cost, sites) = (self.cost, self.code.costs.len());
+        let (cost, sites) = (self.cost, self.code.sites.len());
         let value = self.uniform(expr);
-        self.code.costs.truncate(sites);
+        self.code.sites.truncate(sites);
         self.cost = cost;
         match value {
             Uniform::Static(value) => Some(value),

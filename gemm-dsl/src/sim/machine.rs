@@ -1,7 +1,7 @@
 //! What a warp runs on: its registers, the block's memory, and who watches.
 
-use super::code::{Code, Slots, THREAD_X, THREAD_Y};
-use super::counters::Sites;
+use super::code::{Code, Instr, Round, Slots, THREAD_X, THREAD_Y};
+use super::counters::{Counters, Executions, Profile};
 use super::frames::Frames;
 use super::groups::Patterns;
 use super::init::Init;
@@ -12,6 +12,7 @@ use super::mbarrier::Mbarriers;
 use super::meter::Meter;
 use super::observe::{Observer, Request, Stopped, Sync};
 use super::race::{Between, Race};
+use super::record::Recorder;
 use super::shadow::Shadow;
 use super::traffic::Traffic;
 use super::turns::{Random, Turns};
@@ -112,7 +113,9 @@ pub(super) struct Machine<'l> {
     pub(super) limits: Limits,
     pub(super) observers: Observers<'l>,
     pub(super) patterns: Patterns,
-    pub(super) profile: Sites,
+    executions: Executions,
+    /// Takes down what happens, if somebody watches.
+    pub(super) recorder: Option<Box<Recorder<'l>>>,
     pub(super) frames: Frames,
     /// The number of the cluster, that of the block in it whose warp runs, and the block's `blockIdx`.
     pub(super) cluster: u32,
@@ -175,7 +178,11 @@ impl<'l> Machine<'l> {
                 traffic: Traffic::new(launch.warps(), launch.cluster(), code.stmts.len()),
             },
             patterns: Patterns::new(code.accesses),
-            profile: Sites::new(code.costs.len()),
+            executions: Executions::new(code.sites.len()),
+            recorder: launch.watched.any().then(|| {
+                let (warps, blocks) = (launch.warps(), launch.cluster());
+                Box::new(Recorder::new(&launch.watched, &code.sites, warps, blocks))
+            }),
             frames: Frames::default(),
             cluster: 0,
             rank: 0,
@@ -213,6 +220,59 @@ impl<'l> Machine<'l> {
         self.warpgroups.begin(warps);
         self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
         (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
+        if let Some(recorder) = &mut self.recorder {
+            let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));
+            let numbered = numbers.map(|number| (number, launch.block(number)));
+            recorder.begin(numbered, self.turns == Turns::Forward);
+        }
+    }
+
+    /// The warp that runs executes a site.
+    #[inline(always)]
+    pub(super) fn executes(&mut self, site: u32, mask: u32) {
+        self.executions.hit(site, mask);
+        if let Some(recorder) = self.recorder() {
+            recorder.executed(site);
+        }
+    }
+
+    /// Who takes down what happens in this cluster.
+    #[inline(always)]
+    pub(super) fn recorder(&mut self) -> Option<&mut Recorder<'l>> {
+        self.recorder.as_deref_mut().filter(|recorder| recorder.is_on())
+    }
+
+    /// The warp comes to an instruction that somebody sees.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn come(&mut self, instr: &Instr, regs: &Registers, mask: u32) {
+        let (code, warp) = (self.code, self.warp);
+        let lane = mask.trailing_zeros() as usize % WARP;
+        let rounds = code.rounds[instr.rounds as usize].iter().map(|(var, at)| {
+            let value = match *at {
+                Round::Static(value) => value,
+                Round::Uniform(slot) => regs.uniforms[slot as usize],
+                Round::Lane(slot) => (regs.lanes[slot as usize].0[lane] as i32).into(),
+                Round::Wide(slot) => regs.wides[slot as usize][lane] as i64,
+            };
+            (*var, value)
+        });
+        if let Some(recorder) = self.recorder() {
+            recorder.come(warp, instr.stmt, rounds);
+            if instr.op.speaks() {
+                recorder.statement();
+            }
+        }
+    }
+
+    /// What the blocks that have run are charged with.
+    pub(super) fn finish(self) -> Profile {
+        let (total, statements) = self.observers.traffic.finish();
+        let mut profile = Profile { total, statements, functions: Counters::default() };
+        self.executions.charge(&self.code.sites, &mut profile);
+        profile.total += profile.functions;
+        profile.statements.iter().for_each(|of| profile.total += *of);
+        profile
     }
 
     /// How often memory has changed, here and elsewhere.

@@ -12,6 +12,7 @@ use super::machine::{Machine, Registers};
 use super::observe::{AccessKind, Observer, Request, Stopped, stop};
 use super::region::Region;
 use super::stretches::Stretches;
+use crate::ir::Space;
 use std::sync::atomic::Ordering;
 
 use parts::{extended, part_bits};
@@ -150,6 +151,9 @@ impl<'l> Machine<'l> {
             stmt: self.stmt,
             reversed: self.reversed,
         };
+        if let Some(recorder) = self.recorder() {
+            recorder.access(&request);
+        }
         self.observers.access(&request)
     }
 
@@ -332,6 +336,13 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let elem = region.elem;
+        if region.space == Space::Shared
+            && let Some(recorder) = self.recorder()
+        {
+            let count = (region.width(memory.vector) * elem.size()).div_ceil(4) as usize;
+            let of = |lane: usize| values[..count].iter().map(move |word| word.0[lane]);
+            recorder.wrote(lanes_of(mask).flat_map(of));
+        }
         let words = region.memory.as_ref().and_then(Stretches::words);
         match (&region.memory, words, memory.vector) {
             (None, _, true) => {

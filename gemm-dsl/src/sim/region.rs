@@ -252,6 +252,12 @@ impl Region {
         }
     }
 
+    /// The byte of global memory at which an element begins, counted from a boundary of sectors.
+    #[inline]
+    pub(super) fn byte(&self, offset: u32) -> u64 {
+        (u64::from(offset) + u64::from(self.skew)) * u64::from(self.elem.size())
+    }
+
     /// The elements that an access of 16 bytes covers, or one.
     #[inline]
     pub(super) fn width(&self, vector: bool) -> u32 {

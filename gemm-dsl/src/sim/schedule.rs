@@ -10,7 +10,7 @@ mod report;
 
 use super::bulk::Awaited;
 use super::code::Code;
-use super::counters::{Counters, Profile};
+use super::counters::Profile;
 use super::error::{Fault, FaultKind, SimError};
 use super::exec::{Progress, Warp};
 use super::lanes::WARP;
@@ -122,13 +122,7 @@ impl<'l> Block<'l> {
 
     /// What the blocks that have run here are charged with.
     pub(super) fn finish(self) -> Profile {
-        let Machine { observers, profile: sites, code, .. } = self.machine;
-        let (total, statements) = observers.traffic.finish();
-        let mut profile = Profile { total, statements, functions: Counters::default() };
-        sites.charge(&code.costs, &code.sites, &mut profile);
-        profile.total += profile.functions;
-        profile.statements.iter().for_each(|of| profile.total += *of);
-        profile
+        self.machine.finish()
     }
 
     /// Begins the cluster with this number, on the memory of the last one.

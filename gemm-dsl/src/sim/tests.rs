@@ -22,6 +22,7 @@ mod orders;
 mod pointers;
 mod proxies;
 mod races;
+mod record;
 mod releases;
 mod roles;
 mod shadow;

@@ -1,20 +1,10 @@
 //! Counts what accesses cost the memories: sectors, wavefronts, bytes.
 
+use super::cost::{self, SECTOR};
 use super::counters::Counters;
 use super::lanes::WARP;
-use super::observe::{Observer, Request, Stopped, Sync};
+use super::observe::{AccessKind, Observer, Request, Stopped, Sync};
 use crate::ir::Space;
-
-/// Bytes of a sector of global memory.
-const SECTOR: u64 = 32;
-/// Banks of shared memory, each a word wide.
-const BANKS: usize = 32;
-/// Groups of four banks, one of which a lane of a 16-byte access reads or writes.
-const QUADS: usize = BANKS / 4;
-/// The lanes of the phases of a 16-byte access.
-const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
-/// Those of an 8-byte access, and of a 16-byte load whose phases merge in pairs.
-const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 
 /// The traffic of the blocks run so far, and their barriers.
 pub(super) struct Traffic {
@@ -26,31 +16,6 @@ pub(super) struct Traffic {
     warps: u32,
     /// For each block of the cluster, the barriers of the block and of its warps.
     barriers: Vec<[u64; 2]>,
-}
-
-/// Whether the phases of a 16-byte load merge in pairs: all active lanes read what their neighbour
-/// reads, or all read what the lane two away in their group of four reads. Fitted to the profiler's
-/// counts on an H200, see `tests/wavefronts.txt`; stores never merge.
-fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
-    let alike =
-        |swap: fn(u32) -> u32| groups.iter().all(|&(_, lanes)| swap(lanes) & active & !lanes == 0);
-    alike(|lanes| (lanes & 0x5555_5555) << 1 | lanes >> 1 & 0x5555_5555)
-        || alike(|lanes| (lanes & 0x3333_3333) << 2 | lanes >> 2 & 0x3333_3333)
-}
-
-/// The wavefronts and the phases of an access of 16 bytes, given the first word of each group of
-/// lanes.
-fn quads(words: impl Iterator<Item = (u32, u32)> + Clone, request: &Request<'_>) -> (u64, u64) {
-    let halves = !request.kind.writes() && in_pairs(request.groups.as_slice(), request.mask);
-    let lanes_of_phases: &[u32] = if halves { &PAIRS } else { &QUARTERS };
-    lanes_of_phases.iter().fold((0, 0), |(wavefronts, phases), lanes| {
-        let mut banks = [0u8; QUADS];
-        for (word, of) in words.clone() {
-            banks[word as usize / 4 % QUADS] += u8::from(of & lanes != 0);
-        }
-        let most = banks.iter().copied().fold(0, u8::max);
-        (wavefronts + u64::from(most), phases + u64::from(most > 0))
-    })
 }
 
 impl Traffic {
@@ -74,20 +39,12 @@ impl Traffic {
         if request.kind.reads() {
             counters.global_load_bytes += bytes;
         }
-        // Sectors lie on the boundaries of the allocation, which starts on 256 bytes. A vector is
-        // aligned: it never straddles two.
         let mut sectors = [0; WARP];
-        let groups = request.groups.as_slice();
-        let (skew, size) = (request.region.skew, u64::from(request.region.elem.size()));
-        for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
-            *sector = (u64::from(offset) + u64::from(skew)) * size / SECTOR;
+        let sectors = sectors_of(request, &mut sectors);
+        counters.global_sectors += cost::sectors(sectors);
+        if request.kind != AccessKind::CopyRead {
+            counters.global_lines += cost::lines(sectors);
         }
-        let sectors = &mut sectors[..groups.len()];
-        if !sectors.is_sorted() {
-            sectors.sort_unstable();
-        }
-        let changes = sectors.windows(2).filter(|w| w[0] != w[1]).count();
-        counters.global_sectors += 1 + changes as u64;
     }
 
     fn shared(&mut self, request: &Request<'_>) {
@@ -100,41 +57,11 @@ impl Traffic {
         if request.kind.reads() {
             counters.shared_load_bytes += bytes;
         }
-        let (base, size) = (request.region.base, request.region.elem.size());
-        let word = |offset: u32| base + offset * size / 4;
-        let groups = request.groups.as_slice();
-        let (wavefronts, phases) = match request.bytes() {
-            16 => quads(groups.iter().map(|&(offset, of)| (word(offset), of)), request),
-            8 => PAIRS.iter().fold((0, 0), |(wavefronts, phases), lanes| {
-                // Each phase moves the 8 bytes of half a warp.
-                let mut banks = [0u8; BANKS / 2];
-                for &(offset, of) in groups {
-                    banks[word(offset) as usize / 2 % (BANKS / 2)] += u8::from(of & lanes != 0);
-                }
-                let most = banks.iter().copied().fold(0, u8::max);
-                (wavefronts + u64::from(most), phases + u64::from(most > 0))
-            }),
-            _ => {
-                let mut banks = [0u8; BANKS];
-                let mut words = [0; WARP];
-                let mut known = 0;
-                for &(offset, _) in groups {
-                    let word = word(offset);
-                    // Lanes that access parts of one word share it.
-                    if size < 4 {
-                        if words[..known].contains(&word) {
-                            continue;
-                        }
-                        words[known] = word;
-                        known += 1;
-                    }
-                    banks[word as usize % BANKS] += 1;
-                }
-                (u64::from(banks.iter().copied().fold(0, u8::max)), 1)
-            }
-        };
-        counters.shared_wavefronts += wavefronts;
-        counters.shared_bank_conflicts += wavefronts - phases;
+        let mut words = [(0, 0); WARP];
+        let words = words_of(request, &mut words);
+        let cost = cost::wavefronts(words, request.bytes(), request.kind.writes());
+        counters.shared_wavefronts += cost.wavefronts;
+        counters.shared_bank_conflicts += cost.conflicts();
     }
 
     /// A branch whose active lanes disagree.
@@ -168,6 +95,37 @@ impl Traffic {
         self.settle();
         (self.blocks, self.statements)
     }
+}
+
+/// The sectors of global memory that the lanes of a request access, as often as they access elements there. Sectors lie on the
+/// boundaries of the allocation, which starts on 256 bytes; a vector is aligned and never straddles two.
+pub(super) fn sectors_of<'s>(request: &Request<'_>, sectors: &'s mut [u64; WARP]) -> &'s mut [u64] {
+    let groups = request.groups.as_slice();
+    for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
+        *sector = request.region.byte(offset) / SECTOR;
+    }
+    &mut sectors[..groups.len()]
+}
+
+/// The words of shared memory that the lanes of a request access first, each once.
+pub(super) fn words_of<'w>(
+    request: &Request<'_>,
+    words: &'w mut [(u32, u32); WARP],
+) -> &'w [(u32, u32)] {
+    let (base, size) = (request.region.base, request.region.elem.size());
+    let mut known = 0;
+    for &(offset, lanes) in request.groups.as_slice() {
+        let word = base + offset * size / 4;
+        // Lanes that access parts of one word share it.
+        let shared = match size < 4 {
+            true => words[..known].iter().position(|(other, _)| *other == word),
+            false => None,
+        };
+        let at = shared.unwrap_or(known);
+        words[at] = (word, words[at].1 | lanes);
+        known = known.max(at + 1);
+    }
+    &words[..known]
 }
 
 impl Observer for Traffic {

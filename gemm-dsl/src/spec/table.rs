@@ -46,6 +46,14 @@ pub(crate) struct Key<S: 'static> {
     pub take: fn(&mut S, &S),
 }
 
+impl<S> Key<S> {
+    /// Whether a spec has it and it has nothing to act on there.
+    pub(crate) fn is_idle(&self, spec: &S) -> bool {
+        let acts = self.acts_on.as_ref().is_none_or(|on| (on.includes)(spec));
+        !acts && (self.text)(spec).is_some()
+    }
+}
+
 /// What a key says of what is computed.
 pub(crate) struct What<S> {
     /// Whether two specs compute the same as far as it goes.

@@ -4,13 +4,105 @@ use super::Backend;
 use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
 use crate::program::Loadable;
-use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::{self, Buffer, Counters, Element, Given, Options};
+use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
+use gemm_dsl::sim::{self, Buffer, Counters, Element, Given, Options, Profile, SimError, Trace};
 use std::ops::Range;
+use std::sync::Arc;
 
 pub(crate) struct Simulator {
     /// The most instructions of a launch.
     pub(crate) instructions: u64,
+    /// Who looks on.
+    pub(crate) watch: Option<Arc<dyn Watch>>,
+}
+
+/// Looks on at what a simulator runs, kernel by kernel ([`Device::simulator_watched`](crate::Device::simulator_watched)).
+pub trait Watch: Send + Sync {
+    /// The blocks of a launch that are to be recorded, by their numbers: along x first, then y, then z.
+    fn blocks(&self, kernel: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32>;
+
+    /// A kernel has run, or has come to a fault.
+    fn ran(&self, seen: Seen<'_>);
+}
+
+/// What was seen of the launch of a kernel.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Seen<'a> {
+    /// The kernel.
+    pub kernel: &'a VerifiedKernel,
+    /// The blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// What it was charged with, statement by statement; or its fault, which the launch returns too.
+    pub ran: Result<&'a Profile, &'a SimError>,
+    /// What happened in the blocks that were asked for, as far as they have come.
+    pub traces: Vec<Trace>,
+    /// What it was launched with.
+    pub arguments: Arguments,
+}
+
+/// What a kernel was launched with, as it was before the launch: another one may run on the same.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    buffers: Vec<Given>,
+    scalars: Vec<u64>,
+}
+
+/// A launch on arguments of another one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Replay {
+    /// What it was charged with, statement by statement; or its fault.
+    pub ran: Result<Profile, SimError>,
+    /// What happened in the blocks that were asked for.
+    pub traces: Vec<Trace>,
+    /// Its arrays, in the order of the parameters, as it has left them.
+    pub buffers: Vec<Given>,
+}
+
+impl Arguments {
+    /// The value of each parameter of the kernel; none of an array.
+    pub fn scalars(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
+        let mut scalars = self.scalars.iter().copied();
+        let is_scalar = |kind: &ParamKind| matches!(kind, ParamKind::Scalar { .. });
+        kernel.params.iter().map(|p| is_scalar(&p.kind).then(|| scalars.next()).flatten()).collect()
+    }
+
+    /// The same, but that each element of an array of `F32` has a number for its bits, so that it can be told wherever it is
+    /// moved to: from 1 on, those of an array behind those of the one before. With them the numbers of each array, none of a list
+    /// or of another type.
+    pub fn numbered(&self) -> (Self, Vec<Range<u64>>) {
+        let mut next = 1;
+        let number = |given: &Given| match given {
+            Given::One(buffer) if buffer.elem() == Elem::F32 => {
+                let numbers = next..next + buffer.len() as u64;
+                next = numbers.end;
+                let bits: Vec<u64> = numbers.clone().collect();
+                (Given::One(Buffer::from_bits(Elem::F32, bits.into_iter())), numbers)
+            }
+            other => (other.copied(), next..next),
+        };
+        let (buffers, numbers) = self.buffers.iter().map(number).unzip();
+        (Self { buffers, scalars: self.scalars.clone() }, numbers)
+    }
+
+    /// Runs a kernel with the same parameters on copies of the arrays, and records blocks by their numbers. It may execute so
+    /// many instructions ([`Options::instructions`]).
+    ///
+    /// # Errors
+    /// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
+    pub fn replay(
+        &self,
+        kernel: &VerifiedKernel,
+        blocks: &[u32],
+        instructions: u64,
+    ) -> Result<Replay, SimError> {
+        let buffers: Vec<Given> = self.buffers.iter().map(Given::copied).collect();
+        let mut options = Options::default();
+        options.instructions = instructions;
+        let (ran, traces) = sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
+        Ok(Replay { ran, traces, buffers })
+    }
 }
 
 impl Address for Buffer {
@@ -97,7 +189,7 @@ impl Backend for Simulator {
     fn launch(
         &self,
         loadable: &Loadable,
-        _: [u32; 3],
+        grid: [u32; 3],
         arguments: Vec<Argument<'_, Buffer, ()>>,
     ) -> Result<Option<Box<Counters>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
@@ -114,8 +206,17 @@ impl Backend for Simulator {
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
         let mut options = Options::default();
         options.instructions = self.instructions;
-        let counters = sim::launch_with(&loadable.kernel, &buffers, &scalars, &options)?;
-        Ok(Some(Box::new(counters)))
+        let kernel = &loadable.kernel;
+        let Some(watch) = &self.watch else {
+            let counters = sim::launch_with(kernel, &buffers, &scalars, &options)?;
+            return Ok(Some(Box::new(counters)));
+        };
+        let blocks = watch.blocks(kernel, grid);
+        let before = buffers.iter().map(Given::copied).collect();
+        let (ran, traces) = sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
+        let arguments = Arguments { buffers: before, scalars };
+        watch.ran(Seen { kernel, grid, ran: ran.as_ref(), traces, arguments });
+        Ok(Some(Box::new(ran?.total)))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -386,7 +386,9 @@ fn what_takes_planes_is_made_ahead_too() {
     let tables = Tables::of(Some(90), Accuracy::Bound);
     let choice = call.choice_by(tables, &device).expect("views that fit");
     assert!(choice.line.contains("bf16x6"), "{choice:?}");
-    let made = call.program(tables, &device).expect("sound");
+    let (line, made) = call.program(tables, &device).expect("views that fit");
+    let made = made.expect("sound");
+    assert_eq!(line, choice.line);
     let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the planes of B");
     assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);

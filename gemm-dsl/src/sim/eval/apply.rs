@@ -22,7 +22,7 @@ impl<'l> Machine<'l> {
             self.frames.push(value);
         }
         let caller = self.frames.enter(base, function.slots);
-        self.profile.hit(function.site, mask);
+        self.executes(function.site, mask);
         for (local, value) in &function.body {
             let value = self.datum(value, regs, mask)?;
             self.frames.set(*local, value);

@@ -84,7 +84,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
     ) -> Result<i64, Stopped> {
-        self.profile.hit(lazy.site, mask);
+        self.executes(lazy.site, mask);
         self.uniform(&lazy.value, regs, mask)
     }
 }

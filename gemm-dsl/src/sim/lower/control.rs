@@ -1,10 +1,10 @@
 //! Lowering of branches and loops.
 
-use super::super::code::{self, Op, Uniform};
+use super::super::code::{self, Op, Round, Uniform};
 use super::super::counters::Class;
 use super::super::varying;
 use super::Lowering;
-use crate::ir::{BinaryOp, Change, Expr, Loop, Stmt, Unroll};
+use crate::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
 /// The most rounds of a loop that are unrolled.
 const MAX_ROUNDS: usize = 1 << 12;
@@ -71,7 +71,10 @@ impl<'k> Lowering<'_, 'k> {
             self.cost.add(Class::Branch);
             self.emit(Op::Unless(test, 0))
         };
+        let round = self.round(l.var);
+        self.around.enter(l.var.id, round);
         self.block(&l.body);
+        self.around.leave();
         self.stmt = stmt;
         let next = stepped(l);
         self.set(l.var, &next);
@@ -88,10 +91,20 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
+    /// Where the value of the variable of a loop is.
+    fn round(&self, var: Var) -> Round {
+        let place = self.places[var.id];
+        match var.ty {
+            Ty::I32 | Ty::U64 if !self.varying[var.id] => Round::Uniform(place),
+            Ty::U64 => Round::Wide(place),
+            _ => Round::Lane(place),
+        }
+    }
+
     /// Lowers the body once for each round if the rounds are known and not too many.
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
-        let before = (self.code.instrs.len(), self.code.costs.len(), self.code.loops.len());
+        let before = (self.code.instrs.len(), self.code.sites.len(), self.code.loops.len());
         if self.vain > MAX_VAIN {
             return false;
         }
@@ -99,14 +112,16 @@ impl<'k> Lowering<'_, 'k> {
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
             let here = self.code.instrs.len();
+            self.around.enter(l.var.id, Round::Static(value));
             self.block(&l.body);
+            self.around.leave();
             self.vain += usize::from(here == self.code.instrs.len());
             let grown = self.code.instrs.len() - before.0;
             let is_large = grown.saturating_mul(rounds.len()) > MAX_UNROLLED;
             if is_large && grown > MAX_UNROLLED / 64 || self.vain > MAX_VAIN {
                 self.vain += grown;
                 self.code.instrs.truncate(before.0);
-                self.code.costs.truncate(before.1);
+                self.code.sites.truncate(before.1);
                 self.code.loops.truncate(before.2);
                 self.statics[l.var.id] = None;
                 self.stmt = stmt;

@@ -239,6 +239,10 @@ fn shuffles_and_copies() {
 fn each_statement_has_what_it_is_charged_with() {
     let mut b = bench(64, 2, [1, 64]);
     let (x, output) = (b.shared(128), b.output);
+    // Whether it is static is asked first: what was made of it to find out is no part of the code.
+    let block = || Expr::from(Special::BlockX);
+    let some = block().ge(0).and(block().lt(1)).select(block() + 1, 3);
+    b.k.let_("uniform", some);
     b.k.comment("Two to a bank.");
     b.k.store(at(x, tid() * 2), 1.0);
     b.k.barrier();
@@ -264,11 +268,14 @@ fn each_statement_has_what_it_is_charged_with() {
             _ => '-',
         })
         .collect();
-    assert_eq!(kinds, ['/', 's', 'b', '?', 'l', 'f', '?', 's']);
+    assert_eq!(kinds, ['l', '/', 's', 'b', '?', 'l', 'f', '?', 's']);
     let buffers = [Buffer::zeros(1), Buffer::zeros(64)];
     let profile = crate::sim::profile(&kernel, &buffers, &[], &Options::default());
     let profile = profile.expect("the kernel is right");
-    let of = |number: usize| profile.statements[number];
+    // Two comparisons, a logical operator and a choice, of which one warp in two also adds.
+    let uniform = profile.statements[0];
+    assert_eq!((uniform.integer + uniform.select, uniform.instructions), (4 * 4 + 2, 4 * 4 + 2));
+    let of = |number: usize| profile.statements[number + 1];
     assert_eq!(of(0), Counters::default());
     let store = of(1);
     assert_eq!((store.shared_stores, store.integer, store.instructions), (4, 4, 8));
