@@ -11,6 +11,7 @@
 
 mod counters;
 mod family;
+mod page;
 mod resources;
 
 use clap::Parser;
@@ -20,6 +21,7 @@ use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_examples::family::Family;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Explain what a spec becomes.
@@ -38,6 +40,15 @@ struct Options {
     /// Leave the CUDA C out
     #[arg(long)]
     no_source: bool,
+    /// Write a page that shows it too, line by line and access by access, into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print what such a page says as one JSON object
+    #[arg(long, conflicts_with_all = ["html", "no_source"])]
+    json: bool,
+    /// The spec that the page, or the object, compares it with
+    #[arg(long, value_name = "SPEC")]
+    against: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -45,9 +56,16 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
+    if options.against.is_some() && options.html.is_none() && !options.json {
+        let lacks = "--against: what a page says. Give --html FILE, or --json";
+        return Err(Failure::Usage(lacks.to_owned()));
+    }
     let line = family::line(&options.spec, options.family)?;
     if let Some(note) = &line.note {
         eprintln!("note: {note}");
+    }
+    if options.html.is_some() || options.json {
+        return page::write(line.family, line.text, options);
     }
     match line.family {
         Family::Reduce => {

@@ -1,8 +1,9 @@
 //! Registers, spills and occupancy, by architecture.
 
 use gemm_dsl::arch::{ALL, Multiprocessor};
+use gemm_dsl::predict::occupancy::{Block, occupancy};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
-use gemm_examples::occupancy::{Block, occupancy};
+use gemm_examples::book::resident::Registers;
 use gemm_examples::show::{self, Table, number, text};
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
@@ -11,9 +12,6 @@ use rayon::prelude::*;
 /// A table of what the kernel occupies on some architectures, all that are known if none is named;
 /// or what must be installed to know.
 pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
-    let wanted = ALL.par_iter().filter(|sm| archs.is_empty() || archs.contains(&sm.arch));
-    let source = cuda::source(kernel);
-    let compiled: Vec<_> = wanted.map(|sm| (sm, resources(kernel, &source, sm.arch))).collect();
     let mut table = Table::new([
         text("arch"),
         number("registers"),
@@ -23,7 +21,7 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
         number("occupancy"),
         text("limited by").wrapping(),
     ]);
-    for (sm, found) in compiled {
+    for (sm, found) in compiled(kernel, archs) {
         let name = of_kernel(kernel, sm.arch).to_string();
         match found {
             Ok(found) => table.add(row(name, kernel, sm, found)),
@@ -35,6 +33,26 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
         };
     }
     table.text()
+}
+
+/// What the compiler says on each architecture that it compiles the kernel for; nothing where it is not installed.
+pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> Vec<Registers> {
+    let known = compiled(kernel, archs).into_iter().filter_map(|(sm, found)| {
+        let found = found.ok()?;
+        let spilled = u64::from(found.spill_stores) + u64::from(found.spill_loads);
+        Some(Registers { arch: sm.arch, registers: found.registers, spilled })
+    });
+    known.collect()
+}
+
+/// What the compiler says on some architectures, on all that are known if none is named.
+fn compiled(
+    kernel: &VerifiedKernel,
+    archs: &[u32],
+) -> Vec<(&'static Multiprocessor, Result<Resources, Error>)> {
+    let wanted = ALL.par_iter().filter(|sm| archs.is_empty() || archs.contains(&sm.arch));
+    let source = cuda::source(kernel);
+    wanted.map(|sm| (sm, resources(kernel, &source, sm.arch))).collect()
 }
 
 fn row(

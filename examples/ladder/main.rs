@@ -9,6 +9,7 @@
 //!
 //! The exit code is 1 where a result is wrong and 2 where the work could not be done.
 
+mod book;
 mod output;
 mod reduce;
 mod sgemm;
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<Outcome, Failure> {
+    if let Some(folder) = &options.html {
+        return book::write(folder);
+    }
     let jobs = options.jobs()?;
     if let Some(stage) = &options.source {
         return source::print(stage, &jobs);

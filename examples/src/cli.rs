@@ -136,6 +136,9 @@ pub enum Failure {
     /// The standard output or another file.
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
+    /// A page.
+    #[error("cannot lay out a page: {0}")]
+    Page(#[from] askama::Error),
     /// What a program needs and this machine lacks.
     #[error("{0}")]
     Missing(String),

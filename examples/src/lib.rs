@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod beside;
+pub mod book;
 pub mod change;
 pub mod cli;
 pub mod data;
@@ -11,14 +12,15 @@ pub mod gpu;
 pub mod grid;
 pub mod ladder;
 pub mod npy;
-pub mod occupancy;
 pub mod operands;
 pub mod peer;
 pub mod plot;
+pub mod predict;
 pub mod products;
 pub mod progress;
 pub mod report;
 pub mod rows;
+pub mod sample;
 pub mod show;
 pub mod tune;
 

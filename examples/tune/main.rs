@@ -17,19 +17,27 @@
 //! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 --seed 7 --limit 1200
 //! ```
 //!
+//! ```text
+//! cargo run --release --example tune -- --device simulator --for h200 --preset small --size 1024
+//! cargo run --release --example tune -- --for h200 --preset small --size 1024 --seconds 30
+//! ```
+//!
+//! The model of time ranks a space without a GPU; with one, and `--for`, the search begins with what the model puts first.
+//!
 //! With `--table` nothing is searched: lines are timed over a grid of shapes, and a table of those that are fastest is
 //! written, see [`gemm_examples::tune::table`]. Times are kept in a file, to which another run adds, and from which a
 //! table is made without a GPU.
 
 mod finals;
 mod measure;
+mod predicted;
 mod reduce;
 mod search;
 mod sgemm;
 mod table;
 
 use clap::Parser;
-use gemm_examples::cli::{Failure, Outcome, exit, open_gpu, seed_or_new};
+use gemm_examples::cli::{DeviceChoice, Failure, Outcome, exit, open_gpu, seed_or_new};
 use gemm_examples::tune::options::{Options, Problem};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -45,6 +53,10 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         return table::run(&task, seed);
     }
     let (space, problem) = (options.space()?, options.problem()?);
+    if options.device == DeviceChoice::Simulator {
+        let limits = (Duration::from_secs(options.seconds), seed);
+        return predicted::print(&space, &problem, options, limits);
+    }
     let device = open_gpu()?;
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
     let limits = search::Limits {
@@ -53,16 +65,17 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         seed,
         finalists: options.finalists,
     };
+    let first = predicted::first(&space, &problem, options, &limits)?;
     match problem {
         Problem::Products(products) => {
             let problems = sgemm::Problems::new(&products, seed);
             let mut target = sgemm::Sgemm::new(&device, &problems)?;
-            search::run(&mut target, &space, &limits, options.json)
+            search::run(&mut target, &space, first, &limits, options.json)
         }
         Problem::Arrays(lengths) => {
             let data = reduce::data(&lengths, seed);
             let mut target = reduce::Reduce::new(&device, &data)?;
-            search::run(&mut target, &space, &limits, options.json)
+            search::run(&mut target, &space, first, &limits, options.json)
         }
     }
 }

@@ -51,7 +51,7 @@ struct Dropped {
     wrong: Vec<String>,
 }
 
-/// Searches a space and prints the best specs at each size. The outcome is wrong where some spec
+/// Searches a space, some points of it before all others, and prints the best specs at each size. The outcome is wrong where some spec
 /// computed a wrong result: a fault of the generator.
 ///
 /// # Errors
@@ -59,6 +59,7 @@ struct Dropped {
 pub fn run<T: Target>(
     target: &mut T,
     space: &Space,
+    first: Vec<Point>,
     limits: &Limits,
     json: bool,
 ) -> Result<Outcome, Failure>
@@ -67,11 +68,12 @@ where
 {
     let mut ranking = Ranking::default();
     let mut dropped = Dropped::default();
-    let mut draws = Draws::new(limits.seed);
+    let mut draws = Draws::new(limits.seed, first);
     let bar = progress::spinner();
     let some = 2 * rayon::current_num_threads();
     while !limits.passed(SEARCH_SHARE) {
-        let around = limits.passed(RANDOM_SHARE);
+        // Where a model has said what to begin with, nothing is left to chance: what it puts first has neighbours too.
+        let around = limits.passed(RANDOM_SHARE) || draws.was_told();
         let sizes = target.sizes().len();
         let spec = |line: &str| target.spec(line);
         let specs = draws.next(space, spec, &ranking, sizes, some, around);
@@ -167,22 +169,33 @@ fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<Timed
 /// What to try next.
 struct Draws {
     random: fastrand::Rng,
+    /// What comes before all others, the last of these first.
+    first: Vec<Point>,
+    told: bool,
     points: HashSet<Point>,
     /// Different points may be the same spec.
     lines: HashSet<String>,
 }
 
 impl Draws {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, mut first: Vec<Point>) -> Self {
+        first.reverse();
         Self {
             random: fastrand::Rng::with_seed(seed),
+            told: !first.is_empty(),
+            first,
             points: HashSet::new(),
             lines: HashSet::new(),
         }
     }
 
-    /// New sound specs, at most `most`: neighbours of the best if that is asked for and there are
-    /// any, else random ones.
+    /// Whether all that was to come first has come, and there was some.
+    fn was_told(&self) -> bool {
+        self.told && self.first.is_empty()
+    }
+
+    /// New sound specs, at most `most`: what is to come first, then neighbours of the best if that is asked for and there
+    /// are any, else random ones.
     fn next<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
@@ -193,6 +206,11 @@ impl Draws {
         around: bool,
     ) -> Vec<(Point, S)> {
         let mut found = Vec::new();
+        while found.len() < most
+            && let Some(point) = self.first.pop()
+        {
+            found.extend(self.take(space, &spec, point));
+        }
         if around {
             let parents = (0..sizes).flat_map(|size| ranking.best(size, PARENTS));
             let neighbours: Vec<Point> =

@@ -6,8 +6,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
+/// What `tests/book` pins.
+const BOOK: [&str; 3] = ["page", "pages", "report"];
+
 pub fn trial(stages: &[Stage]) -> Trial {
-    let expected: BTreeSet<String> = stages.iter().flat_map(files).collect();
+    let pages = BOOK.map(|name| format!("book/{name}.snap"));
+    let expected: BTreeSet<String> = stages.iter().flat_map(files).chain(pages).collect();
     Trial::test("directory", move || compare(&expected))
 }
 

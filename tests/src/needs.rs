@@ -12,6 +12,9 @@ pub const PINNED_NVRTC: &str = "13.0.88";
 /// The release of Rust whose wording the expected diagnostics are.
 pub const PINNED_RUST: &str = "1.95.0";
 
+/// A browser without a window, as Debian calls it.
+pub const BROWSER: &str = "chromium-headless-shell";
+
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -23,6 +26,8 @@ pub enum Need {
     Gpu,
     /// The release [`PINNED_RUST`] of Rust.
     PinnedRust,
+    /// The browser [`BROWSER`]. With `GEMM_REQUIRE_BROWSER=1` its absence is a failure.
+    Browser,
 }
 
 impl Need {
@@ -32,6 +37,7 @@ impl Need {
         static PINNED: OnceLock<Option<String>> = OnceLock::new();
         static GPU: OnceLock<Option<String>> = OnceLock::new();
         static RUST: OnceLock<Option<String>> = OnceLock::new();
+        static SHELL: OnceLock<Option<String>> = OnceLock::new();
         let found = match self {
             Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err()),
             Need::PinnedNvrtc => PINNED.get_or_init(|| match nvrtc_release() {
@@ -44,6 +50,7 @@ impl Need {
                 Err(error) => Some(first_sentence(&error)),
             }),
             Need::PinnedRust => RUST.get_or_init(wrong_rust),
+            Need::Browser => SHELL.get_or_init(no_browser),
         };
         found.as_deref()
     }
@@ -53,6 +60,7 @@ impl Need {
         let variable = match self {
             Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
             Need::Gpu => "GEMM_REQUIRE_GPU",
+            Need::Browser => "GEMM_REQUIRE_BROWSER",
             Need::PinnedRust => return false,
         };
         env::var_os(variable).is_some_and(|value| value == "1")
@@ -83,6 +91,11 @@ fn nvrtc_release() -> Result<String, String> {
         Some(release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect())
     });
     Ok(release.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+fn no_browser() -> Option<String> {
+    let found = std::process::Command::new(BROWSER).arg("--version").output();
+    found.err().map(|error| format!("needs {BROWSER}, which does not run: {error}"))
 }
 
 fn wrong_rust() -> Option<String> {

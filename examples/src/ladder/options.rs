@@ -60,6 +60,9 @@ pub struct Options {
     /// Draw the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
+    /// Write the book of all stages into this folder: a page for each, which says why it is as fast as it is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "json", "plot", "ladder"])]
+    pub html: Option<PathBuf>,
     /// The seed of the random operands; a new one without it
     #[arg(long)]
     pub seed: Option<u64>,

@@ -1,12 +1,13 @@
 //! The command line, and the spaces that are known by name.
 
-use crate::cli::{Failure, count};
+use crate::cli::{DeviceChoice, Failure, count};
 use crate::data;
 use crate::family::Family;
 use crate::products::Products;
 use crate::tune::space::Space;
 use crate::tune::table::options::TableOptions;
 use clap::{Parser, ValueEnum};
+use gemm_dsl::predict::{DEVICES, Device};
 use gemm_reference::product::Size;
 
 /// Search the space of specs for the fastest.
@@ -40,12 +41,30 @@ pub struct Options {
     /// One JSON object a line instead of a table; a ratio is null where cuBLAS is not installed
     #[arg(long)]
     pub json: bool,
+    /// Where specs are timed; with the simulator nothing is, and the space is ranked by the model of time
+    #[arg(long, value_enum, default_value_t)]
+    pub device: DeviceChoice,
+    /// The device that the model of time is asked for: a search on a GPU starts from its ranking, which then has a tenth of
+    /// the time
+    #[arg(long = "for", value_parser = model_of)]
+    pub model_of: Option<&'static Device>,
     /// The seed of operands and order
     #[arg(long)]
     pub seed: Option<u64>,
     /// What makes a table.
     #[command(flatten)]
     pub table: TableOptions,
+}
+
+/// A device that the model of time knows.
+///
+/// # Errors
+/// Says which it knows.
+pub fn model_of(name: &str) -> Result<&'static Device, String> {
+    Device::named(name).ok_or_else(|| {
+        let known: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();
+        format!("`{name}` has no model of time. Known are {}", known.join(", "))
+    })
 }
 
 /// Seconds of a limit.

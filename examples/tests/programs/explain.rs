@@ -155,3 +155,42 @@ fn a_line_that_nests_without_end_is_refused() {
     let output = explain(&[&format!("tile: {}{}", "(".repeat(30_000), ")".repeat(30_000))]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
+
+/// A page is written where it is asked for, and says of another spec what has changed since; what is wrong leaves no file.
+#[test]
+fn a_page_is_written() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let spec = "tile: 32x32x8, thread: 4x4, float4";
+    let page = path("page.html");
+    let output = explain(&["--html", &page, "--against", "tile: 32x32x8, thread: 4x4", spec]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let html = std::fs::read_to_string(&page).expect("the page");
+    for part in ["<!doctype html>", "What changed since", "<code>float4</code>", "bank"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains(&folder.path().display().to_string()), "a page knows no path");
+    let again = path("again.html");
+    let output = explain(&["--html", &again, "--against", "tile: 32x32x8, thread: 4x4", spec]);
+    assert!(output.status.success());
+    assert_eq!(html, std::fs::read_to_string(&again).expect("the page"));
+
+    let object = explain(&["--json", spec]);
+    let object: serde_json::Value = serde_json::from_slice(&object.stdout).expect("JSON");
+    assert_eq!((&object["line"], &object["threads"]), (&spec.into(), &64.into()));
+    assert!(object["source"].as_array().is_some_and(|lines| lines.len() > 40));
+
+    let none = path("none.html");
+    for (words, says) in [
+        (vec!["--html", &none, "tile: 32x32x8, thread: 5x4"], "thread: 5x4"),
+        (vec!["--html", &none, spec, "--against", "block: 7, shuffle"], "block"),
+        (vec![spec, "--against", "tile: 32x32x8, thread: 4x4"], "--html"),
+    ] {
+        let output = explain(&words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+        assert!(!std::path::Path::new(&none).exists());
+    }
+    let nowhere = explain(&["--html", &path("nowhere/page.html"), spec]);
+    assert!(!nowhere.status.success() && text(&nowhere.stderr).contains("cannot write"));
+}

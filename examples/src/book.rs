@@ -1,0 +1,29 @@
+//! The book: why a kernel is as fast as it is, drawn from what the simulator has seen of it.
+//!
+//! ```text
+//! a line ──gather──► Report: numbers, lines of the text, accesses, as data ──page──► HTML
+//! ```
+//!
+//! Whatever a page says is in the [`Report`](report::Report), which is what tests hold against snapshots and traces; templates
+//! only lay it out.
+
+pub mod access;
+pub mod algebra;
+mod answer;
+pub mod change;
+pub mod edges;
+pub mod gather;
+pub mod glossary;
+pub mod ideas;
+pub mod ledger;
+pub mod owners;
+pub mod page;
+pub mod pinned;
+pub mod pipeline;
+pub mod report;
+pub mod resident;
+pub mod source;
+pub mod steps;
+pub mod sync;
+pub mod units;
+pub mod whole;

@@ -1,0 +1,251 @@
+//! Launches a spec on the simulator, looks on, and makes a report of what was seen.
+
+use super::report::{Counted, Decision, Report};
+use super::resident::{self, Registers};
+use super::{access, answer, change, edges, ledger, owners, pipeline, source, steps, sync, units};
+use crate::cli::Failure;
+use crate::family::Family;
+use crate::sample::{self, Arrays, Ran};
+use gemm_dsl::plan::Decision as Decided;
+use gemm_dsl::{cuda, parse};
+use gemm_reference::product::Size;
+use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
+use gemm_runtime::{Counters, Device, Error, ReduceSpec, SgemmSpec};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a report is made of.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Which macro makes it.
+    pub family: Family,
+    /// What it is called; its kernel's name without it.
+    pub title: Option<String>,
+    /// The spec.
+    pub line: String,
+    /// What it is compared with: what that is called, and its spec.
+    pub base: Option<(String, String)>,
+    /// What the compiler has said of it, where it was asked.
+    pub registers: Vec<Registers>,
+}
+
+/// A spec of either family.
+#[derive(Clone, Debug)]
+pub(super) enum Spec {
+    Reduce(Box<ReduceSpec>),
+    Sgemm(Box<SgemmSpec>),
+}
+
+/// A shape that a spec is simulated at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
+    Arrays(Arrays),
+    Size(Size),
+}
+
+/// A launch that was looked on at.
+pub(super) struct Looked {
+    pub(super) kernel: VerifiedKernel,
+    pub(super) grid: [u32; 3],
+    pub(super) profile: Profile,
+    pub(super) trace: Trace,
+    pub(super) arguments: Arguments,
+    pub(super) ran: Ran,
+}
+
+impl Spec {
+    pub(super) fn parse(family: Family, line: &str) -> Result<Self, Failure> {
+        Ok(match family {
+            Family::Reduce => Self::Reduce(Box::new(line.parse()?)),
+            Family::Sgemm => Self::Sgemm(Box::new(line.parse()?)),
+        })
+    }
+
+    fn line(&self) -> String {
+        match self {
+            Self::Reduce(spec) => spec.to_string(),
+            Self::Sgemm(spec) => spec.to_string(),
+        }
+    }
+
+    fn decisions(&self) -> Result<Vec<Decided>, Failure> {
+        Ok(match self {
+            Self::Reduce(spec) => spec.plan()?.decisions(),
+            Self::Sgemm(spec) => spec.plan()?.decisions(),
+        })
+    }
+
+    /// Where it is simulated.
+    pub(super) fn at(&self) -> Result<At, Failure> {
+        let shape = match self {
+            Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(At::Arrays),
+            Self::Sgemm(spec) => sample::extents(&spec.plan()?).map(At::Size),
+        };
+        shape.map_err(Failure::Usage)
+    }
+
+    /// Rows and columns of the tile of a block of a product.
+    pub(super) fn block_tile(&self) -> Result<Option<(u32, u32)>, Failure> {
+        Ok(match self {
+            Self::Reduce(_) => None,
+            Self::Sgemm(spec) => Some(spec.plan()?.block_tile()),
+        })
+    }
+
+    /// Bits of what tensor cores multiply, if they do.
+    fn bits(&self) -> Option<u32> {
+        match self {
+            Self::Reduce(_) => None,
+            Self::Sgemm(spec) => spec.arith.format().map(|format| format.bits()),
+        }
+    }
+
+    fn launch(&self, at: At, device: &Device) -> Result<Ran, Failure> {
+        match (self, at) {
+            (Self::Reduce(spec), At::Arrays(arrays)) => sample::reduce(spec, arrays, device),
+            (Self::Sgemm(spec), At::Size(size)) => sample::product(spec, size, device),
+            _ => Err(internal("a shape of the other family").into()),
+        }
+    }
+
+    /// Launches it, and looks on at the first block of the kernel that does most.
+    pub(super) fn look(&self, at: At) -> Result<Looked, Failure> {
+        Ok(self.watched(at, |_| 1)?.0)
+    }
+
+    /// The same of all blocks: with what happened in those behind the first.
+    pub(super) fn look_at_all(&self, at: At) -> Result<(Looked, Vec<Trace>), Failure> {
+        self.watched(at, |grid| grid.iter().product())
+    }
+
+    fn watched(&self, at: At, count: fn([u32; 3]) -> u32) -> Result<(Looked, Vec<Trace>), Failure> {
+        let eye = Arc::new(Eye { count, seen: Mutex::default() });
+        let ran = self.launch(at, &Device::simulator_watched(eye.clone()))?;
+        let counters = ran.launched.counters().copied();
+        let seen = std::mem::take(&mut *eye.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let main = seen.into_iter().find(|kept| Some(kept.profile.total) == counters);
+        let Kept { kernel, grid, profile, trace, others, arguments } =
+            main.ok_or_else(|| internal("no launch was seen"))?;
+        Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
+    }
+
+    /// What it is charged with, at a shape.
+    pub(super) fn counters(&self, at: At) -> Result<Counters, Failure> {
+        let ran = self.launch(at, &Device::simulator())?;
+        Ok(ran.launched.counters().copied().unwrap_or_default())
+    }
+}
+
+fn internal(what: &str) -> Error {
+    Error::Internal(what.to_owned())
+}
+
+/// Keeps what it sees of the first blocks of each launch: as many as it says of a grid.
+struct Eye {
+    count: fn([u32; 3]) -> u32,
+    seen: Mutex<Vec<Kept>>,
+}
+
+/// What was seen of a launch.
+struct Kept {
+    kernel: VerifiedKernel,
+    grid: [u32; 3],
+    profile: Profile,
+    trace: Trace,
+    /// Those of blocks behind the first.
+    others: Vec<Trace>,
+    arguments: Arguments,
+}
+
+impl Watch for Eye {
+    fn blocks(&self, _: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32> {
+        (0..(self.count)(grid)).collect()
+    }
+
+    fn ran(&self, seen: Seen<'_>) {
+        let mut traces = seen.traces.into_iter();
+        if let (Ok(profile), Some(trace)) = (seen.ran, traces.next()) {
+            let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let (kernel, grid, profile) = (seen.kernel.clone(), seen.grid, profile.clone());
+            let arguments = seen.arguments;
+            let others = traces.collect();
+            all.push(Kept { kernel, grid, profile, trace, others, arguments });
+        }
+    }
+}
+
+/// The entries of a line, each as it is written.
+pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
+    let entries = parse::entries(line)?;
+    Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())
+}
+
+/// Counters that are not 0.
+pub(super) fn counted(counters: &Counters) -> Vec<Counted> {
+    let of = |(name, says, value): (&'static str, String, u64)| {
+        (value > 0).then(|| Counted { name: name.replace('_', " "), says, value })
+    };
+    counters.described().filter_map(of).collect()
+}
+
+/// Makes the report of a kernel.
+///
+/// # Errors
+/// Faults of the spec, a block that is too large to simulate, and what the launch finds.
+pub fn report(subject: &Subject) -> Result<Report, Failure> {
+    let spec = Spec::parse(subject.family, &subject.line)?;
+    let at = spec.at()?;
+    let looked = spec.look(at)?;
+    let listing = cuda::listing(&looked.kernel);
+    let line = spec.line();
+    let counters = counted(&looked.profile.total);
+    let change = match &subject.base {
+        None => None,
+        Some((title, base)) => {
+            let other = Spec::parse(subject.family, base)?;
+            let theirs = other.look(at)?;
+            let text = cuda::source(&theirs.kernel);
+            Some(change::Change {
+                base: title.clone(),
+                line: base.clone(),
+                keys: change::keys(&entries(&other.line())?, &entries(&line)?),
+                counters: change::counters(&counted(&theirs.profile.total), &counters),
+                hunks: change::hunks(&text, &listing.text),
+            })
+        }
+    };
+    let decisions = spec.decisions()?.into_iter().map(|decided| Decision {
+        name: decided.name.to_string(),
+        value: decided.value,
+        reason: decided.reason.to_string(),
+    });
+    let kernel = &looked.kernel;
+    let statements = &looked.profile.statements;
+    let named = owners::named(&looked)?;
+    let mut report = Report {
+        family: subject.family.macro_name(),
+        title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
+        kernel: kernel.name.clone(),
+        variant: kernel.variant.to_string(),
+        shape: looked.ran.shape.clone(),
+        grid: looked.grid,
+        threads: kernel.geometry.threads(),
+        shared_bytes: kernel.shared_bytes(),
+        decisions: decisions.collect(),
+        answer: Vec::new(),
+        units: units::asked(&looked.profile.total, spec.bits(), looked.ran.bytes),
+        source: source::lines(kernel, &listing.text, &listing.lines, statements),
+        accesses: access::all(kernel, &listing.lines, &looked.trace),
+        residents: resident::all(kernel, &subject.registers),
+        ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,
+        pipelines: pipeline::all(kernel, &looked.trace),
+        owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
+        steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
+        edges: edges::of(&spec, &looked, &listing)?,
+        syncs: sync::of(&looked, &listing)?,
+        counters,
+        change,
+        line,
+    };
+    report.answer = answer::sentences(&report, &looked.profile.total);
+    Ok(report)
+}

@@ -1,0 +1,256 @@
+//! Who owns what: which threads bring the elements of a tile of A and of B, which ones read them, and which one stores each
+//! element of C.
+//!
+//! Elements are told by number: the kernel is run once more on arrays whose elements are their own numbers, which it moves
+//! unchanged, so that a word of shared memory names the element that lies there.
+
+mod area;
+mod drawing;
+pub(super) mod moved;
+
+pub use area::{Area, Rect};
+
+use super::gather::Looked;
+use super::pipeline::rounds;
+use crate::cli::Failure;
+use area::areas;
+use gemm_dsl::ir::{Kernel, Stmt};
+use gemm_runtime::Error;
+use gemm_runtime::watch::{Event, Trace};
+pub(super) use moved::Matrix;
+use moved::Moved;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The matrices, by the names of their arrays.
+const NAMES: [&str; 3] = ["A", "B", "C"];
+/// Threads of which the elements are shown.
+const SHOWN: u32 = 2;
+/// The largest tile that is drawn, in elements along either side.
+const MOST: u64 = 1024;
+
+/// The instructions that the second run may execute: it does what the first one did.
+const INSTRUCTIONS: u64 = 1 << 36;
+
+/// The tiles of the watched block.
+#[derive(Clone, Debug, Serialize)]
+pub struct Owners {
+    /// Those of A, of B and of C, as far as threads move their elements one by one.
+    pub tiles: Vec<Tile>,
+}
+
+/// A tile of a matrix.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tile {
+    /// Of which.
+    pub name: &'static str,
+    /// The first row and the first column.
+    pub origin: [u64; 2],
+    /// Rows and columns.
+    pub extents: [u64; 2],
+    /// What its owners do with it.
+    pub moved: &'static str,
+    /// How many threads do that with an element: the least and the most.
+    pub owners: [u64; 2],
+    /// How often an element is read by a thread, from shared memory if it is copied there: the least and the most.
+    pub reads: [u64; 2],
+    /// What the warps own.
+    pub warps: Vec<Area>,
+    /// What the first threads own.
+    pub threads: Vec<Area>,
+    /// What the first thread reads.
+    pub read: Vec<Rect>,
+}
+
+impl Tile {
+    /// What is done with an element, and by how many.
+    pub fn owned(&self) -> String {
+        match self.owners {
+            [0, 0] => self.moved.to_owned(),
+            [1, 1] => format!("{} by one thread", self.moved),
+            [least, most] if least == most => format!("{} by {least} threads", self.moved),
+            [least, most] => format!("{} by {least} to {most} threads", self.moved),
+        }
+    }
+
+    /// How often an element is read.
+    pub fn read_often(&self) -> String {
+        match self.reads {
+            [0, 0] => String::new(),
+            [1, 1] => "once".to_owned(),
+            [least, most] if least == most => format!("{least} times"),
+            [least, most] => format!("{least} to {most} times"),
+        }
+    }
+
+    /// What the first thread has to do with it.
+    pub fn of_thread_0(&self) -> String {
+        let count = |rects: &[Rect]| rects.iter().map(|r| r.width * r.height).sum::<u64>();
+        let owned = self.threads.iter().find(|area| area.owner == 0).map_or(0, |a| count(&a.rects));
+        let verb = if self.name == NAMES[2] { "stores" } else { "copies" };
+        let parts = [(verb, owned), ("reads", count(&self.read))].into_iter();
+        let parts = parts.filter(|(_, n)| *n > 0).map(|(verb, n)| format!("{verb} {n}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A product that has run on elements that are their own numbers.
+pub(super) struct Named {
+    /// A, B and C.
+    pub(super) matrices: [Option<Matrix>; 3],
+    /// What was seen of the watched block.
+    pub(super) trace: Trace,
+}
+
+/// Runs a product on elements that are their own numbers; none of another kernel.
+pub(super) fn named(looked: &Looked) -> Result<Option<Named>, Failure> {
+    let kernel = &looked.kernel;
+    let scalars = looked.arguments.scalars(kernel);
+    let (numbered, numbers) = looked.arguments.numbered();
+    let matrices = NAMES.map(|name| Matrix::of(kernel, name, &scalars, &numbers));
+    if matrices[2].is_none() {
+        return Ok(None);
+    }
+    let replay = numbered.replay(kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
+    replay.ran.map_err(Error::from)?;
+    Ok(replay.traces.into_iter().next().map(|trace| Named { matrices, trace }))
+}
+
+/// The tiles of a product; none if nothing of them is moved by threads.
+pub(super) fn of(kernel: &Kernel, named: &Named) -> Option<Owners> {
+    let trace = &named.trace;
+    let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
+    let steady = rounds::of(trace, &of_first).and_then(|rounds| {
+        let (value, _) = rounds.of_events.get(1).or(rounds.of_events.first())?;
+        Some((rounds.var, *value))
+    });
+    let moved = moved::of(kernel, trace, &named.matrices, steady);
+    let is_shuffled = kernel.statements().iter().any(|s| matches!(s, Stmt::LoadMatrix(_)));
+    let tiles = NAMES.iter().zip(&moved).filter_map(|(name, moved)| tile(name, moved, is_shuffled));
+    let tiles: Vec<Tile> = tiles.collect();
+    (!tiles.is_empty()).then_some(Owners { tiles })
+}
+
+/// The first row and column, and how many rows and columns there are.
+fn bounds(places: &BTreeSet<(u64, u64)>) -> Option<([u64; 2], [u64; 2])> {
+    let (top, bottom) = (places.first()?.0, places.last()?.0);
+    let columns = || places.iter().map(|(_, column)| *column);
+    let (left, right) = (columns().min()?, columns().max()?);
+    Some(([top, left], [bottom - top + 1, right - left + 1]))
+}
+
+fn is_small((_, extents): ([u64; 2], [u64; 2])) -> bool {
+    extents.iter().all(|extent| *extent <= MOST)
+}
+
+/// The tile that a matrix's elements make up.
+fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
+    // Of what is copied the elements of one round; of what is read at once all, or if they are many those of a round.
+    let all_read = || moved.reads.keys().copied().collect::<BTreeSet<_>>();
+    let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
+        (false, false) => moved.steady.clone(),
+        (true, false) => moved.owned.keys().copied().collect(),
+        (false, true) if !bounds(&all_read()).is_some_and(is_small) => moved.steady.clone(),
+        (_, true) => all_read(),
+    };
+    let (origin, extents) = bounds(&places).filter(|bounds| is_small(*bounds))?;
+    let [top, left] = origin;
+    let span = |counts: &mut dyn Iterator<Item = u64>| {
+        counts.fold(None, |all: Option<[u64; 2]>, n| {
+            Some(all.map_or([n; 2], |[a, b]| [a.min(n), b.max(n)]))
+        })
+    };
+    let owners = |place: &(u64, u64)| moved.owned.get(place);
+    let at = |place: &(u64, u64)| (place.0 - top, place.1 - left);
+    let owned_by = |number: &dyn Fn(u32) -> u32| -> BTreeMap<(u64, u64), u32> {
+        let first = |place| Some((at(place), number(*owners(place)?.first()?)));
+        places.iter().filter_map(first).collect()
+    };
+    let of_threads = owned_by(&|thread| thread);
+    let read = places.iter().filter(|place| moved.read.contains(*place) && !is_shuffled);
+    let read: BTreeMap<(u64, u64), u32> = read.map(|place| (at(place), 0)).collect();
+    let is_stored = name == NAMES[2];
+    let of_threads = of_threads.into_iter().filter(|(_, thread)| *thread < SHOWN).collect();
+    Some(Tile {
+        name,
+        origin,
+        extents,
+        moved: match (is_stored, moved.owned.is_empty()) {
+            (true, _) => "stored",
+            (false, false) => "copied to shared memory",
+            (false, true) => "read from global memory",
+        },
+        owners: span(
+            &mut places.iter().map(|place| owners(place).map_or(0, |all| all.len() as u64)),
+        )?,
+        reads: span(&mut places.iter().map(|place| moved.reads.get(place).copied().unwrap_or(0)))?,
+        warps: areas(&owned_by(&|thread| thread / 32)),
+        threads: areas(&of_threads),
+        read: areas(&read).into_iter().flat_map(|area| area.rects).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::gather::Spec;
+    use crate::family::Family;
+
+    fn owners(family: Family, line: &str) -> Option<Owners> {
+        let spec = Spec::parse(family, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        of(&looked.kernel, &named(&looked).expect("the same launch")?)
+    }
+
+    /// Stage 22: 16 x 16 threads of 8 x 16 sums, in vectors of four; lanes of a warp are 4 x 8.
+    #[test]
+    fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let owners = owners(Family::Sgemm, line).expect("a product");
+        let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
+        assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
+        // An element of A is used in 256 / 16 columns of threads, one of B in 128 / 8 rows.
+        assert_eq!((a.owners, a.reads, b.owners, b.reads), ([1; 2], [16; 2], [1; 2], [16; 2]));
+        assert_eq!((c.owners, c.reads), ([1; 2], [0; 2]));
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        let warp: Vec<Rect> = c.warps.iter().map(|area| area.rects[0]).collect();
+        let tile = |warp: u64| rect(warp % 2 * 128, warp / 2 * 32, 128, 32);
+        assert_eq!(warp, (0..8).map(tile).collect::<Vec<_>>());
+        let fours = [0, 16].iter().flat_map(|y| [0, 32, 64, 96].map(|x| rect(x, *y, 4, 4)));
+        assert_eq!(c.threads[0].rects, fours.collect::<Vec<_>>());
+        // It reads the rows and the columns of what it stores.
+        assert_eq!(a.read, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
+        assert_eq!(b.read, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
+        assert_eq!(
+            (a.of_thread_0(), c.of_thread_0()),
+            ("copies 8, reads 128".into(), "stores 128".into())
+        );
+    }
+
+    /// Stage 5: a thread for each element, warps along the rows.
+    #[test]
+    fn a_thread_of_one_sum_reads_a_row_and_a_column() {
+        let owners = owners(Family::Sgemm, "tile: 32x32x32").expect("a product");
+        let [a, b, _] = &owners.tiles[..] else { panic!("three tiles") };
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        assert_eq!(
+            (&a.read[..], &b.read[..]),
+            (&[rect(0, 0, 32, 1)][..], &[rect(0, 0, 1, 32)][..])
+        );
+        assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));
+    }
+
+    /// What is not copied is read where it is; boxes are nobody's.
+    #[test]
+    fn kernels_without_copies_by_threads_have_the_other_tiles() {
+        let naive = owners(Family::Sgemm, "block: 16x16").expect("a product");
+        let moved: Vec<_> = naive.tiles.iter().map(|tile| (tile.moved, tile.reads)).collect();
+        let read = ("read from global memory", [16; 2]);
+        assert_eq!(moved, [read, read, ("stored", [0; 2])]);
+        let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
+        let names =
+            owners(Family::Sgemm, boxes).map(|all| all.tiles.iter().map(|t| t.name).collect());
+        assert_eq!(names, Some(vec!["C"]));
+        assert!(owners(Family::Reduce, "items: 2").is_none());
+    }
+}

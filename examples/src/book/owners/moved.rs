@@ -1,0 +1,165 @@
+//! Which thread moved which element, from a trace of elements that are their own numbers.
+
+use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
+use gemm_runtime::watch::{Accessed, Kind, Trace};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+/// A row and a column.
+pub(in crate::book) type Place = (u64, u64);
+
+/// A matrix in global memory.
+pub(in crate::book) struct Matrix {
+    /// Its array.
+    pub(in crate::book) buffer: usize,
+    /// The numbers of its elements.
+    numbers: Range<u64>,
+    /// Columns and rows from one element to the next: which is 1, and the other.
+    strides: [u64; 2],
+}
+
+impl Matrix {
+    /// The matrix whose array has this name, if it is one of `F32` with rows and columns that does not overlap itself.
+    pub(in crate::book) fn of(
+        kernel: &Kernel,
+        name: &str,
+        scalars: &[Option<u64>],
+        numbers: &[Range<u64>],
+    ) -> Option<Self> {
+        let arrays = kernel.params.iter().filter_map(|param| match param.kind {
+            ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
+                Some(buffer.id)
+            }
+            ParamKind::Scalar { .. } => None,
+        });
+        let is_it = |(buffer, _): &(usize, &Range<u64>)| kernel.buffers[*buffer].name == name;
+        let (buffer, numbers) = arrays.zip(numbers).find(is_it)?;
+        let declared = &kernel.buffers[buffer];
+        let Layout::Strided { strides } = &declared.layout else { return None };
+        // Products of a batch come one after the other, and block 0 works on the first.
+        let [.., row, column] = &strides[..] else { return None };
+        let stride = |expr| u64::try_from(kernel.eval(expr, scalars).ok()?).ok();
+        let strides = [stride(row)?, stride(column)?];
+        let is_sound = strides.iter().all(|stride| *stride > 0) && declared.elem == Elem::F32;
+        is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides })
+    }
+
+    /// Where an element is.
+    pub(in crate::book) fn place(&self, at: u64) -> Place {
+        match self.strides {
+            [row, 1] => (at / row, at % row),
+            [1, column] => (at % column, at / column),
+            [row, column] => (at / row, at % row / column),
+        }
+    }
+
+    /// The element with a number.
+    pub(in crate::book) fn named(&self, number: u64) -> Option<Place> {
+        self.numbers.contains(&number).then(|| self.place(number - self.numbers.start))
+    }
+}
+
+/// What threads did with the elements of a matrix.
+#[derive(Default)]
+pub(super) struct Moved {
+    /// Who copied, or stored, each.
+    pub(super) owned: BTreeMap<Place, BTreeSet<u32>>,
+    /// Those that were copied, or read where they are not, in one round of the loop.
+    pub(super) steady: BTreeSet<Place>,
+    /// How many threads read each.
+    pub(super) reads: BTreeMap<Place, u64>,
+    /// Those that thread 0 read.
+    pub(super) read: BTreeSet<Place>,
+}
+
+/// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
+pub(super) fn of(
+    kernel: &Kernel,
+    trace: &Trace,
+    matrices: &[Option<Matrix>; 3],
+    steady: Option<(usize, i64)>,
+) -> [Moved; 3] {
+    let mut moved: [Moved; 3] = Default::default();
+    // What lies in shared memory, by buffer and element.
+    let mut held: HashMap<(usize, u64), (usize, Place)> = HashMap::new();
+    let mut direct: Vec<(usize, Place, u32, bool)> = Vec::new();
+    for access in trace.accesses() {
+        let (event, pattern, words) = (access.event, access.pattern, access.words);
+        let is_steady =
+            steady.is_some_and(|steady| trace.rounds[event.rounds as usize].contains(&steady));
+        let of_array = matrices.iter().position(|matrix| {
+            matrix.as_ref().is_some_and(|matrix| matrix.buffer == pattern.buffer)
+        });
+        let elements = elements(&access);
+        match (kernel.buffers[pattern.buffer].space, pattern.kind) {
+            (Space::Shared, Kind::Store | Kind::CopyWrite) if elements.len() == words.len() => {
+                for ((thread, at), word) in elements.into_iter().zip(words) {
+                    let named = matrices.iter().enumerate().find_map(|(number, matrix)| {
+                        Some((number, matrix.as_ref()?.named(u64::from(*word))?))
+                    });
+                    held.remove(&(pattern.buffer, at));
+                    if let Some((matrix, place)) = named {
+                        held.insert((pattern.buffer, at), (matrix, place));
+                        moved[matrix].owned.entry(place).or_default().insert(thread);
+                        if is_steady {
+                            moved[matrix].steady.insert(place);
+                        }
+                    }
+                }
+            }
+            (Space::Shared, Kind::Load) => {
+                for (thread, at) in elements {
+                    if let Some((matrix, place)) = held.get(&(pattern.buffer, at)) {
+                        moved[*matrix].is_read(*place, thread);
+                    }
+                }
+            }
+            (Space::Global, kind @ (Kind::Load | Kind::Store)) => {
+                let Some((number, matrix)) =
+                    of_array.and_then(|number| Some((number, matrices[number].as_ref()?)))
+                else {
+                    continue;
+                };
+                for (thread, at) in elements {
+                    let place = matrix.place(at);
+                    if kind == Kind::Store {
+                        moved[number].owned.entry(place).or_default().insert(thread);
+                    } else {
+                        direct.push((number, place, thread, is_steady));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    // A load from global memory is a read only of what does not go on to shared memory.
+    for (matrix, place, thread, is_steady) in direct {
+        if matrix < 2 && moved[matrix].owned.is_empty() {
+            moved[matrix].is_read(place, thread);
+            if is_steady {
+                moved[matrix].steady.insert(place);
+            }
+        }
+    }
+    moved
+}
+
+impl Moved {
+    fn is_read(&mut self, place: Place, thread: u32) {
+        *self.reads.entry(place).or_insert(0) += 1;
+        if thread == 0 {
+            self.read.insert(place);
+        }
+    }
+}
+
+/// The elements of 4 bytes of an access, lane by lane, each with its thread.
+pub(in crate::book) fn elements(access: &Accessed<'_>) -> Vec<(u32, u64)> {
+    let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
+    let lanes = pattern.lanes.iter().zip(0u32..);
+    let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));
+    let of = |(lane, at): (u32, i64)| {
+        (0..i64::from(pattern.bytes / 4)).map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
+    };
+    lanes.flat_map(of).collect()
+}

@@ -1,0 +1,96 @@
+//! What a page says of a kernel, as data.
+
+use super::access::Access;
+use super::change::Change;
+use super::edges::Edges;
+use super::ledger::Entry;
+use super::owners::Owners;
+use super::pipeline::Pipeline;
+use super::resident::Resident;
+use super::source::Line;
+use super::steps::Steps;
+use super::sync::Sync;
+use super::units::Unit;
+use serde::Serialize;
+
+/// A kernel, and what was seen of it in one launch on the simulator.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The macro that makes it, without its `!`.
+    pub family: &'static str,
+    /// What it is called in the ladder, or its kernel's name.
+    pub title: String,
+    /// The spec.
+    pub line: String,
+    /// The kernel that was launched, of several the one that does most.
+    pub kernel: String,
+    /// Which of the kernels that compute the same it is.
+    pub variant: String,
+    /// The shape that was simulated, in words.
+    pub shape: String,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Shared memory of a block, in bytes.
+    pub shared_bytes: u64,
+    /// What its plan decided, and why.
+    pub decisions: Vec<Decision>,
+    /// Why it is as fast as it is, in sentences.
+    pub answer: Vec<Sentence>,
+    /// All counters that are not 0.
+    pub counters: Vec<Counted>,
+    /// What the text asks of each unit of a multiprocessor.
+    pub units: Vec<Unit>,
+    /// The text, line by line.
+    pub source: Vec<Line>,
+    /// How its warps access memory, in the order of the text.
+    pub accesses: Vec<Access>,
+    /// What fits on the multiprocessors of each architecture.
+    pub residents: Vec<Resident>,
+    /// What each key of the spec is for.
+    pub ledger: Vec<Entry>,
+    /// What warps of a block do, in order.
+    pub pipelines: Vec<Pipeline>,
+    /// Who brings, reads and stores the elements of tiles.
+    pub owners: Option<Owners>,
+    /// What happens round by round.
+    pub steps: Steps,
+    /// What becomes of tiles that do not fill the matrices.
+    pub edges: Option<Edges>,
+    /// What each synchronisation prevents.
+    pub syncs: Vec<Sync>,
+    /// What has changed since another kernel.
+    pub change: Option<Change>,
+}
+
+/// What a plan decided.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decision {
+    /// Of what.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// Why; empty where there was no choice.
+    pub reason: String,
+}
+
+/// A sentence, and the part of the page that proves it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sentence {
+    /// The text.
+    pub text: String,
+    /// The `id` of that part.
+    pub proof: &'static str,
+}
+
+/// A counter.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counted {
+    /// Its name, with spaces.
+    pub name: String,
+    /// What it counts.
+    pub says: String,
+    /// How many.
+    pub value: u64,
+}

@@ -1,0 +1,253 @@
+//! The whole book: a page for each stage, one that leads to them, and the words.
+
+use super::gather::{Subject, entries, report};
+use super::glossary::TERMS;
+use super::ideas::Idea;
+use super::page::{self, Link};
+use super::report::Report;
+use super::{change, ideas, pinned};
+use crate::change::number;
+use crate::cli::Failure;
+use crate::family::Family;
+use gemm_dsl::Family as _;
+use gemm_dsl::ir::Variant;
+use gemm_dsl::stages::{self, Stage};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// What makes it.
+const COMMAND: &str = "ladder --html DIR";
+/// What bars are for, of products and of reductions.
+const FMAS: f64 = 1000.0;
+const ELEMENTS: f64 = 1000.0;
+
+/// A stage of either ladder.
+#[derive(Clone, Debug)]
+struct Step {
+    ladder: &'static str,
+    stem: String,
+    title: String,
+    family: Family,
+    line: String,
+    base: Option<u32>,
+    index: u32,
+    variant: Variant,
+}
+
+impl Step {
+    fn idea(&self) -> Option<&'static Idea> {
+        // Stems have their number first.
+        ideas::of(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
+    }
+}
+
+/// The row of a stage in the table of its ladder.
+pub(super) struct Row {
+    pub(super) href: String,
+    pub(super) title: String,
+    pub(super) keys: Vec<String>,
+    pub(super) bound: String,
+    pub(super) cells: Vec<Cell>,
+    pub(super) conflicts: String,
+    pub(super) registers: String,
+}
+
+/// What a unit is asked.
+pub(super) struct Cell {
+    pub(super) cycles: String,
+    pub(super) percent: u64,
+}
+
+/// The table of a ladder.
+pub(super) struct Ladder {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) units: Vec<&'static str>,
+    pub(super) stages: Vec<Row>,
+}
+
+/// All pages by the names of their files.
+///
+/// # Errors
+/// Those of the launches, and a page that cannot be laid out.
+pub fn pages(progress: &(dyn Fn(&str) + Sync)) -> Result<BTreeMap<String, String>, Failure> {
+    let [reduce, sgemm] = ladders()?;
+    let all: Vec<&Step> = reduce.iter().chain(&sgemm).collect();
+    let made: Result<Vec<(Report, String)>, Failure> = all
+        .par_iter()
+        .map(|step| {
+            let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
+            let report = report(&subject(step, ladder))?;
+            let html = page::kernel(&report, step.idea(), &links(step, ladder), COMMAND)?;
+            progress(&step.title);
+            Ok((report, html))
+        })
+        .collect();
+    let made = made?;
+    let mut pages = BTreeMap::new();
+    for (step, (_, html)) in all.iter().zip(&made) {
+        pages.insert(file(step), html.clone());
+    }
+    let (of_reduce, of_sgemm) = made.split_at(reduce.len());
+    let table = |id, title, steps: &[Step], made: &[(Report, String)]| -> Result<Ladder, Failure> {
+        let units = vec!["Issue", "Shared", "L2", "Memory"];
+        let rows = steps.iter().zip(made).map(|(step, (report, _))| row(step, steps, report));
+        Ok(Ladder { id, title, units, stages: rows.collect::<Result<_, _>>()? })
+    };
+    let ladders = vec![
+        table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
+        table("reduce", "Reductions", &reduce, of_reduce)?,
+    ];
+    pages.insert("index.html".to_owned(), page::index(&ladders, COMMAND)?);
+    pages.insert("glossary.html".to_owned(), page::glossary(&TERMS)?);
+    Ok(pages)
+}
+
+/// The page of one stage, with the name of its file.
+///
+/// # Errors
+/// As those of [`pages`], and a stage that is not there.
+pub fn page_of(ladder: &str, index: u32) -> Result<(String, String), Failure> {
+    let (step, steps) = find(ladder, index)?;
+    let html = page::kernel(
+        &report(&subject(&step, &steps))?,
+        step.idea(),
+        &links(&step, &steps),
+        COMMAND,
+    )?;
+    Ok((file(&step), html))
+}
+
+/// The report of one stage.
+///
+/// # Errors
+/// As those of [`page_of`].
+pub fn report_of(ladder: &str, index: u32) -> Result<Report, Failure> {
+    let (step, steps) = find(ladder, index)?;
+    report(&subject(&step, &steps))
+}
+
+/// A stage, and all of its ladder.
+fn find(ladder: &str, index: u32) -> Result<(Step, Vec<Step>), Failure> {
+    let missing = || Failure::Usage(format!("the ladder `{ladder}` has no stage {index}"));
+    let mut ladders = ladders()?.into_iter();
+    let steps = ladders.find(|steps| steps.iter().any(|step| step.ladder == ladder));
+    let steps = steps.ok_or_else(missing)?;
+    let step = steps.iter().find(|step| step.index == index).ok_or_else(missing)?.clone();
+    Ok((step, steps))
+}
+
+/// The stages of both ladders, reductions first.
+fn ladders() -> Result<[Vec<Step>; 2], Failure> {
+    let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
+        Ok(spec.program()?.preferred().variant)
+    })?;
+    let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
+        Ok(spec.program()?.preferred().variant)
+    })?;
+    Ok([reduce, sgemm])
+}
+
+fn steps<S: Clone + std::fmt::Display>(
+    ladder: &'static str,
+    family: Family,
+    stages: &[Stage<S>],
+    variant: impl Fn(&S) -> Result<Variant, Failure>,
+) -> Result<Vec<Step>, Failure> {
+    let step = |stage: &Stage<S>| {
+        Ok(Step {
+            ladder,
+            stem: format!("{:02}_{}", stage.index, stage.name),
+            title: format!("{} {}", stage.index, stage.name.replace('_', " ")),
+            family,
+            line: stage.spec.to_string(),
+            base: stage.base,
+            index: stage.index,
+            variant: variant(&stage.spec)?,
+        })
+    };
+    stages.iter().map(step).collect()
+}
+
+fn file(step: &Step) -> String {
+    format!("{}_{}.html", step.ladder, step.stem)
+}
+
+/// The stage that another one builds on, or the one before.
+fn base_of<'s>(step: &Step, ladder: &'s [Step]) -> Option<&'s Step> {
+    match step.base {
+        Some(base) => ladder.iter().find(|other| other.index == base),
+        None => ladder.iter().rev().find(|other| other.index < step.index),
+    }
+}
+
+fn subject(step: &Step, ladder: &[Step]) -> Subject {
+    let base = base_of(step, ladder).map(|base| (base.title.clone(), base.line.clone()));
+    Subject {
+        family: step.family,
+        title: Some(step.title.clone()),
+        line: step.line.clone(),
+        base,
+        registers: pinned::registers(step.ladder, &step.stem, step.variant),
+    }
+}
+
+fn links(step: &Step, ladder: &[Step]) -> Vec<Link> {
+    let at = ladder.iter().position(|other| other.index == step.index).unwrap_or(0);
+    let to = |other: &Step, rel, what: &str| Link {
+        href: file(other),
+        rel: Some(rel),
+        text: format!("{what}: {}", other.title),
+    };
+    let all = Link { href: "index.html".into(), rel: None, text: "All stages".into() };
+    let glossary = Link { href: "glossary.html".into(), rel: None, text: "Glossary".into() };
+    let before = at.checked_sub(1).and_then(|at| ladder.get(at));
+    let before = before.map(|other| to(other, "prev", "Before"));
+    let next = ladder.get(at + 1).map(|other| to(other, "next", "Next"));
+    [Some(all), Some(glossary), before, next].into_iter().flatten().collect()
+}
+
+fn row(step: &Step, ladder: &[Step], report: &Report) -> Result<Row, Failure> {
+    let of = |name: &str| {
+        let counted = report.counters.iter().find(|counted| counted.name == name);
+        counted.map_or(0, |counted| counted.value)
+    };
+    // What is multiplied or folded, which is what bars are for.
+    let per = match step.family {
+        Family::Sgemm => (of("fmas") + of("mma flops") / 2) as f64 / FMAS,
+        Family::Reduce => of("global load bytes") as f64 / 4.0 / ELEMENTS,
+    };
+    let order = ["instruction issue", "shared memory", "L2 cache", "memory"];
+    let units = order.map(|name| {
+        let unit = report.units.iter().find(|unit| unit.name == name);
+        unit.map_or(0.0, |unit| unit.cycles / per.max(1e-9))
+    });
+    let most = units.iter().copied().fold(0.0, f64::max);
+    let cell = |cycles: f64| Cell {
+        cycles: number(cycles),
+        percent: (100.0 * cycles / most.max(1e-9)).round() as u64,
+    };
+    let before = base_of(step, ladder).map(|base| entries(&base.line)).transpose()?;
+    let keys = match before {
+        None => entries(&step.line)?,
+        Some(before) => {
+            let keys = change::keys(&before, &entries(&step.line)?);
+            let new = |key: change::Key| match key.now.is_empty() {
+                true => format!("without {}", key.before),
+                false => key.now,
+            };
+            keys.into_iter().map(new).collect()
+        }
+    };
+    let registers = report.residents.iter().find(|resident| resident.arch == "sm_90");
+    Ok(Row {
+        href: file(step),
+        title: step.title.clone(),
+        keys,
+        bound: report.units.first().map_or(String::new(), |unit| unit.name.to_owned()),
+        cells: units.map(cell).into(),
+        conflicts: number(of("shared bank conflicts") as f64),
+        registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
+    })
+}

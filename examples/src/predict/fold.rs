@@ -1,0 +1,65 @@
+//! What the launches of a reduction of a whole array ask for that is too large to simulate.
+
+use super::Counted;
+use super::counts::line;
+use crate::cli::Failure;
+use crate::rows::launch::{Chosen, Inputs, Launch};
+use gemm_dsl::Family;
+use gemm_dsl::predict::{Waits, Work};
+use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_runtime::{Device, Error};
+
+/// Counts do not depend on the elements.
+const SEED: u64 = 1;
+
+/// Blocks that are simulated where each has a share of its own.
+const BLOCKS: u64 = 16;
+
+/// The launches of the reduction of an array, but for their registers: of each pass, as many elements as the one before
+/// left blocks. None where the spec reduces along something else.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Failure> {
+    if spec.over != Over::All {
+        return Ok(None);
+    }
+    let plan = spec.plan().map_err(Error::from)?;
+    let program = spec.program().map_err(Error::from)?;
+    let unit = match plan.has_partials() {
+        true => plan.elements_per_round() * u64::from(plan.blocks()),
+        false => plan.elements_per_block() * BLOCKS,
+    } as usize;
+    let device = Device::simulator();
+    let chosen = Chosen::of(spec.clone())?;
+    let (mut all, mut left) = (Vec::new(), len);
+    loop {
+        let mut pass: Option<Counted> = None;
+        let mut passes = 1;
+        for (len, times) in line(left, [unit, 2 * unit]) {
+            let inputs = Inputs::new(None, (spec.element, len), spec.inputs().len(), SEED)?;
+            let launched = Launch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
+            passes = passes.max(launched.passes());
+            if let Some(step) = launched.steps().next() {
+                let counters = step.counters().copied().unwrap_or_default();
+                let counted = pass.get_or_insert_with(|| Counted::new(&program, step.kernel()));
+                counted.launch.blocks += times * f64::from(step.grid()[0]);
+                counted.launch.work += Work::from(&counters) * times;
+                counted.launch.waits.barriers = counters.block_barriers as f64;
+            }
+        }
+        let Some(mut pass) = pass else { break };
+        let launch = &mut pass.launch;
+        let blocks = launch.blocks.max(1.0);
+        let rounds = (left as f64 / blocks / plan.elements_per_round() as f64).ceil().max(1.0);
+        launch.waits = Waits { rounds, ahead: 0.0, barriers: launch.waits.barriers / rounds };
+        launch.reads.once = left as f64 * f64::from(spec.element.elem().size());
+        all.push(pass);
+        let fewer = blocks.round() as usize;
+        if passes == 1 || fewer >= left {
+            break;
+        }
+        left = fewer;
+    }
+    Ok(Some(all))
+}

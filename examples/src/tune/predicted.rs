@@ -1,0 +1,218 @@
+//! A ranking of a space without a GPU, by the model of time.
+//!
+//! The model does not see in which order a thread multiplies, nor over how many steps copies are spread: specs that differ in
+//! these alone make a class, which is simulated once. Of a class one stands for all: the one whose keys are those that were
+//! fastest wherever they were measured. Classes are drawn at random, then around the best ones.
+
+use crate::cli::Failure;
+use crate::predict::counts;
+use crate::tune::space::{Point, Space};
+use gemm_dsl::arch::THREAD_REGISTERS;
+use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
+use gemm_dsl::predict::{Bound, Device, Launch, program};
+use gemm_dsl::spec::{Order, SgemmSpec};
+use gemm_reference::product::Size;
+use rayon::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// A spec with how long it takes by the model.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// Where the space has it.
+    pub point: Point,
+    /// What it is.
+    pub spec: SgemmSpec,
+    /// Milliseconds.
+    pub time: f64,
+    /// What takes most of them.
+    pub bound: Bound,
+}
+
+/// The share of the time in which classes are drawn at random.
+const RANDOM_SHARE: f64 = 0.4;
+/// Classes that are simulated between two looks at the clock.
+const BATCH: usize = 8;
+/// The best whose neighbours are tried.
+const PARENTS: usize = 6;
+/// The share of the steps of a tile over which copies are best spread.
+const SPREAD: f64 = 0.6;
+/// Points drawn for one whose class is new, before the space counts as exhausted.
+const DRAWS: usize = 4_000;
+/// Specs of one tile and one part of a thread among the first.
+const ALIKE: usize = 3;
+/// Registers of a thread beside its sums and fragments: addresses, counters.
+const OTHER_REGISTERS: u32 = 40;
+
+/// Ranks the classes of a space for products of a size, as many as the time is enough for: of each kind the best one, best first,
+/// then all others.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn rank(
+    space: &Space,
+    size: Size,
+    device: &Device,
+    (time, seed): (Duration, u64),
+) -> Result<Vec<Predicted>, Failure> {
+    let start = Instant::now();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut known: HashSet<String> = HashSet::new();
+    // Unsound points and those of known classes are drawn again and again.
+    let mut seen: HashSet<Point> = HashSet::new();
+    let mut found: Vec<Predicted> = Vec::new();
+    loop {
+        let around = start.elapsed() > time.mul_f64(RANDOM_SHARE);
+        let mut batch = Vec::new();
+        let mut take = |point: Point, batch: &mut Vec<(Point, SgemmSpec)>| {
+            if !seen.insert(point.clone()) {
+                return;
+            }
+            if let Ok(spec) = space.line(&point).parse::<SgemmSpec>()
+                && known.insert(class(&spec))
+            {
+                batch.push((point, spec));
+            }
+        };
+        if around {
+            for parent in found.iter().take(PARENTS) {
+                for point in space.neighbours(&parent.point) {
+                    if batch.len() < BATCH {
+                        take(point, &mut batch);
+                    }
+                }
+            }
+        }
+        for _ in 0..DRAWS {
+            if batch.len() >= BATCH {
+                break;
+            }
+            take(space.random(&mut random), &mut batch);
+        }
+        if batch.is_empty() {
+            break;
+        }
+        let predicted: Result<Vec<_>, Failure> =
+            batch.into_par_iter().map(|(point, spec)| predict(point, spec, size, device)).collect();
+        found.extend(predicted?.into_iter().flatten());
+        found.sort_by(|a, b| a.time.total_cmp(&b.time));
+        if start.elapsed() > time {
+            break;
+        }
+    }
+    Ok(varied(found).into_iter().map(|one| preferred(space, one)).collect())
+}
+
+/// The same, those first that differ in what the model is good at: of specs with one tile, one part of a thread and one pipeline
+/// the best alone, and [`ALIKE`] at most with one tile and one part of a thread. What it says of the others differs by less
+/// than it is off.
+fn varied(found: Vec<Predicted>) -> Vec<Predicted> {
+    let mut pipelines = HashSet::new();
+    let mut tiles: HashMap<String, usize> = HashMap::new();
+    let (mut first, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| {
+        let spec = &one.spec;
+        let tile = format!("{:?} {:?}", spec.tile, spec.thread);
+        let pipeline = format!("{tile} {:?} {}", spec.stages, spec.double_buffer);
+        let alike = tiles.entry(tile).or_default();
+        let is_first = *alike < ALIKE && pipelines.insert(pipeline);
+        *alike += usize::from(is_first);
+        is_first
+    });
+    first.extend(others);
+    first
+}
+
+/// What a class has in common.
+fn class(spec: &SgemmSpec) -> String {
+    spec.clone().order(Order::Row).spread(1).to_string()
+}
+
+fn predict(
+    point: Point,
+    spec: SgemmSpec,
+    size: Size,
+    device: &Device,
+) -> Result<Option<Predicted>, Failure> {
+    let plan = spec.plan().map_err(gemm_runtime::Error::from)?;
+    let registers = registers(&plan);
+    let counted = counts::product(&spec, size, device.sms)?;
+    let with = |launch: Launch| Launch { registers, ..launch };
+    let launches: Vec<Launch> = counted.into_iter().map(|one| with(one.launch)).collect();
+    Ok(program(device, &launches).and_then(|(parts, time)| {
+        let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
+        Some(Predicted { point, spec, time, bound: longest.bound() })
+    }))
+}
+
+/// About how many registers the compiler gives a thread: sums, two fragments of each side, and some more, within what its block
+/// leaves it.
+fn registers(plan: &SgemmPlan) -> u32 {
+    let thread = plan.spec().thread;
+    let wanted = match plan.shape() {
+        Shape::Naive(_) => OTHER_REGISTERS,
+        Shape::Direct(_) | Shape::Tiled(_) => {
+            let staged = match plan.shape() {
+                Shape::Tiled(tiled) if !matches!(tiled.pipeline(), Pipeline::Async { .. }) => 8,
+                _ => 0,
+            };
+            thread.m * thread.n + 2 * (thread.m + thread.n) + staged + OTHER_REGISTERS
+        }
+        Shape::Tensor(_) => THREAD_REGISTERS,
+    };
+    let warps = u64::from(plan.threads().div_ceil(32) * plan.blocks_per_sm());
+    wanted.min(gemm_dsl::arch::LARGEST.registers_per_thread(warps))
+}
+
+/// The spec of a class that is tried first. On an H200 orders that turn back at the ends of rows or columns were the fastest, and
+/// copies spread over a bit more than half of the steps of a tile.
+fn preferred(space: &Space, mut best: Predicted) -> Predicted {
+    let class_of_all = class(&best.spec);
+    loop {
+        let better = space.neighbours(&best.point).into_iter().filter_map(|point| {
+            let spec: SgemmSpec = space.line(&point).parse().ok()?;
+            (class(&spec) == class_of_all && rank_of(&spec) < rank_of(&best.spec))
+                .then_some((point, spec))
+        });
+        let next = better.min_by(|a, b| rank_of(&a.1).total_cmp(&rank_of(&b.1)));
+        match next {
+            Some((point, spec)) => best = Predicted { point, spec, ..best },
+            None => return best,
+        }
+    }
+}
+
+/// Less is better.
+fn rank_of(spec: &SgemmSpec) -> f64 {
+    let order = match spec.order {
+        Order::ColumnSerpentine | Order::RowSerpentine => 0.0,
+        _ => 1.0,
+    };
+    // Each thread goes along its longer side, as in the fastest lines of either shape.
+    let along = match (spec.order, spec.thread.m >= spec.thread.n) {
+        (Order::ColumnSerpentine, true) | (Order::RowSerpentine, false) => 0.25,
+        _ => 0.0,
+    };
+    let depth = f64::from(spec.tile.map_or(1, |tile| tile.k));
+    order + along + (f64::from(spec.spread) / depth - SPREAD).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gemm_dsl::predict::H200;
+
+    #[test]
+    fn a_space_is_ranked_by_classes() {
+        let line = "tile: 64x64x8 | 32x32x8, thread: 4x4 | 2x2, float4, transpose, stages: 2,
+                    spread: 1 | 4 | 5, order: row | row_serpentine";
+        let space = Space::parse(&[line]).expect("a space");
+        let size = Size::square(512);
+        let ranked = rank(&space, size, &H200, (Duration::from_secs(60), 1)).expect("it runs");
+        assert_eq!(ranked.len(), 4, "{ranked:?}");
+        assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
+        assert!(ranked.iter().all(|one| one.spec.spread == 5));
+        assert!(ranked.iter().all(|one| one.spec.order == Order::RowSerpentine));
+        // Sums of four by four read less for each.
+        assert_eq!(ranked[0].spec.thread.m, 4);
+    }
+}

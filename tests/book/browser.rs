@@ -1,0 +1,69 @@
+//! Pages in a real browser, without a window.
+
+use crate::pages;
+use gemm_tests::needs::{BROWSER, Need};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::process::{Command, Output};
+
+/// Of so many pages one is laid out for a phone.
+const EVERY: usize = 5;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Need::Browser.trial("browser::shows_pages_without_a_complaint", complaints),
+        Need::Browser.trial("browser::pages_fit_a_phone", phone),
+    ]
+}
+
+/// What the browser makes of a page.
+fn browse(name: &str, html: &str, arguments: &[&str]) -> Result<Output, Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join(name);
+    fs::write(&path, html)?;
+    let url = format!("file://{}", path.display());
+    let fixed = ["--no-sandbox", "--disable-gpu", "--enable-logging=stderr"];
+    let output = Command::new(BROWSER).args(fixed).args(arguments).arg(url).output()?;
+    if !output.status.success() {
+        return Err(format!("{BROWSER}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(output)
+}
+
+/// No page makes the browser say anything in its console, and what it shows is the page.
+fn complaints() -> Result<(), Failed> {
+    for (name, html) in pages()? {
+        let output = browse(name, html, &["--dump-dom"])?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
+            return Err(format!("{name}: {line}").into());
+        }
+        let shown = String::from_utf8_lossy(&output.stdout);
+        if !shown.contains("</main>") {
+            return Err(format!("{name} is not shown").into());
+        }
+    }
+    Ok(())
+}
+
+/// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own. The copy that is asked may run
+/// a script, which the page itself may not.
+fn phone() -> Result<(), Failed> {
+    const ASKS: &str = "<script>document.body.dataset.wide = document.documentElement.scrollWidth;\
+                        </script></body>";
+    // Pages differ in length, and hardly in what they are made of.
+    let some = pages()?.iter().step_by(EVERY);
+    for (name, html) in some {
+        let (head, rest) = html.split_once("<meta http-equiv").ok_or("a page has a policy")?;
+        let (_, rest) = rest.split_once('>').ok_or("a page has a policy")?;
+        let asking = format!("{head}{}", rest.replace("</body>", ASKS));
+        let output = browse(name, &asking, &["--dump-dom", "--window-size=390,800"])?;
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let wide = shown.split_once("data-wide=\"").and_then(|(_, rest)| rest.split_once('"'));
+        let wide: u32 = wide.ok_or("the script has not run")?.0.parse()?;
+        if wide > 390 {
+            return Err(format!("{name} is {wide} pixels wide on a phone of 390").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Pages as a browser's parser takes them.
+
+use crate::pages;
+use html5ever::tendril::TendrilSink;
+use libtest_mimic::Failed;
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn parse(html: &str) -> RcDom {
+    let options = html5ever::ParseOpts {
+        tokenizer: html5ever::tokenizer::TokenizerOpts { exact_errors: true, ..Default::default() },
+        ..Default::default()
+    };
+    html5ever::parse_document(RcDom::default(), options).one(html)
+}
+
+pub fn parses() -> Result<(), Failed> {
+    for (name, html) in pages()? {
+        let dom = parse(html);
+        let errors = dom.errors.borrow();
+        if let Some(error) = errors.first() {
+            return Err(format!("{name}: {error}, and {} more", errors.len() - 1).into());
+        }
+    }
+    Ok(())
+}
+
+/// Visits all elements: their names and attributes.
+fn visit(node: &Handle, f: &mut impl FnMut(&str, &BTreeMap<String, String>)) {
+    if let NodeData::Element { name, attrs, .. } = &node.data {
+        let attrs = attrs.borrow();
+        let attrs = attrs.iter().map(|attr| (attr.name.local.to_string(), attr.value.to_string()));
+        f(&name.local, &attrs.collect());
+    }
+    node.children.borrow().iter().for_each(|child| visit(child, f));
+}
+
+/// The places of a page, and where it leads.
+fn places(html: &str) -> Result<(BTreeSet<String>, Vec<String>), String> {
+    let (mut ids, mut links, mut twice) = (BTreeSet::new(), Vec::new(), None);
+    visit(&parse(html).document, &mut |_, attrs| {
+        if let Some(id) = attrs.get("id")
+            && !ids.insert(id.clone())
+        {
+            twice = Some(format!("#{id} is twice there"));
+        }
+        links.extend(attrs.get("href").cloned());
+        // A name of a region is a place too.
+        links.extend(attrs.get("aria-labelledby").map(|id| format!("#{id}")));
+    });
+    twice.map_or(Ok((ids, links)), Err)
+}
+
+pub fn links() -> Result<(), Failed> {
+    let mut all = BTreeMap::new();
+    for (name, html) in pages()? {
+        all.insert(name, places(html).map_err(|twice| format!("{name}: {twice}"))?);
+    }
+    for (name, (ids, links)) in &all {
+        for link in links {
+            let is_there = match link.split_once('#') {
+                Some(("", id)) => ids.contains(id),
+                Some((page, id)) => {
+                    all.get(&page.to_owned()).is_some_and(|(ids, _)| ids.contains(id))
+                }
+                None => all.contains_key(link),
+            };
+            if !is_there {
+                return Err(format!("{name} leads to {link}, which is not there").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A page asks for nothing: its policy forbids it, and has the hash of its one style.
+pub fn alone() -> Result<(), Failed> {
+    for (name, html) in pages()? {
+        let mut policy = None;
+        let mut foreign = None;
+        visit(&parse(html).document, &mut |element, attrs| {
+            if attrs.get("http-equiv").is_some_and(|what| what == "Content-Security-Policy") {
+                policy = attrs.get("content").cloned();
+            }
+            let asks = matches!(element, "img" | "link" | "iframe" | "object" | "video");
+            let styled =
+                attrs.contains_key("style") || attrs.keys().any(|key| key.starts_with("on"));
+            let away =
+                attrs.values().any(|value| value.contains("http:") || value.contains("https:"));
+            if asks || styled || away {
+                foreign = Some(format!("<{element} {attrs:?}>"));
+            }
+        });
+        if let Some(foreign) = foreign {
+            return Err(format!("{name} has {foreign}").into());
+        }
+        let style = html.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
+        let style = style.ok_or_else(|| format!("{name} has no style"))?.0;
+        if style.contains("url(") {
+            return Err(format!("{name}: its style asks for something").into());
+        }
+        let hash = Sha256::digest(style);
+        let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let policy = policy.ok_or_else(|| format!("{name} has no policy"))?;
+        let said = policy
+            .strip_prefix("default-src 'none'; style-src 'sha256-")
+            .and_then(|rest| rest.strip_suffix('\''))
+            .ok_or_else(|| format!("{name}: {policy}"))?;
+        if decoded(said) != digits {
+            return Err(format!("{name}: {policy} is not of its style").into());
+        }
+    }
+    Ok(())
+}
+
+/// Base 64, as hexadecimal digits.
+fn decoded(text: &str) -> String {
+    let six = |c: char| match c {
+        'A'..='Z' => c as u32 - 'A' as u32,
+        'a'..='z' => c as u32 - 'a' as u32 + 26,
+        '0'..='9' => c as u32 - '0' as u32 + 52,
+        '+' => 62,
+        _ => 63,
+    };
+    let bits: String =
+        text.trim_end_matches('=').chars().map(|c| format!("{:06b}", six(c))).collect();
+    let bytes = bits.len() / 8;
+    (0..2 * bytes)
+        .map(|i| format!("{:x}", u8::from_str_radix(&bits[4 * i..4 * i + 4], 2).unwrap_or(0)))
+        .collect()
+}

@@ -1,0 +1,71 @@
+//! The book: its pages are sound HTML, lead to one another, need nothing else, can be read in every scheme, and are the same
+//! however often they are made.
+
+mod browser;
+mod html;
+mod palette;
+mod pinned;
+mod record;
+mod report;
+
+use gemm_examples::book::whole;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+/// The most bytes of a page.
+const MOST: usize = 300_000;
+
+/// All pages, made by the first test that asks.
+fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
+    static PAGES: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
+    let made = PAGES.get_or_init(|| whole::pages(&|_: &str| {}).map_err(|error| error.to_string()));
+    made.as_ref().map_err(Failed::from)
+}
+
+/// A page.
+fn page(name: &str) -> Result<&'static str, Failed> {
+    let page = pages()?.get(name).ok_or_else(|| format!("the book has no page {name}"))?;
+    Ok(page)
+}
+
+fn sizes() -> Result<(), Failed> {
+    for (name, html) in pages()? {
+        if html.len() > MOST {
+            return Err(format!("{name} has {} bytes, more than {MOST}", html.len()).into());
+        }
+    }
+    Ok(())
+}
+
+/// A page made by one thread is the one that all of them have made.
+fn same_bytes() -> Result<(), Failed> {
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    for (ladder, stage) in
+        [("reduce", 1), ("reduce", 9), ("sgemm", 16), ("sgemm", 32), ("sgemm", 39)]
+    {
+        let (name, html): (String, String) = one.install(|| whole::page_of(ladder, stage))?;
+        if page(&name)? != html {
+            return Err(format!("{name} is another one").into());
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = vec![
+        Trial::test("sizes", sizes),
+        Trial::test("same_bytes", same_bytes),
+        Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
+        Trial::test("report::adds_up", report::adds_up),
+        Trial::test("html::parses", html::parses),
+        Trial::test("html::places_are_unique_and_links_lead_there", html::links),
+        Trial::test("html::pages_need_nothing_else", html::alone),
+        Trial::test("palette::can_be_read", palette::can_be_read),
+    ];
+    trials.extend(pinned::trials());
+    trials.extend(browser::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

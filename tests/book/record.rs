@@ -1,0 +1,97 @@
+//! What is seen of the stages comes to what they are charged with.
+
+use gemm_dsl::sim::Price;
+use gemm_dsl::stages;
+use gemm_examples::beside::launch_once;
+use gemm_examples::rows::launch::{Chosen, Inputs, Launch};
+use gemm_reference::product::Size;
+use gemm_runtime::Device;
+use gemm_runtime::spec::{DataType, Over};
+use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
+use libtest_mimic::Failed;
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// Watches all blocks, and adds up what their accesses cost.
+#[derive(Default)]
+struct Sums(Mutex<Vec<String>>);
+
+impl Watch for Sums {
+    fn blocks(&self, _: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32> {
+        (0..grid.iter().product()).collect()
+    }
+
+    fn ran(&self, seen: Seen<'_>) {
+        let profile = seen.ran.expect("the stages are right");
+        let (mut sectors, mut wavefronts, mut conflicts) = (0, 0, 0);
+        let (mut warps, mut fma) = (0, 0);
+        for trace in &seen.traces {
+            let mut last = std::collections::BTreeMap::new();
+            for event in &trace.events {
+                last.insert(event.warp, event.executed);
+            }
+            for access in trace.accesses() {
+                match access.pattern.cost {
+                    Price::Sectors(of) => sectors += of,
+                    Price::Shared(of) => {
+                        wavefronts += of.wavefronts;
+                        conflicts += of.conflicts();
+                    }
+                    _ => panic!("a price that this test does not know"),
+                }
+            }
+            warps += last.len();
+            fma += last.values().map(|[_, fma]| fma).sum::<u64>();
+        }
+        let total = &profile.total;
+        let counted = [total.global_sectors, total.shared_wavefronts, total.shared_bank_conflicts];
+        let mut all = self.0.lock().expect("nobody panics");
+        if [sectors, wavefronts, conflicts] != counted {
+            all.push(format!(
+                "{}: {sectors} {wavefronts} {conflicts}, {counted:?}",
+                seen.kernel.name
+            ));
+        }
+        if seen.traces.len() as u64 != total.blocks || warps == 0 || fma > total.fma {
+            all.push(format!(
+                "{}: {} of {} blocks",
+                seen.kernel.name,
+                seen.traces.len(),
+                total.blocks
+            ));
+        }
+        let mut lines = gemm_dsl::sim::Counters::default();
+        profile.statements.iter().for_each(|of| lines += *of);
+        if lines.instructions + profile.functions.instructions != total.instructions {
+            all.push(format!("{}: its lines do not come to all instructions", seen.kernel.name));
+        }
+    }
+}
+
+/// Ragged along every axis, so that accesses with lanes that take no part are among them.
+const SIZE: Size = Size { m: 148, n: 276, k: 76 };
+const MATRIX: (usize, usize) = (133, 188);
+
+pub fn comes_to_what_is_counted() -> Result<(), Failed> {
+    let sums = Arc::new(Sums::default());
+    stages::sgemm().par_iter().for_each(|stage| {
+        let device = Device::simulator_watched(sums.clone());
+        let (a, b) = (vec![1.0; SIZE.m * SIZE.k], vec![1.0; SIZE.k * SIZE.n]);
+        launch_once(&device, &stage.spec, (&a, &b), SIZE).expect(stage.name);
+    });
+    stages::reduce().par_iter().for_each(|stage| {
+        let device = Device::simulator_watched(sums.clone());
+        let (rows, cols) = MATRIX;
+        let size = match stage.spec.over {
+            Over::Rows => (rows, cols, 1),
+            Over::Columns => (1, rows, cols),
+            _ => (1, rows * cols, 1),
+        };
+        let chosen = Chosen::of(stage.spec.clone()).expect(stage.name);
+        let inputs = Inputs::new(None, (DataType::F32, rows * cols), 1, 1).expect(stage.name);
+        let launch = Launch::new(&device, &chosen, size, None);
+        launch.and_then(|mut launch| launch.run(&inputs)).expect(stage.name);
+    });
+    let wrong = sums.0.lock().expect("nobody panics");
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{wrong:#?}").into()) }
+}
