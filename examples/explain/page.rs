@@ -32,6 +32,8 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
         line: line.to_owned(),
         base,
         registers: resources::registers(program.preferred(), &options.arch),
+        // Those of the stages are of these alone.
+        times: Vec::new(),
     };
     let report = report(&subject)?;
     match &options.html {

@@ -125,8 +125,9 @@ pub mod fault {
 pub mod watch {
     pub use crate::backend::simulator::{Arguments, Replay, Seen, Watch};
     pub use gemm_dsl::ir::VerifiedKernel;
+    // Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
     pub use gemm_dsl::sim::{
-        Accessed, Buffer, Event, Given, Kind, Pattern, Price, Profile, Trace, What, cost,
+        Accessed, Event, Given, Kind, Pattern, Price, Profile, Trace, What, cost,
     };
 }
 

@@ -7,7 +7,7 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn parse(html: &str) -> RcDom {
+pub fn parse(html: &str) -> RcDom {
     let options = html5ever::ParseOpts {
         tokenizer: html5ever::tokenizer::TokenizerOpts { exact_errors: true, ..Default::default() },
         ..Default::default()
@@ -34,6 +34,32 @@ fn visit(node: &Handle, f: &mut impl FnMut(&str, &BTreeMap<String, String>)) {
         f(&name.local, &attrs.collect());
     }
     node.children.borrow().iter().for_each(|child| visit(child, f));
+}
+
+/// All elements of a name: their classes and their text.
+pub fn texts(dom: &RcDom, wanted: &str) -> Vec<(Vec<String>, String)> {
+    fn text(node: &Handle) -> String {
+        match &node.data {
+            NodeData::Text { contents } => contents.borrow().to_string(),
+            _ => node.children.borrow().iter().map(text).collect(),
+        }
+    }
+    fn all(node: &Handle, wanted: &str, found: &mut Vec<(Vec<String>, String)>) {
+        if let NodeData::Element { name, attrs, .. } = &node.data
+            && *name.local == *wanted
+        {
+            let attrs = attrs.borrow();
+            let classes = attrs.iter().find(|attr| &*attr.name.local == "class");
+            let classes = classes.map_or(Vec::new(), |attr| {
+                attr.value.split_whitespace().map(str::to_owned).collect()
+            });
+            found.push((classes, text(node)));
+        }
+        node.children.borrow().iter().for_each(|child| all(child, wanted, found));
+    }
+    let mut found = Vec::new();
+    all(&dom.document, wanted, &mut found);
+    found
 }
 
 /// The places of a page, and where it leads.
@@ -74,7 +100,7 @@ pub fn links() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A page asks for nothing: its policy forbids it, and has the hash of its one style.
+/// A page asks for nothing: its policy forbids it, and has the hashes of its one style and of its script.
 pub fn alone() -> Result<(), Failed> {
     for (name, html) in pages()? {
         let mut policy = None;
@@ -95,23 +121,38 @@ pub fn alone() -> Result<(), Failed> {
         if let Some(foreign) = foreign {
             return Err(format!("{name} has {foreign}").into());
         }
-        let style = html.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
-        let style = style.ok_or_else(|| format!("{name} has no style"))?.0;
+        let style = within(html, "style").ok_or_else(|| format!("{name} has no style"))?;
         if style.contains("url(") {
             return Err(format!("{name}: its style asks for something").into());
         }
-        let hash = Sha256::digest(style);
-        let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         let policy = policy.ok_or_else(|| format!("{name} has no policy"))?;
-        let said = policy
-            .strip_prefix("default-src 'none'; style-src 'sha256-")
-            .and_then(|rest| rest.strip_suffix('\''))
-            .ok_or_else(|| format!("{name}: {policy}"))?;
-        if decoded(said) != digits {
-            return Err(format!("{name}: {policy} is not of its style").into());
+        let own = [("style", Some(style)), ("script", within(html, "script"))];
+        let own = own.into_iter().filter_map(|(kind, text)| Some((kind, hash(text?))));
+        let expected: Vec<_> = own.collect();
+        let mut said = policy.split("; ");
+        let first = said.next();
+        let said: Option<Vec<_>> = said.map(allowed).collect();
+        if first != Some("default-src 'none'") || said != Some(expected) {
+            return Err(format!("{name}: {policy} is not of its style and its script").into());
         }
     }
     Ok(())
+}
+
+/// What the one element of this kind holds.
+fn within<'h>(html: &'h str, kind: &str) -> Option<&'h str> {
+    let (_, rest) = html.split_once(&format!("<{kind}>"))?;
+    Some(rest.split_once(&format!("</{kind}>"))?.0)
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What may be there of a kind, and the hash that it must have.
+fn allowed(directive: &str) -> Option<(&str, String)> {
+    let (kind, hash) = directive.split_once("-src 'sha256-")?;
+    Some((kind, decoded(hash.strip_suffix('\'')?)))
 }
 
 /// Base 64, as hexadecimal digits.

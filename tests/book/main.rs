@@ -3,6 +3,7 @@
 
 mod browser;
 mod html;
+mod lanes;
 mod palette;
 mod pinned;
 mod record;
@@ -67,5 +68,6 @@ fn main() -> ExitCode {
     ];
     trials.extend(pinned::trials());
     trials.extend(browser::trials());
+    trials.extend(lanes::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -1,6 +1,7 @@
 //! What a report says comes to what was counted, and what it draws to what it says.
 
 use gemm_examples::book::access::Access;
+use gemm_examples::book::measured::Point;
 use gemm_examples::book::report::Report;
 use gemm_examples::book::whole::report_of;
 use libtest_mimic::Failed;
@@ -28,6 +29,14 @@ pub fn adds_up() -> Result<(), Failed> {
         lines(&report)?;
         for access in &report.accesses {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
+        }
+        // Of the reductions those of whole arrays are.
+        let points: Vec<Point> = report.measured.iter().flat_map(|of| of.points.clone()).collect();
+        if points.is_empty() && ladder == "sgemm" {
+            return Err(format!("{} is not measured", report.title).into());
+        }
+        if let Some(point) = points.iter().find(|p| p.share().is_some_and(|s| s > 1.0)) {
+            return Err(format!("{} is above its roof: {point:?}", report.title).into());
         }
         if report.accesses.is_empty() || report.answer.len() < 3 || report.ledger.is_empty() {
             return Err(format!("{} says too little", report.title).into());

@@ -4,6 +4,7 @@ use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use libtest_mimic::{Completion, Failed, Trial};
 use std::env;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The release of NVRTC that the resource reports are pinned for.
@@ -28,6 +29,8 @@ pub enum Need {
     PinnedRust,
     /// The browser [`BROWSER`]. With `GEMM_REQUIRE_BROWSER=1` its absence is a failure.
     Browser,
+    /// The browser, and axe-core in the file that `GEMM_AXE` names. With `GEMM_REQUIRE_BROWSER=1`, likewise.
+    Axe,
 }
 
 impl Need {
@@ -38,6 +41,7 @@ impl Need {
         static GPU: OnceLock<Option<String>> = OnceLock::new();
         static RUST: OnceLock<Option<String>> = OnceLock::new();
         static SHELL: OnceLock<Option<String>> = OnceLock::new();
+        static AXE: OnceLock<Option<String>> = OnceLock::new();
         let found = match self {
             Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err()),
             Need::PinnedNvrtc => PINNED.get_or_init(|| match nvrtc_release() {
@@ -51,6 +55,10 @@ impl Need {
             }),
             Need::PinnedRust => RUST.get_or_init(wrong_rust),
             Need::Browser => SHELL.get_or_init(no_browser),
+            Need::Axe => AXE.get_or_init(|| match axe() {
+                Some(_) => Need::Browser.missing().map(str::to_owned),
+                None => Some("needs axe-core, and GEMM_AXE names no file".to_owned()),
+            }),
         };
         found.as_deref()
     }
@@ -60,7 +68,7 @@ impl Need {
         let variable = match self {
             Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
             Need::Gpu => "GEMM_REQUIRE_GPU",
-            Need::Browser => "GEMM_REQUIRE_BROWSER",
+            Need::Browser | Need::Axe => "GEMM_REQUIRE_BROWSER",
             Need::PinnedRust => return false,
         };
         env::var_os(variable).is_some_and(|value| value == "1")
@@ -91,6 +99,11 @@ fn nvrtc_release() -> Result<String, String> {
         Some(release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect())
     });
     Ok(release.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+/// Where axe-core is.
+pub fn axe() -> Option<PathBuf> {
+    env::var_os("GEMM_AXE").map(PathBuf::from).filter(|path| path.is_file())
 }
 
 fn no_browser() -> Option<String> {

@@ -50,9 +50,7 @@ pub(super) fn of(spec: &Spec, whole: &Looked, listing: &Listing) -> Result<Optio
     let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
     let (looked, others) = spec.look_at_all(At::Size(SIZE))?;
     let kernel = &looked.kernel;
-    let scalars = looked.arguments.scalars(kernel);
-    let (_, numbers) = looked.arguments.numbered();
-    let Some(c) = Matrix::of(kernel, "C", &scalars, &numbers) else { return Ok(None) };
+    let Some(c) = Matrix::placed(&looked, "C") else { return Ok(None) };
     let tile = [u64::from(rows), u64::from(columns)];
     let mut tiles: BTreeMap<[u64; 2], [u64; 2]> = BTreeMap::new();
     let traces = std::iter::once(&looked.trace).chain(&others);

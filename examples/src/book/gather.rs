@@ -2,11 +2,15 @@
 
 use super::report::{Counted, Decision, Report};
 use super::resident::{self, Registers};
-use super::{access, answer, change, edges, ledger, owners, pipeline, source, steps, sync, units};
+use super::{
+    access, answer, change, edges, ledger, measured, memory, order, owners, pipeline, source,
+    steps, sync, units,
+};
 use crate::cli::Failure;
 use crate::family::Family;
 use crate::sample::{self, Arrays, Ran};
 use gemm_dsl::plan::Decision as Decided;
+use gemm_dsl::predict::H200;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
@@ -26,6 +30,8 @@ pub struct Subject {
     pub base: Option<(String, String)>,
     /// What the compiler has said of it, where it was asked.
     pub registers: Vec<Registers>,
+    /// How long it took on the device that was measured: sizes and milliseconds.
+    pub times: Vec<(u64, f64)>,
 }
 
 /// A spec of either family.
@@ -232,6 +238,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions.collect(),
         answer: Vec::new(),
+        memory: memory::of(&looked.profile.total, looked.ran.bytes),
+        measured: match subject.family {
+            Family::Reduce => measured::reduction(&subject.times),
+            Family::Sgemm => {
+                let cycles = units::arithmetic(&looked.profile.total, spec.bits());
+                let most = looked.ran.flops / cycles * f64::from(H200.sms) * H200.clock_mhz * 1e6;
+                measured::product(&subject.times, most)
+            }
+        },
         units: units::asked(&looked.profile.total, spec.bits(), looked.ran.bytes),
         source: source::lines(kernel, &listing.text, &listing.lines, statements),
         accesses: access::all(kernel, &listing.lines, &looked.trace),
@@ -241,6 +256,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
         edges: edges::of(&spec, &looked, &listing)?,
+        order: order::of(&spec)?,
         syncs: sync::of(&looked, &listing)?,
         counters,
         change,

@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The matrices, by the names of their arrays.
 const NAMES: [&str; 3] = ["A", "B", "C"];
-/// Threads of which the elements are shown.
-const SHOWN: u32 = 2;
+/// Threads of which the elements are told apart: the lanes of the first warp.
+pub(super) const SHOWN: u32 = 32;
 /// The largest tile that is drawn, in elements along either side.
 const MOST: u64 = 1024;
 
@@ -58,8 +58,8 @@ pub struct Tile {
     pub warps: Vec<Area>,
     /// What the first threads own.
     pub threads: Vec<Area>,
-    /// What the first thread reads.
-    pub read: Vec<Rect>,
+    /// What these read.
+    pub read: Vec<Area>,
 }
 
 impl Tile {
@@ -86,9 +86,12 @@ impl Tile {
     /// What the first thread has to do with it.
     pub fn of_thread_0(&self) -> String {
         let count = |rects: &[Rect]| rects.iter().map(|r| r.width * r.height).sum::<u64>();
-        let owned = self.threads.iter().find(|area| area.owner == 0).map_or(0, |a| count(&a.rects));
+        let of_first = |areas: &[Area]| {
+            areas.iter().find(|area| area.owner == 0).map_or(0, |area| count(&area.rects))
+        };
+        let owned = of_first(&self.threads);
         let verb = if self.name == NAMES[2] { "stores" } else { "copies" };
-        let parts = [(verb, owned), ("reads", count(&self.read))].into_iter();
+        let parts = [(verb, owned), ("reads", of_first(&self.read))].into_iter();
         let parts = parts.filter(|(_, n)| *n > 0).map(|(verb, n)| format!("{verb} {n}"));
         parts.collect::<Vec<_>>().join(", ")
     }
@@ -167,8 +170,12 @@ fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
         places.iter().filter_map(first).collect()
     };
     let of_threads = owned_by(&|thread| thread);
-    let read = places.iter().filter(|place| moved.read.contains(*place) && !is_shuffled);
-    let read: BTreeMap<(u64, u64), u32> = read.map(|place| (at(place), 0)).collect();
+    // Several threads read an element, so each has areas of its own.
+    let read_by = |(thread, read): (&u32, &BTreeSet<(u64, u64)>)| {
+        let own = places.intersection(read).map(|place| (at(place), *thread)).collect();
+        areas(&own)
+    };
+    let read = moved.read.iter().filter(|_| !is_shuffled).flat_map(read_by).collect();
     let is_stored = name == NAMES[2];
     let of_threads = of_threads.into_iter().filter(|(_, thread)| *thread < SHOWN).collect();
     Some(Tile {
@@ -186,7 +193,7 @@ fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
         reads: span(&mut places.iter().map(|place| moved.reads.get(place).copied().unwrap_or(0)))?,
         warps: areas(&owned_by(&|thread| thread / 32)),
         threads: areas(&of_threads),
-        read: areas(&read).into_iter().flat_map(|area| area.rects).collect(),
+        read,
     })
 }
 
@@ -219,8 +226,12 @@ mod tests {
         let fours = [0, 16].iter().flat_map(|y| [0, 32, 64, 96].map(|x| rect(x, *y, 4, 4)));
         assert_eq!(c.threads[0].rects, fours.collect::<Vec<_>>());
         // It reads the rows and the columns of what it stores.
-        assert_eq!(a.read, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
-        assert_eq!(b.read, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
+        assert_eq!(a.read[0].rects, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
+        assert_eq!(b.read[0].rects, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
+        // So do all lanes: the next one stores, and reads, the columns behind.
+        let columns = |areas: &[Area]| areas.iter().map(|area| area.rects[0].x).collect::<Vec<_>>();
+        assert_eq!((c.threads.len(), a.read.len(), b.read.len()), (32, 32, 32));
+        assert_eq!(columns(&b.read), columns(&c.threads));
         assert_eq!(
             (a.of_thread_0(), c.of_thread_0()),
             ("copies 8, reads 128".into(), "stores 128".into())
@@ -234,7 +245,7 @@ mod tests {
         let [a, b, _] = &owners.tiles[..] else { panic!("three tiles") };
         let rect = |x, y, width, height| Rect { x, y, width, height };
         assert_eq!(
-            (&a.read[..], &b.read[..]),
+            (&a.read[0].rects[..], &b.read[0].rects[..]),
             (&[rect(0, 0, 32, 1)][..], &[rect(0, 0, 1, 32)][..])
         );
         assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));

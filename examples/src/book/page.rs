@@ -18,6 +18,8 @@ const DRAWN: usize = 2;
 
 /// The style of all pages.
 const STYLE: &str = include_str!("../../templates/style.css");
+/// And what lights a lane in the pictures of a kernel.
+const SCRIPT: &str = include_str!("../../templates/page.js");
 
 /// A link to another page.
 #[derive(Clone, Debug)]
@@ -38,6 +40,7 @@ struct KernelPage<'r> {
     idea: Option<&'static Idea>,
     policy: String,
     style: &'static str,
+    script: &'static str,
     links: &'r [Link],
     bars: Vec<Bar>,
     lines: Vec<Line<'r>>,
@@ -109,8 +112,9 @@ pub fn kernel(
     let page = KernelPage {
         report,
         idea,
-        policy: policy(STYLE),
+        policy: policy(STYLE, Some(SCRIPT)),
         style: STYLE,
+        script: SCRIPT,
         links,
         bars: bars(report),
         lines: lines(report),
@@ -139,7 +143,7 @@ struct IndexPage<'r> {
 /// As those of [`kernel`].
 pub(super) fn index(ladders: &[Ladder], command: &str) -> Result<String, askama::Error> {
     let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
-    let (policy, version) = (policy(STYLE), env!("CARGO_PKG_VERSION"));
+    let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     IndexPage { policy, style: STYLE, ladders, per, command, version }.render()
 }
 
@@ -156,12 +160,14 @@ struct GlossaryPage<'r> {
 /// # Errors
 /// As those of [`kernel`].
 pub(super) fn glossary(terms: &[Term]) -> Result<String, askama::Error> {
-    GlossaryPage { policy: policy(STYLE), style: STYLE, terms }.render()
+    GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms }.render()
 }
 
-/// What a page may load: nothing but its own style.
-fn policy(style: &str) -> String {
-    format!("default-src 'none'; style-src 'sha256-{}'", base64(&Sha256::digest(style)))
+/// What a page may load: nothing but its own style, and its own script if it has one.
+fn policy(style: &str, script: Option<&str>) -> String {
+    let own = |kind, text: &str| format!("; {kind}-src 'sha256-{}'", base64(&Sha256::digest(text)));
+    let script = script.map_or(String::new(), |script| own("script", script));
+    format!("default-src 'none'{}{script}", own("style", style))
 }
 
 /// Bytes as a policy has them.
@@ -289,7 +295,7 @@ fn drawing(access: &Access) -> Drawn<'_> {
         unit,
         algebra: algebra.trim().to_owned(),
         name: format!("{} of {}, line {}", access.kind, access.buffer, access.line),
-        rows_are: if is_shared { "bank" } else { "" },
+        rows_are: if is_shared { "bank" } else { "line" },
         span: if is_shared { 1 } else { 8 },
         columns,
         rows: &access.grid.rows,

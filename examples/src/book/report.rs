@@ -4,6 +4,9 @@ use super::access::Access;
 use super::change::Change;
 use super::edges::Edges;
 use super::ledger::Entry;
+use super::measured::Measured;
+use super::memory::Memory;
+use super::order::Order;
 use super::owners::Owners;
 use super::pipeline::Pipeline;
 use super::resident::Resident;
@@ -42,6 +45,10 @@ pub struct Report {
     pub counters: Vec<Counted>,
     /// What the text asks of each unit of a multiprocessor.
     pub units: Vec<Unit>,
+    /// Where bytes go.
+    pub memory: Memory,
+    /// How long it took on a device, of a stage.
+    pub measured: Option<Measured>,
     /// The text, line by line.
     pub source: Vec<Line>,
     /// How its warps access memory, in the order of the text.
@@ -58,6 +65,8 @@ pub struct Report {
     pub steps: Steps,
     /// What becomes of tiles that do not fill the matrices.
     pub edges: Option<Edges>,
+    /// In which order blocks take tiles.
+    pub order: Option<Order>,
     /// What each synchronisation prevents.
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.

@@ -3,7 +3,7 @@
 use super::gather::Looked;
 use crate::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
-use gemm_dsl::ir::{Kernel, MbarrierOp, Scope, Stmt, VerifiedKernel, WgmmaSync};
+use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
 use gemm_runtime::watch::{Arguments, Given};
 use gemm_runtime::{Error, SimError};
 use rayon::prelude::*;
@@ -42,7 +42,7 @@ pub enum Outcome {
     Error(String),
     /// No fault, and another result.
     Differs,
-    /// No fault, and the same result.
+    /// No fault, and the same bits in every array whose elements the kernel promises.
     Same,
     /// No warp came to the statement.
     NotReached,
@@ -180,16 +180,20 @@ fn found(error: SimError) -> Outcome {
     }
 }
 
-/// What a launch has left in arrays whose elements its kernel promises.
+/// What a launch has left in arrays whose elements its kernel promises: not in those that depend on the order of blocks.
 fn bits(kernel: &Kernel, buffers: &[Given]) -> Vec<Vec<u64>> {
-    let arrays = buffers.iter().flat_map(|given| match given {
+    let declared = kernel.params.iter().filter_map(|param| match param.kind {
+        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
+            Some(&kernel.buffers[buffer.id])
+        }
+        ParamKind::Scalar { .. } => None,
+    });
+    let promised = declared.zip(buffers).filter(|(declared, _)| !declared.unordered);
+    let arrays = promised.flat_map(|(_, given)| match given {
         Given::One(buffer) => std::slice::from_ref(buffer),
         Given::List(buffers) => &buffers[..],
     });
-    match kernel.buffers.iter().any(|buffer| buffer.unordered) {
-        true => Vec::new(),
-        false => arrays.map(|buffer| buffer.bits()).collect(),
-    }
+    arrays.map(|buffer| buffer.bits()).collect()
 }
 
 #[cfg(test)]

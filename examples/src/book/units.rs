@@ -10,6 +10,9 @@ const WAVEFRONTS: f64 = 1.0;
 const SECTORS: f64 = 2.0;
 const MEMORY_BYTES: f64 = 16.0;
 
+/// Bytes of a sector.
+pub(super) const SECTOR_BYTES: u64 = 32;
+
 /// And the multiplications and additions of its tensor cores, by bits of what they multiply.
 const MATRIX_FLOPS: [(u32, f64, &str); 2] =
     [(16, 4096.0, "4096 FLOPs a cycle"), (32, 2048.0, "2048 FLOPs a cycle")];
@@ -29,7 +32,7 @@ pub struct Unit {
 /// compiler merges loads of neighbouring elements and drops instructions, and caches answer some of the accesses. `bits` are
 /// those of what tensor cores multiply, `bytes` those of all operands, each once.
 pub fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<Unit> {
-    let sectors = c.global_sectors as f64 + c.bulk_bytes as f64 / 32.0;
+    let sectors = c.global_sectors as f64 + c.bulk_bytes as f64 / SECTOR_BYTES as f64;
     let unit = |name, cycles, rate| Unit { name, cycles, rate };
     let mut units = vec![
         unit("instruction issue", c.instructions as f64 / ISSUED, "4 of a warp a cycle"),
@@ -44,6 +47,13 @@ pub fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<Unit> {
     );
     units.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     units
+}
+
+/// The cycles that multiply-adds of lanes and of tensor cores take at least, on one multiprocessor.
+pub fn arithmetic(c: &Counters, bits: Option<u32>) -> f64 {
+    let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
+    let tensor = of_format.map_or(0.0, |(_, of_cycle, _)| c.mma_flops as f64 / of_cycle);
+    issuing_fmas(c).max(tensor)
 }
 
 /// The cycles in which the multiply-adds alone would be issued.

@@ -3,12 +3,14 @@
 use super::gather::{Subject, entries, report};
 use super::glossary::TERMS;
 use super::ideas::Idea;
+use super::measured::{Measured, Point};
 use super::page::{self, Link};
 use super::report::Report;
-use super::{change, ideas, pinned};
+use super::{change, ideas, measured, pinned};
 use crate::change::number;
 use crate::cli::Failure;
 use crate::family::Family;
+use crate::show::percent;
 use gemm_dsl::Family as _;
 use gemm_dsl::ir::Variant;
 use gemm_dsl::stages::{self, Stage};
@@ -18,6 +20,8 @@ use std::collections::BTreeMap;
 
 /// What makes it.
 const COMMAND: &str = "ladder --html DIR";
+/// The sizes whose rates the tables show: of products and of reductions.
+const SHOWN: [u64; 2] = [4096, 1 << 28];
 /// What bars are for, of products and of reductions.
 const FMAS: f64 = 1000.0;
 const ELEMENTS: f64 = 1000.0;
@@ -51,6 +55,8 @@ pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
     pub(super) conflicts: String,
     pub(super) registers: String,
+    /// The rate at the size that is shown, and its share of the roof.
+    pub(super) measured: String,
 }
 
 /// What a unit is asked.
@@ -190,6 +196,7 @@ fn subject(step: &Step, ladder: &[Step]) -> Subject {
         line: step.line.clone(),
         base,
         registers: pinned::registers(step.ladder, &step.stem, step.variant),
+        times: measured::times(step.ladder, &step.stem),
     }
 }
 
@@ -249,5 +256,16 @@ fn row(step: &Step, ladder: &[Step], report: &Report) -> Result<Row, Failure> {
         cells: units.map(cell).into(),
         conflicts: number(of("shared bank conflicts") as f64),
         registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
+        measured: report.measured.as_ref().map_or("not measured".to_owned(), at_shown_size),
     })
+}
+
+/// The rate that was measured at the size that tables show, and its share of the roof.
+fn at_shown_size(measured: &Measured) -> String {
+    let point = measured.points.iter().find(|point| SHOWN.contains(&point.n));
+    let text = |point: &Point| {
+        let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
+        format!("{} {}{share}", measured::rate(point.rate), measured.unit)
+    };
+    point.map_or("not measured".to_owned(), text)
 }

@@ -5,8 +5,10 @@ use super::{Owners, Tile};
 
 /// The widest and the highest that the picture may be, in pixels.
 const PIXELS: [u64; 2] = [1000, 640];
-/// Warps that are drawn of one tile at most, by their rectangles.
+/// Warps that are drawn of one tile at most, by their rectangles, and lanes.
 const MOST_RECTS: usize = 600;
+/// Where lanes have more, the first of them that are drawn.
+const FEW: u32 = 2;
 
 /// The picture, in elements.
 pub struct Picture {
@@ -28,8 +30,12 @@ pub struct Drawn {
     pub at: [u64; 2],
     /// Its columns and rows.
     pub extents: [u64; 2],
-    /// Outlines, each with its class.
+    /// Outlines of warps, each with its class.
     pub outlines: Vec<(String, String)>,
+    /// What threads read, by their numbers.
+    pub read: Vec<(u32, String)>,
+    /// What threads own.
+    pub owned: Vec<(u32, String)>,
     /// The numbers of warps and the matrix's name, and where they stand.
     pub labels: Vec<(String, String, String)>,
 }
@@ -90,11 +96,11 @@ fn drawn(tile: &Tile, at: [u64; 2], letters: u64) -> Drawn {
             }
         }
     }
-    if !tile.read.is_empty() {
-        outlines.push(("reads".to_owned(), outline(&tile.read, at)));
-    }
-    for area in &tile.threads {
-        outlines.push((format!("t{}", area.owner), outline(&area.rects, at)));
-    }
-    Drawn { name: tile.name, at, extents: [columns, rows], outlines, labels }
+    let of_threads = |areas: &[Area]| {
+        let are_few = areas.iter().map(rects).sum::<usize>() <= MOST_RECTS;
+        let drawn = areas.iter().filter(|area| are_few || area.owner < FEW);
+        drawn.map(|area| (area.owner, outline(&area.rects, at))).collect()
+    };
+    let (read, owned) = (of_threads(&tile.read), of_threads(&tile.threads));
+    Drawn { name: tile.name, at, extents: [columns, rows], outlines, read, owned, labels }
 }

@@ -1,5 +1,7 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
+use super::SHOWN;
+use crate::book::gather::Looked;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
 use gemm_runtime::watch::{Accessed, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,6 +46,13 @@ impl Matrix {
         is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides })
     }
 
+    /// The same, whose elements have no numbers.
+    pub(in crate::book) fn placed(looked: &Looked, name: &str) -> Option<Self> {
+        let kernel = &looked.kernel;
+        let none = vec![0..0; kernel.params.len()];
+        Self::of(kernel, name, &looked.arguments.scalars(kernel), &none)
+    }
+
     /// Where an element is.
     pub(in crate::book) fn place(&self, at: u64) -> Place {
         match self.strides {
@@ -68,8 +77,8 @@ pub(super) struct Moved {
     pub(super) steady: BTreeSet<Place>,
     /// How many threads read each.
     pub(super) reads: BTreeMap<Place, u64>,
-    /// Those that thread 0 read.
-    pub(super) read: BTreeSet<Place>,
+    /// Those that each of the first threads read.
+    pub(super) read: BTreeMap<u32, BTreeSet<Place>>,
 }
 
 /// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
@@ -147,8 +156,8 @@ pub(super) fn of(
 impl Moved {
     fn is_read(&mut self, place: Place, thread: u32) {
         *self.reads.entry(place).or_insert(0) += 1;
-        if thread == 0 {
-            self.read.insert(place);
+        if thread < SHOWN {
+            self.read.entry(thread).or_default().insert(place);
         }
     }
 }

@@ -1,0 +1,198 @@
+//! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
+
+use super::units::SECTOR_BYTES;
+use crate::change::number;
+use gemm_runtime::Counters;
+use serde::Serialize;
+
+/// Between two places, what moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Way {
+    /// Where from.
+    pub from: &'static str,
+    /// Where to.
+    pub to: &'static str,
+    /// What moves it.
+    pub by: &'static str,
+    /// How often a warp asks.
+    pub requests: u64,
+    /// What that takes: sectors or wavefronts; none of what is not counted in either.
+    pub cost: Option<(u64, &'static str)>,
+    /// Bytes.
+    pub bytes: u64,
+    /// What the profiler calls it.
+    pub metric: &'static str,
+}
+
+/// All ways of a kernel, and how often bytes are used.
+#[derive(Clone, Debug, Serialize)]
+pub struct Memory {
+    /// Those that anything moves along.
+    pub ways: Vec<Way>,
+    /// Bytes of all operands, each once.
+    pub operands: u64,
+    /// Bytes that are asked of the L2 cache, as sectors and boxes.
+    pub asked: u64,
+    /// Bytes that come to shared memory, and that threads read from there.
+    pub shared: [u64; 2],
+}
+
+/// The ways of a launch whose operands have so many bytes.
+pub(super) fn of(c: &Counters, operands: usize) -> Memory {
+    let requests = c.global_requests;
+    let sectors = Some((c.global_sectors, "sectors"));
+    let wavefronts = Some((c.shared_wavefronts, "wavefronts"));
+    let way = |(from, to, by), requests, cost, bytes, metric| Way {
+        from,
+        to,
+        by,
+        requests,
+        cost,
+        bytes,
+        metric,
+    };
+    // What loads and copies read is not counted apart.
+    let (read, read_metric) = match (c.global_loads, c.copies) {
+        (_, 0) => (("L1 cache", "registers", "loads"), "smsp__sass_inst_executed_op_global_ld.sum"),
+        (0, _) => {
+            (("L1 cache", "shared memory", "copies"), "smsp__sass_inst_executed_op_ldgsts.sum")
+        }
+        _ => (
+            ("L1 cache", "registers and shared memory", "loads and copies"),
+            "smsp__sass_inst_executed_op_global_ld.sum, …_op_ldgsts.sum",
+        ),
+    };
+    let all = [
+        way(
+            ("L2 cache", "L1 cache", "loads, stores and copies"),
+            requests,
+            sectors,
+            SECTOR_BYTES * c.global_sectors,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum, …_op_st.sum",
+        ),
+        way(read, c.global_loads + c.copies, None, c.global_load_bytes, read_metric),
+        way(
+            ("registers", "L1 cache", "stores"),
+            c.global_stores,
+            None,
+            c.global_store_bytes,
+            "smsp__sass_inst_executed_op_global_st.sum",
+        ),
+        way(
+            ("L2 cache", "shared memory", "boxes"),
+            c.bulk_copies,
+            None,
+            c.bulk_bytes,
+            "smsp__sass_inst_executed_op_tma_ld.sum",
+        ),
+        way(
+            ("shared memory", "shared memory", "boxes that blocks of a cluster share"),
+            c.bulk_copies,
+            None,
+            c.multicast_bytes,
+            "none",
+        ),
+        way(
+            ("registers and copies", "shared memory", "stores and copies"),
+            c.shared_stores + c.copies,
+            None,
+            c.shared_store_bytes,
+            "smsp__sass_inst_executed_op_shared_st.sum, …_op_ldgsts.sum",
+        ),
+        way(
+            ("shared memory", "registers", "loads"),
+            c.shared_loads,
+            None,
+            c.shared_load_bytes,
+            "smsp__sass_inst_executed_op_shared_ld.sum",
+        ),
+        way(
+            ("banks", "all of shared memory", "loads, stores and copies"),
+            c.shared_requests,
+            wavefronts,
+            c.shared_bytes(),
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum, …_op_st.sum",
+        ),
+    ];
+    Memory {
+        ways: all.into_iter().filter(|way| way.bytes > 0).collect(),
+        operands: operands as u64,
+        asked: SECTOR_BYTES * c.global_sectors + c.bulk_bytes,
+        shared: [c.shared_store_bytes + c.bulk_arrived_bytes(), c.shared_load_bytes],
+    }
+}
+
+impl Memory {
+    /// How often each byte of the operands is asked of the L2 cache.
+    pub fn asked_often(&self) -> f64 {
+        self.asked as f64 / self.operands.max(1) as f64
+    }
+
+    /// How often each byte of the operands is asked for, or each of shared memory read, as it is written.
+    pub fn times(&self, in_shared: bool) -> String {
+        number(if in_shared { self.read_often().unwrap_or(0.0) } else { self.asked_often() })
+    }
+
+    /// The bytes of the operands, as they are written.
+    pub fn written(&self) -> String {
+        written(self.operands)
+    }
+
+    /// Whether copies or boxes come to shared memory, past registers.
+    pub fn goes_past_registers(&self) -> bool {
+        self.ways.iter().any(|way| way.to.ends_with("shared memory") && way.from.ends_with("cache"))
+    }
+
+    /// The bytes that do, as they are written; nothing where there are none.
+    pub fn along(&self, from: &str, to: &str) -> String {
+        let ways = self.ways.iter().filter(|way| way.from == from && way.to == to);
+        written(ways.map(|way| way.bytes).sum())
+    }
+
+    /// The bytes that registers give to and get from global memory.
+    pub fn global(&self) -> String {
+        let is_between = |way: &&Way| {
+            (way.from == "L1 cache" && way.to.starts_with("registers")) || way.to == "L1 cache"
+        };
+        let ways = self.ways.iter().filter(|way| way.from != "L2 cache" && is_between(way));
+        written(ways.map(|way| way.bytes).sum())
+    }
+
+    /// The bytes that are written to shared memory and read from there, but for boxes.
+    pub fn in_shared(&self) -> String {
+        self.along("banks", "all of shared memory")
+    }
+
+    /// How often each byte in shared memory is read by a thread; none where none come there, or none are read by threads.
+    pub fn read_often(&self) -> Option<f64> {
+        let [come, read] = self.shared;
+        (come > 0 && read > 0).then(|| read as f64 / come as f64)
+    }
+}
+
+fn written(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { number(bytes as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::gather::Spec;
+    use crate::family::Family;
+
+    /// Tiles of 32 x 32 x 32: each word that is copied is read by 32 threads.
+    #[test]
+    fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
+        let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let memory = of(&looked.profile.total, looked.ran.bytes);
+        assert_eq!(memory.read_often(), Some(32.0));
+        let [come, _] = memory.shared;
+        let loaded = memory.ways.iter().find(|way| way.to == "registers" && way.from == "L1 cache");
+        assert_eq!(loaded.map(|way| way.bytes), Some(come));
+        // Of a grid of 2 x 2 blocks two read each element of A and of B, and one stores each of C.
+        let elements = looked.ran.bytes as u64;
+        let c = looked.profile.total.global_store_bytes;
+        assert_eq!(memory.asked, 2 * (elements - c) + c);
+    }
+}
