@@ -46,6 +46,9 @@ struct Options {
     /// Print what such a page says as one JSON object
     #[arg(long, conflicts_with_all = ["html", "no_source"])]
     json: bool,
+    /// Let it be of the kernel without the barrier, wait or fence at this line of its text: the fault that this prevents
+    #[arg(long, value_name = "LINE", conflicts_with = "against")]
+    without: Option<usize>,
     /// The spec that the page, or the object, compares it with
     #[arg(long, value_name = "SPEC")]
     against: Option<String>,
@@ -56,9 +59,13 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    if options.against.is_some() && options.html.is_none() && !options.json {
-        let lacks = "--against: what a page says. Give --html FILE, or --json";
-        return Err(Failure::Usage(lacks.to_owned()));
+    let asks = [("--against", options.against.is_some()), ("--without", options.without.is_some())];
+    if let Some((asks, _)) = asks.iter().find(|(_, is_given)| *is_given)
+        && options.html.is_none()
+        && !options.json
+    {
+        let lacks = format!("{asks}: what a page says. Give --html FILE, or --json");
+        return Err(Failure::Usage(lacks));
     }
     let line = family::line(&options.spec, options.family)?;
     if let Some(note) = &line.note {

@@ -2,12 +2,13 @@
 
 use crate::{Options, family, resources};
 use gemm_dsl::Family as _;
-use gemm_examples::book::gather::{Subject, report};
+use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::page;
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::family::Family;
 use gemm_examples::report::write_line;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
+use serde::Serialize;
 use std::fs;
 
 /// Writes the page of a spec into its file, or what it says to the standard output.
@@ -27,20 +28,36 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
         }
     };
     let subject = Subject {
-        family,
-        title: None,
         line: line.to_owned(),
         base,
         registers: resources::registers(program.preferred(), &options.arch),
-        // Those of the stages are of these alone.
-        times: Vec::new(),
+        // Times are of the stages alone.
+        ..Subject::new(family)
     };
-    let report = report(&subject)?;
-    match &options.html {
-        None => write_line(&mut std::io::stdout().lock(), &report)?,
-        Some(path) => {
+    match options.without {
+        Some(without) => {
+            let broken = gather::without(&subject, without)?;
+            let command = format!("explain --html FILE --without {without} {line:?}");
+            put(options, &broken, |broken| page::broken(broken, &command))
+        }
+        None => {
+            let report = gather::report(&subject)?;
             let command = format!("explain --html FILE {line:?}");
-            fs::write(path, page::kernel(&report, None, &[], &command)?)?;
+            put(options, &report, |report| page::kernel(report, None, &[], &command))
+        }
+    }
+}
+
+/// Writes what was found into the file, or to the standard output.
+fn put<T: Serialize>(
+    options: &Options,
+    found: &T,
+    page: impl FnOnce(&T) -> Result<String, askama::Error>,
+) -> Result<Outcome, Failure> {
+    match &options.html {
+        None => write_line(&mut std::io::stdout().lock(), found)?,
+        Some(path) => {
+            fs::write(path, page(found)?)?;
             println!("written to {}", path.display());
         }
     }

@@ -10,6 +10,7 @@
 pub mod access;
 pub mod algebra;
 mod answer;
+pub mod broken;
 pub mod change;
 pub mod edges;
 pub mod gather;

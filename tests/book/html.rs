@@ -16,7 +16,8 @@ pub fn parse(html: &str) -> RcDom {
 }
 
 pub fn parses() -> Result<(), Failed> {
-    for (name, html) in pages()? {
+    let fault = [("a fault".to_owned(), crate::fault()?)];
+    for (name, html) in pages()?.iter().chain(fault.iter().map(|(name, html)| (name, html))) {
         let dom = parse(html);
         let errors = dom.errors.borrow();
         if let Some(error) = errors.first() {

@@ -9,7 +9,9 @@ mod pinned;
 mod record;
 mod report;
 
-use gemm_examples::book::whole;
+use gemm_examples::book::gather::{self, Subject};
+use gemm_examples::book::{page, whole};
+use gemm_examples::family::Family;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -29,6 +31,15 @@ fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
 fn page(name: &str) -> Result<&'static str, Failed> {
     let page = pages()?.get(name).ok_or_else(|| format!("the book has no page {name}"))?;
     Ok(page)
+}
+
+/// The page of a fault: a race of a kernel without one of its barriers.
+fn fault() -> Result<String, Failed> {
+    let line = "tile: 32x32x32".to_owned();
+    let subject = Subject { line, ..Subject::new(Family::Sgemm) };
+    let syncs = gather::report(&subject)?.syncs;
+    let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
+    Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
 }
 
 fn sizes() -> Result<(), Failed> {

@@ -113,16 +113,26 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
     ways.iter().map(access).collect()
 }
 
-fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first: u32) -> Access {
-    let buffer = &kernel.buffers[pattern.buffer];
-    let size = i64::from(buffer.elem.size());
-    let kind = match pattern.kind {
+/// What is done, in words.
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
         Kind::Load => "load",
         Kind::Store => "store",
         Kind::CopyRead => "read by a copy",
         Kind::CopyWrite => "written by a copy",
         Kind::Atomic => "atomic",
-    };
+    }
+}
+
+/// One way to access, at a line and so many times.
+pub(super) fn of(
+    kernel: &Kernel,
+    (line, times): (usize, u64),
+    pattern: &Pattern,
+    first: u32,
+) -> Access {
+    let buffer = &kernel.buffers[pattern.buffer];
+    let size = i64::from(buffer.elem.size());
     let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));
     let lanes = taking().count() as u32;
     let moved = u64::from(lanes * pattern.bytes);
@@ -130,7 +140,7 @@ fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first: u3
         line,
         buffer: buffer.name.clone(),
         space: if buffer.space == Space::Shared { "shared" } else { "global" },
-        kind,
+        kind: kind(pattern.kind),
         bytes: pattern.bytes,
         times,
         lanes,

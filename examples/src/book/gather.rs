@@ -1,5 +1,6 @@
 //! Launches a spec on the simulator, looks on, and makes a report of what was seen.
 
+use super::broken::{self, Broken};
 use super::report::{Counted, Decision, Report};
 use super::resident::{self, Registers};
 use super::{
@@ -32,6 +33,14 @@ pub struct Subject {
     pub registers: Vec<Registers>,
     /// How long it took on the device that was measured: sizes and milliseconds.
     pub times: Vec<(u64, f64)>,
+}
+
+impl Subject {
+    /// Of a family, with a spec that has no keys yet.
+    pub fn new(family: Family) -> Self {
+        let (line, registers, times) = (String::new(), Vec::new(), Vec::new());
+        Self { family, title: None, line, base: None, registers, times }
+    }
 }
 
 /// A spec of either family.
@@ -191,6 +200,16 @@ pub(super) fn counted(counters: &Counters) -> Vec<Counted> {
         (value > 0).then(|| Counted { name: name.replace('_', " "), says, value })
     };
     counters.described().filter_map(of).collect()
+}
+
+/// Draws what becomes of a kernel without the synchronisation at a line of its text.
+///
+/// # Errors
+/// As those of [`report`], a line without a synchronisation, and one that the launch does not need.
+pub fn without(subject: &Subject, line: usize) -> Result<Broken, Failure> {
+    let spec = Spec::parse(subject.family, &subject.line)?;
+    let looked = spec.look(spec.at()?)?;
+    broken::without((subject.family.macro_name(), spec.line()), &looked, line)
 }
 
 /// Makes the report of a kernel.

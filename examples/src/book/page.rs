@@ -1,6 +1,7 @@
 //! Pages: a report, laid out.
 
-use super::access::{Access, Row};
+use super::access::{Access, Cell, Row};
+use super::broken::Broken;
 use super::change::{Delta, Edit};
 use super::glossary::Term;
 use super::ideas::Idea;
@@ -92,6 +93,20 @@ struct Drawn<'r> {
     columns: Vec<String>,
     span: u32,
     rows: &'r [Row],
+    /// The lane that is lit from the beginning.
+    lit: Option<u32>,
+}
+
+impl Drawn<'_> {
+    /// The classes of a cell.
+    fn class(&self, cell: &Cell) -> String {
+        let is_lit = self.lit.is_some_and(|lane| cell.lanes.contains(&lane));
+        match cell.lanes.first() {
+            Some(first) => format!("l{}{}", first / 8, if is_lit { " on" } else { "" }),
+            None if cell.is_wasted => "w".to_owned(),
+            None => String::new(),
+        }
+    }
 }
 
 struct Entry<'r> {
@@ -124,6 +139,30 @@ pub fn kernel(
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render()
+}
+
+#[derive(Template)]
+#[template(path = "broken.html")]
+struct BrokenPage<'r> {
+    broken: &'r Broken,
+    drawn: Vec<Drawn<'r>>,
+    policy: String,
+    style: &'static str,
+    command: &'r str,
+    version: &'static str,
+}
+
+/// The page of a fault.
+///
+/// # Errors
+/// As those of [`kernel`].
+pub fn broken(broken: &Broken, command: &str) -> Result<String, askama::Error> {
+    fn lit((lane, access): &(u32, Access)) -> Drawn<'_> {
+        Drawn { lit: Some(*lane), ..drawing(access) }
+    }
+    let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
+    let drawn = broken.accesses.iter().map(lit).collect();
+    BrokenPage { broken, drawn, policy, style: STYLE, command, version }.render()
 }
 
 #[derive(Template)]
@@ -298,6 +337,7 @@ fn drawing(access: &Access) -> Drawn<'_> {
         rows_are: if is_shared { "bank" } else { "line" },
         span: if is_shared { 1 } else { 8 },
         columns,
+        lit: None,
         rows: &access.grid.rows,
     }
 }

@@ -1,11 +1,13 @@
 //! Whether each synchronisation is needed, by experiment: the kernel without it, on what the kernel was launched with.
 
+use super::broken::Change;
 use super::gather::Looked;
 use crate::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
+use gemm_runtime::fault::Fault;
 use gemm_runtime::watch::{Arguments, Given};
-use gemm_runtime::{Error, SimError};
+use gemm_runtime::{Counters, Error, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -61,6 +63,18 @@ pub struct Prevented {
     pub statement: String,
 }
 
+impl Prevented {
+    pub(super) fn of(fault: &Fault) -> Self {
+        let ((x, y, z), thread) = (fault.block, fault.thread);
+        Self {
+            block: [x, y, z],
+            thread: [thread.0, thread.1],
+            what: fault.kind.to_string(),
+            statement: fault.statement.clone(),
+        }
+    }
+}
+
 /// What may be left out of a kernel.
 struct Part {
     is: &'static str,
@@ -73,9 +87,8 @@ struct Part {
 pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Vec<Sync>, Failure> {
     let kernel = &looked.kernel;
     let statements = kernel.statements();
-    let parts: Vec<(usize, Part)> =
-        statements.iter().enumerate().filter_map(|(at, stmt)| Some((at, part(stmt)?))).collect();
-    let unchanged = looked.arguments.replay(kernel, &[], patience(looked)).map_err(Error::from)?;
+    let patience = patience(&looked.profile.total);
+    let unchanged = looked.arguments.replay(kernel, &[], patience).map_err(Error::from)?;
     let bits = bits(kernel, &unchanged.buffers);
     let of = |(at, part): (usize, Part)| {
         let lines = &listing.lines[at];
@@ -83,7 +96,7 @@ pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Vec<Sync>, Failur
         let times = looked.trace.events.iter().filter(|event| event.stmt as usize == at).count();
         let outcome = match was_reached || times > 0 {
             false => Outcome::NotReached,
-            true => tried(kernel, (at, part.instead), &looked.arguments, (patience(looked), &bits)),
+            true => tried(kernel, (at, part.instead), &looked.arguments, (patience, &bits)),
         };
         Sync {
             line: lines.start + 1,
@@ -94,12 +107,54 @@ pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Vec<Sync>, Failur
             outcome,
         }
     };
-    Ok(parts.into_par_iter().map(of).collect())
+    Ok(parts(kernel).into_par_iter().map(of).collect())
+}
+
+/// The statements that synchronise, by their numbers.
+fn parts(kernel: &Kernel) -> Vec<(usize, Part)> {
+    let statements = kernel.statements().into_iter().enumerate();
+    statements.filter_map(|(at, stmt)| Some((at, part(stmt)?))).collect()
+}
+
+/// The lines of the text at which they begin.
+pub(super) fn lines(kernel: &Kernel, listing: &Listing) -> Vec<usize> {
+    parts(kernel).into_iter().map(|(at, _)| listing.lines[at].start + 1).collect()
+}
+
+/// The kernel without the synchronisation at a line, and what was changed; nothing if there is none.
+pub(super) fn changed(
+    kernel: &VerifiedKernel,
+    listing: &Listing,
+    line: usize,
+) -> Result<Option<(VerifiedKernel, Change)>, Failure> {
+    let mut parts = parts(kernel).into_iter();
+    let Some((at, part)) = parts.find(|(at, _)| listing.lines[*at].start + 1 == line) else {
+        return Ok(None);
+    };
+    let text = cuda::statement(kernel, kernel.statements()[at]);
+    let change = Change { line, text, change: part.change };
+    let changed = replaced(kernel, at, &part.instead);
+    let broken =
+        |broken| Failure::Usage(format!("line {line}, {}: no kernel: {broken}", part.change));
+    Ok(Some((changed.map_err(broken)?, change)))
+}
+
+/// The kernel with another statement in the place of one.
+fn replaced(kernel: &VerifiedKernel, at: usize, instead: &Stmt) -> Result<VerifiedKernel, String> {
+    let mut changed: Kernel = kernel.clone().into_inner();
+    let mut number = 0;
+    changed.visit_mut(&mut |stmt, _| {
+        if number == at {
+            *stmt = instead.clone();
+        }
+        number += 1;
+    });
+    VerifiedKernel::new(changed).map_err(|broken| broken.to_string())
 }
 
 /// The instructions after which a changed kernel is given up.
-fn patience(looked: &Looked) -> u64 {
-    looked.profile.total.instructions.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
+pub(super) fn patience(total: &Counters) -> u64 {
+    total.instructions.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
 }
 
 /// What is left out of a statement.
@@ -139,15 +194,7 @@ fn tried(
     arguments: &Arguments,
     (patience, expected): (u64, &[Vec<u64>]),
 ) -> Outcome {
-    let mut changed: Kernel = kernel.clone().into_inner();
-    let mut number = 0;
-    changed.visit_mut(&mut |stmt, _| {
-        if number == at {
-            *stmt = instead.clone();
-        }
-        number += 1;
-    });
-    let changed = match VerifiedKernel::new(changed) {
+    let changed = match replaced(kernel, at, &instead) {
         Ok(changed) => changed,
         Err(broken) => return Outcome::Error(format!("no kernel: {broken}")),
     };
@@ -163,15 +210,7 @@ fn tried(
 
 fn found(error: SimError) -> Outcome {
     match error {
-        SimError::Fault(fault) => {
-            let ((x, y, z), thread) = (fault.block, fault.thread);
-            Outcome::Fault(Prevented {
-                block: [x, y, z],
-                thread: [thread.0, thread.1],
-                what: fault.kind.to_string(),
-                statement: fault.statement,
-            })
-        }
+        SimError::Fault(fault) => Outcome::Fault(Prevented::of(&fault)),
         // Where it was by then is not the same on every run.
         SimError::OutOfInstructions { instructions, .. } => {
             Outcome::Error(format!("it is not done after {instructions} instructions"))

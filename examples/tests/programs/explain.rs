@@ -36,6 +36,25 @@ fn a_spec_is_explained() {
     }
 }
 
+/// The kernel without a barrier has a page of its race; a line without one is told where they are.
+#[test]
+fn a_fault_is_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("fault.html");
+    let words =
+        |line| ["tile: 32x32x32", "--html", page.to_str().expect("a path"), "--without", line];
+    let wrong = explain(&words("1"));
+    assert_eq!(wrong.status.code(), Some(2));
+    let lines = text(&wrong.stderr);
+    let last = lines.trim_end().rsplit(' ').next().expect("a line with a barrier").to_owned();
+    let right = explain(&words(&last));
+    assert!(right.status.success(), "{}", text(&right.stderr));
+    let html = std::fs::read_to_string(&page).expect("the page");
+    assert!(html.contains("data race on As[0][0]") && html.contains("this one"));
+    let nowhere = explain(&["tile: 32x32x32", "--without", &last]);
+    assert!(text(&nowhere.stderr).contains("Give --html FILE"), "{}", text(&nowhere.stderr));
+}
+
 /// What only one architecture has is compiled for it, and said of all others; and no label touches its value.
 #[test]
 fn warpgroups_are_explained_where_they_are() {

@@ -1,0 +1,263 @@
+//! A launch that came to a fault, drawn: where in the text it is, what was done to the element before, and by which lanes.
+
+use super::access::{self, Access};
+use super::owners::moved::elements;
+use super::source::{self, Line};
+use super::sync::{self, Prevented};
+use crate::cli::Failure;
+use gemm_dsl::cuda;
+use gemm_dsl::ir::{Kernel, VerifiedKernel};
+use gemm_runtime::fault::{Earlier, Fault, FaultKind};
+use gemm_runtime::watch::{Accessed, Arguments, Kind, Trace};
+use gemm_runtime::{Error, SimError};
+use serde::Serialize;
+
+/// The accesses of an element that are told of at most: the last ones.
+const MOST: usize = 12;
+
+/// A fault, and what led to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Broken {
+    /// The macro that makes the kernel, without its `!`.
+    pub family: &'static str,
+    /// The spec.
+    pub line: String,
+    /// The kernel that was launched.
+    pub kernel: String,
+    /// What of it was left out: the line, the statement and how; nothing of a kernel as it is.
+    pub change: Option<Change>,
+    /// The fault.
+    pub fault: Prevented,
+    /// The line of the statement that it was in.
+    pub at: Option<usize>,
+    /// The text of the kernel that ran.
+    pub source: Vec<Line>,
+    /// What was done to the element before, in the order in which the simulator came to it, and the fault last.
+    pub past: Vec<Past>,
+    /// How many more there were before these.
+    pub left_out: usize,
+    /// The access that is at fault, and the one before it.
+    pub accesses: Vec<(u32, Access)>,
+}
+
+/// What was left out of a kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// The line, as the text of the whole kernel has it.
+    pub line: usize,
+    /// The statement.
+    pub text: String,
+    /// How it was changed.
+    pub change: &'static str,
+}
+
+/// An access of an element.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Past {
+    /// The line of the text.
+    pub line: usize,
+    /// What was done.
+    pub kind: &'static str,
+    /// The warp and the lane.
+    pub warp: u32,
+    /// The lane.
+    pub lane: u32,
+    /// Where the loops around it were: `t = 1`.
+    pub round: String,
+    /// What is said of it: that this is the fault, if it is.
+    pub is_fault: bool,
+}
+
+/// Draws what becomes of a kernel without the synchronisation at a line of its text.
+///
+/// # Errors
+/// A line without a synchronisation, and one that this launch does not need.
+pub(super) fn without(
+    (family, line): (&'static str, String),
+    looked: &super::gather::Looked,
+    at: usize,
+) -> Result<Broken, Failure> {
+    let listing = cuda::listing(&looked.kernel);
+    let Some((changed, change)) = sync::changed(&looked.kernel, &listing, at)? else {
+        let all = sync::lines(&looked.kernel, &listing);
+        let all: Vec<String> = all.iter().map(usize::to_string).collect();
+        let known = if all.is_empty() { "none does".to_owned() } else { all.join(", ") };
+        return Err(Failure::Usage(format!(
+            "--without {at}: no statement begins there that synchronises; of this kernel's lines: {known}"
+        )));
+    };
+    let launch = (&changed, looked.grid, &looked.arguments);
+    let patience = sync::patience(&looked.profile.total);
+    match drawn((family, line), launch, Some(change), patience)? {
+        Some(broken) => Ok(broken),
+        None => Err(Failure::Usage(format!("--without {at}: no fault is found in this launch"))),
+    }
+}
+
+/// Draws the fault of a launch; nothing if it has none.
+///
+/// # Errors
+/// Arguments that do not fit the kernel, and whatever else a launch comes to that is no fault.
+pub(super) fn drawn(
+    (family, line): (&'static str, String),
+    (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], &Arguments),
+    change: Option<Change>,
+    patience: u64,
+) -> Result<Option<Broken>, Failure> {
+    let found = arguments.replay(kernel, &[], patience).map_err(Error::from)?;
+    let fault = match found.ran {
+        Ok(_) => return Ok(None),
+        Err(SimError::Fault(fault)) => fault,
+        Err(other) => return Err(Error::from(other).into()),
+    };
+    let (x, y, z) = fault.block;
+    let block = x + grid[0] * (y + grid[1] * z);
+    let replay = arguments.replay(kernel, &[block], patience).map_err(Error::from)?;
+    let listing = cuda::listing(kernel);
+    let mut broken = Broken {
+        family,
+        line,
+        kernel: kernel.name.clone(),
+        change,
+        fault: Prevented::of(&fault),
+        at: None,
+        source: source::lines(kernel, &listing.text, &listing.lines, &[]),
+        past: Vec::new(),
+        left_out: 0,
+        accesses: Vec::new(),
+    };
+    if let Some(trace) = replay.traces.first() {
+        broken.remember(kernel, &listing.lines, trace, &fault);
+    }
+    Ok(Some(broken))
+}
+
+impl Broken {
+    /// Whether the fault is in a statement of this line.
+    pub fn is_at(&self, line: &usize) -> bool {
+        self.at == Some(*line)
+    }
+
+    /// What the trace knows of the element: the last access of the fault's warp is the one at fault.
+    fn remember(
+        &mut self,
+        kernel: &Kernel,
+        lines: &[std::ops::Range<usize>],
+        trace: &Trace,
+        fault: &Fault,
+    ) {
+        let thread = fault.thread.0 + kernel.geometry.block.0 * fault.thread.1;
+        let (warp, lane) = (thread / 32, thread % 32);
+        let all: Vec<Accessed<'_>> = trace.accesses().collect();
+        let of_warp = |access: &&Accessed<'_>| access.event.warp == warp;
+        let Some(last) = all.iter().rev().find(of_warp) else { return };
+        let of_lane = elements(last).into_iter().find(|(of, _)| *of == thread);
+        let Some((_, element)) = of_lane else { return };
+        let number = |access: &Accessed<'_>| lines[access.event.stmt as usize].start + 1;
+        self.at = Some(number(last));
+        let touching = |access: &'_ &Accessed<'_>| {
+            let of_buffer = access.pattern.buffer == last.pattern.buffer;
+            let all = elements(access).into_iter().filter(|(_, at)| of_buffer && *at == element);
+            all.map(|(thread, _)| thread).collect::<Vec<u32>>()
+        };
+        let past: Vec<(Vec<u32>, &Accessed<'_>)> = all
+            .iter()
+            .map(|access| (touching(&access), access))
+            .filter(|(threads, _)| !threads.is_empty())
+            .collect();
+        // The one that nothing orders with it, as the fault names its thread.
+        let other = earlier(&fault.kind).filter(|other| other.block == fault.block);
+        let other = other.map(|of| (of.thread.0 + kernel.geometry.block.0 * of.thread.1, of.wrote));
+        let is_read =
+            |access: &Accessed<'_>| matches!(access.pattern.kind, Kind::Load | Kind::CopyRead);
+        let before = past.iter().rposition(|(threads, access)| {
+            let is_last = std::ptr::eq(*access, last);
+            other.is_some_and(|(of, wrote)| threads.contains(&of) && wrote != is_read(access))
+                && !is_last
+        });
+        self.left_out = past.len().saturating_sub(MOST);
+        for (at, (threads, access)) in past.iter().enumerate() {
+            let is_fault = std::ptr::eq(*access, last);
+            let thread = match other {
+                _ if is_fault => thread,
+                Some((of, _)) if Some(at) == before => of,
+                _ => threads[0],
+            };
+            if is_fault || Some(at) == before {
+                let drawn = access::of(kernel, (number(access), 1), access.pattern, access.first);
+                self.accesses.push((thread % 32, drawn));
+            }
+            if at < self.left_out {
+                continue;
+            }
+            let rounds = &trace.rounds[access.event.rounds as usize];
+            let round =
+                |(var, value): &(usize, i64)| format!("{} = {value}", kernel.vars[*var].name);
+            self.past.push(Past {
+                line: number(access),
+                kind: access::kind(access.pattern.kind),
+                warp: thread / 32,
+                lane: thread % 32,
+                round: rounds.iter().map(round).collect::<Vec<_>>().join(", "),
+                is_fault,
+            });
+        }
+    }
+}
+
+/// The access that a fault says is not ordered with its own.
+fn earlier(kind: &FaultKind) -> Option<&Earlier> {
+    match kind {
+        FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
+            Some(earlier)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::book::gather::{Subject, without};
+    use crate::cli::Failure;
+    use crate::family::Family;
+
+    fn subject(line: &str) -> Subject {
+        Subject { line: line.to_owned(), ..Subject::new(Family::Sgemm) }
+    }
+
+    /// Stage 5: the barrier behind the products of a tile keeps the next copies from running over it.
+    #[test]
+    fn the_element_of_a_race_has_a_past() {
+        let subject = subject("tile: 32x32x32");
+        let barriers = crate::book::gather::report(&subject).expect("a kernel").syncs;
+        let late = without(&subject, barriers[1].line).expect("a race");
+        assert!(late.fault.what.starts_with("data race on As[0][0]: this write"), "{late:?}");
+        let (last, before) = late.past.split_last().expect("a past");
+        assert!(
+            last.is_fault && last.kind == "store" && (last.warp, last.lane) == (0, 0),
+            "{last:?}"
+        );
+        assert!(before.iter().all(|past| !past.is_fault));
+        // The first copy, and reads by all warps of a row.
+        assert!(before.iter().any(|past| past.kind == "load"), "{before:?}");
+        assert_eq!(late.at, Some(last.line));
+        let kinds: Vec<&str> = late.accesses.iter().map(|(_, access)| access.kind).collect();
+        assert_eq!(kinds, ["load", "store"]);
+        for (lane, access) in &late.accesses {
+            let cells = access.grid.rows.iter().flat_map(|row| &row.cells);
+            assert!(cells.flat_map(|cell| &cell.lanes).any(|of| of == lane));
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
+        let Err(Failure::Usage(said)) = without(&subject("tile: 32x32x32"), 1) else {
+            panic!("line 1 is none")
+        };
+        assert!(said.contains("of this kernel's lines: "), "{said}");
+        let Err(Failure::Usage(said)) = without(&subject("block: 16x16"), 1) else {
+            panic!("nothing synchronises")
+        };
+        assert!(said.ends_with("none does"), "{said}");
+    }
+}
