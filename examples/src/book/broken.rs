@@ -147,7 +147,7 @@ impl Broken {
         fault: &Fault,
     ) {
         let thread = fault.thread.0 + kernel.geometry.block.0 * fault.thread.1;
-        let (warp, lane) = (thread / 32, thread % 32);
+        let warp = thread / 32;
         let all: Vec<Accessed<'_>> = trace.accesses().collect();
         let of_warp = |access: &&Accessed<'_>| access.event.warp == warp;
         let Some(last) = all.iter().rev().find(of_warp) else { return };
