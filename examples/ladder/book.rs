@@ -1,7 +1,7 @@
 //! The book, written into a folder.
 
 use gemm_dsl::stages;
-use gemm_examples::book::whole;
+use gemm_examples::book::{live, whole};
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::progress;
 use std::fs;
@@ -13,12 +13,20 @@ use std::path::Path;
 /// Those of the launches, and a folder that cannot be written.
 pub fn write(folder: &Path) -> Result<Outcome, Failure> {
     let bar = progress::bar(stages::reduce().len() + stages::sgemm().len());
-    let pages = whole::pages(&|title: &str| {
+    let told = |title: &str| {
         bar.set_message(title.to_owned());
         bar.inc(1);
-    });
+    };
+    let module = live::module();
+    let pages = whole::pages(&told, module.is_ok().then_some(live::FILE));
     bar.finish_and_clear();
-    let pages = pages?;
+    let mut pages = pages?;
+    match module {
+        Ok(module) => {
+            pages.insert(live::FILE.to_owned(), live::page(&module, whole::COMMAND)?);
+        }
+        Err(missing) => eprintln!("without the live page: {missing}"),
+    }
     fs::create_dir_all(folder)?;
     let mut bytes = 0;
     for (name, html) in &pages {

@@ -7,8 +7,6 @@
 //! Whatever a page says is in the [`Report`](report::Report), which is what tests hold against snapshots and traces; templates
 //! only lay it out.
 
-pub mod access;
-pub mod algebra;
 mod answer;
 pub mod broken;
 pub mod change;
@@ -17,17 +15,17 @@ pub mod gather;
 pub mod glossary;
 pub mod ideas;
 pub mod ledger;
+pub mod live;
 pub mod measured;
 pub mod memory;
 pub mod order;
 pub mod owners;
 pub mod page;
-pub mod pinned;
 pub mod pipeline;
 pub mod report;
-pub mod resident;
-pub mod source;
 pub mod steps;
 pub mod sync;
 pub mod units;
 pub mod whole;
+
+pub use gemm_draw::{access, algebra, pinned, resident, source};

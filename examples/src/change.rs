@@ -1,5 +1,7 @@
 //! What changed from one stage to the next.
 
+pub use gemm_draw::number::number;
+
 /// A quantity of a stage that a reader compares with the stage before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantity {
@@ -35,27 +37,6 @@ fn size(old: f64, new: f64) -> f64 {
     if old == new { 0.0 } else { (new / old).ln().abs() }
 }
 
-/// A number with three significant digits, and a letter for thousands, millions, billions.
-pub fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return "–".to_owned();
-    }
-    let (scale, suffix) = match value.abs() {
-        v if v >= 999.5e9 => (1e12, "T"),
-        v if v >= 999.5e6 => (1e9, "G"),
-        v if v >= 999.5e3 => (1e6, "M"),
-        v if v >= 9_999.5 => (1e3, "k"),
-        _ => (1.0, ""),
-    };
-    let scaled = value / scale;
-    let digits = match scaled.abs() {
-        v if v >= 99.95 || (suffix.is_empty() && scaled == scaled.trunc()) => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{scaled:.digits$}{suffix}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,24 +52,5 @@ mod tests {
         assert_eq!(describe(&before, &after, 3), "conflicts 480 → 0, barriers 9 → 2");
         assert_eq!(describe(&before, &after, 1), "conflicts 480 → 0");
         assert_eq!(describe(&before, &before, 3), "");
-    }
-
-    #[test]
-    fn numbers_keep_three_digits() {
-        let cases = [
-            (0.0, "0"),
-            (7.0, "7"),
-            (0.5, "0.50"),
-            (12.34, "12.3"),
-            (480.0, "480"),
-            (1234.0, "1234"),
-            (12_345.0, "12.3k"),
-            (999_600.0, "1.00M"),
-            (2.5e9, "2.50G"),
-            (f64::NAN, "–"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(number(value), text);
-        }
     }
 }

@@ -4,6 +4,8 @@ use crate::beside::launch_once;
 use crate::cli::Failure;
 use crate::data;
 use crate::rows::launch::{Chosen, Inputs, Launch};
+pub use gemm_draw::shapes::Arrays;
+use gemm_draw::shapes::{self, Most};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Over;
@@ -12,25 +14,8 @@ use gemm_runtime::{Device, Launched, ReduceSpec, SgemmSpec};
 /// The operands are random; the counters do not depend on them.
 const SEED: u64 = 1;
 
-/// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
-const PARTS: u32 = 4;
-const ROUNDS: u64 = 2;
-/// Block tiles of the product that is simulated, along rows and columns, and tiles along K.
-const TILES: usize = 2;
-const DEPTH: usize = 8;
-/// The terms of each sum where there is no tile.
-const NAIVE_DEPTH: usize = 64;
-
-/// The most that is simulated: elements of all operands, and multiply-adds.
-const MOST_ELEMENTS: u64 = 1 << 25;
-const MOST_FMAS: u64 = 1 << 27;
-
-/// What a reduction folds: arrays as (outer, length, inner), of segments how many and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrays {
-    size: (usize, usize, usize),
-    elements: usize,
-}
+/// The most that is simulated.
+const MOST: Most = Most { elements: 1 << 25, fmas: 1 << 27 };
 
 /// A launch at a small shape.
 pub struct Ran {
@@ -44,35 +29,12 @@ pub struct Ran {
     pub bytes: usize,
 }
 
-/// Eight blocks of a reduction, each with a few rounds, or fewer of either.
+/// As [`shapes::arrays`], with all that a program takes the time for.
 ///
 /// # Errors
-/// Says that a single one is too large.
+/// Says that a single block is too large.
 pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
-    let parts = if plan.has_partials() { plan.blocks().min(PARTS) } else { 1 };
-    let per_block = u64::from(plan.results_per_block());
-    let rounds = [ROUNDS.max(parts.into()), 1].into_iter();
-    let mut sizes = rounds.flat_map(|rounds| [8, 4, 2, 1].map(|blocks| (blocks, rounds)));
-    let fitting = sizes.find_map(|(blocks, rounds)| {
-        let len = plan.elements_per_round().checked_mul(rounds)?;
-        let (outer, len, inner) = match plan.spec().over {
-            Over::All => (1, plan.elements_per_block().checked_mul(blocks)?, 1),
-            Over::Rows | Over::Segments => (per_block * blocks, len, 1),
-            Over::Columns => (1, len, per_block * blocks),
-            Over::Middle => (blocks.min(2), len, per_block * blocks.div_ceil(2)),
-        };
-        let elements = outer.checked_mul(len)?.checked_mul(inner)?;
-        let size = (outer as usize, len as usize, inner as usize);
-        let elements = usize::try_from(elements).ok().filter(|n| *n as u64 <= MOST_ELEMENTS)?;
-        Some(Arrays { size, elements })
-    });
-    fitting.ok_or_else(|| {
-        let elements = plan.elements_per_block();
-        format!(
-            "a block is too large to simulate: it reduces {elements} elements, and at most \
-             {MOST_ELEMENTS} are taken here"
-        )
-    })
+    shapes::arrays(plan, MOST)
 }
 
 /// Launches a reduction.
@@ -80,7 +42,7 @@ pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
 /// # Errors
 /// Those of the launch.
 pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran, Failure> {
-    let Arrays { size: size @ (outer, len, inner), elements } = arrays;
+    let Arrays { size: size @ (outer, len, _), elements } = arrays;
     let chosen = Chosen::of(spec.clone())?;
     let inputs = Inputs::new(None, (spec.element, elements), spec.inputs().len(), SEED)?;
     let (size, offsets) = match spec.over {
@@ -91,13 +53,7 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
         _ => (size, None),
     };
     let launched = Launch::new(device, &chosen, size, offsets.as_deref())?.run(&inputs)?;
-    let mut shape = match spec.over {
-        Over::All => format!("{len} elements"),
-        Over::Rows => format!("{outer} rows of {len} elements"),
-        Over::Columns => format!("{inner} columns of {len} elements"),
-        Over::Middle => format!("{outer} matrices of {inner} columns of {len} elements"),
-        Over::Segments => format!("{outer} segments of {len} elements"),
-    };
+    let mut shape = arrays.in_words(spec.over);
     if launched.passes() > 1 {
         shape += &format!(" (the first of {} launches)", launched.passes());
     }
@@ -105,31 +61,13 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
     Ok(Ran { shape, launched, flops: 0.0, bytes })
 }
 
-/// A product of whole tiles that is not too large, as large as shows what a kernel does if it can be.
+/// As [`shapes::extents`], likewise.
 ///
 /// # Errors
 /// Says that one tile is too large.
 pub fn extents(plan: &SgemmPlan) -> Result<Size, String> {
-    let (rows, cols) = plan.block_tile();
-    let (step, steps) = match plan.shape() {
-        Shape::Naive(_) => (1, NAIVE_DEPTH),
-        Shape::Direct(_) | Shape::Tiled(_) | Shape::Tensor(_) => (plan.depth() as usize, DEPTH),
-    };
-    let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));
-    let depths = depths.take_while(|depth| *depth > 0).map(|depth| (1, depth));
-    let fitting = std::iter::once((TILES, steps)).chain(depths).find_map(|(tiles, depth)| {
-        let (m, n, k) = (tiles * rows as usize, tiles * cols as usize, depth * step);
-        let elements = [(m, k), (k, n), (m, n)].map(|(a, b)| a as u64 * b as u64);
-        let fits = elements.iter().sum::<u64>() <= MOST_ELEMENTS
-            && elements[2].saturating_mul(k as u64) <= MOST_FMAS;
-        fits.then_some(Size { m, n, k })
-    });
-    fitting.ok_or_else(|| {
-        format!(
-            "a block is too large to simulate: it computes {rows} x {cols} elements of C, and at \
-             most {MOST_ELEMENTS} elements and {MOST_FMAS} multiply-adds are taken here"
-        )
-    })
+    let (m, n, k) = shapes::extents(plan, MOST)?;
+    Ok(Size { m, n, k })
 }
 
 /// Launches a product.

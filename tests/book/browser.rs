@@ -22,7 +22,11 @@ pub fn browse(name: &str, html: &str, address: &str, arguments: &[&str]) -> Resu
     let folder = tempfile::tempdir()?;
     let path = folder.path().join(name);
     fs::write(&path, html)?;
-    let url = format!("file://{}{address}", path.display());
+    open(&format!("file://{}{address}", path.display()), arguments)
+}
+
+/// What it makes of what is at an address.
+pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     let fixed = ["--no-sandbox", "--disable-gpu", "--enable-logging=stderr"];
     let output = Command::new(BROWSER).args(fixed).args(arguments).arg(url).output()?;
     if !output.status.success() {

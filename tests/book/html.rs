@@ -64,7 +64,7 @@ pub fn texts(dom: &RcDom, wanted: &str) -> Vec<(Vec<String>, String)> {
 }
 
 /// The places of a page, and where it leads.
-fn places(html: &str) -> Result<(BTreeSet<String>, Vec<String>), String> {
+pub fn places(html: &str) -> Result<(BTreeSet<String>, Vec<String>), String> {
     let (mut ids, mut links, mut twice) = (BTreeSet::new(), Vec::new(), None);
     visit(&parse(html).document, &mut |_, attrs| {
         if let Some(id) = attrs.get("id")
@@ -141,12 +141,12 @@ pub fn alone() -> Result<(), Failed> {
 }
 
 /// What the one element of this kind holds.
-fn within<'h>(html: &'h str, kind: &str) -> Option<&'h str> {
+pub fn within<'h>(html: &'h str, kind: &str) -> Option<&'h str> {
     let (_, rest) = html.split_once(&format!("<{kind}>"))?;
     Some(rest.split_once(&format!("</{kind}>"))?.0)
 }
 
-fn hash(text: &str) -> String {
+pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -157,7 +157,7 @@ fn allowed(directive: &str) -> Option<(&str, String)> {
 }
 
 /// Base 64, as hexadecimal digits.
-fn decoded(text: &str) -> String {
+pub fn decoded(text: &str) -> String {
     let six = |c: char| match c {
         'A'..='Z' => c as u32 - 'A' as u32,
         'a'..='z' => c as u32 - 'a' as u32 + 26,

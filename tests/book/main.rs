@@ -4,6 +4,7 @@
 mod browser;
 mod html;
 mod lanes;
+mod live;
 mod palette;
 mod pinned;
 mod record;
@@ -23,7 +24,8 @@ const MOST: usize = 300_000;
 /// All pages, made by the first test that asks.
 fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
     static PAGES: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
-    let made = PAGES.get_or_init(|| whole::pages(&|_: &str| {}).map_err(|error| error.to_string()));
+    let made =
+        PAGES.get_or_init(|| whole::pages(&|_: &str| {}, None).map_err(|error| error.to_string()));
     made.as_ref().map_err(Failed::from)
 }
 
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
     ];
     trials.extend(pinned::trials());
     trials.extend(browser::trials());
+    trials.extend(live::trials());
     trials.extend(lanes::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

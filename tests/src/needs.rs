@@ -16,6 +16,9 @@ pub const PINNED_RUST: &str = "1.95.0";
 /// A browser without a window, as Debian calls it.
 pub const BROWSER: &str = "chromium-headless-shell";
 
+/// What the live page of the book is built for.
+pub const WASM: &str = "wasm32-unknown-unknown";
+
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -29,6 +32,8 @@ pub enum Need {
     PinnedRust,
     /// The browser [`BROWSER`]. With `GEMM_REQUIRE_BROWSER=1` its absence is a failure.
     Browser,
+    /// Rust's target [`WASM`]. With `GEMM_REQUIRE_WASM=1` its absence is a failure.
+    Wasm,
     /// The browser, and axe-core in the file that `GEMM_AXE` names. With `GEMM_REQUIRE_BROWSER=1`, likewise.
     Axe,
 }
@@ -41,6 +46,7 @@ impl Need {
         static GPU: OnceLock<Option<String>> = OnceLock::new();
         static RUST: OnceLock<Option<String>> = OnceLock::new();
         static SHELL: OnceLock<Option<String>> = OnceLock::new();
+        static TARGET: OnceLock<Option<String>> = OnceLock::new();
         static AXE: OnceLock<Option<String>> = OnceLock::new();
         let found = match self {
             Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err()),
@@ -55,6 +61,7 @@ impl Need {
             }),
             Need::PinnedRust => RUST.get_or_init(wrong_rust),
             Need::Browser => SHELL.get_or_init(no_browser),
+            Need::Wasm => TARGET.get_or_init(no_wasm),
             Need::Axe => AXE.get_or_init(|| match axe() {
                 Some(_) => Need::Browser.missing().map(str::to_owned),
                 None => Some("needs axe-core, and GEMM_AXE names no file".to_owned()),
@@ -68,6 +75,7 @@ impl Need {
         let variable = match self {
             Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
             Need::Gpu => "GEMM_REQUIRE_GPU",
+            Need::Wasm => "GEMM_REQUIRE_WASM",
             Need::Browser | Need::Axe => "GEMM_REQUIRE_BROWSER",
             Need::PinnedRust => return false,
         };
@@ -80,10 +88,23 @@ impl Need {
         name: impl Into<String>,
         test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
     ) -> Trial {
-        Trial::ignorable_test(name, move || match self.missing() {
-            None => test().map(|()| Completion::Completed),
-            Some(reason) if self.is_required() => Err(reason.into()),
-            Some(reason) => Ok(Completion::ignored_with(reason)),
+        Self::trial_of([self], name, test)
+    }
+
+    /// The same of several needs.
+    pub fn trial_of(
+        needs: impl IntoIterator<Item = Self> + Send + 'static,
+        name: impl Into<String>,
+        test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+    ) -> Trial {
+        Trial::ignorable_test(name, move || {
+            let unmet = needs.into_iter().filter_map(|need| Some((need, need.missing()?)));
+            let unmet: Vec<(Self, &str)> = unmet.collect();
+            match (unmet.iter().find(|(need, _)| need.is_required()), unmet.first()) {
+                (Some((_, reason)), _) => Err((*reason).into()),
+                (None, Some((_, reason))) => Ok(Completion::ignored_with(*reason)),
+                (None, None) => test().map(|()| Completion::Completed),
+            }
         })
     }
 }
@@ -109,6 +130,20 @@ pub fn axe() -> Option<PathBuf> {
 fn no_browser() -> Option<String> {
     let found = std::process::Command::new(BROWSER).arg("--version").output();
     found.err().map(|error| format!("needs {BROWSER}, which does not run: {error}"))
+}
+
+fn no_wasm() -> Option<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let arguments = ["--print", "target-libdir", "--target", WASM];
+    let folder = std::process::Command::new(rustc).args(arguments).output();
+    match folder {
+        Err(error) => Some(format!("needs Rust's target {WASM}, and rustc does not run: {error}")),
+        Ok(folder) => {
+            let folder = String::from_utf8_lossy(&folder.stdout);
+            let is_there = std::path::Path::new(folder.trim()).is_dir();
+            (!is_there).then(|| format!("needs Rust's target {WASM}, which is not installed"))
+        }
+    }
 }
 
 fn wrong_rust() -> Option<String> {

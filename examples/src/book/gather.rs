@@ -1,7 +1,7 @@
 //! Launches a spec on the simulator, looks on, and makes a report of what was seen.
 
 use super::broken::{self, Broken};
-use super::report::{Counted, Decision, Report};
+use super::report::{Decision, Report};
 use super::resident::{self, Registers};
 use super::{
     access, answer, change, edges, ledger, measured, memory, order, owners, pipeline, source,
@@ -10,6 +10,7 @@ use super::{
 use crate::cli::Failure;
 use crate::family::Family;
 use crate::sample::{self, Arrays, Ran};
+pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::predict::H200;
 use gemm_dsl::{cuda, parse};
@@ -192,14 +193,6 @@ impl Watch for Eye {
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
     Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())
-}
-
-/// Counters that are not 0.
-pub(super) fn counted(counters: &Counters) -> Vec<Counted> {
-    let of = |(name, says, value): (&'static str, String, u64)| {
-        (value > 0).then(|| Counted { name: name.replace('_', " "), says, value })
-    };
-    counters.described().filter_map(of).collect()
 }
 
 /// Draws what becomes of a kernel without the synchronisation at a line of its text.

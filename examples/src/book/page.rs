@@ -1,24 +1,20 @@
 //! Pages: a report, laid out.
 
-use super::access::{Access, Cell, Row};
 use super::broken::Broken;
 use super::change::{Delta, Edit};
 use super::glossary::Term;
 use super::ideas::Idea;
 use super::ledger::Without;
 use super::report::Report;
-use super::source::{Charged, Word};
 use super::whole::Ladder;
 use crate::change::number;
 use askama::Template;
+use gemm_draw::access::Access;
+use gemm_draw::drawn::{self, Drawn, Group, Line, drawing};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-
-/// The ways to access memory of one line that are drawn: the costliest.
-const DRAWN: usize = 2;
 
 /// The style of all pages.
-const STYLE: &str = include_str!("../../templates/style.css");
+pub(super) const STYLE: &str = include_str!("../../templates/style.css");
 /// And what lights a lane in the pictures of a kernel.
 const SCRIPT: &str = include_str!("../../templates/page.js");
 
@@ -58,57 +54,6 @@ struct Bar {
     rate: &'static str,
 }
 
-struct Line<'r> {
-    number: usize,
-    words: &'r [Word],
-    instructions: String,
-    wavefronts: String,
-    sectors: String,
-    /// How much of all instructions it executes, from 0 to 4.
-    heat: u32,
-    has_access: bool,
-}
-
-struct Group<'r> {
-    line: usize,
-    drawn: Vec<Drawn<'r>>,
-    others: usize,
-}
-
-/// An access, as it is drawn.
-struct Drawn<'r> {
-    buffer: &'r str,
-    space: &'static str,
-    kind: &'static str,
-    bytes: u32,
-    lanes: String,
-    times: String,
-    cost: u64,
-    least: u64,
-    unit: &'static str,
-    algebra: String,
-    /// What the picture is called.
-    name: String,
-    rows_are: &'static str,
-    columns: Vec<String>,
-    span: u32,
-    rows: &'r [Row],
-    /// The lane that is lit from the beginning.
-    lit: Option<u32>,
-}
-
-impl Drawn<'_> {
-    /// The classes of a cell.
-    fn class(&self, cell: &Cell) -> String {
-        let is_lit = self.lit.is_some_and(|lane| cell.lanes.contains(&lane));
-        match cell.lanes.first() {
-            Some(first) => format!("l{}{}", first / 8, if is_lit { " on" } else { "" }),
-            None if cell.is_wasted => "w".to_owned(),
-            None => String::new(),
-        }
-    }
-}
-
 struct Entry<'r> {
     key: &'r str,
     text: String,
@@ -132,8 +77,8 @@ pub fn kernel(
         script: SCRIPT,
         links,
         bars: bars(report),
-        lines: lines(report),
-        groups: groups(report),
+        lines: drawn::lines(&report.source, &report.accesses),
+        groups: drawn::groups(&report.accesses),
         ledger: report.ledger.iter().map(entry).collect(),
         command,
         version: env!("CARGO_PKG_VERSION"),
@@ -172,6 +117,8 @@ struct IndexPage<'r> {
     style: &'static str,
     ladders: &'r [Ladder],
     per: &'static str,
+    /// The file of the live page, where there is one.
+    live: Option<&'r str>,
     command: &'r str,
     version: &'static str,
 }
@@ -180,10 +127,14 @@ struct IndexPage<'r> {
 ///
 /// # Errors
 /// As those of [`kernel`].
-pub(super) fn index(ladders: &[Ladder], command: &str) -> Result<String, askama::Error> {
+pub(super) fn index(
+    ladders: &[Ladder],
+    live: Option<&str>,
+    command: &str,
+) -> Result<String, askama::Error> {
     let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
-    IndexPage { policy, style: STYLE, ladders, per, command, version }.render()
+    IndexPage { policy, style: STYLE, ladders, per, live, command, version }.render()
 }
 
 #[derive(Template)]
@@ -203,14 +154,14 @@ pub(super) fn glossary(terms: &[Term]) -> Result<String, askama::Error> {
 }
 
 /// What a page may load: nothing but its own style, and its own script if it has one.
-fn policy(style: &str, script: Option<&str>) -> String {
+pub(super) fn policy(style: &str, script: Option<&str>) -> String {
     let own = |kind, text: &str| format!("; {kind}-src 'sha256-{}'", base64(&Sha256::digest(text)));
     let script = script.map_or(String::new(), |script| own("script", script));
     format!("default-src 'none'{}{script}", own("style", style))
 }
 
 /// Bytes as a policy has them.
-fn base64(bytes: &[u8]) -> String {
+pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for three in bytes.chunks(3) {
@@ -234,112 +185,6 @@ fn bars(report: &Report) -> Vec<Bar> {
         rate: unit.rate,
     };
     report.units.iter().map(bar).collect()
-}
-
-fn lines(report: &Report) -> Vec<Line<'_>> {
-    let charged = report.source.iter().filter_map(|line| line.charged);
-    let all = charged.map(|charged| charged.instructions).sum::<u64>().max(1);
-    let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
-    let of = |line: &'_ super::source::Line| {
-        let charged = line.charged.unwrap_or_default();
-        let Charged { instructions, wavefronts, conflicts, sectors, .. } = charged;
-        let beyond = if conflicts > 0 { format!(" ({})", some(conflicts)) } else { String::new() };
-        let share = instructions as f64 / all as f64;
-        let steps = [0.01, 0.05, 0.15, 0.4];
-        (
-            some(instructions),
-            some(wavefronts) + &beyond,
-            some(sectors),
-            steps.iter().filter(|step| share >= **step).count() as u32,
-        )
-    };
-    let has_access = |number: usize| report.accesses.iter().any(|access| access.line == number);
-    report
-        .source
-        .iter()
-        .map(|line| {
-            let (instructions, wavefronts, sectors, heat) = of(line);
-            let (number, words) = (line.number, &line.words[..]);
-            let has_access = has_access(number);
-            Line { number, words, instructions, wavefronts, sectors, heat, has_access }
-        })
-        .collect()
-}
-
-fn groups(report: &Report) -> Vec<Group<'_>> {
-    let mut by_line: BTreeMap<usize, Vec<&Access>> = BTreeMap::new();
-    for access in &report.accesses {
-        by_line.entry(access.line).or_default().push(access);
-    }
-    by_line.into_iter().map(|(line, all)| group(line, all)).collect()
-}
-
-fn group(line: usize, mut all: Vec<&Access>) -> Group<'_> {
-    let excess = |access: &Access| (access.cost - access.least.min(access.cost), access.times);
-    all.sort_by_key(|access| std::cmp::Reverse(excess(access)));
-    // Of a copy some pictures of what it reads and some of what it writes.
-    let mut drawn: Vec<&Access> = Vec::new();
-    for access in &all {
-        let like = |other: &&&Access| other.buffer == access.buffer && other.kind == access.kind;
-        if drawn.iter().filter(like).count() < DRAWN {
-            drawn.push(access);
-        }
-    }
-    let others = all.len() - drawn.len();
-    Group { line, others, drawn: drawn.into_iter().map(drawing).collect() }
-}
-
-fn drawing(access: &Access) -> Drawn<'_> {
-    let is_shared = access.space == "shared";
-    let columns: Vec<String> = match is_shared {
-        true => (0..32).map(|bank| bank.to_string()).collect(),
-        false => (0..4).map(|sector| format!("sector {sector}")).collect(),
-    };
-    let mut algebra = String::new();
-    if let Some(strides) = &access.strides {
-        algebra += &format!("Lanes are {strides} elements apart.");
-    }
-    if let Some(collision) = access.collision {
-        let [a, b] = collision.lanes;
-        let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
-        let words = collision.words.abs();
-        algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
-    }
-    if let Some(cure) = access.cure {
-        let (pad, wavefronts) = (cure.pad, cure.wavefronts);
-        algebra +=
-            &format!(" With {pad} more elements behind each row it would take {wavefronts}.");
-    }
-    let unit = match (is_shared, access.cost) {
-        (true, 1) => "wavefront",
-        (true, _) => "wavefronts",
-        (false, 1) => "sector",
-        (false, _) => "sectors",
-    };
-    Drawn {
-        buffer: &access.buffer,
-        space: access.space,
-        kind: access.kind,
-        bytes: access.bytes,
-        lanes: match access.lanes {
-            1 => "1 lane".to_owned(),
-            lanes => format!("{lanes} lanes"),
-        },
-        times: match access.times {
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        },
-        cost: access.cost,
-        least: access.least,
-        unit,
-        algebra: algebra.trim().to_owned(),
-        name: format!("{} of {}, line {}", access.kind, access.buffer, access.line),
-        rows_are: if is_shared { "bank" } else { "line" },
-        span: if is_shared { 1 } else { 8 },
-        columns,
-        lit: None,
-        rows: &access.grid.rows,
-    }
 }
 
 fn entry(entry: &super::ledger::Entry) -> Entry<'_> {

@@ -14,6 +14,7 @@ use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::units::Unit;
+pub use gemm_draw::counters::Counted;
 use serde::Serialize;
 
 /// A kernel, and what was seen of it in one launch on the simulator.
@@ -91,15 +92,4 @@ pub struct Sentence {
     pub text: String,
     /// The `id` of that part.
     pub proof: &'static str,
-}
-
-/// A counter.
-#[derive(Clone, Debug, Serialize)]
-pub struct Counted {
-    /// Its name, with spaces.
-    pub name: String,
-    /// What it counts.
-    pub says: String,
-    /// How many.
-    pub value: u64,
 }

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// What makes it.
-const COMMAND: &str = "ladder --html DIR";
+pub const COMMAND: &str = "ladder --html DIR";
 /// The sizes whose rates the tables show: of products and of reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
 /// What bars are for, of products and of reductions.
@@ -73,11 +73,14 @@ pub(super) struct Ladder {
     pub(super) stages: Vec<Row>,
 }
 
-/// All pages by the names of their files.
+/// All pages but the live one by the names of their files; `live` is its file, where there is one to lead to.
 ///
 /// # Errors
 /// Those of the launches, and a page that cannot be laid out.
-pub fn pages(progress: &(dyn Fn(&str) + Sync)) -> Result<BTreeMap<String, String>, Failure> {
+pub fn pages(
+    progress: &(dyn Fn(&str) + Sync),
+    live: Option<&str>,
+) -> Result<BTreeMap<String, String>, Failure> {
     let [reduce, sgemm] = ladders()?;
     let all: Vec<&Step> = reduce.iter().chain(&sgemm).collect();
     let made: Result<Vec<(Report, String)>, Failure> = all
@@ -105,7 +108,7 @@ pub fn pages(progress: &(dyn Fn(&str) + Sync)) -> Result<BTreeMap<String, String
         table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
         table("reduce", "Reductions", &reduce, of_reduce)?,
     ];
-    pages.insert("index.html".to_owned(), page::index(&ladders, COMMAND)?);
+    pages.insert("index.html".to_owned(), page::index(&ladders, live, COMMAND)?);
     pages.insert("glossary.html".to_owned(), page::glossary(&TERMS)?);
     Ok(pages)
 }

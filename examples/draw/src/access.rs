@@ -1,8 +1,8 @@
 //! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
 
-use super::algebra::{Collision, Cure, Strides, collision, cure, groups};
+use crate::algebra::{Collision, Cure, Strides, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, Kernel, Layout, Space};
-use gemm_runtime::watch::{Kind, Pattern, Price, Trace, cost};
+use gemm_dsl::sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -114,7 +114,7 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
 }
 
 /// What is done, in words.
-pub(super) fn kind(kind: Kind) -> &'static str {
+pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Load => "load",
         Kind::Store => "store",
@@ -125,12 +125,7 @@ pub(super) fn kind(kind: Kind) -> &'static str {
 }
 
 /// One way to access, at a line and so many times.
-pub(super) fn of(
-    kernel: &Kernel,
-    (line, times): (usize, u64),
-    pattern: &Pattern,
-    first: u32,
-) -> Access {
+pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first: u32) -> Access {
     let buffer = &kernel.buffers[pattern.buffer];
     let size = i64::from(buffer.elem.size());
     let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));

@@ -1,6 +1,6 @@
 //! What the pinned compiler has said of the stages, from the snapshots: the same wherever the book is made.
 
-use super::resident::Registers;
+use crate::resident::Registers;
 use gemm_dsl::ir::Variant;
 
 macro_rules! pinned {

@@ -1,6 +1,6 @@
 //! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
 
-use gemm_runtime::watch::cost::{self, BANKS, Wavefronts};
+use gemm_dsl::sim::cost::{self, BANKS, Wavefronts};
 use serde::Serialize;
 
 /// Lanes of a warp, and the bits of their numbers.

@@ -1,0 +1,196 @@
+//! Lines and accesses, as templates lay them out.
+
+use crate::access::{Access, Cell, Row};
+use crate::number::number;
+use crate::source::{self, Charged, Word};
+use std::collections::BTreeMap;
+
+/// The ways to access memory of one line that are drawn: the costliest.
+const DRAWN: usize = 2;
+
+/// A line of the text.
+#[derive(Clone, Debug)]
+pub struct Line<'r> {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its words.
+    pub words: &'r [Word],
+    /// Warp instructions.
+    pub instructions: String,
+    /// Wavefronts of shared memory, those beyond the least in brackets.
+    pub wavefronts: String,
+    /// Sectors of global memory.
+    pub sectors: String,
+    /// How much of all instructions it executes, from 0 to 4.
+    pub heat: u32,
+    /// Whether its accesses are drawn.
+    pub has_access: bool,
+}
+
+/// The accesses of a line.
+#[derive(Clone, Debug)]
+pub struct Group<'r> {
+    /// Its number, from 1.
+    pub line: usize,
+    /// Those that are drawn, costliest first.
+    pub drawn: Vec<Drawn<'r>>,
+    /// How many are not.
+    pub others: usize,
+}
+
+/// An access, as it is drawn.
+#[derive(Clone, Debug)]
+pub struct Drawn<'r> {
+    /// The buffer.
+    pub buffer: &'r str,
+    /// Where it is: `shared` or `global`.
+    pub space: &'static str,
+    /// What is done.
+    pub kind: &'static str,
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// How many lanes take part.
+    pub lanes: String,
+    /// How often.
+    pub times: String,
+    /// What it costs each time.
+    pub cost: u64,
+    /// The least that as many bytes could cost.
+    pub least: u64,
+    /// What it costs that in.
+    pub unit: &'static str,
+    /// What its addresses are, and what would spare conflicts.
+    pub algebra: String,
+    /// What the picture is called.
+    pub name: String,
+    /// What stands above its rows.
+    pub rows_are: &'static str,
+    /// What stands above its columns.
+    pub columns: Vec<String>,
+    /// Of how many of its 32 columns each is.
+    pub span: u32,
+    /// Its rows.
+    pub rows: &'r [Row],
+    /// The lane that is lit from the beginning.
+    pub lit: Option<u32>,
+}
+
+impl Drawn<'_> {
+    /// The classes of a cell.
+    pub fn class(&self, cell: &Cell) -> String {
+        let is_lit = self.lit.is_some_and(|lane| cell.lanes.contains(&lane));
+        match cell.lanes.first() {
+            Some(first) => format!("l{}{}", first / 8, if is_lit { " on" } else { "" }),
+            None if cell.is_wasted => "w".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+/// The lines of a text with what they cost; each that has accesses says so.
+pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r>> {
+    let charged = source.iter().filter_map(|line| line.charged);
+    let all = charged.map(|charged| charged.instructions).sum::<u64>().max(1);
+    let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
+    let of = |line: &'_ source::Line| {
+        let charged = line.charged.unwrap_or_default();
+        let Charged { instructions, wavefronts, conflicts, sectors, .. } = charged;
+        let beyond = if conflicts > 0 { format!(" ({})", some(conflicts)) } else { String::new() };
+        let share = instructions as f64 / all as f64;
+        let steps = [0.01, 0.05, 0.15, 0.4];
+        (
+            some(instructions),
+            some(wavefronts) + &beyond,
+            some(sectors),
+            steps.iter().filter(|step| share >= **step).count() as u32,
+        )
+    };
+    let has_access = |number: usize| accesses.iter().any(|access| access.line == number);
+    source
+        .iter()
+        .map(|line| {
+            let (instructions, wavefronts, sectors, heat) = of(line);
+            let (number, words) = (line.number, &line.words[..]);
+            let has_access = has_access(number);
+            Line { number, words, instructions, wavefronts, sectors, heat, has_access }
+        })
+        .collect()
+}
+
+/// The accesses, line by line.
+pub fn groups(accesses: &[Access]) -> Vec<Group<'_>> {
+    let mut by_line: BTreeMap<usize, Vec<&Access>> = BTreeMap::new();
+    for access in accesses {
+        by_line.entry(access.line).or_default().push(access);
+    }
+    by_line.into_iter().map(|(line, all)| group(line, all)).collect()
+}
+
+fn group(line: usize, mut all: Vec<&Access>) -> Group<'_> {
+    let excess = |access: &Access| (access.cost - access.least.min(access.cost), access.times);
+    all.sort_by_key(|access| std::cmp::Reverse(excess(access)));
+    // Of a copy some pictures of what it reads and some of what it writes.
+    let mut drawn: Vec<&Access> = Vec::new();
+    for access in &all {
+        let like = |other: &&&Access| other.buffer == access.buffer && other.kind == access.kind;
+        if drawn.iter().filter(like).count() < DRAWN {
+            drawn.push(access);
+        }
+    }
+    let others = all.len() - drawn.len();
+    Group { line, others, drawn: drawn.into_iter().map(drawing).collect() }
+}
+
+/// An access, laid out.
+pub fn drawing(access: &Access) -> Drawn<'_> {
+    let is_shared = access.space == "shared";
+    let columns: Vec<String> = match is_shared {
+        true => (0..32).map(|bank| bank.to_string()).collect(),
+        false => (0..4).map(|sector| format!("sector {sector}")).collect(),
+    };
+    let mut algebra = String::new();
+    if let Some(strides) = &access.strides {
+        algebra += &format!("Lanes are {strides} elements apart.");
+    }
+    if let Some(collision) = access.collision {
+        let [a, b] = collision.lanes;
+        let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
+        let words = collision.words.abs();
+        algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
+    }
+    if let Some(cure) = access.cure {
+        let (pad, wavefronts) = (cure.pad, cure.wavefronts);
+        algebra +=
+            &format!(" With {pad} more elements behind each row it would take {wavefronts}.");
+    }
+    let unit = match (is_shared, access.cost) {
+        (true, 1) => "wavefront",
+        (true, _) => "wavefronts",
+        (false, 1) => "sector",
+        (false, _) => "sectors",
+    };
+    Drawn {
+        buffer: &access.buffer,
+        space: access.space,
+        kind: access.kind,
+        bytes: access.bytes,
+        lanes: match access.lanes {
+            1 => "1 lane".to_owned(),
+            lanes => format!("{lanes} lanes"),
+        },
+        times: match access.times {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        },
+        cost: access.cost,
+        least: access.least,
+        unit,
+        algebra: algebra.trim().to_owned(),
+        name: format!("{} of {}, line {}", access.kind, access.buffer, access.line),
+        rows_are: if is_shared { "bank" } else { "line" },
+        span: if is_shared { 1 } else { 8 },
+        columns,
+        lit: None,
+        rows: &access.grid.rows,
+    }
+}

@@ -1,0 +1,75 @@
+//! What the arrays of a launch hold. The counters of a kernel hardly depend on it, but sums must be numbers.
+
+use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::sim::Buffer;
+
+/// The most that integers are.
+const INTEGERS: u64 = 100;
+
+/// Numbers that are the same on every run (xorshift64*, by Vigna).
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// An array: floats of either sign from a half to one, small integers.
+    pub(crate) fn array(&mut self, elem: Elem, len: usize) -> Buffer {
+        let bits: Vec<u64> = (0..len).map(|_| element(elem, self.next())).collect();
+        Buffer::from_bits(elem, bits.into_iter())
+    }
+}
+
+/// The bits of an element.
+fn element(elem: Elem, random: u64) -> u64 {
+    // Bits of the mantissa, of all, and the exponent of a half.
+    let (mantissa, bits, exponent) = match elem {
+        Elem::F64 => (52, 64, 1022),
+        Elem::F32 | Elem::Tf32 => (23, 32, 126),
+        Elem::F16 => (10, 16, 14),
+        Elem::Bf16 => (7, 16, 126),
+        _ => return random % INTEGERS,
+    };
+    let fraction = random >> 8 & ((1 << mantissa) - 1);
+    (random & 1) << (bits - 1) | exponent << mantissa | fraction
+}
+
+/// The bits of a number that the caller passes: a half, or one.
+pub(crate) fn argument(ty: Ty) -> u64 {
+    match ty {
+        Ty::Scalar(Elem::F64) => 0.5_f64.to_bits(),
+        Ty::Scalar(Elem::F32) => 0.5_f32.to_bits().into(),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_between_a_half_and_one_in_every_format() {
+        let mut numbers = Numbers::new();
+        let within = |value: f64| (0.5..1.0).contains(&value.abs());
+        for bits in numbers.array(Elem::F32, 100).bits() {
+            assert!(within(f32::from_bits(bits as u32).into()));
+            // The upper half of one is a `bf16`.
+            let bits = element(Elem::Bf16, bits) as u32;
+            assert!(within(f32::from_bits(bits << 16).into()));
+        }
+        for bits in numbers.array(Elem::F64, 100).bits() {
+            assert!(within(f64::from_bits(bits)));
+        }
+        let f16 = numbers.array(Elem::F16, 100).bits();
+        assert!(f16.iter().all(|bits| bits >> 10 & 31 == 14), "the exponent of a half");
+        assert!(f16.iter().any(|bits| bits >> 15 == 1) && f16.iter().any(|bits| bits >> 15 == 0));
+    }
+}

@@ -1,0 +1,96 @@
+"use strict";
+// The page asks the module, which has the compiler and the simulator, for what it shows. Its state is in the address.
+const at = (id) => document.getElementById(id);
+const [family, line, marked, said, took, seen] = ["family", "line", "marked", "said", "took", "seen"].map(at);
+const PAUSE = 300; // Milliseconds without a key after which a line is answered.
+let compiled, instance, timer;
+
+async function load() {
+  const packed = Uint8Array.from(atob(at("module").textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  compiled = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+}
+
+// The report of a line. A trap leaves the module in no state to go on: the next line is for a new one.
+async function ask(macro, text) {
+  instance ??= (await WebAssembly.instantiate(compiled)).exports;
+  const { memory, room, run, result, length } = instance;
+  const bytes = new TextEncoder().encode(`${macro}\n${text}`);
+  const given = room(bytes.length); // It may grow the memory, which then is another buffer.
+  new Uint8Array(memory.buffer, given, bytes.length).set(bytes);
+  const answer = () => new TextDecoder().decode(new Uint8Array(memory.buffer, result(), length()));
+  try {
+    run();
+  } catch (trap) {
+    instance = undefined;
+    throw new Error(`The module has stopped. ${trap.message}. ${answer()}`);
+  }
+  return JSON.parse(answer());
+}
+
+// The text once more, behind what is typed, with its faults underlined.
+function mark(marks) {
+  const parts = [];
+  let end = 0;
+  for (const [from, to] of marks.sort((a, b) => a[0] - b[0])) {
+    if (from < end) continue;
+    const token = document.createElement("mark");
+    token.textContent = line.value.slice(from, to);
+    parts.push(line.value.slice(end, from), token);
+    end = to;
+  }
+  // A last line without a character has no height.
+  marked.replaceChildren(...parts, line.value.slice(end) + " ");
+}
+
+async function update() {
+  const start = performance.now();
+  document.body.dataset.state = "busy";
+  try {
+    const report = await ask(family.value, line.value);
+    mark(report.marks);
+    said.innerHTML = report.said;
+    seen.innerHTML = report.seen;
+    const ms = Math.round(performance.now() - start);
+    took.textContent = `Answered in ${ms} ms.`;
+    Object.assign(document.body.dataset, { state: "done", ms });
+  } catch (error) {
+    mark([]);
+    said.textContent = error.message;
+    seen.textContent = took.textContent = "";
+    document.body.dataset.state = "failed";
+  }
+}
+
+function write() {
+  history.replaceState(null, "", `#${new URLSearchParams({ family: family.value, line: line.value })}`);
+}
+
+// A link to a place of the page is not another question: it has been followed, and the address has its line again.
+function read() {
+  const state = new URLSearchParams(location.hash.slice(1));
+  if (!state.has("line") && line.value) return write();
+  family.value = state.get("family") === "reduce_kernel" ? "reduce_kernel" : "sgemm_kernel";
+  line.value = state.get("line") ?? line.dataset.first;
+  mark([]);
+  update();
+}
+
+function changed() {
+  mark([]);
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    write();
+    update();
+  }, PAUSE);
+}
+
+line.addEventListener("input", changed);
+family.addEventListener("change", changed);
+at("asked").addEventListener("submit", (event) => event.preventDefault());
+addEventListener("hashchange", read);
+said.textContent = "The compiler is being unpacked.";
+load().then(read, (error) => {
+  said.textContent = `This browser cannot run the compiler: ${error.message}`;
+  document.body.dataset.state = "failed";
+});

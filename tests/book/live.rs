@@ -1,0 +1,346 @@
+//! The live page: what it says of lines in a browser is what the same function says here, and soon.
+
+use crate::browser::{browse, open, without_policy};
+use crate::html::{decoded, hash, parse, places, within};
+use gemm_dsl::stages;
+use gemm_examples::book::live::{FILE, address, module, page};
+use gemm_examples::book::whole;
+use gemm_live::answer;
+use gemm_live::subject::Family;
+use gemm_tests::arbitrary::{self, sample};
+use gemm_tests::needs::Need;
+use libtest_mimic::{Failed, Trial};
+use rayon::prelude::*;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The most bytes of the page, and milliseconds of an answer.
+const MOST: usize = 1_050_000;
+const SOON: u64 = 1000;
+
+/// Random specs of a family.
+const RANDOM: usize = 100;
+
+/// How long a browser waits before it shows what has become of a page, in milliseconds: until all is done.
+const WAITS: [u64; 4] = [1_000, 4_000, 15_000, 60_000];
+
+pub fn trials() -> Vec<Trial> {
+    const BOTH: [Need; 2] = [Need::Wasm, Need::Browser];
+    vec![
+        Trial::test("live::faults_are_at_their_tokens", faults),
+        Trial::test("live::launches_whatever_has_a_plan", launches),
+        Trial::test("live::counts_as_the_book_does", counts),
+        Need::Wasm.trial("live::is_sound_and_alone", sound),
+        Need::trial_of(BOTH, "live::answers_as_it_does_here", answers),
+        Need::trial_of(BOTH, "live::underlines_what_is_wrong", underlines),
+        Need::trial_of(BOTH, "live::says_that_the_module_has_stopped", stopped),
+        Need::trial_of(BOTH, "live::makes_one_request", one_request),
+        Need::trial_of(BOTH, "live::fits_a_phone", phone),
+    ]
+}
+
+/// The page, made by the first test that asks.
+fn live() -> Result<&'static str, Failed> {
+    static PAGE: OnceLock<Result<String, String>> = OnceLock::new();
+    let made = PAGE.get_or_init(|| {
+        let module = module().map_err(|missing| missing.to_string())?;
+        page(&module, "a test").map_err(|error| error.to_string())
+    });
+    made.as_deref().map_err(Failed::from)
+}
+
+fn fastest() -> String {
+    let stages = stages::sgemm();
+    stages
+        .iter()
+        .find(|stage| stage.name == "fastest")
+        .map_or(String::new(), |s| s.spec.to_string())
+}
+
+/// Whatever stands before them, and whatever characters: scripts count units of UTF-16.
+fn faults() -> Result<(), Failed> {
+    for text in [
+        "thread: 8x8, flaot4",
+        "\n  thread: 8x8,\n /* 𝄞 */ flaot4",
+        "sgemm_kernel!(/* é */ thread: 8x8,\nflaot4)",
+        "reduce_kernel! { op: sum, flaot4 }",
+    ] {
+        let report = answer(Family::Sgemm, text);
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let marked =
+            report.marks.iter().map(|[from, to]| String::from_utf16_lossy(&units[*from..*to]));
+        let marked: Vec<String> = marked.collect();
+        if marked != ["flaot4"] || !report.said.contains("did you mean `float4`") {
+            return Err(format!("{text}: {marked:?}, {}", report.said).into());
+        }
+        if !report.said.contains("<em>flaot4</em>") || !report.seen.is_empty() {
+            return Err(format!("{text}: {}", report.said).into());
+        }
+    }
+    Ok(())
+}
+
+/// Every stage, nearly every random spec, and none whose block is too large.
+fn launches() -> Result<(), Failed> {
+    let stages = stages::sgemm().into_iter().map(|stage| stage.spec);
+    let random = sample(arbitrary::sgemm(128), RANDOM);
+    let on_tensor_cores = sample(arbitrary::on_tensor_cores(128), RANDOM / 4);
+    let products = stages.chain(random).chain(on_tensor_cores);
+    let products = products.map(|spec| (Family::Sgemm, spec.to_string()));
+    let stages = stages::reduce().into_iter().map(|stage| stage.spec);
+    let reductions = stages.chain(sample(arbitrary::reduce(), RANDOM));
+    let reductions = reductions.map(|spec| (Family::Reduce, spec.to_string()));
+    let all: Vec<(Family, String)> = products.chain(reductions).collect();
+    let is_launched = |(family, line): &(Family, String)| {
+        let report = answer(*family, line);
+        match report.said.contains("A kernel, ") && report.seen.contains("id=\"L1\"") {
+            false if !report.said.contains("too large") => Err(format!("{line}: {}", report.said)),
+            is_launched => Ok(is_launched),
+        }
+    };
+    let launched: Result<Vec<bool>, String> = all.par_iter().map(is_launched).collect();
+    let launched = launched?;
+    let first = all.iter().zip(&launched).take(stages::sgemm().len());
+    if let Some(((_, line), _)) = first.clone().find(|(_, is_launched)| !**is_launched) {
+        return Err(format!("the stage {line} is too large").into());
+    }
+    let large = launched.into_iter().filter(|is_launched| !is_launched).count();
+    if large > all.len() / 20 {
+        return Err(format!("{large} of {} are too large", all.len()).into());
+    }
+    let large = answer(Family::Reduce, "block: 1024, items: 65536");
+    if !large.said.contains("too large to simulate") || !large.seen.is_empty() {
+        return Err(large.said.into());
+    }
+    Ok(())
+}
+
+/// A launch without a device counts what one of the runtime does.
+fn counts() -> Result<(), Failed> {
+    for (family, ladder, stage) in
+        [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 24), (Family::Reduce, "reduce", 7)]
+    {
+        let report = whole::report_of(ladder, stage)?;
+        let expected = report.counters.iter().map(|of| format!("{} {}", of.name, of.value));
+        let found = counters(&answer(family, &report.line).seen);
+        if found != expected.collect::<Vec<_>>() {
+            return Err(format!("{}: {found:?}", report.line).into());
+        }
+    }
+    Ok(())
+}
+
+/// The page is HTML without a fault, whose policy has the hashes of its style and its script and allows nothing else.
+fn sound() -> Result<(), Failed> {
+    let html = live()?;
+    if html.len() > MOST {
+        return Err(format!("{} bytes, more than {MOST}", html.len()).into());
+    }
+    let report = answer(Family::Sgemm, &fastest());
+    // As it is when a line has been answered, too.
+    let answered = html.replace("<div id=\"seen\">", &format!("<div id=\"seen\">{}", report.seen));
+    for html in [html, &answered] {
+        if let Some(error) = parse(html).errors.borrow().first() {
+            return Err(format!("{error}").into());
+        }
+        let (ids, links) = places(html)?;
+        let of_no_place = |link: &&String| {
+            link.strip_prefix('#').is_some_and(|id| !ids.contains(id) && !id.starts_with("family="))
+        };
+        if let Some(link) = links.iter().find(of_no_place) {
+            return Err(format!("{link} is not there").into());
+        }
+    }
+    let policy =
+        html.split_once("Content-Security-Policy").and_then(|(_, rest)| attribute(rest, "content"));
+    let policy = policy.ok_or("no policy")?.replace("&#39;", "'");
+    let parts: Vec<&str> = policy.split("'sha256-").collect();
+    let [first, style, script] = &parts[..] else { return Err(policy.into()) };
+    let [style, script] = [style, script].map(|part| part.split_once('\'').unwrap_or((part, "")));
+    let rest = [*first, style.1, script.1];
+    if rest != ["default-src 'none'; style-src ", "; script-src ", " 'wasm-unsafe-eval'"] {
+        return Err(policy.into());
+    }
+    let hashes = ["style", "script"].map(|kind| within(html, kind).map_or(String::new(), hash));
+    if [style.0, script.0].map(decoded) != hashes {
+        return Err(format!("{policy} is not of its style and its script").into());
+    }
+    Ok(())
+}
+
+/// With its answer it is no wider than a phone. The copy that is asked has no policy, and one more script.
+fn phone() -> Result<(), Failed> {
+    const ASKS: &str = "<script>new MutationObserver(() => {\
+        document.body.dataset.wide = document.documentElement.scrollWidth;\
+        }).observe(document.body, { attributeFilter: [\"data-state\"] });</script></body>";
+    let asking = without_policy(live()?)?.replace("</body>", ASKS);
+    let address = address("sgemm_kernel", &fastest());
+    let shown = shown(&asking, &address, &["--window-size=390,800"])?;
+    let wide: u32 = attribute(&shown, "data-wide").ok_or("the script has not run")?.parse()?;
+    if wide > 390 {
+        return Err(format!("{wide} pixels wide on a phone of 390").into());
+    }
+    Ok(())
+}
+
+/// Every answer comes soon, and has the numbers that the same function gives here.
+fn answers() -> Result<(), Failed> {
+    let steps = stages::reduce();
+    let interleaved = steps.iter().find(|stage| stage.name == "interleaved").ok_or("a stage")?;
+    let asked = [
+        (Family::Sgemm, fastest()),
+        (Family::Reduce, interleaved.spec.to_string()),
+        (
+            Family::Sgemm,
+            "tile: 64x64x16, thread: 4x4, epilogue: |acc, bias[n]| acc + bias".to_owned(),
+        ),
+    ];
+    for (family, line) in asked {
+        let shown = shown(live()?, &address(family.macro_name(), &line), &[])?;
+        let ms: u64 = attribute(&shown, "data-ms").ok_or("no answer")?.parse()?;
+        if ms > SOON {
+            return Err(format!("{line}: {ms} ms, more than {SOON}").into());
+        }
+        let expected = counters(&answer(family, &line).seen);
+        let found = counters(&shown);
+        if found.len() < 8 || found != expected {
+            return Err(format!("{line}: {found:?} instead of {expected:?}").into());
+        }
+    }
+    Ok(())
+}
+
+fn underlines() -> Result<(), Failed> {
+    let shown = shown(live()?, &address("sgemm_kernel", "thread: 8x8, flaot4"), &[])?;
+    for part in ["<mark>flaot4</mark>", "did you mean `float4`?", "data-state=\"done\""] {
+        if !shown.contains(part) {
+            return Err(format!("{part} is not there").into());
+        }
+    }
+    Ok(())
+}
+
+/// A module whose `run` is a trap: the page says so, and stays.
+fn stopped() -> Result<(), Failed> {
+    const TRAPS: &[u8] = b"\0asm\x01\0\0\0\
+        \x01\x0d\x03\x60\x01\x7f\x01\x7f\x60\0\0\x60\0\x01\x7f\
+        \x03\x05\x04\0\x01\x02\x02\
+        \x05\x03\x01\0\x01\
+        \x07\x29\x05\x06memory\x02\0\x04room\0\0\x03run\0\x01\x06result\0\x02\x06length\0\x03\
+        \x0a\x14\x04\x04\0\x41\0\x0b\x03\0\0\x0b\x04\0\x41\0\x0b\x04\0\x41\0\x0b";
+    let shown = shown(&page(TRAPS, "a test")?, &address("sgemm_kernel", "float4"), &[])?;
+    if attribute(&shown, "data-state") != Some("failed")
+        || !shown.contains("The module has stopped.")
+    {
+        return Err("it does not say that the module has stopped".into());
+    }
+    Ok(())
+}
+
+/// Nothing is asked for but the page.
+fn one_request() -> Result<(), Failed> {
+    let server = Server::new(live()?, Duration::ZERO)?;
+    let output = open(&format!("{}/{FILE}", server.address), &["--dump-dom"])?;
+    if !String::from_utf8_lossy(&output.stdout).contains("</main>") {
+        return Err("the page is not shown".into());
+    }
+    let requests = server.requests();
+    if requests != [format!("/{FILE}")] {
+        return Err(format!("{requests:?}").into());
+    }
+    Ok(())
+}
+
+/// The counters of a page: their rows.
+fn counters(html: &str) -> Vec<String> {
+    let table =
+        html.split_once("id=\"counters\"").and_then(|(_, rest)| rest.split_once("</section>"));
+    let rows = table.map_or("", |(table, _)| table).split("<tr>").skip(1);
+    let cells = |row: &str| {
+        let (name, rest) =
+            row.split_once("scope=\"row\">")?.1.split_once("</th><td class=\"n\">")?;
+        Some(format!("{name} {}", rest.split_once('<')?.0))
+    };
+    rows.filter_map(cells).collect()
+}
+
+fn attribute<'h>(html: &'h str, name: &str) -> Option<&'h str> {
+    html.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(value, _)| value)
+}
+
+/// A page of a file as a browser shows it when it has answered the line of an address. It would show the page as soon as it is
+/// loaded, so a copy waits for an image, which its policy then allows; clocks are those of the machine.
+fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed> {
+    let arguments = [&["--dump-dom"], arguments].concat();
+    for wait in WAITS {
+        let server = Server::new("", Duration::from_millis(wait))?;
+        let policy = format!("'wasm-unsafe-eval'; img-src {}", server.address);
+        let image = format!("<img src=\"{}/image\" alt=\"\"></body>", server.address);
+        let quoted = html.replacen("&#39;wasm-unsafe-eval&#39;", &policy, 1);
+        let copy = quoted.replacen("</body>", &image, 1);
+        let output = browse(FILE, &copy, address, &arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
+            return Err(line.into());
+        }
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        if matches!(attribute(&shown, "data-state"), Some("done" | "failed")) {
+            return Ok(shown);
+        }
+    }
+    Err("the page does not answer".into())
+}
+
+/// Gives a page, and later an image that is none.
+struct Server {
+    address: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(html: &str, wait: Duration) -> Result<Self, Failed> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (html, kept) = (html.to_owned(), Arc::clone(&requests));
+        // It ends with the process of the test.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (html, kept) = (html.clone(), Arc::clone(&kept));
+                thread::spawn(move || serve(stream, &html, wait, &kept));
+            }
+        });
+        Ok(Self { address, requests })
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Answers a request; of one that breaks off nobody wants to know.
+fn serve(
+    mut stream: TcpStream,
+    html: &str,
+    wait: Duration,
+    requests: &Mutex<Vec<String>>,
+) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+    let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
+    lines.find(|line| line.as_ref().is_ok_and(String::is_empty))?.ok()?;
+    requests.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    let is_page = path.ends_with(FILE);
+    let (status, body) = if is_page { ("200 OK", html) } else { ("204 No Content", "") };
+    if !is_page {
+        thread::sleep(wait);
+    }
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()
+}
