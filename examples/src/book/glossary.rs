@@ -193,6 +193,32 @@ pub const TERMS: [Term; 34] = [
     ),
 ];
 
+/// Those that the pages of kernels explain on the spot: their templates lead there.
+const ON_PAGES: [&str; 17] = [
+    "bank",
+    "conflict",
+    "barrier",
+    "block",
+    "global",
+    "instruction",
+    "lane",
+    "l2",
+    "multiprocessor",
+    "occupancy",
+    "register",
+    "sector",
+    "shared",
+    "spill",
+    "tile",
+    "warp",
+    "wavefront",
+];
+
+/// The terms that each page of a kernel has.
+pub fn on_pages() -> impl Iterator<Item = Term> {
+    TERMS.into_iter().filter(|term| ON_PAGES.contains(&term.id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use super::broken::Broken;
 use super::change::{Delta, Edit};
-use super::glossary::Term;
+use super::glossary::{self, Term};
 use super::ideas::Idea;
 use super::ledger::Without;
 use super::report::Report;
@@ -43,6 +43,7 @@ struct KernelPage<'r> {
     lines: Vec<Line<'r>>,
     groups: Vec<Group<'r>>,
     ledger: Vec<Entry<'r>>,
+    words: Vec<Term>,
     command: &'r str,
     version: &'static str,
 }
@@ -80,6 +81,7 @@ pub fn kernel(
         lines: drawn::lines(&report.source, &report.accesses),
         groups: drawn::groups(&report.accesses),
         ledger: report.ledger.iter().map(entry).collect(),
+        words: glossary::on_pages().collect(),
         command,
         version: env!("CARGO_PKG_VERSION"),
     };
