@@ -41,6 +41,9 @@ struct Options {
     /// Where the kernels run
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
+    /// On the simulator, count what the machine code does beside what the text says
+    #[arg(long, conflicts_with = "device")]
+    compiled: bool,
 }
 
 /// One launch of one kernel.
@@ -54,6 +57,9 @@ struct Row<'a> {
     /// Those of the simulator, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<BTreeMap<&'static str, u64>>,
+    /// Those of the machine code, as predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compiled: Option<BTreeMap<&'static str, u64>>,
 }
 
 fn main() -> ExitCode {
@@ -61,7 +67,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    let device = options.device.open()?;
+    let device = match options.compiled {
+        true => Device::simulator_compiled(),
+        false => options.device.open()?,
+    };
     let asked = |index: u32| options.stage.is_empty() || options.stage.contains(&index);
     for &size in &options.product {
         let Size { m, n, k } = size;
@@ -110,7 +119,8 @@ fn told(
     for step in launched.steps() {
         let (shape, kernel) = (shape.to_owned(), step.kernel());
         let counters = step.counters().map(|counters| counters.each().collect());
-        write_line(&mut out, &Row { ladder, stage, index, shape, kernel, counters })?;
+        let compiled = step.compiled_counters().map(|counts| counts.each().collect());
+        write_line(&mut out, &Row { ladder, stage, index, shape, kernel, counters, compiled })?;
     }
     Ok(())
 }

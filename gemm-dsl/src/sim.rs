@@ -45,6 +45,7 @@ mod bulk;
 mod check;
 mod clock;
 mod code;
+mod compiled;
 mod convert;
 pub mod cost;
 mod counters;
@@ -90,6 +91,7 @@ mod warpgroup;
 mod words;
 
 pub use buffer::{Buffer, Element, Given};
+pub use compiled::{Compiled, Quantity};
 pub use counters::{Counters, Profile};
 pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
@@ -176,14 +178,20 @@ fn bound<'k>(
 ) -> Result<launch::Launch<'k>, SimError> {
     let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
-    Ok(launch::Launch { tensor_cores: options.tensor_cores, ..launch })
+    let Options { tensor_cores, unchecked, compiled, .. } = *options;
+    Ok(launch::Launch { tensor_cores, unchecked, compiled, ..launch })
 }
 
 fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, SimError> {
-    let code = lower::lower(launch);
+    let mut code = lower::lower(launch);
     launch.distinct(&code.stored)?;
-    match launch.kernel.communicates() {
+    code.compiled = options.compiled.then(|| Box::new(compiled::analyse(launch, &code)));
+    let mut profile = match launch.kernel.communicates() {
         false => grid::run(launch, &code, options),
         true => orders::run(launch, &code, options),
+    }?;
+    if let Some(analysis) = &code.compiled {
+        analysis.charge(&mut profile);
     }
+    Ok(profile)
 }

@@ -10,11 +10,12 @@ pub mod tensor_map;
 
 use crate::address::{Address, Argument};
 use crate::error::Result;
+use crate::launched::Counted;
 use crate::program::{Loadable, Made};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Stretch;
-use gemm_dsl::sim::{Counters, Element};
+use gemm_dsl::sim::Element;
 use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.
@@ -88,7 +89,7 @@ pub(crate) trait Backend: Sized {
         loadable: &Loadable,
         grid: [u32; 3],
         arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
-    ) -> Result<Option<Box<Counters>>>;
+    ) -> Result<Option<Box<Counted>>>;
 
     /// Waits for all work so far.
     fn synchronize(&self) -> Result<()>;

@@ -126,7 +126,7 @@ impl Device {
     /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
     /// stays written.
     pub fn simulator_within(instructions: u64) -> Self {
-        Self::simulated(Simulator { instructions, watch: None })
+        Self::simulated(Simulator { instructions, compiled: false, watch: None })
     }
 
     /// The simulator, with somebody who looks on: what each statement is charged with, and what happens in some blocks, event
@@ -160,7 +160,27 @@ impl Device {
     /// ```
     pub fn simulator_watched(watch: Arc<dyn Watch>) -> Self {
         let instructions = gemm_dsl::sim::Options::default().instructions;
-        Self::simulated(Simulator { instructions, watch: Some(watch) })
+        Self::simulated(Simulator { instructions, compiled: false, watch: Some(watch) })
+    }
+
+    /// The simulator, which also counts what the machine code of each kernel does, as far as that follows from the text:
+    /// [`LaunchedStep::compiled_counters`](crate::LaunchedStep::compiled_counters). It is there to count: it looks for no races, and blocks
+    /// that speak to one another run in one order alone.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator_compiled();
+    /// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
+    /// let launched = SUM.launch(&device, &x, &mut sum)?;
+    /// let counts = launched.steps().next().and_then(|step| step.compiled_counters());
+    /// assert!(counts.is_some_and(|counts| counts.barriers > 0));
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn simulator_compiled() -> Self {
+        let instructions = gemm_dsl::sim::Options::default().instructions;
+        Self::simulated(Simulator { instructions, compiled: true, watch: None })
     }
 
     fn simulated(simulator: Simulator) -> Self {

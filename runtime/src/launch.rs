@@ -8,13 +8,13 @@ use crate::address::{Address, Argument, Description};
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
+use crate::launched::Counted;
 use crate::launched::{Launched, Ran, Took};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch, meet};
 use gemm_dsl::ir::program::{Fill, KernelId, Known, Launch, Slot, Temp};
-use gemm_dsl::sim::Counters;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -165,8 +165,8 @@ pub(crate) fn launch<B: Backend>(
     let mut steps = Vec::with_capacity(chosen.len());
     for (launch, kernel, call) in chosen {
         if !call.is_empty() {
-            let counters = run.launch(launch, kernel, &call)?;
-            steps.push(Ran { kernel, grid: call.grid, counters });
+            let counted = run.launch(launch, kernel, &call)?;
+            steps.push(Ran { kernel, grid: call.grid, counted });
         }
     }
     if let Some(workspace) = &mut run.held {
@@ -302,7 +302,7 @@ impl<'a, B: Backend> Run<'a, B> {
         launch: &Launch,
         kernel: KernelId,
         call: &Call,
-    ) -> Result<Option<Box<Counters>>> {
+    ) -> Result<Option<Box<Counted>>> {
         let loadable = self.program.kernel(kernel);
         let params = loadable.kernel.contract().params();
         let mut arguments = Vec::with_capacity(params.len());
@@ -330,11 +330,11 @@ impl<'a, B: Backend> Run<'a, B> {
                 }
             });
         }
-        let counters = self.backend.launch(loadable, call.grid, arguments)?;
+        let counted = self.backend.launch(loadable, call.grid, arguments)?;
         // Should a later step of the program fail.
         if let Some(workspace) = &mut self.held {
             B::holds_zeros(workspace, false);
         }
-        Ok(counters)
+        Ok(counted)
     }
 }

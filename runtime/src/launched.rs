@@ -4,7 +4,7 @@ use crate::compile::Resources;
 use crate::program::{Loadable, Made, Prepared};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::sim::Counters;
+use gemm_dsl::sim::{Compiled, Counters, Profile};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,21 @@ impl Took {
 pub(crate) struct Ran {
     pub(crate) kernel: KernelId,
     pub(crate) grid: [u32; 3],
-    pub(crate) counters: Option<Box<Counters>>,
+    pub(crate) counted: Option<Box<Counted>>,
+}
+
+/// What the simulator has counted of a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted {
+    counters: Counters,
+    /// As the machine code does it, if that was asked for.
+    compiled: Option<Compiled>,
+}
+
+impl Counted {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        Self { counters: profile.total, compiled: profile.compiled }
+    }
 }
 
 /// One kernel launch of a [`Launched`] program.
@@ -103,7 +117,8 @@ impl Launched {
     /// What the simulator counted, of the same kernel; none on a GPU. What all of them did say the
     /// [steps](Self::steps).
     pub fn counters(&self) -> Option<&Counters> {
-        self.steps.iter().find(|ran| ran.kernel == self.main)?.counters.as_deref()
+        let ran = self.steps.iter().find(|ran| ran.kernel == self.main)?;
+        Some(&ran.counted.as_ref()?.counters)
     }
 }
 
@@ -130,7 +145,13 @@ impl<'a> LaunchedStep<'a> {
 
     /// What the simulator counted; none on a GPU.
     pub fn counters(&self) -> Option<&'a Counters> {
-        self.ran.counters.as_deref()
+        Some(&self.ran.counted.as_ref()?.counters)
+    }
+
+    /// What the machine code was charged with, as predicted; none but of a device that counts that too
+    /// ([`Device::simulator_compiled`](crate::Device::simulator_compiled)).
+    pub fn compiled_counters(&self) -> Option<&'a Compiled> {
+        self.ran.counted.as_ref()?.compiled.as_ref()
     }
 
     fn loadable(&self) -> &'a Loadable {

@@ -12,6 +12,7 @@ mod lists;
 mod parts;
 mod plant;
 mod prepared;
+mod profiler;
 mod races;
 mod reduce;
 mod reduce_device;

@@ -11,6 +11,7 @@ pub mod boxes;
 pub mod clusters;
 pub mod elements;
 pub mod fold;
+pub mod ladder;
 pub mod needs;
 pub mod operands;
 pub mod planes;

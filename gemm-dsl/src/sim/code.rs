@@ -3,6 +3,7 @@
 //! What is the same in all threads of a block is a [`Uniform`] and computed once for a warp;
 //! everything else is computed for the 32 lanes together.
 
+use super::compiled::Analysis;
 use super::counters::Site;
 use crate::intrinsic::Shuffle;
 use crate::ir::{
@@ -548,6 +549,8 @@ pub(super) struct Code<'k> {
     pub(super) stored: Vec<bool>,
     /// And whether atomics work on it.
     pub(super) atomics: Vec<bool>,
+    /// What the compiler makes of it, if somebody asks.
+    pub(super) compiled: Option<Box<Analysis>>,
 }
 
 impl Code<'_> {

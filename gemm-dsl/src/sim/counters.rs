@@ -1,5 +1,6 @@
 //! What a launch is charged with.
 
+use super::compiled::Compiled;
 use std::ops::AddAssign;
 
 /// Defines the counters, and what is made of those of two sets of blocks.
@@ -215,6 +216,12 @@ pub struct Profile {
     pub statements: Vec<Counters>,
     /// What the kernel's own functions were charged with, whoever applies them.
     pub functions: Counters,
+    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](super::Options::compiled)).
+    pub compiled: Option<Compiled>,
+    /// The same of each statement by its number; what functions do is with those that apply them. Empty if it was not asked for.
+    pub compiled_statements: Vec<Compiled>,
+    /// How often each site was executed, until that is charged.
+    pub(super) executions: Option<Executions>,
 }
 
 /// Those of two sets of blocks together.
@@ -225,6 +232,24 @@ impl AddAssign<&Self> for Profile {
         let missing = other.statements.len().saturating_sub(self.statements.len());
         self.statements.extend(std::iter::repeat_n(Counters::default(), missing));
         self.statements.iter_mut().zip(&other.statements).for_each(|(own, other)| *own += *other);
+        self.add_compiled(other);
+    }
+}
+
+impl Profile {
+    fn add_compiled(&mut self, other: &Self) {
+        if let Some(compiled) = other.compiled {
+            *self.compiled.get_or_insert_default() += compiled;
+        }
+        let own = &mut self.compiled_statements;
+        let missing = other.compiled_statements.len().saturating_sub(own.len());
+        own.extend(std::iter::repeat_n(Compiled::default(), missing));
+        own.iter_mut().zip(&other.compiled_statements).for_each(|(own, other)| *own += *other);
+        match (&mut self.executions, &other.executions) {
+            (Some(own), Some(other)) => own.add(other),
+            (own @ None, Some(other)) => *own = Some(other.clone()),
+            (_, None) => {}
+        }
     }
 }
 
@@ -237,7 +262,7 @@ pub(super) struct Site {
 }
 
 /// How often each site was executed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Executions {
     /// By warps, and the active lanes summed over them.
     sites: Vec<[u64; 2]>,
@@ -253,6 +278,17 @@ impl Executions {
         let counts = &mut self.sites[site as usize];
         counts[0] += 1;
         counts[1] += u64::from(mask.count_ones());
+    }
+
+    /// How often warps have executed a site, and the active lanes summed over them.
+    pub(super) fn of(&self, site: u32) -> [u64; 2] {
+        self.sites[site as usize]
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (own, other) in self.sites.iter_mut().zip(&other.sites) {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        }
     }
 
     /// Charges them to the statements of the sites, or to functions.

@@ -29,6 +29,10 @@ pub(super) struct Launch<'k> {
     pub(super) tensor_cores: Rules,
     /// The blocks that are watched.
     pub(super) watched: Watched,
+    /// Whether it is only counted what the kernel does.
+    pub(super) unchecked: bool,
+    /// Whether it is asked what the machine code does: what the launch knows is then computed where the kernel does.
+    pub(super) compiled: bool,
 }
 
 /// The most blocks of a launch: the race detector numbers them with 32 bits.
@@ -101,6 +105,8 @@ impl<'k> Launch<'k> {
             mbarrier_numbers: mbarrier_numbers(kernel),
             tensor_cores: Rules::SM_90,
             watched: Watched::default(),
+            unchecked: false,
+            compiled: false,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What a warp runs on: its registers, the block's memory, and who watches.
 
 use super::code::{Code, Instr, Round, Slots, THREAD_X, THREAD_Y};
-use super::counters::{Counters, Executions, Profile};
+use super::counters::{Executions, Profile};
 use super::frames::Frames;
 use super::groups::Patterns;
 use super::init::Init;
@@ -65,9 +65,11 @@ impl Registers {
 
 /// The observers of an execution, asked one after the other.
 pub(super) struct Observers<'l> {
+    /// Whether the second looks at accesses of threads.
+    looks_for_races: bool,
     pub(super) init: Init,
     pub(super) race: Race<'l>,
-    pub(super) traffic: Traffic,
+    pub(super) traffic: Traffic<'l>,
 }
 
 impl Observer for Observers<'_> {
@@ -80,7 +82,9 @@ impl Observer for Observers<'_> {
     #[inline]
     fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
         self.init.access(request)?;
-        self.race.access(request)?;
+        if self.looks_for_races {
+            self.race.access(request)?;
+        }
         self.traffic.access(request)
     }
 
@@ -173,9 +177,10 @@ impl<'l> Machine<'l> {
             warpgroups: Warpgroups::default(),
             limits: Limits::default(),
             observers: Observers {
+                looks_for_races: !launch.unchecked,
                 init: Init::new(launch.shared.elements),
                 race,
-                traffic: Traffic::new(launch.warps(), launch.cluster(), code.stmts.len()),
+                traffic: Traffic::new(launch.warps(), launch.cluster(), code),
             },
             patterns: Patterns::new(code.accesses),
             executions: Executions::new(code.sites.len()),
@@ -267,11 +272,12 @@ impl<'l> Machine<'l> {
 
     /// What the blocks that have run are charged with.
     pub(super) fn finish(self) -> Profile {
-        let (total, statements) = self.observers.traffic.finish();
-        let mut profile = Profile { total, statements, functions: Counters::default() };
+        let (total, statements, compiled_statements) = self.observers.traffic.finish();
+        let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
         self.executions.charge(&self.code.sites, &mut profile);
         profile.total += profile.functions;
         profile.statements.iter().for_each(|of| profile.total += *of);
+        profile.executions = self.code.compiled.is_some().then_some(self.executions);
         profile
     }
 

@@ -149,6 +149,7 @@ impl<'l> Machine<'l> {
             groups: &groups,
             width: region.width(memory.vector),
             stmt: self.stmt,
+            access: memory.access,
             reversed: self.reversed,
         };
         if let Some(recorder) = self.recorder() {

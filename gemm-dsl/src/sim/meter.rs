@@ -20,12 +20,22 @@ pub struct Options<'a> {
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
     pub tensor_cores: Rules,
+    /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that speak to one another run in one order alone, threads that do in one turn.
+    pub unchecked: bool,
+    /// Whether it is also counted what the machine code does ([`Profile::compiled`](super::Profile::compiled)).
+    pub compiled: bool,
 }
 
-/// 2^36 instructions, some hours of one core, nobody is told, and tensor cores are those of `sm_90`.
+/// 2^36 instructions, some hours of one core, nobody is told, tensor cores are those of `sm_90`, and only the text is counted.
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { instructions: 1 << 36, progress: None, tensor_cores: Rules::SM_90 }
+        Self {
+            instructions: 1 << 36,
+            progress: None,
+            tensor_cores: Rules::SM_90,
+            unchecked: false,
+            compiled: false,
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Request<'a> {
     pub(super) width: u32,
     /// The number of the statement.
     pub(super) stmt: u32,
+    /// The number of the access among those of the code.
+    pub(super) access: u32,
     /// Whether the lanes take turns at an atomic from the last to the first.
     pub(super) reversed: bool,
 }

@@ -29,7 +29,8 @@ impl<'l> Repeated<'l> {
         meter: &'l Meter,
     ) -> Self {
         let block = |between| Block::new(launch, code, between, meter);
-        let again = launch.kernel.has_atomics(Space::Shared).then(|| block(between.clone()));
+        let asks = launch.kernel.has_atomics(Space::Shared) && !launch.unchecked;
+        let again = asks.then(|| block(between.clone()));
         Self { launch, first: block(between), again }
     }
 

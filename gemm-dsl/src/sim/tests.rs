@@ -5,6 +5,7 @@ mod alone;
 mod atomics;
 mod bounds;
 mod clusters;
+mod compiled;
 mod copies;
 mod counters;
 mod divergence;

@@ -1,5 +1,7 @@
 //! Counts what accesses cost the memories: sectors, wavefronts, bytes.
 
+use super::code::Code;
+use super::compiled::{Compiled, Role};
 use super::cost::{self, SECTOR};
 use super::counters::Counters;
 use super::lanes::WARP;
@@ -7,7 +9,7 @@ use super::observe::{AccessKind, Observer, Request, Stopped, Sync};
 use crate::ir::Space;
 
 /// The traffic of the blocks run so far, and their barriers.
-pub(super) struct Traffic {
+pub(super) struct Traffic<'l> {
     /// By the number of the statement.
     statements: Vec<Counters>,
     /// What is counted for each block.
@@ -16,13 +18,20 @@ pub(super) struct Traffic {
     warps: u32,
     /// For each block of the cluster, the barriers of the block and of its warps.
     barriers: Vec<[u64; 2]>,
+    /// What becomes of each access in the machine code, and what that is charged with, by the number of the statement: if
+    /// somebody asks.
+    compiled: Option<(&'l [Role], Vec<Compiled>)>,
 }
 
-impl Traffic {
-    /// Of clusters of so many blocks, each of so many warps, and so many statements.
-    pub(super) fn new(warps: u32, cluster: u32, statements: usize) -> Self {
-        let (statements, blocks) = (vec![Counters::default(); statements], Counters::default());
-        Self { statements, blocks, warps, barriers: vec![[0; 2]; cluster as usize] }
+impl<'l> Traffic<'l> {
+    /// Of clusters of so many blocks, each of so many warps, and of this code.
+    pub(super) fn new(warps: u32, cluster: u32, code: &'l Code<'_>) -> Self {
+        let (statements, blocks) =
+            (vec![Counters::default(); code.stmts.len()], Counters::default());
+        let compiled = code.compiled.as_ref();
+        let compiled = compiled
+            .map(|analysis| (&analysis.roles[..], vec![Compiled::default(); code.stmts.len()]));
+        Self { statements, blocks, warps, barriers: vec![[0; 2]; cluster as usize], compiled }
     }
 
     fn of(&mut self, stmt: u32) -> &mut Counters {
@@ -90,10 +99,11 @@ impl Traffic {
         }
     }
 
-    /// What is counted for each block, the last one included, and what for each statement.
-    pub(super) fn finish(mut self) -> (Counters, Vec<Counters>) {
+    /// What is counted for each block, the last one included, what for each statement, and what for it as compiled.
+    pub(super) fn finish(mut self) -> (Counters, Vec<Counters>, Vec<Compiled>) {
         self.settle();
-        (self.blocks, self.statements)
+        let compiled = self.compiled.map_or_else(Vec::new, |(_, statements)| statements);
+        (self.blocks, self.statements, compiled)
     }
 }
 
@@ -128,7 +138,7 @@ pub(super) fn words_of<'w>(
     &words[..known]
 }
 
-impl Observer for Traffic {
+impl Observer for Traffic<'_> {
     fn begin(&mut self, _: u32) {
         self.settle();
         self.blocks.blocks += self.barriers.len() as u64;
@@ -136,6 +146,10 @@ impl Observer for Traffic {
 
     #[inline]
     fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+        if let Some((roles, statements)) = &mut self.compiled {
+            let role = roles[request.access as usize];
+            statements[request.stmt as usize].access(request, role);
+        }
         match request.region.space {
             Space::Global => self.global(request),
             Space::Shared => self.shared(request),

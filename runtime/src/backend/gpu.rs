@@ -17,11 +17,12 @@ use crate::address::Argument;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
+use crate::launched::Counted;
 use crate::program::{Loadable, Made};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::{Counters, Element};
+use gemm_dsl::sim::Element;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
@@ -208,7 +209,7 @@ impl Backend for Gpu {
         loadable: &Loadable,
         grid: [u32; 3],
         arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
-    ) -> Result<Option<Box<Counters>>> {
+    ) -> Result<Option<Box<Counted>>> {
         self.enqueue(loadable, grid, &arguments).map(|()| None)
     }
 

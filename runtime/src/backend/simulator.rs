@@ -3,15 +3,18 @@
 use super::Backend;
 use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
+use crate::launched::Counted;
 use crate::program::Loadable;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
-use gemm_dsl::sim::{self, Buffer, Counters, Element, Given, Options, Profile, SimError, Trace};
+use gemm_dsl::sim::{self, Buffer, Element, Given, Options, Profile, SimError, Trace};
 use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) struct Simulator {
     /// The most instructions of a launch.
     pub(crate) instructions: u64,
+    /// Whether it is also counted what the machine code does, and nothing else looked at.
+    pub(crate) compiled: bool,
     /// Who looks on.
     pub(crate) watch: Option<Arc<dyn Watch>>,
 }
@@ -191,7 +194,7 @@ impl Backend for Simulator {
         loadable: &Loadable,
         grid: [u32; 3],
         arguments: Vec<Argument<'_, Buffer, ()>>,
-    ) -> Result<Option<Box<Counters>>> {
+    ) -> Result<Option<Box<Counted>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for argument in arguments {
             match argument {
@@ -206,17 +209,19 @@ impl Backend for Simulator {
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
         let mut options = Options::default();
         options.instructions = self.instructions;
+        options.compiled = self.compiled;
+        options.unchecked = self.compiled;
         let kernel = &loadable.kernel;
         let Some(watch) = &self.watch else {
-            let counters = sim::launch_with(kernel, &buffers, &scalars, &options)?;
-            return Ok(Some(Box::new(counters)));
+            let profile = sim::profile(kernel, &buffers, &scalars, &options)?;
+            return Ok(Some(Box::new(Counted::of(&profile))));
         };
         let blocks = watch.blocks(kernel, grid);
         let before = buffers.iter().map(Given::copied).collect();
         let (ran, traces) = sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
         watch.ran(Seen { kernel, grid, ran: ran.as_ref(), traces, arguments });
-        Ok(Some(Box::new(ran?.total)))
+        Ok(Some(Box::new(Counted::of(&ran?))))
     }
 
     fn synchronize(&self) -> Result<()> {

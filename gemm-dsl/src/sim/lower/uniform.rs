@@ -140,6 +140,9 @@ impl Lowering<'_, '_> {
             Some(value) if all_static => return Uniform::Static(value),
             _ => self.cost.add(Class::Integer),
         }
-        value.map_or_else(|| node(operands), Uniform::Known)
+        match value {
+            Some(value) if !self.launch.compiled => Uniform::Known(value),
+            _ => node(operands),
+        }
     }
 }

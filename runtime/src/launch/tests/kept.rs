@@ -8,12 +8,13 @@ use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
 use crate::launch::{Bound, launch};
+use crate::launched::Counted;
 use crate::program::Loadable;
 use crate::shape::Shape;
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::Fill;
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
-use gemm_dsl::sim::{Counters, Element};
+use gemm_dsl::sim::Element;
 use gemm_dsl::spec::SgemmSpec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ impl Backend for Recorder {
         _: &Loadable,
         _: [u32; 3],
         _: Vec<Argument<'_, GpuAddress, ()>>,
-    ) -> Result<Option<Box<Counters>>> {
+    ) -> Result<Option<Box<Counted>>> {
         let number = self.launches.replace(self.launches.get() + 1);
         match number == self.fails {
             true => Err(Error::Internal("as it was told".to_owned())),

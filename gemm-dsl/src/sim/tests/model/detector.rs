@@ -77,6 +77,7 @@ impl<'l> Detector<'l> {
                     groups: &Groups::new(&elements, lanes),
                     width: place.width(),
                     stmt: 0,
+                    access: 0,
                     reversed,
                 };
                 let stop = race.access(&request).err()?;

@@ -1,0 +1,248 @@
+//! The values that a kernel computes, each once where the compiler computes it once: where two expressions are the same, as long
+//! as the first is still known, and outside of the loops in which none of their operands changes.
+
+use super::cost::Cost;
+use super::counts::CountId;
+use super::form::{Form, Id};
+use std::collections::HashMap;
+
+/// What a value is, by which two are found to be the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// An operation on values, with a number that tells it from others of its kind.
+    Op(&'static str, Vec<Id>, i64),
+    /// A sum of values, of 64 bits or of 32.
+    Sum(Form, bool),
+    /// The address of what lies so many elements behind the start of a buffer, but for a constant.
+    Address(u32, Form),
+    /// What is loaded from there, with the constant, before the memory has changed so often.
+    Load(Id, i64, u32),
+}
+
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) cost: Cost,
+    /// The values that it is computed from.
+    pub(super) operands: Vec<Id>,
+    /// With which it is computed.
+    pub(super) count: CountId,
+    /// The statement that needs it first.
+    pub(super) stmt: Option<u32>,
+    /// In how many loops it changes.
+    pub(super) depth: usize,
+    /// What it is as a sum, if it is one.
+    pub(super) form: Option<Form>,
+    /// A power of two of which it is a multiple.
+    pub(super) multiple: u64,
+    /// Whether the compiler knows that it is not negative.
+    pub(super) positive: bool,
+    /// Whether it is a variable that a loop changes.
+    pub(super) is_variable: bool,
+    pub(super) needed: bool,
+}
+
+/// A piece of code: the kernel, the body of a loop, a branch.
+struct Frame {
+    count: CountId,
+    is_loop: bool,
+    known: Vec<Key>,
+}
+
+pub(super) struct Values {
+    pub(super) all: Vec<Value>,
+    known: HashMap<Key, Id>,
+    frames: Vec<Frame>,
+    /// The statement that is compiled.
+    pub(super) stmt: Option<u32>,
+}
+
+impl Values {
+    pub(super) fn new(kernel: CountId) -> Self {
+        let frames = vec![Frame { count: kernel, is_loop: false, known: Vec::new() }];
+        Self { all: Vec::new(), known: HashMap::new(), frames, stmt: None }
+    }
+
+    pub(super) fn enter(&mut self, count: CountId, is_loop: bool) {
+        self.frames.push(Frame { count, is_loop, known: Vec::new() });
+    }
+
+    /// What was computed in a piece of code is not known behind it.
+    pub(super) fn leave(&mut self) {
+        for key in self.frames.pop().map_or_else(Vec::new, |frame| frame.known) {
+            self.known.remove(&key);
+        }
+    }
+
+    /// The count of the piece of code being compiled.
+    pub(super) fn count(&self) -> CountId {
+        self.frames.last().map_or(0, |frame| frame.count)
+    }
+
+    /// How many loops it is in.
+    pub(super) fn depth(&self) -> usize {
+        self.frames.iter().filter(|frame| frame.is_loop).count()
+    }
+
+    /// Where a value is computed that changes in so many loops: inside of these, and before all others.
+    fn place(&self, depth: usize) -> usize {
+        let mut loops = self.frames.iter().enumerate().filter(|(_, frame)| frame.is_loop);
+        loops.nth(depth).map_or(self.frames.len(), |(at, _)| at) - 1
+    }
+
+    /// A value that is no other one.
+    pub(super) fn fresh(&mut self, operands: Vec<Id>, cost: Cost) -> Id {
+        let at = self.frames.len() - 1;
+        self.push(at, operands, cost, self.depth(), None)
+    }
+
+    fn push(
+        &mut self,
+        frame: usize,
+        operands: Vec<Id>,
+        cost: Cost,
+        depth: usize,
+        form: Option<Form>,
+    ) -> Id {
+        let count = self.frames[frame].count;
+        self.all.push(Value {
+            cost,
+            operands,
+            count,
+            stmt: self.stmt,
+            depth,
+            form,
+            multiple: 1,
+            positive: false,
+            is_variable: false,
+            needed: false,
+        });
+        self.all.len() as Id - 1
+    }
+
+    /// The value of an operation, known or new.
+    pub(super) fn op(
+        &mut self,
+        name: &'static str,
+        operands: &[Id],
+        number: i64,
+        cost: Cost,
+    ) -> Id {
+        let depth = operands.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0);
+        self.keyed(Key::Op(name, operands.to_vec(), number), operands.to_vec(), cost, depth)
+    }
+
+    /// A value by its key.
+    pub(super) fn keyed(&mut self, key: Key, operands: Vec<Id>, cost: Cost, depth: usize) -> Id {
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        let at = self.place(depth);
+        let id = self.push(at, operands, cost, depth, None);
+        self.note(at, key, id);
+        id
+    }
+
+    fn note(&mut self, frame: usize, key: Key, id: Id) {
+        self.frames[frame].known.push(key.clone());
+        self.known.insert(key, id);
+    }
+
+    /// A value that has this key from here on.
+    pub(super) fn known(&self, key: &Key) -> Option<Id> {
+        self.known.get(key).copied()
+    }
+
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.known.remove(key);
+    }
+
+    /// Remembers a value of this piece of code.
+    pub(super) fn remember(&mut self, key: Key, id: Id) {
+        self.note(self.frames.len() - 1, key, id);
+    }
+
+    /// What a value is as a sum.
+    pub(super) fn form(&self, id: Id) -> Form {
+        self.all[id as usize].form.clone().unwrap_or_else(|| Form::value(id))
+    }
+
+    pub(super) fn depth_of(&self, term: &[Id]) -> usize {
+        term.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0)
+    }
+
+    /// In how many loops a sum changes.
+    pub(super) fn depth_of_form(&self, form: &Form) -> usize {
+        form.terms.iter().map(|(of, _)| self.depth_of(of)).max().unwrap_or(0)
+    }
+
+    /// The largest power of two, up to 16, of which a sum is known to be a multiple.
+    pub(super) fn multiple(&self, form: &Form) -> u64 {
+        let of = |(of, by): &(Vec<Id>, i64)| {
+            let factors = of.iter().map(|&id| self.all[id as usize].multiple).product::<u64>();
+            (by.trailing_zeros() + factors.max(1).trailing_zeros()).min(4)
+        };
+        let constant = if form.constant == 0 { 4 } else { form.constant.trailing_zeros() };
+        1 << form.terms.iter().map(of).chain([constant]).min().unwrap_or(4).min(4)
+    }
+
+    pub(super) fn is_positive(&self, form: &Form) -> bool {
+        let of = |(of, by): &(Vec<Id>, i64)| {
+            *by > 0 && of.iter().all(|&id| self.all[id as usize].positive)
+        };
+        form.constant >= 0 && form.terms.iter().all(of)
+    }
+
+    /// A sum as a value: what changes in the innermost loop is added to what does not, which is computed outside.
+    pub(super) fn sum(&mut self, form: Form, wide: bool) -> Id {
+        if let Some(id) = form.single() {
+            return id;
+        }
+        let key = Key::Sum(form.clone(), wide);
+        if let Some(known) = self.known(&key) {
+            return known;
+        }
+        let depth = self.depth_of_form(&form);
+        let (varying, fixed) = form.split(|of| self.depth_of(of) == depth);
+        let mut operands: Vec<Id> = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
+        let rest = Form { terms: fixed, constant: form.constant };
+        let has_rest = !rest.terms.is_empty();
+        if has_rest {
+            let rest = self.sum(rest, wide);
+            operands.push(rest);
+        }
+        let mut cost = sum_cost(&varying, has_rest, form.constant != 0);
+        if wide {
+            cost *= 2;
+        }
+        let (multiple, positive) = (self.multiple(&form), self.is_positive(&form));
+        let at = self.place(depth);
+        let id = self.push(at, operands, Cost::others(cost), depth, Some(form));
+        (self.all[id as usize].multiple, self.all[id as usize].positive) = (multiple, positive);
+        self.note(at, key, id);
+        id
+    }
+
+    /// Marks values that are needed, and those that they are computed from.
+    pub(super) fn need(&mut self, roots: impl IntoIterator<Item = Id>) {
+        let mut open: Vec<Id> = roots.into_iter().collect();
+        while let Some(id) = open.pop() {
+            let value = &mut self.all[id as usize];
+            if !std::mem::replace(&mut value.needed, true) {
+                open.extend(&value.operands);
+            }
+        }
+    }
+}
+
+/// What it takes to add products to a rest: `IADD3` adds two, `IMAD` and `LEA` one that is multiplied; a product of values that
+/// are not constant is multiplied before.
+pub(super) fn sum_cost(terms: &[(Vec<Id>, i64)], has_rest: bool, has_constant: bool) -> u32 {
+    let products: usize = terms.iter().map(|(of, _)| of.len() - 1).sum();
+    let scaled = terms.iter().filter(|(of, by)| of.len() == 1 && by.abs() != 1).count();
+    let plain = terms.iter().filter(|(of, by)| of.len() == 1 && by.abs() == 1).count();
+    // The first summand is not added to anything.
+    let summands = plain + usize::from(has_rest) + usize::from(has_constant && !has_rest);
+    let added = summands.saturating_sub(if scaled + products > 0 { 0 } else { 1 });
+    let added = if scaled + products > 0 { added.saturating_sub(1) } else { added };
+    (products + scaled + added.div_ceil(2)) as u32
+}
