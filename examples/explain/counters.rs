@@ -100,7 +100,7 @@ fn sectors(c: &Counters) -> String {
 /// and what is wasted. These are counts of the text, and no limits of a GPU: the compiler merges
 /// loads of neighbouring elements and drops instructions, and caches answer some of the accesses.
 fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
-    let units = asked_of(c, bits, bytes);
+    let units = asked_of(c, None, bits, bytes);
     let cycles = |unit: &Unit| {
         format!("{:22}{:>6} cycles, at {}", unit.name, number(unit.cycles), unit.rate)
     };

@@ -10,6 +10,7 @@
 mod answer;
 pub mod broken;
 pub mod change;
+pub mod compiled;
 pub mod edges;
 pub mod gather;
 pub mod glossary;

@@ -94,7 +94,7 @@ pub use gemm_dsl::error::Excerpt;
 pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::kernel_table::{KernelTable, SgemmShape};
-pub use gemm_dsl::sim::{Compiled, Counters, Element, SimError};
+pub use gemm_dsl::sim::{Compiled, Counters, Element, Quantity, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
 pub use half;

@@ -14,7 +14,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         say(
             "units",
             format!(
-                "By its text, {} has most to do: {} cycles of a multiprocessor at {}; next is {} with {}.",
+                "{} has most to do: {} cycles of a multiprocessor at {}; next is {} with {}.",
                 first.name,
                 number(first.cycles),
                 first.rate,

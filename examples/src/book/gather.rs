@@ -4,8 +4,8 @@ use super::broken::{self, Broken};
 use super::report::{Decision, Report};
 use super::resident::{self, Registers};
 use super::{
-    access, answer, change, edges, ledger, measured, memory, order, owners, pipeline, source,
-    steps, sync, units,
+    access, answer, change, compiled, edges, ledger, measured, memory, order, owners, pipeline,
+    source, steps, sync, units,
 };
 use crate::cli::Failure;
 use crate::family::Family;
@@ -16,7 +16,7 @@ use gemm_dsl::predict::H200;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
-use gemm_runtime::{Counters, Device, Error, ReduceSpec, SgemmSpec};
+use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a report is made of.
@@ -32,6 +32,8 @@ pub struct Subject {
     pub base: Option<(String, String)>,
     /// What the compiler has said of it, where it was asked.
     pub registers: Vec<Registers>,
+    /// The ladder and the number of a stage.
+    pub stage: Option<(&'static str, u32)>,
     /// How long it took on the device that was measured: sizes and milliseconds.
     pub times: Vec<(u64, f64)>,
 }
@@ -40,7 +42,7 @@ impl Subject {
     /// Of a family, with a spec that has no keys yet.
     pub fn new(family: Family) -> Self {
         let (line, registers, times) = (String::new(), Vec::new(), Vec::new());
-        Self { family, title: None, line, base: None, registers, times }
+        Self { family, title: None, line, base: None, registers, stage: None, times }
     }
 }
 
@@ -144,6 +146,13 @@ impl Spec {
         Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
     }
 
+    /// What the profiler would count of a kernel of its launch; nothing if it launches no such kernel.
+    pub(super) fn compiled(&self, at: At, kernel: &str) -> Result<Option<Compiled>, Failure> {
+        let ran = self.launch(at, &Device::simulator_compiled())?;
+        let step = ran.launched.steps().find(|step| step.kernel() == kernel);
+        Ok(step.and_then(|step| step.compiled_counters().copied()))
+    }
+
     /// What it is charged with, at a shape.
     pub(super) fn counters(&self, at: At) -> Result<Counters, Failure> {
         let ran = self.launch(at, &Device::simulator())?;
@@ -239,6 +248,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let kernel = &looked.kernel;
     let statements = &looked.profile.statements;
     let named = owners::named(&looked)?;
+    let counts = spec.compiled(at, &kernel.name)?;
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -259,7 +269,8 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 measured::product(&subject.times, most)
             }
         },
-        units: units::asked(&looked.profile.total, spec.bits(), looked.ran.bytes),
+        units: units::asked(&looked.profile.total, counts.as_ref(), spec.bits(), looked.ran.bytes),
+        compiled: counts.map_or(Vec::new(), |counts| compiled::all(&counts, subject.stage)),
         source: source::lines(kernel, &listing.text, &listing.lines, statements),
         accesses: access::all(kernel, &listing.lines, &looked.trace),
         residents: resident::all(kernel, &subject.registers),

@@ -51,6 +51,7 @@ struct KernelPage<'r> {
 struct Bar {
     name: &'static str,
     cycles: String,
+    by_text: String,
     percent: u64,
     rate: &'static str,
 }
@@ -183,6 +184,7 @@ fn bars(report: &Report) -> Vec<Bar> {
     let bar = |unit: &super::units::Unit| Bar {
         name: unit.name,
         cycles: number(unit.cycles),
+        by_text: number(unit.by_text),
         percent: (100.0 * unit.cycles / most).round() as u64,
         rate: unit.rate,
     };

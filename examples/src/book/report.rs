@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
+use super::compiled::Predicted;
 use super::edges::Edges;
 use super::ledger::Entry;
 use super::measured::Measured;
@@ -44,7 +45,9 @@ pub struct Report {
     pub answer: Vec<Sentence>,
     /// All counters that are not 0.
     pub counters: Vec<Counted>,
-    /// What the text asks of each unit of a multiprocessor.
+    /// What the profiler would count.
+    pub compiled: Vec<Predicted>,
+    /// What is asked of each unit of a multiprocessor.
     pub units: Vec<Unit>,
     /// Where bytes go.
     pub memory: Memory,

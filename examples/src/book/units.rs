@@ -1,6 +1,6 @@
-//! What a kernel's text asks of each unit of a multiprocessor.
+//! What a kernel asks of each unit of a multiprocessor.
 
-use gemm_runtime::Counters;
+use gemm_runtime::{Compiled, Counters};
 use serde::Serialize;
 
 /// What a large GPU does in a cycle of one of its multiprocessors: warp instructions issued,
@@ -24,26 +24,52 @@ pub struct Unit {
     pub name: &'static str,
     /// Its cycles on one multiprocessor.
     pub cycles: f64,
+    /// Those that the counts of the text would take.
+    pub by_text: f64,
     /// What it does in a cycle.
     pub rate: &'static str,
 }
 
-/// The units that a text asks something of, those that it asks most first. These are counts of the text, and no limits of a GPU: the
-/// compiler merges loads of neighbouring elements and drops instructions, and caches answer some of the accesses. `bits` are
-/// those of what tensor cores multiply, `bytes` those of all operands, each once.
-pub fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<Unit> {
-    let sectors = c.global_sectors as f64 + c.bulk_bytes as f64 / SECTOR_BYTES as f64;
-    let unit = |name, cycles, rate| Unit { name, cycles, rate };
+/// The units that a kernel asks something of, those that it asks most first: by its counts as compiled where these are known, and
+/// by those of its text, which the compiler needs not all of. `bits` are those of what tensor cores multiply, `bytes` those of all
+/// operands, each once.
+pub fn asked(
+    c: &Counters,
+    compiled: Option<&Compiled>,
+    bits: Option<u32>,
+    bytes: usize,
+) -> Vec<Unit> {
+    let unit = |name, [by_text, cycles]: [f64; 2], rate| Unit { name, cycles, by_text, rate };
+    let boxes = c.bulk_bytes as f64 / SECTOR_BYTES as f64;
+    let text = [c.instructions, c.shared_wavefronts, c.global_sectors].map(|count| count as f64);
+    let [instructions, wavefronts, sectors] = match compiled {
+        None => text,
+        Some(known) => [
+            known.instructions.map_or(text[0], |count| count as f64),
+            (known.shared_load_wavefronts + known.shared_store_wavefronts) as f64,
+            (known.global_load_sectors + known.global_store_sectors) as f64,
+        ],
+    };
+    let sectors = [text[2] + boxes, sectors + boxes];
     let mut units = vec![
-        unit("instruction issue", c.instructions as f64 / ISSUED, "4 of a warp a cycle"),
-        unit("shared memory", c.shared_wavefronts as f64 / WAVEFRONTS, "1 wavefront a cycle"),
-        unit("L2 cache", sectors / SECTORS, "2 sectors a cycle, none cached nearer"),
-        unit("memory", bytes as f64 / MEMORY_BYTES, "16 bytes a cycle, each element once"),
+        unit(
+            "instruction issue",
+            [text[0], instructions].map(|of| of / ISSUED),
+            "4 of a warp a cycle",
+        ),
+        unit(
+            "shared memory",
+            [text[1], wavefronts].map(|of| of / WAVEFRONTS),
+            "1 wavefront a cycle",
+        ),
+        unit("L2 cache", sectors.map(|of| of / SECTORS), "2 sectors a cycle, none cached nearer"),
+        unit("memory", [bytes as f64 / MEMORY_BYTES; 2], "16 bytes a cycle, each element once"),
     ];
     let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
     units.extend(
-        of_format
-            .map(|(_, of_cycle, rate)| unit("tensor cores", c.mma_flops as f64 / of_cycle, rate)),
+        of_format.map(|(_, of_cycle, rate)| {
+            unit("tensor cores", [c.mma_flops as f64 / of_cycle; 2], rate)
+        }),
     );
     units.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     units

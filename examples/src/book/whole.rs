@@ -199,6 +199,7 @@ fn subject(step: &Step, ladder: &[Step]) -> Subject {
         line: step.line.clone(),
         base,
         registers: pinned::registers(step.ladder, &step.stem, step.variant),
+        stage: Some((step.ladder, step.index)),
         times: measured::times(step.ladder, &step.stem),
     }
 }
