@@ -1,12 +1,13 @@
-//! What the simulator counts at a small shape, and which unit of a GPU the text asks most of.
+//! What the simulator counts at a small shape, and which unit of a GPU is asked most, by its counts as compiled and by those of the
+//! text.
 
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
-use gemm_examples::book::units::{Unit, asked as asked_of, issuing_fmas};
+use gemm_examples::book::units::{Unit, asked as asked_of, conflicts, issuing_fmas};
 use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
 use gemm_examples::sample::{self, Ran};
 use gemm_examples::show::percent;
-use gemm_runtime::{Counters, Device};
+use gemm_runtime::{Compiled, Counters, Device};
 
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
@@ -24,7 +25,7 @@ pub struct Counted {
     pub shape: String,
     /// Names and values.
     pub lines: Vec<(&'static str, String)>,
-    /// What the text asks of a multiprocessor.
+    /// What is asked of a multiprocessor.
     pub asked: Vec<String>,
 }
 
@@ -34,7 +35,7 @@ pub struct Counted {
 /// What the simulator finds.
 pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     match sample::arrays(plan) {
-        Ok(arrays) => Ok(counted(sample::reduce(plan.spec(), arrays, &Device::simulator())?, None)),
+        Ok(arrays) => counted(None, |device| sample::reduce(plan.spec(), arrays, device)),
         Err(why) => Ok(Sample::TooLarge(why)),
     }
 }
@@ -46,18 +47,33 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
 pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     let bits = plan.spec().arith.format().map(|format| format.bits());
     match sample::extents(plan) {
-        Ok(size) => Ok(counted(sample::product(plan.spec(), size, &Device::simulator())?, bits)),
+        Ok(size) => counted(bits, |device| sample::product(plan.spec(), size, device)),
         Err(why) => Ok(Sample::TooLarge(why)),
     }
 }
 
-fn counted(ran: Ran, bits: Option<u32>) -> Sample {
+/// Counts what a launch does on a simulator, by its text and as compiled; of several kernels that of the one that does most.
+fn counted(
+    bits: Option<u32>,
+    launch: impl Fn(&Device) -> Result<Ran, Failure>,
+) -> Result<Sample, Failure> {
+    let ran = launch(&Device::simulator())?;
     let counters = ran.launched.counters().copied().unwrap_or_default();
-    Sample::Counted(count(ran.shape, &counters, (ran.flops, bits), ran.bytes))
+    let main = ran.launched.steps().position(|step| step.counters() == Some(&counters));
+    let compiled = launch(&Device::simulator_compiled())?;
+    let step = main.and_then(|main| compiled.launched.steps().nth(main));
+    let compiled = step.and_then(|step| step.compiled_counters());
+    let counts = (&counters, compiled);
+    Ok(Sample::Counted(count(ran.shape, counts, (ran.flops, bits), ran.bytes)))
 }
 
 /// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
-fn count(shape: String, c: &Counters, (flops, bits): (f64, Option<u32>), bytes: usize) -> Counted {
+fn count(
+    shape: String,
+    (c, compiled): (&Counters, Option<&Compiled>),
+    (flops, bits): (f64, Option<u32>),
+    bytes: usize,
+) -> Counted {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
@@ -89,20 +105,26 @@ fn count(shape: String, c: &Counters, (flops, bits): (f64, Option<u32>), bytes: 
         let intensity = number(flops / asked_of_memory);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Counted { shape, lines, asked: asked(c, bits, bytes) }
+    Counted { shape, lines, asked: asked((c, compiled), bits, bytes) }
 }
 
 fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// The cycles that one multiprocessor would take for what the text asks of each unit, most first,
-/// and what is wasted. These are counts of the text, and no limits of a GPU: the compiler merges
-/// loads of neighbouring elements and drops instructions, and caches answer some of the accesses.
-fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
-    let units = asked_of(c, None, bits, bytes);
+/// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
+/// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
+fn asked(
+    (c, compiled): (&Counters, Option<&Compiled>),
+    bits: Option<u32>,
+    bytes: usize,
+) -> Vec<String> {
+    let units = asked_of(c, compiled, bits, bytes);
     let cycles = |unit: &Unit| {
-        format!("{:22}{:>6} cycles, at {}", unit.name, number(unit.cycles), unit.rate)
+        let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
+        let text =
+            if cycles == by_text { String::new() } else { format!("; by the text {by_text}") };
+        format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
     };
     let mut lines: Vec<String> = units.iter().map(cycles).collect();
     let (most, unit) = (units[0].cycles, units[0].name);
@@ -110,9 +132,9 @@ fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
         let share = percent(issuing_fmas(c) / most);
         lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
     }
-    let conflicts = c.shared_bank_conflicts as f64;
-    if conflicts > WORTH_NAMING * c.shared_wavefronts as f64 {
-        let share = percent(conflicts / c.shared_wavefronts as f64);
+    let [conflicts, wavefronts] = conflicts(c, compiled).map(|count| count as f64);
+    if conflicts > WORTH_NAMING * wavefronts {
+        let share = percent(conflicts / wavefronts);
         lines.push(format!("bank conflicts are {share} of the wavefronts of shared memory"));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
@@ -125,9 +147,12 @@ fn asked(c: &Counters, bits: Option<u32>, bytes: usize) -> Vec<String> {
         lines.push(format!("the lanes of a warp part at {share} of the branches"));
     }
     lines.push(String::new());
-    lines.push(format!(
-        "By its text, {unit} has most to do. A GPU may need less: the compiler merges neighbouring \
-         loads."
-    ));
+    lines.push(match compiled {
+        Some(_) => format!(
+            "By a model of what the compiler makes of it, {unit} has most to do. A GPU may need less: caches \
+             answer some of what is asked of L2 and memory."
+        ),
+        None => format!("By its text, {unit} has most to do. A GPU may need less."),
+    });
     lines
 }

@@ -1,5 +1,5 @@
 //! Explains one spec: what its plan decided and why, what it occupies and how many blocks fit on each
-//! architecture, what the simulator counts at a small shape, what its text asks of a multiprocessor,
+//! architecture, what the simulator counts at a small shape, what is asked of a multiprocessor,
 //! and its source.
 //!
 //! ```text
@@ -121,7 +121,7 @@ fn explain<S: gemm_dsl::Family>(
             for (name, value) in &counted.lines {
                 writeln!(out, "  {name:22}{value}")?;
             }
-            writeln!(out, "\nWhat the text asks of a multiprocessor\n")?;
+            writeln!(out, "\nWhat is asked of a multiprocessor, as compiled\n")?;
             for line in &counted.asked {
                 writeln!(out, "  {line}")?;
             }

@@ -1,13 +1,17 @@
 //! Why a kernel is as fast as it is, in sentences, each of which a part of the page proves.
 
 use super::report::{Report, Sentence};
-use super::units::issuing_fmas;
+use super::units::{conflicts, issuing_fmas};
 use crate::change::number;
 use crate::show::percent;
-use gemm_runtime::Counters;
+use gemm_runtime::{Compiled, Counters};
 
 /// The sentences of a report whose other parts are there.
-pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
+pub(super) fn sentences(
+    report: &Report,
+    c: &Counters,
+    compiled: Option<&Compiled>,
+) -> Vec<Sentence> {
     let mut all = Vec::new();
     let mut say = |proof, text| all.push(Sentence { text, proof });
     if let [first, second, ..] = &report.units[..] {
@@ -33,11 +37,12 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         let text = format!("Line {} executes {share} of all instructions.", line.number);
         say("source", text);
     }
-    match c.shared_bank_conflicts {
-        _ if c.shared_wavefronts == 0 => {}
+    let [conflicts, wavefronts] = conflicts(c, compiled);
+    match conflicts {
+        _ if wavefronts == 0 => {}
         0 => say("accesses", "No access to shared memory has a bank conflict.".to_owned()),
         conflicts => {
-            let share = percent(conflicts as f64 / c.shared_wavefronts as f64);
+            let share = percent(conflicts as f64 / wavefronts as f64);
             say(
                 "accesses",
                 format!("Bank conflicts are {share} of the wavefronts of shared memory."),

@@ -270,7 +270,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             }
         },
         units: units::asked(&looked.profile.total, counts.as_ref(), spec.bits(), looked.ran.bytes),
-        compiled: counts.map_or(Vec::new(), |counts| compiled::all(&counts, subject.stage)),
+        compiled: counts.as_ref().map_or(Vec::new(), |of| compiled::all(of, subject.stage)),
         source: source::lines(kernel, &listing.text, &listing.lines, statements),
         accesses: access::all(kernel, &listing.lines, &looked.trace),
         residents: resident::all(kernel, &subject.registers),
@@ -285,6 +285,6 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         change,
         line,
     };
-    report.answer = answer::sentences(&report, &looked.profile.total);
+    report.answer = answer::sentences(&report, &looked.profile.total, counts.as_ref());
     Ok(report)
 }

@@ -75,6 +75,17 @@ pub fn asked(
     units
 }
 
+/// Wavefronts of shared memory that conflicts take, and all of them: as compiled where that is known.
+pub fn conflicts(c: &Counters, compiled: Option<&Compiled>) -> [u64; 2] {
+    match compiled {
+        None => [c.shared_bank_conflicts, c.shared_wavefronts],
+        Some(known) => [
+            known.shared_load_conflicts + known.shared_store_conflicts,
+            known.shared_load_wavefronts + known.shared_store_wavefronts,
+        ],
+    }
+}
+
 /// The cycles that multiply-adds of lanes and of tensor cores take at least, on one multiprocessor.
 pub fn arithmetic(c: &Counters, bits: Option<u32>) -> f64 {
     let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
