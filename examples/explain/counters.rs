@@ -59,11 +59,8 @@ fn counted(
 ) -> Result<Sample, Failure> {
     let ran = launch(&Device::simulator())?;
     let counters = ran.launched.counters().copied().unwrap_or_default();
-    let main = ran.launched.steps().position(|step| step.counters() == Some(&counters));
     let compiled = launch(&Device::simulator_compiled())?;
-    let step = main.and_then(|main| compiled.launched.steps().nth(main));
-    let compiled = step.and_then(|step| step.compiled_counters());
-    let counts = (&counters, compiled);
+    let counts = (&counters, sample::compiled_of_main(&ran.launched, &compiled.launched));
     Ok(Sample::Counted(count(ran.shape, counts, (ran.flops, bits), ran.bytes)))
 }
 

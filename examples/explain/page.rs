@@ -30,7 +30,6 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
     let subject = Subject {
         line: line.to_owned(),
         base,
-        registers: resources::registers(program.preferred(), &options.arch),
         // Times are of the stages alone.
         ..Subject::new(family)
     };
@@ -41,7 +40,8 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
             put(options, &broken, |broken| page::broken(broken, &command))
         }
         None => {
-            let report = gather::report(&subject)?;
+            let registers = resources::registers(program.preferred(), &options.arch);
+            let report = gather::report(&Subject { registers, ..subject })?;
             let command = format!("explain --html FILE {line:?}");
             put(options, &report, |report| page::kernel(report, None, &[], &command))
         }

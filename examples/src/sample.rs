@@ -9,7 +9,7 @@ use gemm_draw::shapes::{self, Most};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Over;
-use gemm_runtime::{Device, Launched, ReduceSpec, SgemmSpec};
+use gemm_runtime::{Compiled, Device, Launched, ReduceSpec, SgemmSpec};
 
 /// The operands are random; the counters do not depend on them.
 const SEED: u64 = 1;
@@ -68,6 +68,12 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
 pub fn extents(plan: &SgemmPlan) -> Result<Size, String> {
     let (m, n, k) = shapes::extents(plan, MOST)?;
     Ok(Size { m, n, k })
+}
+
+/// What the profiler would count of the kernel that does most of a launch, given the same launch where that is counted.
+pub fn compiled_of_main<'l>(launched: &Launched, compiled: &'l Launched) -> Option<&'l Compiled> {
+    let main = launched.steps().position(|step| step.counters() == launched.counters())?;
+    compiled.steps().nth(main)?.compiled_counters()
 }
 
 /// Launches a product.

@@ -58,7 +58,7 @@ pub struct Past {
     pub line: usize,
     /// What was done.
     pub kind: &'static str,
-    /// The warp and the lane.
+    /// The warp.
     pub warp: u32,
     /// The lane.
     pub lane: u32,

@@ -65,7 +65,7 @@ mod tests {
             Spec::parse(Family::Sgemm, "tile: 32x32x8, thread: 4x4, transpose").expect("a spec");
         let at = spec.at().expect("a shape");
         let looked = spec.look(at).expect("a launch");
-        let counts = spec.compiled(at, &looked.kernel.name).expect("a launch").expect("counts");
+        let counts = spec.compiled(at, &looked.ran).expect("a launch").expect("counts");
         let text = &looked.profile.total;
         assert_eq!(counts.ffma, text.fma);
         assert!(counts.shared_loads < text.shared_loads, "{counts:?}");

@@ -146,11 +146,10 @@ impl Spec {
         Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
     }
 
-    /// What the profiler would count of a kernel of its launch; nothing if it launches no such kernel.
-    pub(super) fn compiled(&self, at: At, kernel: &str) -> Result<Option<Compiled>, Failure> {
+    /// What the profiler would count of the kernel that does most of a launch.
+    pub(super) fn compiled(&self, at: At, of: &Ran) -> Result<Option<Compiled>, Failure> {
         let ran = self.launch(at, &Device::simulator_compiled())?;
-        let step = ran.launched.steps().find(|step| step.kernel() == kernel);
-        Ok(step.and_then(|step| step.compiled_counters().copied()))
+        Ok(sample::compiled_of_main(&of.launched, &ran.launched).copied())
     }
 
     /// What it is charged with, at a shape.
@@ -248,7 +247,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let kernel = &looked.kernel;
     let statements = &looked.profile.statements;
     let named = owners::named(&looked)?;
-    let counts = spec.compiled(at, &kernel.name)?;
+    let counts = spec.compiled(at, &looked.ran)?;
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
