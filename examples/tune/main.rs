@@ -63,7 +63,8 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         start: Instant::now(),
         time: Duration::from_secs(options.seconds),
         seed,
-        finalists: options.finalists,
+        finalists: options.sample.unwrap_or(options.finalists),
+        sample: options.sample,
     };
     let first = predicted::first(&space, &problem, options, &limits)?;
     match problem {

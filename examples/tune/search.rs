@@ -20,6 +20,8 @@ pub struct Limits {
     pub seed: u64,
     /// Specs that are timed at leisure, for each size.
     pub finalists: usize,
+    /// Specs that are drawn at random, where nothing is searched.
+    pub sample: Option<usize>,
 }
 
 impl Limits {
@@ -71,9 +73,13 @@ where
     let mut draws = Draws::new(limits.seed, first);
     let bar = progress::spinner();
     let some = 2 * rayon::current_num_threads();
-    while !limits.passed(SEARCH_SHARE) {
+    let is_over = |ranking: &Ranking<T::Spec>| {
+        limits.passed(SEARCH_SHARE) || limits.sample.is_some_and(|most| ranking.count() >= most)
+    };
+    while !is_over(&ranking) {
         // Where a model has said what to begin with, nothing is left to chance: what it puts first has neighbours too.
-        let around = limits.passed(RANDOM_SHARE) || draws.was_told();
+        let around =
+            limits.sample.is_none() && (limits.passed(RANDOM_SHARE) || draws.was_told());
         let sizes = target.sizes().len();
         let spec = |line: &str| target.spec(line);
         let specs = draws.next(space, spec, &ranking, sizes, some, around);
@@ -87,7 +93,7 @@ where
         for (resources, point, spec) in compiled {
             rank(target, resources, point, spec, &mut ranking, &mut dropped)?;
             note(&bar, &ranking, &dropped);
-            if limits.passed(SEARCH_SHARE) {
+            if is_over(&ranking) {
                 break;
             }
         }

@@ -24,7 +24,7 @@ mod tests;
 pub use devices::{DEVICES, Device, H200, Source, Times};
 pub use model::{Bound, Prediction, Unit, predict, program};
 
-use crate::sim::Counters;
+use crate::sim::{Compiled, Counters};
 use std::ops::{AddAssign, Mul};
 
 /// What all blocks of a launch ask for together. Numbers need not be whole: they may stand for what was not simulated.
@@ -68,6 +68,23 @@ impl From<&Counters> for Work {
 }
 
 impl Work {
+    /// What the machine code asks for: what was counted of the text, with the instructions and the accesses to memory that the
+    /// compiler makes of it. Wavefronts of asynchronous copies are told by the text alone, and with those of the others.
+    pub fn compiled(text: &Counters, compiled: &Compiled) -> Self {
+        let work = Self::from(text);
+        let wavefronts = compiled.shared_load_wavefronts + compiled.shared_store_wavefronts;
+        let sectors = compiled.global_load_sectors + compiled.global_store_sectors;
+        Self {
+            instructions: compiled.instructions.map_or(work.instructions, |n| n as f64),
+            shared_wavefronts: match text.copies {
+                0 => wavefronts as f64,
+                _ => work.shared_wavefronts,
+            },
+            sectors: sectors as f64 + text.bulk_bytes as f64 / 32.0,
+            ..work
+        }
+    }
+
     fn each(&mut self) -> [&mut f64; 9] {
         [
             &mut self.instructions,

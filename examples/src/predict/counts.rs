@@ -14,7 +14,7 @@ use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::predict::{Launch, Reads, Waits, Work};
 use gemm_dsl::spec::{Copies, SgemmSpec, Split};
 use gemm_reference::product::Size;
-use gemm_runtime::{Device, Error, Launched};
+use gemm_runtime::{Device, Error, Launched, LaunchedStep};
 
 /// Counts do not depend on the elements.
 const SEED: u64 = 1;
@@ -88,7 +88,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, F
         along_tiles(size.n, cols, alone),
         along_depth(size.k, &plan),
     ];
-    let device = Device::simulator();
+    let device = Device::simulator_compiled();
     let mut all: Vec<Counted> = Vec::new();
     for &(m, of_m) in &along[0] {
         for &(n, of_n) in &along[1] {
@@ -175,14 +175,22 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
     };
 }
 
+/// What a launch asked for, as compiled.
+pub(super) fn work(step: &LaunchedStep<'_>) -> Work {
+    match (step.counters(), step.compiled_counters()) {
+        (Some(text), Some(compiled)) => Work::compiled(text, compiled),
+        (text, _) => text.map(Work::from).unwrap_or_default(),
+    }
+}
+
 /// Adds what a sample counted, so many times.
 fn add(all: &mut Vec<Counted>, program: &VerifiedProgram, launched: &Launched, times: f64) {
     for (nth, step) in launched.steps().enumerate() {
         if all.len() <= nth {
             all.push(Counted::new(program, step.kernel()));
         }
-        let (counted, counters) = (&mut all[nth], step.counters().copied().unwrap_or_default());
+        let counted = &mut all[nth];
         counted.launch.blocks += times * step.grid().iter().map(|n| f64::from(*n)).product::<f64>();
-        counted.launch.work += Work::from(&counters) * times;
+        counted.launch.work += work(&step) * times;
     }
 }

@@ -1,11 +1,11 @@
 //! What the launches of a reduction of a whole array ask for that is too large to simulate.
 
 use super::Counted;
-use super::counts::line;
+use super::counts::{line, work};
 use crate::cli::Failure;
 use crate::rows::launch::{Chosen, Inputs, Launch};
 use gemm_dsl::Family;
-use gemm_dsl::predict::{Waits, Work};
+use gemm_dsl::predict::Waits;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::{Device, Error};
 
@@ -30,7 +30,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
         true => plan.elements_per_round() * u64::from(plan.blocks()),
         false => plan.elements_per_block() * BLOCKS,
     } as usize;
-    let device = Device::simulator();
+    let device = Device::simulator_compiled();
     let chosen = Chosen::of(spec.clone())?;
     let (mut all, mut left) = (Vec::new(), len);
     loop {
@@ -44,7 +44,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
                 let counters = step.counters().copied().unwrap_or_default();
                 let counted = pass.get_or_insert_with(|| Counted::new(&program, step.kernel()));
                 counted.launch.blocks += times * f64::from(step.grid()[0]);
-                counted.launch.work += Work::from(&counters) * times;
+                counted.launch.work += work(&step) * times;
                 counted.launch.waits.barriers = counters.block_barriers as f64;
             }
         }

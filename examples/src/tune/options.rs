@@ -38,6 +38,10 @@ pub struct Options {
     /// How many specs are timed at leisure, for each size
     #[arg(long, default_value_t = 10)]
     pub finalists: usize,
+    /// No search: so many specs, drawn at random, are timed at leisure, as far as the time is enough. What a model
+    /// is held against is a sample of the space, not the best of it
+    #[arg(long, value_parser = count, allow_negative_numbers = true, conflicts_with = "model_of")]
+    pub sample: Option<usize>,
     /// One JSON object a line instead of a table; a ratio is null where cuBLAS is not installed
     #[arg(long)]
     pub json: bool,
