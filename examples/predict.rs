@@ -54,7 +54,7 @@ fn object(counted: &Counted) -> Value {
         "instructions": w.instructions, "fma": w.fma, "mma": w.mma, "mma_flops": w.mma_flops,
         "wgmma_flops": w.wgmma_flops, "shared_wavefronts": w.shared_wavefronts,
         "shared_load_bytes": w.shared_load_bytes, "lines": w.lines, "sectors": w.sectors,
-        "rounds": l.waits.rounds, "ahead": l.waits.ahead, "barriers": l.waits.barriers,
+        "rounds": l.waits.rounds, "ahead": l.waits.ahead, "barriers": l.waits.barriers, "code": l.waits.code,
         "tile_rows": r.tiles[0], "tile_cols": r.tiles[1], "strip_a": r.strips[0], "strip_b": r.strips[1],
         "raster": r.raster, "once": r.once,
     })

@@ -78,8 +78,7 @@ where
     };
     while !is_over(&ranking) {
         // Where a model has said what to begin with, nothing is left to chance: what it puts first has neighbours too.
-        let around =
-            limits.sample.is_none() && (limits.passed(RANDOM_SHARE) || draws.was_told());
+        let around = limits.sample.is_none() && (limits.passed(RANDOM_SHARE) || draws.was_told());
         let sizes = target.sizes().len();
         let spec = |line: &str| target.spec(line);
         let specs = draws.next(space, spec, &ranking, sizes, some, around);

@@ -3,7 +3,8 @@
 //! Blocks are handed to multiprocessors, of which each runs as many at once as fit ([`occupancy`]). What a block asks of a unit,
 //! at the rate of the unit, is how long the unit works for it; units work at the same time, but stand in one another's way
 //! ([`Times::sharing`]). A block also has a least time of its own, however empty its multiprocessor is: its warps issue one
-//! instruction after the other, and it waits for tiles that come and at barriers ([`Waits`]). Blocks that share a multiprocessor
+//! instruction after the other, it waits for tiles that come and at barriers ([`Waits`]), and for its own machine code where a
+//! round has more of that than is kept at hand. Blocks that share a multiprocessor
 //! take the longer of both: what their work takes together, or what each takes alone. Where the last blocks do not fill the
 //! multiprocessors, some of these idle. Memory moves what caches do not keep at its own rate meanwhile.
 //!
@@ -21,7 +22,7 @@ pub mod occupancy;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{DEVICES, Device, H200, Source, Times};
+pub use devices::{DEVICES, Device, H200, Rates, Source, Times};
 pub use model::{Bound, Prediction, Unit, predict, program};
 
 use crate::sim::{Compiled, Counters};
@@ -124,6 +125,8 @@ pub struct Waits {
     pub ahead: f64,
     /// Barriers of the block in a round.
     pub barriers: f64,
+    /// Bytes of machine code that each warp goes through in a round, none of it twice; 0 where a round is made of loops.
+    pub code: f64,
 }
 
 /// What a launch reads of arrays that many blocks read: strips of A along rows of tiles, of B along columns.

@@ -9,6 +9,7 @@ use crate::beside::launch_once;
 use crate::cli::Failure;
 use crate::data;
 use gemm_dsl::Family;
+use gemm_dsl::arch::WARP;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::predict::{Launch, Reads, Waits, Work};
@@ -21,6 +22,9 @@ const SEED: u64 = 1;
 
 /// Rows of a sample are no shorter, in elements: two that share a line of a cache would count for one.
 const LINE: usize = 32;
+
+/// Bytes of an instruction of machine code.
+const INSTRUCTION: f64 = 16.0;
 
 /// Terms of K at least in which a kernel without tiles does what it does in many.
 const NAIVE_DEPTH: usize = 64;
@@ -157,7 +161,13 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
         let tiles = (m / rows).ceil() * (n / cols).ceil();
         let ranges = (launch.blocks / tiles).max(1.0);
         let rounds = (k / f64::from(plan.depth()) / ranges).ceil();
-        launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers };
+        launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, code: 0.0 };
+        if matches!(plan.shape(), Shape::Tiled(_)) {
+            let warps = launch.blocks * f64::from(launch.threads.div_ceil(WARP));
+            let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.depth()));
+            let of_round = launch.work.instructions / warps / rounds;
+            launch.waits.code = INSTRUCTION * of_round * unrolled.min(1.0);
+        }
     } else {
         // Of what threads of a block read alike, all but the first find it in the cache of their multiprocessor.
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;

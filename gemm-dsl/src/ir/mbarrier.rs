@@ -80,8 +80,9 @@ impl Mbarrier {
 /// A fence of one thread between two ways to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyFence {
-    /// What statements and what asynchronous units do (`fence.proxy.async`): each comes behind the fence after what the
-    /// thread knows of the other before it.
+    /// What statements and what asynchronous units do with the shared memory of the block (`fence.proxy.async.shared::cta`):
+    /// each comes behind the fence after what the thread knows of the other before it. Global memory needs none: statements
+    /// access no array that has a tensor map.
     Async,
     /// Barriers that the thread has made, before what asynchronous units, and other blocks of a cluster, do at them
     /// (`fence.mbarrier_init`).

@@ -7,9 +7,24 @@ use crate::arch::{ALL, LARGEST, Multiprocessor};
 pub enum Source {
     /// Measured; what the model has beside the published ones was fitted to `tests/profiler/times.csv`.
     Measured,
-    /// Published by its maker, in the document that is named; latencies, overheads and how units share a
-    /// multiprocessor are those of the one that was measured.
+    /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of
+    /// [`Times`], are those of the one that was measured.
     Published(&'static str),
+}
+
+/// What units do: of a multiprocessor in a cycle, but for memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Multiply-adds of all lanes.
+    pub fma: f64,
+    /// Multiplications and additions of 16-bit numbers that tensor cores do, as instructions of a warp ask for them.
+    pub mma_flops: f64,
+    /// The same as instructions of a warpgroup do.
+    pub wgmma_flops: f64,
+    /// Bytes from the second-level cache.
+    pub l2_bytes: f64,
+    /// Bytes of memory in a second, for all multiprocessors.
+    pub memory: f64,
 }
 
 /// A device.
@@ -23,28 +38,23 @@ pub struct Device {
     pub sms: u32,
     /// Cycles of a multiprocessor in a second, in 10^6, under load.
     pub clock_mhz: f64,
-    /// Multiply-adds of all lanes that a multiprocessor does in a cycle.
-    pub fma: f64,
-    /// Multiplications and additions of 16-bit numbers that the tensor cores of a multiprocessor do in a cycle, as
-    /// instructions of a warp ask for them.
-    pub mma_flops: f64,
-    /// The same as instructions of a warpgroup do.
-    pub wgmma_flops: f64,
-    /// Bytes that a multiprocessor gets from the second-level cache in a cycle.
-    pub l2_bytes: f64,
-    /// What of the second-level cache one copy of data has, in bytes.
+    /// The most that units do: no launch is faster.
+    pub peak: Rates,
+    /// Bytes of the second-level cache.
     pub l2_capacity: f64,
-    /// Bytes of memory in a second.
-    pub memory_rate: f64,
     /// Figures that no document has.
     pub times: Times,
     /// Where they come from.
     pub source: Source,
 }
 
-/// What takes time beside the rates of units, in cycles.
+/// What kernels reach of what a device has, and what takes time beside the rates of units, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
+    /// The share of each rate that kernels reach.
+    pub reached: Rates,
+    /// The share of the second-level cache that keeps what launches read again: each half of it has copies of its own.
+    pub kept: f64,
     /// From a load to what it brought being ready for all threads of the block, from the second-level cache.
     pub cache: f64,
     /// What it takes longer from memory.
@@ -61,6 +71,10 @@ pub struct Times {
     pub mma: f64,
     /// Bytes that shared memory gives back to registers in a cycle.
     pub returned: f64,
+    /// Bytes of machine code that a multiprocessor keeps at hand. Where a round has more, each block fetches it anew.
+    pub code_kept: f64,
+    /// Bytes of machine code that are fetched for a block in a cycle, and for one of a single warp.
+    pub code: [f64; 2],
     /// A launch behind another one, in microseconds.
     pub launch: f64,
     /// Each further launch of the same program, in microseconds.
@@ -70,18 +84,25 @@ pub struct Times {
 }
 
 const TIMES: Times = Times {
-    cache: 490.0,
-    memory: 620.0,
-    barrier: 60.0,
-    block: 500.0,
-    fma: 1.1,
-    other: 1.7,
-    mma: 6.0,
-    returned: 160.0,
-    launch: 3.4,
-    next_launch: 1.6,
-    sharing: 2.4,
+    reached: Rates { fma: 1.0, mma_flops: 0.31, wgmma_flops: 0.9, l2_bytes: 0.81, memory: 0.9 },
+    kept: 0.6,
+    cache: 345.0,
+    memory: 750.0,
+    barrier: 64.0,
+    block: 460.0,
+    fma: 1.11,
+    other: 1.62,
+    mma: 5.4,
+    returned: 170.0,
+    code_kept: 32.0 * 1024.0,
+    code: [7.5, 4.2],
+    launch: 3.8,
+    next_launch: 1.1,
+    sharing: 1.96,
 };
+
+/// What a multiprocessor gets from the second-level cache at most, in bytes a cycle: two sectors.
+const L2_BYTES: f64 = 64.0;
 
 /// The one that was measured.
 pub const H200: Device = Device {
@@ -89,12 +110,14 @@ pub const H200: Device = Device {
     arch: 90,
     sms: 132,
     clock_mhz: 1980.0,
-    fma: 128.0,
-    mma_flops: 1200.0,
-    wgmma_flops: 4096.0,
-    l2_bytes: 40.0,
-    l2_capacity: 30e6,
-    memory_rate: 4.3e12,
+    peak: Rates {
+        fma: 128.0,
+        mma_flops: 4096.0,
+        wgmma_flops: 4096.0,
+        l2_bytes: L2_BYTES,
+        memory: 4.8e12,
+    },
+    l2_capacity: 50e6,
     times: TIMES,
     source: Source::Measured,
 };
@@ -103,7 +126,7 @@ const fn published(
     (name, arch): (&'static str, u32),
     (sms, clock_mhz): (u32, f64),
     (fma, mma_flops): (f64, f64),
-    (l2_capacity, memory_rate): (f64, f64),
+    (l2_capacity, memory): (f64, f64),
     source: &'static str,
 ) -> Device {
     Device {
@@ -111,11 +134,8 @@ const fn published(
         arch,
         sms,
         clock_mhz,
-        fma,
-        mma_flops,
-        wgmma_flops: mma_flops,
+        peak: Rates { fma, mma_flops, wgmma_flops: mma_flops, l2_bytes: L2_BYTES, memory },
         l2_capacity,
-        memory_rate,
         source: Source::Published(source),
         ..H200
     }
@@ -128,7 +148,7 @@ pub const DEVICES: [Device; 6] = [
         ("a100", 80),
         (108, 1410.0),
         (64.0, 2048.0),
-        (20e6, 2.039e12),
+        (40e6, 2.039e12),
         "NVIDIA A100 Tensor Core GPU Architecture, 2020, and the datasheet of the A100 80GB SXM",
     ),
     published(
@@ -156,7 +176,7 @@ pub const DEVICES: [Device; 6] = [
         ("b200", 100),
         (148, 1965.0),
         (128.0, 8192.0),
-        (63e6, 8e12),
+        (126e6, 8e12),
         "NVIDIA DGX B200 datasheet, 2024",
     ),
 ];
@@ -172,12 +192,25 @@ impl Device {
         ALL.iter().find(|sm| sm.arch == self.arch).unwrap_or(&LARGEST)
     }
 
-    /// Cycles of so many bytes of memory.
-    pub(super) fn memory_cycles(&self, bytes: f64) -> f64 {
-        bytes / self.memory_rate * self.hertz()
+    /// What kernels reach of [`Device::peak`].
+    pub fn reached(&self) -> Rates {
+        let (peak, share) = (self.peak, self.times.reached);
+        Rates {
+            fma: peak.fma * share.fma,
+            mma_flops: peak.mma_flops * share.mma_flops,
+            wgmma_flops: peak.wgmma_flops * share.wgmma_flops,
+            l2_bytes: peak.l2_bytes * share.l2_bytes,
+            memory: peak.memory * share.memory,
+        }
     }
 
-    pub(super) fn hertz(&self) -> f64 {
+    /// Cycles of a second.
+    pub fn hertz(&self) -> f64 {
         self.clock_mhz * 1e6
+    }
+
+    /// Bytes of memory at most for each multiprocessor, in one of its cycles.
+    pub fn memory_of_cycle(&self) -> f64 {
+        self.peak.memory / self.hertz() / f64::from(self.sms)
     }
 }

@@ -139,16 +139,26 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
     let (moved, missed) = memory(device, launch, resident * sms);
 
     let (work, times) = (&launch.work, &device.times);
+    let rates = device.reached();
+    let code = Code::of(device, launch);
     let returned = work.shared_load_bytes / times.returned;
     let units = [
-        (work.instructions / 4.0).max(work.fma * f64::from(WARP) / device.fma),
+        (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
         work.shared_wavefronts.max(returned) + work.lines,
-        work.mma_flops / device.mma_flops + work.wgmma_flops / device.wgmma_flops,
-        32.0 * work.sectors / device.l2_bytes,
+        work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
+        (32.0 * work.sectors + code.fetched * blocks) / rates.l2_bytes,
     ];
-    let of_block = together(times.sharing, &units) / blocks;
-    let alone = alone(device, launch, of_block, missed);
-    let group = |blocks: f64| (blocks * of_block).max(alone);
+    let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
+    // Blocks that share a multiprocessor: the scheduler with most of their warps takes longest.
+    let of_block = |beside: f64| {
+        let warps = beside * warps;
+        let [issue, others @ ..] = units;
+        let uneven = (warps / SCHEDULERS).ceil() * SCHEDULERS / warps;
+        together(times.sharing, &[[issue * uneven].as_slice(), &others].concat()) / blocks
+    };
+    let alone = alone(device, launch, of_block(1.0).max(code.cycles), missed);
+    let group = |blocks: f64| (blocks * of_block(blocks)).max(alone);
+    let of_block = of_block(resident);
 
     let slots = resident * sms;
     let whole = (blocks / slots).floor();
@@ -157,7 +167,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
     let computed = whole * group(resident) + last;
     let busy = of_block * blocks / sms;
     let even = blocks / slots * group(resident);
-    let of_memory = device.memory_cycles(moved);
+    let of_memory = moved / rates.memory * device.hertz();
     let [issue, shared, tensor, cache] = units.map(|unit| unit / sms);
     Some(Prediction {
         units: [issue, shared, tensor, cache, of_memory],
@@ -188,6 +198,30 @@ pub fn program(device: &Device, launches: &[Launch]) -> Option<(Vec<Prediction>,
     let predictions = predictions?;
     let time = predictions.iter().map(Prediction::milliseconds).sum();
     Some((predictions, time))
+}
+
+/// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
+const SCHEDULERS: f64 = 4.0;
+
+/// The machine code of rounds that do not fit where a multiprocessor keeps code, of a block.
+struct Code {
+    /// Bytes that are fetched.
+    fetched: f64,
+    /// How long that takes at least.
+    cycles: f64,
+}
+
+impl Code {
+    fn of(device: &Device, launch: &Launch) -> Self {
+        let times = &device.times;
+        let fetched = match launch.waits.code > times.code_kept {
+            true => launch.waits.code * launch.waits.rounds,
+            false => 0.0,
+        };
+        let [rate, of_warp] = times.code;
+        let rate = if launch.threads > WARP { rate } else { of_warp };
+        Self { fetched, cycles: fetched / rate }
+    }
 }
 
 /// What a block takes that has a multiprocessor to itself, whose units work so long for it.
@@ -221,7 +255,8 @@ fn memory(device: &Device, launch: &Launch, at_once: f64) -> (f64, f64) {
     let [rows, cols] = reads.tiles;
     let operands = rows * reads.strips[0] + cols * reads.strips[1];
     let all = operands + reads.once;
-    if operands.max(if operands > 0.0 { 0.0 } else { all }) <= device.l2_capacity {
+    let capacity = device.l2_capacity * device.times.kept;
+    if operands.max(if operands > 0.0 { 0.0 } else { all }) <= capacity {
         return (0.0, 0.0);
     }
     if operands <= 0.0 {

@@ -2,6 +2,7 @@
 
 use gemm_dsl::parse;
 use gemm_dsl::plan::Shape;
+use gemm_dsl::predict::{Device, H200};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_reference::product::Size;
 
@@ -26,20 +27,14 @@ enum Ranges {
     Fitting,
 }
 
-/// Multiply-adds of a multiprocessor in a cycle.
-const PEAK: f64 = 128.0;
-/// The same where every operand comes from a cache.
+/// The device whose rates these are. Those of others are in about the same proportion.
+const DEVICE: Device = H200;
+/// Multiply-adds of a multiprocessor in a cycle where every operand comes from a cache.
 const UNSTAGED: f64 = 24.0;
 /// The same where a thread reads an operand once for several elements.
 const HELD: f64 = 64.0;
-/// Those of tensor cores, of one product of small numbers.
-const TENSOR: f64 = 4096.0;
 /// Launches where one before the product makes planes, and one behind it looks whether they hold all numbers.
 const OF_PLANES: f64 = 3.0;
-/// Bytes that all multiprocessors read in a cycle, from memory and, of matrices that fit there, from the L2 cache.
-const MEMORY: f64 = 2600.0;
-const CACHE: f64 = 7000.0;
-const CACHED: f64 = 40e6;
 /// Cycles of a launch.
 const LAUNCH: f64 = 4000.0;
 
@@ -55,8 +50,11 @@ impl Model {
         let peak = match (plan.shape(), spec.arith.products().len()) {
             (Shape::Naive(_), _) => UNSTAGED,
             (Shape::Direct(_), _) => HELD,
-            (Shape::Tiled(_) | Shape::Tensor(_), 0) => PEAK,
-            (Shape::Tiled(_) | Shape::Tensor(_), products) => TENSOR / products as f64,
+            (Shape::Tiled(_) | Shape::Tensor(_), 0) => DEVICE.peak.fma,
+            // Two operations are a multiply-add.
+            (Shape::Tiled(_) | Shape::Tensor(_), products) => {
+                DEVICE.peak.wgmma_flops / 2.0 / products as f64
+            }
         };
         // A block of few threads cannot keep all multiply-adds of a multiprocessor busy.
         let alone = match spec.arith.products() {
@@ -88,8 +86,12 @@ impl Model {
         };
         // A multiprocessor has its blocks to do, and each block cannot go faster than its threads.
         let computed = (on_one * work / self.peak).max(work / self.of_block);
-        let rate = if size.bytes() < CACHED { CACHE } else { MEMORY };
-        computed.max(size.bytes() / rate) + LAUNCH * self.launches
+        // Bytes that all multiprocessors read in a cycle.
+        let rate = match size.bytes() < DEVICE.l2_capacity {
+            true => DEVICE.peak.l2_bytes,
+            false => DEVICE.memory_of_cycle(),
+        };
+        computed.max(size.bytes() / (rate * f64::from(DEVICE.sms))) + LAUNCH * self.launches
     }
 }
 
@@ -121,7 +123,7 @@ mod tests {
     fn what_fits_badly_takes_long() {
         let (large, small) = ("tile: 128x128x16, thread: 8x8", "tile: 16x16x16, thread: 1x1");
         let whole = (4096, 4096, 4096);
-        let best = 4096.0_f64.powi(3) / 132.0 / PEAK;
+        let best = 4096.0_f64.powi(3) / 132.0 / DEVICE.peak.fma;
         assert!(cycles(large, whole) >= best && cycles(large, whole) < 1.1 * best + LAUNCH);
         assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
         let thin = (4096, 4, 512);

@@ -122,8 +122,8 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier{param})
 fn proxy_fence(which: ProxyFence) -> String {
     let (comment, instruction) = match which {
         ProxyFence::Async => (
-            "Orders what this thread knows of its statements and of asynchronous units.",
-            "fence.proxy.async",
+            "Orders what this thread knows of its statements and of asynchronous units, in shared memory.",
+            "fence.proxy.async.shared::cta",
         ),
         ProxyFence::MbarrierInit => (
             "Shows asynchronous units the barriers that this thread has made.",

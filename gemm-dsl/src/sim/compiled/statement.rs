@@ -209,7 +209,8 @@ impl Compiler<'_, '_> {
                 self.root(Cost::others(cost), [at]);
                 self.met();
             }
-            Op::ProxyFence(_) => self.root(Cost::others(1), []),
+            // `MEMBAR` and `FENCE`.
+            Op::ProxyFence(_) => self.root(Cost::others(2), []),
             Op::TensorCopy(copy) => {
                 let mut operands: Vec<Id> = copy.at.iter().map(|at| self.index(at)).collect();
                 operands.push(self.place(&copy.to));

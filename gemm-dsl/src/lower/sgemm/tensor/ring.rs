@@ -91,8 +91,39 @@ fn copied(
     sums.all
 }
 
-/// Copies the planes of a tile of A, or of B.
-fn copy(k: &mut KernelBuilder, tensor: &Tensor<'_>, (tile, nth): (&Tile, usize), round: Var) {
+/// Vectors of a tile that a thread reads before it stores the first of them.
+const AT_ONCE: u32 = 4;
+
+/// Copies the planes of a tile of A, or of B. Where all threads have as many vectors, they ask for several before they wait for one.
+fn copy(k: &mut KernelBuilder, tensor: &Tensor<'_>, tile: (&Tile, usize), round: Var) {
+    let t = tensor.t;
+    let (lines, rows) = if tile.1 == 0 { (tensor.bm, t.bm()) } else { (tensor.bn, t.bn()) };
+    let of_plane = lines * (tensor.bk / i32::from(t.elem().vector_lanes()));
+    let all = tensor.planes.of_all(of_plane.clone());
+    let vectors = t.planes() * rows * t.bk() / u32::from(t.elem().vector_lanes());
+    if !vectors.is_multiple_of(t.threads()) {
+        let threads = Change::Add(tensor.threads.into());
+        let head = For::below(tensor.tid, all).change(threads).unroll(Unroll::By(1));
+        k.loop_("i", head, |k, i| copy_vector(k, tensor, tile, (i, of_plane), round));
+        return;
+    }
+    let of_thread = vectors / t.threads();
+    let unroll = if of_thread <= AT_ONCE { Unroll::Full } else { Unroll::By(AT_ONCE) };
+    let head = For::below(0, all / tensor.threads).unroll(unroll);
+    k.loop_("i", head, |k, i| {
+        let vector = k.let_("vector", i * tensor.threads + tensor.tid);
+        copy_vector(k, tensor, tile, (vector, of_plane), round);
+    });
+}
+
+/// Copies a vector of a tile, given its number among all, and how many a plane has.
+fn copy_vector(
+    k: &mut KernelBuilder,
+    tensor: &Tensor<'_>,
+    (tile, nth): (&Tile, usize),
+    (i, of_plane): (Var, Expr),
+    round: Var,
+) {
     let p = &tile.problem;
     let (lines, origin, extent) = match nth {
         0 => (tensor.bm, tile.origin.row, p.m),
@@ -101,32 +132,26 @@ fn copy(k: &mut KernelBuilder, tensor: &Tensor<'_>, (tile, nth): (&Tile, usize),
     let elem = tensor.t.elem();
     let lanes = i32::from(elem.vector_lanes());
     let of_line = tensor.bk / lanes;
-    let of_plane = lines * of_line.clone();
-    let all = tensor.planes.of_all(of_plane.clone());
-    let threads = Change::Add(tensor.threads.into());
-    let head = For::below(tensor.tid, all).change(threads).unroll(Unroll::By(1));
-    k.loop_("i", head, |k, i| {
-        let plane = match tensor.planes.count {
-            None => Expr::I32(0),
-            Some(_) => k.let_("plane", i / of_plane.clone()).into(),
-        };
-        let line = i / of_line.clone();
-        let line = if tensor.planes.count.is_some() { line % lines } else { line };
-        let line = k.let_("line", line);
-        let term = k.let_("term", i % of_line * lanes);
-        let at = Expr::from(k.let_("at", tensor.term(round.into()) + term));
-        let inside = (origin + line).min(extent - 1);
-        let from = tensor.planes.of_product(nth, p.product, plane.clone()).into_iter();
-        let from = from.chain([inside, at.clone()]);
-        let from = Access::new(tensor.planes.buffers[nth], from).vector();
-        let to = tensor.in_tile(nth, &0.into(), [plane, line.into(), term.into()]).vector();
-        let zeros = vec![Expr::F32(0.0).cast(elem); elem.vector_lanes().into()];
-        k.if_else(
-            at.lt(tensor.planes.pitch()),
-            |k| k.store(to.clone(), from.load()),
-            |k| k.store(to.clone(), Expr::Pack(zeros)),
-        );
-    });
+    let plane = match tensor.planes.count {
+        None => Expr::I32(0),
+        Some(_) => k.let_("plane", i / of_plane).into(),
+    };
+    let line = i / of_line.clone();
+    let line = if tensor.planes.count.is_some() { line % lines } else { line };
+    let line = k.let_("line", line);
+    let term = k.let_("term", i % of_line * lanes);
+    let at = Expr::from(k.let_("at", tensor.term(round.into()) + term));
+    let inside = (origin + line).min(extent - 1);
+    let from = tensor.planes.of_product(nth, p.product, plane.clone()).into_iter();
+    let from = from.chain([inside, at.clone()]);
+    let from = Access::new(tensor.planes.buffers[nth], from).vector();
+    let to = tensor.in_tile(nth, &0.into(), [plane, line.into(), term.into()]).vector();
+    let zeros = vec![Expr::F32(0.0).cast(elem); elem.vector_lanes().into()];
+    k.if_else(
+        at.lt(tensor.planes.pitch()),
+        |k| k.store(to.clone(), from.load()),
+        |k| k.store(to.clone(), Expr::Pack(zeros)),
+    );
 }
 
 /// Boxes that come by themselves, and the barriers at which who needs them waits.
