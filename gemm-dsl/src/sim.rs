@@ -71,10 +71,12 @@ mod named;
 mod observe;
 mod orders;
 mod pointer;
+mod quantity;
 mod race;
 mod record;
 mod region;
 mod repeat;
+mod role;
 mod schedule;
 mod seen;
 mod shadow;
@@ -88,15 +90,16 @@ mod tree;
 mod turns;
 mod varying;
 mod warpgroup;
+mod warpgroups;
 mod words;
 
 pub use buffer::{Buffer, Element, Given};
-pub use compiled::{Compiled, Quantity};
 pub use counters::{Counters, Profile};
 pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
 };
 pub use meter::Options;
+pub use quantity::{Compiled, Quantity};
 pub use record::{Accessed, Event, Kind, Pattern, Price, Trace, What};
 
 use crate::ir::VerifiedKernel;
@@ -185,13 +188,15 @@ fn bound<'k>(
 fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, SimError> {
     let mut code = lower::lower(launch);
     launch.distinct(&code.stored)?;
-    code.compiled = options.compiled.then(|| Box::new(compiled::analyse(launch, &code)));
+    let analysis = options.compiled.then(|| compiled::analyse(launch, &code));
+    let (roles, charges) = analysis.unzip();
+    code.roles = roles;
     let mut profile = match launch.kernel.communicates() {
         false => grid::run(launch, &code, options),
         true => orders::run(launch, &code, options),
     }?;
-    if let Some(analysis) = &code.compiled {
-        analysis.charge(&mut profile);
+    if let Some(charges) = charges {
+        charges.charge(&mut profile);
     }
     Ok(profile)
 }

@@ -4,40 +4,14 @@
 use gemm_dsl::sim::{Compiled, Quantity};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
+use gemm_reference::profiler::{Measured, Which, known, measured};
 use gemm_runtime::Device;
 use gemm_tests::ladder;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-const MEASURED: &str = include_str!("../profiler/h200.csv");
-const KNOWN: &str = include_str!("../profiler/known.csv");
-
-/// Which launch: its ladder, stage and shape, and which of the stage's launches.
-type Which = (String, u32, String, usize);
-
-/// A launch as the profiler has counted it.
-struct Measured {
-    kernel: String,
-    counts: BTreeMap<String, u64>,
-}
-
-/// The launches of the table, each by its place among those of its stage.
-fn measured() -> BTreeMap<Which, Measured> {
-    let mut lines = MEASURED.lines();
-    let names: Vec<&str> = lines.next().expect("a line of names").split(',').collect();
-    let mut rows = BTreeMap::new();
-    for line in lines {
-        let fields: Vec<&str> = line.split(',').collect();
-        let stage: u32 = fields[1].parse().expect("the number of a stage");
-        let of = |step| (fields[0].to_owned(), stage, fields[2].to_owned(), step);
-        let step = (0..).find(|step| !rows.contains_key(&of(*step))).expect("few launches");
-        let counts = names[4..].iter().zip(&fields[4..]);
-        let counts = counts.map(|(name, n)| ((*name).to_owned(), n.parse().expect("a count")));
-        let kernel = fields[3].to_owned();
-        rows.insert(of(step), Measured { kernel, counts: counts.collect() });
-    }
-    rows
-}
+/// Figures that the model declines to give: of all launches the instructions of those that keep arrays in local memory.
+const DECLINED: usize = 0;
 
 /// What each launch of a stage at a shape is predicted to count.
 fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, Compiled)> {
@@ -62,55 +36,61 @@ fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, Compiled)> {
     launched.steps().map(counted).collect()
 }
 
-/// How far a prediction is off, as a share of what the quantity's tolerance is one of; none where it is near enough.
-fn off(quantity: &Quantity, measured: &Measured, predicted: &Compiled) -> Option<f64> {
-    let (found, expected) = ((quantity.of)(predicted)?, measured.counts[quantity.name]);
-    let whole = measured.counts[quantity.share_of] as f64;
-    let apart = found as f64 - expected as f64;
-    (apart.abs() > quantity.tolerance * whole).then_some(apart / whole)
+/// How a prediction stands to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Near,
+    /// Further off than the quantity's tolerance.
+    Outside,
+    /// There is none.
+    Declined,
+}
+
+fn verdict(quantity: &Quantity, measured: &Measured, predicted: &Compiled) -> Verdict {
+    let Some(found) = (quantity.of)(predicted) else { return Verdict::Declined };
+    let apart = found.abs_diff(measured.counts[quantity.name]) as f64;
+    match apart > quantity.tolerance * measured.counts[quantity.share_of] as f64 {
+        true => Verdict::Outside,
+        false => Verdict::Near,
+    }
 }
 
 #[test]
 fn the_profiler_counts_what_is_predicted() {
     let measured = measured();
-    let launches: BTreeSet<(&str, u32, &str)> =
-        measured.keys().map(|(name, stage, shape, _)| (&**name, *stage, &**shape)).collect();
+    let launches: BTreeSet<_> = measured.keys().map(|of| (of.ladder, of.stage, of.shape)).collect();
     let launches: Vec<_> = launches.into_iter().collect();
-    let found: Vec<Vec<String>> = launches
+    let found: Vec<Vec<_>> = launches
         .par_iter()
-        .map(|&(name, stage, shape)| {
-            let mut outside = Vec::new();
-            for (step, (kernel, counts)) in predicted(name, stage, shape).iter().enumerate() {
-                let of = &measured[&(name.to_owned(), stage, shape.to_owned(), step)];
-                assert_eq!(*kernel, of.kernel, "{name} {stage} at {shape}");
+        .map(|&(ladder, stage, shape)| {
+            let steps = predicted(ladder, stage, shape);
+            let of = |step| Which { ladder, stage, shape, step };
+            let counted: Vec<&Measured> = (0..).map_while(|step| measured.get(&of(step))).collect();
+            let kernels: Vec<&str> = steps.iter().map(|(kernel, _)| &**kernel).collect();
+            let profiled: Vec<&str> = counted.iter().map(|measured| measured.kernel).collect();
+            assert_eq!(kernels, profiled, "launches of {ladder} {stage} at {shape}");
+            let mut verdicts = Vec::new();
+            for (step, ((_, counts), measured)) in steps.iter().zip(counted).enumerate() {
                 for quantity in Compiled::QUANTITIES {
-                    if off(quantity, of, counts).is_some() {
-                        outside.push(format!("{name},{stage},{shape},{step},{}", quantity.name));
-                    }
+                    let verdict = verdict(quantity, measured, counts);
+                    verdicts.push(((of(step), quantity.name), verdict));
                 }
             }
-            outside
+            verdicts
         })
         .collect();
-    let found: BTreeSet<String> = found.concat().into_iter().collect();
-    let known: BTreeSet<String> = known().into_keys().collect();
-    let new: Vec<&String> = found.difference(&known).collect();
-    let gone: Vec<&String> = known.difference(&found).collect();
+    let found = found.concat();
+    assert_eq!(found.len(), measured.len() * Compiled::QUANTITIES.len());
+    let are = |which| found.iter().filter(move |(_, verdict)| *verdict == which);
+    let outside: BTreeSet<_> = are(Verdict::Outside).map(|(figure, _)| figure.clone()).collect();
+    let known: BTreeSet<_> = known().into_keys().collect();
+    let new: Vec<_> = outside.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&outside).collect();
     assert!(
         new.is_empty() && gone.is_empty(),
         "outside of its tolerance, and not known to be:\n{new:#?}\nno longer outside:\n{gone:#?}"
     );
-}
-
-/// The figures that are known to be further off, each with its reason.
-fn known() -> BTreeMap<String, String> {
-    let mut known = BTreeMap::new();
-    for line in KNOWN.lines().skip(1) {
-        let (figure, reason) = line.rsplit_once(',').expect("a figure and its reason");
-        assert!(!reason.is_empty(), "`{line}` has no reason");
-        assert!(known.insert(figure.to_owned(), reason.to_owned()).is_none(), "`{line}` twice");
-    }
-    known
+    assert_eq!(are(Verdict::Declined).count(), DECLINED);
 }
 
 #[test]

@@ -3,8 +3,12 @@
 //! What is the same in all threads of a block is a [`Uniform`] and computed once for a warp;
 //! everything else is computed for the 32 lanes together.
 
-use super::compiled::Analysis;
+mod effect;
+
+pub(super) use effect::{Assigned, Kind, Slot};
+
 use super::counters::Site;
+use super::role::Role;
 use crate::intrinsic::Shuffle;
 use crate::ir::{
     Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
@@ -471,26 +475,6 @@ pub(super) struct Instr {
     pub(super) rounds: u32,
 }
 
-impl Op {
-    /// Whether it synchronises, or starts what others do for the warp.
-    pub(super) fn speaks(&self) -> bool {
-        matches!(
-            self,
-            Op::Barrier(_)
-                | Op::Named { .. }
-                | Op::Fence(_)
-                | Op::Mma(_)
-                | Op::Commit
-                | Op::Wait(_)
-                | Op::Mbarrier(_)
-                | Op::ProxyFence(_)
-                | Op::TensorCopy(_)
-                | Op::Wgmma(_)
-                | Op::Sums(_)
-        )
-    }
-}
-
 /// Where a loop is: the value of its variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Round {
@@ -549,8 +533,8 @@ pub(super) struct Code<'k> {
     pub(super) stored: Vec<bool>,
     /// And whether atomics work on it.
     pub(super) atomics: Vec<bool>,
-    /// What the compiler makes of it, if somebody asks.
-    pub(super) compiled: Option<Box<Analysis>>,
+    /// What becomes of each access in the machine code, if somebody asks.
+    pub(super) roles: Option<Vec<Role>>,
 }
 
 impl Code<'_> {

@@ -3,7 +3,7 @@
 /// Bytes of a sector of global memory, in which it is moved.
 pub const SECTOR: u64 = 32;
 /// Sectors of a line of the first-level cache.
-pub const LINE: u64 = 4;
+const LINE: u64 = 4;
 /// Banks of shared memory, each a word of 4 bytes wide.
 pub const BANKS: usize = 32;
 

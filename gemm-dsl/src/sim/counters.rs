@@ -1,6 +1,6 @@
 //! What a launch is charged with.
 
-use super::compiled::Compiled;
+use super::quantity::Compiled;
 use std::ops::AddAssign;
 
 /// Defines the counters, and what is made of those of two sets of blocks.

@@ -80,7 +80,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
             atomics: vec![false; kernel.buffers.len()],
-            compiled: None,
+            roles: None,
         },
     };
     lowering.functions();

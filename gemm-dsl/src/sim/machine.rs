@@ -16,7 +16,7 @@ use super::record::Recorder;
 use super::shadow::Shadow;
 use super::traffic::Traffic;
 use super::turns::{Random, Turns};
-use super::warpgroup::{Flight, Limits, Warpgroups};
+use super::warpgroups::{Flight, Limits, Warpgroups};
 use pulp::Arch;
 
 /// So often the warps of a block hand over behind each atomic; then as drawn.
@@ -277,7 +277,7 @@ impl<'l> Machine<'l> {
         self.executions.charge(&self.code.sites, &mut profile);
         profile.total += profile.functions;
         profile.statements.iter().for_each(|of| profile.total += *of);
-        profile.executions = self.code.compiled.is_some().then_some(self.executions);
+        profile.executions = self.code.roles.is_some().then_some(self.executions);
         profile
     }
 

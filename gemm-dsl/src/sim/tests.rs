@@ -19,6 +19,7 @@ mod lists;
 mod livelocks;
 mod mbarriers;
 mod model;
+mod modules;
 mod orders;
 mod pointers;
 mod proxies;

@@ -1,11 +1,14 @@
 //! Counts what accesses cost the memories: sectors, wavefronts, bytes.
 
+mod compiled;
+
 use super::code::Code;
-use super::compiled::{Compiled, Role};
 use super::cost::{self, SECTOR};
 use super::counters::Counters;
 use super::lanes::WARP;
 use super::observe::{AccessKind, Observer, Request, Stopped, Sync};
+use super::quantity::Compiled;
+use super::role::Role;
 use crate::ir::Space;
 
 /// The traffic of the blocks run so far, and their barriers.
@@ -28,9 +31,8 @@ impl<'l> Traffic<'l> {
     pub(super) fn new(warps: u32, cluster: u32, code: &'l Code<'_>) -> Self {
         let (statements, blocks) =
             (vec![Counters::default(); code.stmts.len()], Counters::default());
-        let compiled = code.compiled.as_ref();
-        let compiled = compiled
-            .map(|analysis| (&analysis.roles[..], vec![Compiled::default(); code.stmts.len()]));
+        let compiled = code.roles.as_deref();
+        let compiled = compiled.map(|roles| (roles, vec![Compiled::default(); code.stmts.len()]));
         Self { statements, blocks, warps, barriers: vec![[0; 2]; cluster as usize], compiled }
     }
 

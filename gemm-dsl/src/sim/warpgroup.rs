@@ -1,18 +1,10 @@
 //! Matrix instructions of four warps.
 //!
 //! Each warp computes its quarter of the sums when it comes to the instruction. What the warps of a warpgroup execute together
-//! is one sequence: the first to come adds to it, and the others must come to the same ([`Warpgroups`]). Which elements of
+//! is one sequence: the first to come adds to it, and the others must come to the same ([`super::warpgroups`]). Which elements of
 //! the operands an instruction reads follows from its descriptor alone, and they are decoded once for all four.
 //!
-//! The sums are computed at once, but have no value before the warp has waited for them ([`Flight`]).
-
-mod flight;
-mod limits;
-mod steps;
-
-pub(super) use flight::Flight;
-pub(super) use limits::Limits;
-pub(super) use steps::Warpgroups;
+//! The sums are computed at once, but have no value before the warp has waited for them ([`super::warpgroups::Flight`]).
 
 use super::code::{SumsOp, Tile, Wgmma};
 use super::error::FaultKind;
@@ -20,14 +12,11 @@ use super::lanes::{ALL, WARP};
 use super::machine::{Machine, Registers};
 use super::observe::{Stopped, stop};
 use super::region::Region;
+use super::warpgroups::{Apart, Step, Sums, Tiles, WARPS};
 use crate::ir::{Descriptor, Wgmma as Matrix};
 use crate::tensor_core::{Format, Operand};
-use flight::Sums;
 use std::rc::Rc;
-use steps::{Apart, Step, Tiles};
 
-/// Warps of a warpgroup.
-const WARPS: usize = Matrix::WARPS as usize;
 /// Bytes that lie together however rows are swizzled.
 const PART: u32 = 16;
 /// The name of the instructions, for messages.

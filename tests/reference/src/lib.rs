@@ -1,5 +1,5 @@
 //! What a reduction or a product ought to give, in `f64`, and how far a result may be off: the one
-//! place for it, for tests and for programs.
+//! place for it, for tests and for programs. Beside it what the profiler counts ([`profiler`]).
 //!
 //! Bounds are those that hold for every order of operations and every input of the family, so a
 //! result beyond one is wrong. `UNIT` = 2^-24 is the most by which one rounding to `f32` changes a
@@ -9,6 +9,7 @@ pub mod beside;
 pub mod epilogue;
 pub mod fold;
 pub mod product;
+pub mod profiler;
 pub mod reduction;
 
 /// The unit roundoff of `f32`.

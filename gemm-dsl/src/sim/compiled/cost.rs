@@ -24,6 +24,11 @@ pub(super) enum Class {
     Atomic,
 }
 
+impl Class {
+    /// How many there are.
+    pub(super) const COUNT: usize = Self::Atomic as usize + 1;
+}
+
 /// Instructions of one class, and others beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {

@@ -1,12 +1,59 @@
 //! How often code is executed: each value is charged with one of these counts, and what the counts are says the launch.
 
 use super::super::counters::Executions;
+use std::iter::Sum;
+use std::ops::{AddAssign, Mul, RangeInclusive};
 
 /// The number of a count.
 pub(super) type CountId = usize;
 
-/// The parts of an instruction in which costs are kept: every number of rounds that are unrolled together divides it.
-pub(super) const PARTS: u64 = 240;
+/// Rounds of a loop that a marked loop may have unrolled together.
+pub(super) const MARKED: RangeInclusive<u32> = 2..=16;
+/// Groups of them that ptxas unrolls together, and rounds of a loop of which nothing is said.
+pub(super) const UNROLLED: u32 = 4;
+
+/// Executions, or instructions, in whole parts of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts(u128);
+
+impl Parts {
+    /// The parts of one: every number of rounds that are unrolled together divides it.
+    const ONE: u128 = 64 * 9 * 5 * 7 * 11 * 13;
+
+    const fn whole(number: u64) -> Self {
+        Self(number as u128 * Self::ONE)
+    }
+
+    /// This share of it, rounded down to a part.
+    fn share(self, numerator: u64, denominator: u64) -> Self {
+        Self(self.0 * u128::from(numerator) / u128::from(denominator))
+    }
+
+    /// The nearest whole number.
+    pub(super) fn rounded(self) -> u64 {
+        u64::try_from((self.0 + Self::ONE / 2) / Self::ONE).unwrap_or(u64::MAX)
+    }
+}
+
+impl AddAssign for Parts {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl Sum for Parts {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        Self(parts.map(|parts| parts.0).sum())
+    }
+}
+
+impl Mul<u32> for Parts {
+    type Output = Self;
+
+    fn mul(self, by: u32) -> Self {
+        Self(self.0 * u128::from(by))
+    }
+}
 
 /// Which rounds of a loop that the compiler unrolls.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +70,11 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn new(body: u32, begun: CountId, together: u32, left_by: u32) -> Self {
         Self { body, begun, together: together.into(), left_by: left_by.into() }
+    }
+
+    /// Of so many rounds the groups that this is.
+    fn groups_of(&self, trips: u64) -> u64 {
+        trips.checked_rem(self.left_by).unwrap_or(trips) / self.together
     }
 }
 
@@ -64,47 +116,57 @@ impl Counts {
         self.0[count].copies
     }
 
-    /// How often warps execute it, in parts.
-    pub(super) fn warps(&self, count: CountId, executions: &Executions) -> u64 {
+    /// How often warps execute it.
+    pub(super) fn warps(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
-        if let Some(by) = own.predicated {
-            return self.warps(by, executions);
+        match own.predicated {
+            Some(by) => self.warps(by, executions),
+            None => self.of(own, executions.of(own.site)[0], executions),
         }
-        self.of(own.rounds, executions.of(own.site)[0], executions) / own.copies
     }
 
-    /// How many lanes do, in parts.
-    pub(super) fn lanes(&self, count: CountId, executions: &Executions) -> u64 {
+    /// How often lanes do.
+    pub(super) fn lanes(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
-        self.of(own.rounds, executions.of(own.site)[1], executions) / own.copies
+        self.of(own, executions.of(own.site)[1], executions)
     }
 
-    /// So many executions in all rounds, in those that this is of.
-    fn of(&self, rounds: Option<Rounds>, executions: u64, counted: &Executions) -> u64 {
-        let Some(rounds) = rounds else { return executions * PARTS };
-        let (body, begun) = (counted.of(rounds.body)[0], self.warps(rounds.begun, counted) / PARTS);
-        if body == 0 || begun == 0 {
-            return 0;
-        }
+    /// Of so many executions in all rounds and copies those of one copy, in the rounds that a count is of.
+    fn of(&self, own: &Count, executions: u64, counted: &Executions) -> Parts {
+        let all = Parts::whole(executions).share(1, own.copies);
+        let Some(rounds) = own.rounds else { return all };
+        let begun = self.warps(rounds.begun, counted).0 / Parts::ONE;
+        let gone = u128::from(counted.of(rounds.body)[0]);
         // As if every warp went round equally often.
-        let trips = body / begun;
-        let left = trips.checked_rem(rounds.left_by).unwrap_or(trips);
-        let own = (left / rounds.together) * rounds.together;
-        let share =
-            |n: u64| u64::try_from(u128::from(n) * u128::from(own) / u128::from(trips.max(1)));
-        // What is left over by rounding down goes with the last group, that of single rounds.
-        let of_all = share(executions).unwrap_or(u64::MAX);
-        if rounds.together > 1 {
-            return of_all * PARTS / rounds.together;
+        let trips = gone.checked_div(begun).map_or(0, |trips| trips as u64);
+        match (gone, trips) {
+            (0, _) => Parts::default(),
+            // Few warps go round at all: those do so once.
+            (_, 0) if rounds.together == 1 => all,
+            (_, 0) => Parts::default(),
+            (_, trips) => all.share(rounds.groups_of(trips), trips),
         }
-        let others = share_of_groups(trips, rounds.left_by, executions);
-        (executions - others) * PARTS
     }
 }
 
-/// The executions in groups of rounds that come before single ones.
-fn share_of_groups(trips: u64, left_by: u64, executions: u64) -> u64 {
-    let left = trips.checked_rem(left_by).unwrap_or(trips);
-    let grouped = u128::from(trips - left);
-    u64::try_from(u128::from(executions) * grouped / u128::from(trips.max(1))).unwrap_or(u64::MAX)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each round is in one group, and groups are counted without a rest.
+    #[test]
+    fn groups_have_each_round_once() {
+        let marked = MARKED.map(|by| (by * UNROLLED, by));
+        for (all, by) in marked.chain([(UNROLLED * UNROLLED, UNROLLED)]) {
+            assert_eq!(Parts::ONE % u128::from(all), 0, "{all}");
+            for trips in 0..200 {
+                let groups = [(all, 0), (by, all), (1, by)];
+                let rounds = groups.map(|(together, left_by)| {
+                    let rounds = Rounds::new(0, 0, together, left_by);
+                    rounds.groups_of(trips) * u64::from(together)
+                });
+                assert_eq!(rounds.iter().sum::<u64>(), trips, "{by}: {rounds:?}");
+            }
+        }
+    }
 }

@@ -1,23 +1,8 @@
 //! What the variables of the lowered code hold, along the text: a value each, which changes with assignments.
 
+use super::super::code::Slot;
 use super::form::Id;
 use std::collections::{BTreeMap, HashMap};
-
-/// The kinds of variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
-    Lane,
-    Wide,
-    Pred,
-    Uniform,
-}
-
-/// A variable, or an element of a register array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Slot {
-    pub(super) kind: Kind,
-    pub(super) at: u32,
-}
 
 /// What they hold, and what has changed since a mark.
 #[derive(Default)]
@@ -46,6 +31,15 @@ impl Slots {
     pub(super) fn changed(&self, since: usize) -> BTreeMap<Slot, Id> {
         let slots = self.before[since..].iter().map(|(slot, _)| *slot);
         slots.filter_map(|slot| Some((slot, self.get(slot)?))).collect()
+    }
+
+    /// Whether all that was assigned since a mark is among these.
+    pub(super) fn changed_are<I: Iterator<Item = Slot>>(
+        &self,
+        since: usize,
+        known: impl Fn() -> I,
+    ) -> bool {
+        self.before[since..].iter().all(|(slot, _)| known().any(|known| known == *slot))
     }
 
     /// Takes back what was assigned since a mark.

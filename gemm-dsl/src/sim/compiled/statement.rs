@@ -1,27 +1,27 @@
 //! Statements that are neither branch nor loop.
 
-use super::super::code::{MbarrierOp, Memory, Op, SumsOp, Value};
+use super::super::code::{Fragment, Index, Kind, MbarrierOp, Memory, Mma, Op, Slot, SumsOp, Value};
 use super::Compiler;
 use super::cost::{self, Class, Cost};
 use super::form::Id;
-use super::slots::{Kind, Slot};
+use super::operation::Operation;
 use crate::ir::Scope;
 
 impl Compiler<'_, '_> {
-    /// What a variable holds; before it was given anything, something that costs nothing.
+    /// What a variable holds; before it was given anything, something of its own that costs nothing.
     pub(super) fn read(&mut self, slot: Slot) -> Id {
-        match self.slots.get(slot) {
+        match self.scope.slots.get(slot) {
             Some(id) => id,
-            None => self.constant(0),
+            None => self.undefined(slot),
         }
     }
 
     pub(super) fn read_before(&self, slot: Slot) -> Option<Id> {
-        self.slots.get(slot)
+        self.scope.slots.get(slot)
     }
 
     fn set(&mut self, kind: Kind, at: u32, id: Id) {
-        self.slots.set(Slot { kind, at }, id);
+        self.scope.slots.set(Slot { kind, at }, id);
     }
 
     fn root(&mut self, cost: Cost, operands: impl IntoIterator<Item = Id>) {
@@ -41,7 +41,7 @@ impl Compiler<'_, '_> {
     pub(super) fn statement(&mut self, op: &Op) {
         match op {
             Op::SetUniform(slot, value) => {
-                let id = self.index_of(value);
+                let id = self.uniform(value);
                 self.set(Kind::Uniform, *slot, id);
             }
             Op::SetLane(slot, value) => {
@@ -69,7 +69,7 @@ impl Compiler<'_, '_> {
             }
             Op::Fma { target, operands } => {
                 let operands = operands.map(|at| self.read(Slot { kind: Kind::Lane, at }));
-                let id = self.values.op("fma", &operands, 32, Cost::one(Class::Ffma));
+                let id = self.values.op(Operation::Fma, &operands, Cost::one(Class::Ffma));
                 self.set(Kind::Lane, *target, id);
             }
             Op::Zero { first, count } => {
@@ -102,16 +102,16 @@ impl Compiler<'_, '_> {
                 let value = self.stored_value(&store.1);
                 if let Some(slots) = self.slots_of(&store.0) {
                     if let [slot] = slots[..] {
-                        self.slots.set(slot, value);
+                        self.scope.slots.set(slot, value);
                         return;
                     }
                     for (at, slot) in slots.into_iter().enumerate() {
-                        let part = self.values.op("part", &[value], at as i64, Cost::FREE);
-                        self.slots.set(slot, part);
+                        let part = self.part(value, at as u32, Cost::FREE);
+                        self.scope.slots.set(slot, part);
                     }
                     return;
                 }
-                self.is_whole = false;
+                self.lost(&store.0);
                 self.root(Cost::others(1), [value]);
             }
             Op::Store(store) => {
@@ -129,24 +129,19 @@ impl Compiler<'_, '_> {
                     cost = cost.beside(u32::from(*or_zero));
                 }
                 self.root(cost, places);
-                if !std::mem::replace(&mut self.copied, true) {
+                if !std::mem::replace(&mut self.scope.copied, true) {
                     let loads =
                         Cost { class: Class::SharedLoad, count: cost::BEFORE_COPIES, others: 0 };
                     self.root(loads, []);
                 }
-                self.written(copy.target.region);
+                self.accesses.written(copy.target.region);
             }
             Op::LoadMatrix(load) => {
                 let place = self.place(&load.from);
-                self.copied = false;
+                self.scope.copied = false;
                 let id = self.values.fresh(vec![place], Cost::one(Class::MatrixLoad));
                 self.roots.push(id);
-                if let Some(slot) = load.to.slot {
-                    for at in slot..slot + u32::from(load.count) {
-                        let part = self.values.op("part", &[id], at.into(), Cost::FREE);
-                        self.set(Kind::Lane, at, part);
-                    }
-                }
+                self.fill(&load.to, load.count.into(), id);
             }
             Op::Mma(mma) => self.multiply(mma),
             Op::Atomic(atomic) => {
@@ -157,7 +152,7 @@ impl Compiler<'_, '_> {
                 if let Some(slot) = atomic.old {
                     self.set(Kind::Lane, slot, id);
                 }
-                self.written(atomic.target.region);
+                self.accesses.written(atomic.target.region);
             }
             Op::Barrier(scope) => {
                 let cost = match scope {
@@ -168,23 +163,19 @@ impl Compiler<'_, '_> {
                     Scope::Cluster | Scope::Device => Cost::others(2),
                 };
                 self.root(cost, []);
-                self.met();
             }
             Op::Named { .. } => {
                 self.root(Cost::one(Class::Barrier), []);
-                self.met();
             }
             Op::Fence(scope) => {
                 // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and `CCTL` of the device's.
                 self.root(Cost::others(if *scope == Scope::Block { 1 } else { 4 }), []);
-                self.met();
             }
             // `LDGDEPBAR`
             Op::Commit => self.root(Cost::others(1), []),
             // `DEPBAR`
             Op::Wait(_) => {
                 self.root(Cost::others(1), []);
-                self.met();
             }
             Op::Mbarrier(barrier) => {
                 let at = self.index(&barrier.at.index);
@@ -207,7 +198,6 @@ impl Compiler<'_, '_> {
                     }
                 };
                 self.root(Cost::others(cost), [at]);
-                self.met();
             }
             // `MEMBAR` and `FENCE`.
             Op::ProxyFence(_) => self.root(Cost::others(2), []),
@@ -216,12 +206,15 @@ impl Compiler<'_, '_> {
                 operands.push(self.place(&copy.to));
                 operands.push(self.index(&copy.barrier.index));
                 self.root(Cost::one(Class::BoxCopy).beside(9), operands);
+                self.accesses.written(copy.to.region);
             }
             Op::Wgmma(wgmma) => {
                 let operands = [self.place(&wgmma.a.first), self.place(&wgmma.b.first)];
                 let accumulate = self.pred(&wgmma.accumulate);
                 self.roots.push(accumulate);
                 self.root(Cost::one(Class::Hgmma).beside(6), operands);
+                let sums = self.values.fresh(operands.into(), Cost::FREE);
+                self.fill(&wgmma.d, wgmma.columns / 2, sums);
             }
             Op::Sums(op) => {
                 let cost = match **op {
@@ -241,30 +234,57 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn multiply(&mut self, mma: &super::super::code::Mma) {
-        let read = |this: &mut Self, slot: Option<u32>, words: u32| -> Vec<Id> {
-            let slots = slot.map_or(0..0, |slot| slot..slot + words);
-            slots.map(|at| this.read(Slot { kind: Kind::Lane, at })).collect()
-        };
-        let mut operands = read(self, mma.d.slot, 4);
-        operands.extend(read(self, mma.a.slot, 4));
-        operands.extend(read(self, mma.b.slot, 2));
+    fn multiply(&mut self, mma: &Mma) {
+        let mut operands = self.fragment(&mma.d, 4);
+        operands.extend(self.fragment(&mma.a, 4));
+        operands.extend(self.fragment(&mma.b, 2));
         let id = self.values.fresh(operands, Cost::one(Class::Hmma));
         self.roots.push(id);
-        if let Some(slot) = mma.d.slot {
-            for at in slot..slot + 4 {
-                let part = self.values.op("part", &[id], (at - slot).into(), Cost::FREE);
-                self.set(Kind::Lane, at, part);
+        self.fill(&mma.d, 4, id);
+    }
+
+    /// The first slot of what a lane holds of a matrix, if it is known where.
+    fn first_of(&mut self, fragment: &Fragment) -> Option<u32> {
+        let known = fragment.slot;
+        known.or_else(|| self.slots_of(&fragment.first)?.first().map(|slot| slot.at))
+    }
+
+    /// So many words of what a lane holds of a matrix.
+    fn fragment(&mut self, of: &Fragment, words: u32) -> Vec<Id> {
+        let slots = match self.first_of(of) {
+            Some(first) => first..first + words,
+            None => {
+                self.is_whole = false;
+                self.array_of(&of.first)
             }
+        };
+        slots.map(|at| self.read(Slot { kind: Kind::Lane, at })).collect()
+    }
+
+    /// Gives them the parts of a value.
+    fn fill(&mut self, to: &Fragment, words: u32, value: Id) {
+        let Some(first) = self.first_of(to) else { return self.lost(&to.first) };
+        for at in first..first + words {
+            let part = self.part(value, at - first, Cost::FREE);
+            self.set(Kind::Lane, at, part);
         }
     }
 
-    fn pointer(&mut self, first: u32, index: Option<&super::super::code::Index>) -> u32 {
+    /// An element of a register array is written, and nobody knows which: the array is in local memory.
+    fn lost(&mut self, memory: &Memory) {
+        self.is_whole = false;
+        for at in self.array_of(memory) {
+            let element = self.values.fresh(Vec::new(), Cost::FREE);
+            self.set(Kind::Lane, at, element);
+        }
+    }
+
+    fn pointer(&mut self, first: u32, index: Option<&Index>) -> u32 {
         let at = index.map(|index| self.index(index));
         first + at.and_then(|id| self.values.form(id).known()).unwrap_or(0) as u32
     }
 
-    fn point(&mut self, first: u32, index: Option<&super::super::code::Index>, id: Id) {
+    fn point(&mut self, first: u32, index: Option<&Index>, id: Id) {
         let at = self.pointer(first, index);
         self.set(Kind::Wide, at, id);
     }

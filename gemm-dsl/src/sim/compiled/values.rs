@@ -1,23 +1,12 @@
 //! The values that a kernel computes, each once where the compiler computes it once: where two expressions are the same, as long
 //! as the first is still known, and outside of the loops in which none of their operands changes.
 
+use super::charge::Charge;
 use super::cost::Cost;
 use super::counts::CountId;
-use super::form::{Form, Id};
+use super::form::{Form, Id, Term};
+use super::operation::{Key, Operation};
 use std::collections::HashMap;
-
-/// What a value is, by which two are found to be the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    /// An operation on values, with a number that tells it from others of its kind.
-    Op(&'static str, Vec<Id>, i64),
-    /// A sum of values, of 64 bits or of 32.
-    Sum(Form, bool),
-    /// The address of what lies so many elements behind the start of a buffer, but for a constant.
-    Address(u32, Form),
-    /// What is loaded from there, with the constant, before the memory has changed so often.
-    Load(Id, i64, u32),
-}
 
 #[derive(Debug)]
 pub(super) struct Value {
@@ -120,15 +109,9 @@ impl Values {
     }
 
     /// The value of an operation, known or new.
-    pub(super) fn op(
-        &mut self,
-        name: &'static str,
-        operands: &[Id],
-        number: i64,
-        cost: Cost,
-    ) -> Id {
+    pub(super) fn op(&mut self, operation: Operation, operands: &[Id], cost: Cost) -> Id {
         let depth = operands.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0);
-        self.keyed(Key::Op(name, operands.to_vec(), number), operands.to_vec(), cost, depth)
+        self.keyed(Key::Op(operation, operands.to_vec()), operands.to_vec(), cost, depth)
     }
 
     /// A value by its key.
@@ -223,26 +206,63 @@ impl Values {
     }
 
     /// Marks values that are needed, and those that they are computed from.
-    pub(super) fn need(&mut self, roots: impl IntoIterator<Item = Id>) {
-        let mut open: Vec<Id> = roots.into_iter().collect();
+    pub(super) fn needed(mut self, roots: Vec<Id>) -> Needed {
+        let mut open = roots;
         while let Some(id) = open.pop() {
             let value = &mut self.all[id as usize];
             if !std::mem::replace(&mut value.needed, true) {
                 open.extend(&value.operands);
             }
         }
+        Needed(self)
+    }
+}
+
+/// All values of a kernel, of which it is known whether anybody needs them.
+pub(super) struct Needed(pub(super) Values);
+
+/// Those of which loads that others bring too cost nothing.
+pub(super) struct Merged(pub(super) Values);
+
+impl Merged {
+    /// What is executed of them.
+    pub(super) fn charges(&self) -> impl Iterator<Item = Charge> {
+        let values = self.0.all.iter().filter(|v| v.needed && v.cost != Cost::FREE);
+        values.map(|value| Charge { count: value.count, stmt: value.stmt, cost: value.cost })
     }
 }
 
 /// What it takes to add products to a rest: `IADD3` adds two, `IMAD` and `LEA` one that is multiplied; a product of values that
 /// are not constant is multiplied before.
-pub(super) fn sum_cost(terms: &[(Vec<Id>, i64)], has_rest: bool, has_constant: bool) -> u32 {
-    let products: usize = terms.iter().map(|(of, _)| of.len() - 1).sum();
-    let scaled = terms.iter().filter(|(of, by)| of.len() == 1 && by.abs() != 1).count();
-    let plain = terms.iter().filter(|(of, by)| of.len() == 1 && by.abs() == 1).count();
+pub(super) fn sum_cost(terms: &[Term], has_rest: bool, has_constant: bool) -> u32 {
+    let (single, products): (Vec<&Term>, Vec<&Term>) =
+        terms.iter().partition(|(of, _)| of.len() == 1);
+    let (plain, scaled): (Vec<&Term>, Vec<&Term>) =
+        single.into_iter().partition(|(_, by)| by.abs() == 1);
+    let multiplied = scaled.len() + products.iter().map(|(of, _)| of.len() - 1).sum::<usize>();
+    let summands = plain.len() + usize::from(has_rest || has_constant);
     // The first summand is not added to anything.
-    let summands = plain + usize::from(has_rest) + usize::from(has_constant && !has_rest);
-    let added = summands.saturating_sub(if scaled + products > 0 { 0 } else { 1 });
-    let added = if scaled + products > 0 { added.saturating_sub(1) } else { added };
-    (products + scaled + added.div_ceil(2)) as u32
+    (multiplied + summands.saturating_sub(1).div_ceil(2)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_costs_what_adds_and_multiplies() {
+        let (a, b, c) = ((vec![0], 1), (vec![1], -1), (vec![2], 1));
+        let (scaled, product) = ((vec![3], 4), (vec![0, 1], 1));
+        let cost = |terms: &[&Term], has_rest| {
+            let terms: Vec<Term> = terms.iter().copied().cloned().collect();
+            sum_cost(&terms, has_rest, false)
+        };
+        assert_eq!(cost(&[&a], false), 0);
+        // `IADD3`, one and two.
+        assert_eq!((cost(&[&a, &b], false), cost(&[&a, &b, &c], false)), (1, 1));
+        assert_eq!(cost(&[&a, &b, &c], true), 2);
+        // `LEA` and `IMAD` add as they multiply.
+        assert_eq!((cost(&[&scaled], false), cost(&[&scaled, &a], false)), (1, 1));
+        assert_eq!((cost(&[&product], true), cost(&[&product, &a], true)), (1, 2));
+    }
 }

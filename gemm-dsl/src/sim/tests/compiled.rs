@@ -1,7 +1,7 @@
 //! Counters as compiled, on kernels of which the machine code can be told on paper.
 
 use super::*;
-use crate::ir::{For, Intrinsic};
+use crate::ir::{For, Intrinsic, Unroll};
 use crate::sim::{Compiled, Profile, profile};
 
 impl Bench {
@@ -87,19 +87,22 @@ fn a_store_that_nobody_sees_is_none() {
 
 #[test]
 fn multiply_adds_are_those_of_the_text_however_loops_are_unrolled() {
-    for trips in [1, 3, 4, 5, 17, 100] {
+    let unrolled = [Unroll::Auto, Unroll::By(4), Unroll::By(7), Unroll::By(8), Unroll::By(16)];
+    let trips = [1, 3, 4, 5, 17, 100];
+    for (unroll, trips) in unrolled.into_iter().flat_map(|by| trips.map(|trips| (by, trips))) {
         let mut b = bench(64, 2, [128, 128]);
         let sum = b.k.mut_("sum", 0.0);
         let (factor, rounds) = (b.read(tid()), b.read(0).cast(Elem::I32) + trips);
         let rounds = b.k.let_("rounds", rounds);
-        b.k.loop_("i", For::below(0, rounds), |k, _| {
+        b.k.loop_("i", For::below(0, rounds).unroll(unroll), |k, _| {
             let next = Expr::Call(Intrinsic::Fma, vec![factor.clone(), factor.clone(), sum.into()]);
             k.assign(sum, next);
         });
         b.write(Expr::Special(Special::BlockX) * 64 + tid(), sum);
         let profile = b.profiled();
         let compiled = profile.compiled.expect("it was asked for");
-        assert_eq!((compiled.ffma, compiled.thread_ffma), (profile.total.fma, profile.total.fmas));
+        let text = (profile.total.fma, profile.total.fmas);
+        assert_eq!((compiled.ffma, compiled.thread_ffma), text, "{unroll:?}, {trips}");
         let mut statements = Compiled::default();
         profile.compiled_statements.iter().for_each(|of| statements += *of);
         // What the kernel as a whole needs is no statement's.

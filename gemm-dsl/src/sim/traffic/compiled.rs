@@ -3,13 +3,14 @@
 use super::super::cost;
 use super::super::lanes::WARP;
 use super::super::observe::{AccessKind, Request};
-use super::super::traffic::{sectors_of, words_of};
-use super::{Compiled, Role};
+use super::super::quantity::Compiled;
+use super::super::role::Role;
+use super::{sectors_of, words_of};
 use crate::ir::Space;
 
 impl Compiled {
     /// Adds an access of a warp that the text has, as what becomes of it.
-    pub(in super::super) fn access(&mut self, request: &Request<'_>, role: Role) {
+    pub(super) fn access(&mut self, request: &Request<'_>, role: Role) {
         let bytes = match role {
             Role::Own => request.bytes(),
             Role::First(bytes) => bytes,

@@ -7,17 +7,17 @@ use std::rc::Rc;
 
 /// What warps of a warpgroup execute together: the number of the statement, and what it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) stmt: u32,
-    pub(super) operands: [u32; 2],
-    pub(super) accumulates: bool,
+pub(in crate::sim) struct Step {
+    pub(in crate::sim) stmt: u32,
+    pub(in crate::sim) operands: [u32; 2],
+    pub(in crate::sim) accumulates: bool,
 }
 
 /// The operands of a matrix instruction, row by row.
 #[derive(Debug)]
-pub(super) struct Tiles {
-    pub(super) a: Vec<Operand>,
-    pub(super) b: Vec<Operand>,
+pub(in crate::sim) struct Tiles {
+    pub(in crate::sim) a: Vec<Operand>,
+    pub(in crate::sim) b: Vec<Operand>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct Warpgroup {
 pub(in crate::sim) struct Warpgroups(Vec<Warpgroup>);
 
 /// A warp comes to something else than the others: the statement that they have come to, or that they have left.
-pub(super) struct Apart(pub(super) Option<u32>);
+pub(in crate::sim) struct Apart(pub(in crate::sim) Option<u32>);
 
 impl Warpgroups {
     pub(in crate::sim) fn begin(&mut self, warps: usize) {
@@ -44,7 +44,11 @@ impl Warpgroups {
     }
 
     /// A warp comes to a step of its warpgroup: the operands, if another warp has read them.
-    pub(super) fn step(&mut self, warp: u32, step: Step) -> Result<&mut Option<Rc<Tiles>>, Apart> {
+    pub(in crate::sim) fn step(
+        &mut self,
+        warp: u32,
+        step: Step,
+    ) -> Result<&mut Option<Rc<Tiles>>, Apart> {
         let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
         let at = (group.done[member] - group.dropped) as usize;
         if at == group.steps.len() {
@@ -60,14 +64,14 @@ impl Warpgroups {
     }
 
     /// Keeps the operands of the step that a warp has executed last.
-    pub(super) fn remember(&mut self, warp: u32, tiles: &Rc<Tiles>) {
+    pub(in crate::sim) fn remember(&mut self, warp: u32, tiles: &Rc<Tiles>) {
         let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
         let at = (group.done[member] - group.dropped) as usize - 1;
         group.steps[at].1 = Some(Rc::clone(tiles));
     }
 
     /// Forgets what all warps have executed.
-    pub(super) fn forget(&mut self, warp: u32) {
+    pub(in crate::sim) fn forget(&mut self, warp: u32) {
         let group = &mut self.0[warp as usize / WARPS];
         while group.done.iter().all(|done| *done > group.dropped) {
             group.steps.pop_front();

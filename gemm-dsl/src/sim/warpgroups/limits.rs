@@ -29,7 +29,12 @@ impl Limits {
     ///
     /// # Errors
     /// Those that they have, where these are more and more are asked for, or fewer and some are given back.
-    pub(super) fn set(&mut self, warp: u32, stmt: u32, limit: RegisterLimit) -> Result<(), u32> {
+    pub(in crate::sim) fn set(
+        &mut self,
+        warp: u32,
+        stmt: u32,
+        limit: RegisterLimit,
+    ) -> Result<(), u32> {
         let RegisterLimit { registers, more } = limit;
         let (now, asked) = &mut self.of_warps[warp as usize];
         if (more && registers < *now) || (!more && registers > *now) {
