@@ -7,7 +7,7 @@ use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
 use gemm_examples::sample::{self, Ran};
 use gemm_examples::show::percent;
-use gemm_runtime::{Compiled, Counters, Device};
+use gemm_runtime::{Compiled, Counters, Device, Simulation};
 
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
@@ -57,17 +57,16 @@ fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<Ran, Failure>,
 ) -> Result<Sample, Failure> {
-    let ran = launch(&Device::simulator())?;
-    let counters = ran.launched.counters().copied().unwrap_or_default();
-    let compiled = launch(&Device::simulator_compiled())?;
-    let counts = (&counters, sample::compiled_of_main(&ran.launched, &compiled.launched));
-    Ok(Sample::Counted(count(ran.shape, counts, (ran.flops, bits), ran.bytes)))
+    let compiled = Simulation { compiled: true, ..Simulation::default() };
+    let Ran { shape, launched, flops, bytes, .. } = launch(&Device::simulator_of(compiled))?;
+    let counts = sample::compiled_of_main(&launched)?;
+    Ok(Sample::Counted(count(shape, counts, (flops, bits), bytes)))
 }
 
 /// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
 fn count(
     shape: String,
-    (c, compiled): (&Counters, Option<&Compiled>),
+    (c, compiled): (&Counters, &Compiled),
     (flops, bits): (f64, Option<u32>),
     bytes: usize,
 ) -> Counted {
@@ -111,16 +110,15 @@ fn sectors(c: &Counters) -> String {
 
 /// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
 /// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
-fn asked(
-    (c, compiled): (&Counters, Option<&Compiled>),
-    bits: Option<u32>,
-    bytes: usize,
-) -> Vec<String> {
-    let units = asked_of(c, compiled, bits, bytes);
+fn asked((c, compiled): (&Counters, &Compiled), bits: Option<u32>, bytes: usize) -> Vec<String> {
+    let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
-        let text =
-            if cycles == by_text { String::new() } else { format!("; by the text {by_text}") };
+        let text = match unit.is_by_text {
+            true => "; by the text, as compiled it is not known".to_owned(),
+            false if cycles == by_text => String::new(),
+            false => format!("; by the text {by_text}"),
+        };
         format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
     };
     let mut lines: Vec<String> = units.iter().map(cycles).collect();
@@ -129,7 +127,7 @@ fn asked(
         let share = percent(issuing_fmas(c) / most);
         lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
     }
-    let [conflicts, wavefronts] = conflicts(c, compiled).map(|count| count as f64);
+    let [conflicts, wavefronts] = conflicts(c, Some(compiled)).map(|count| count as f64);
     if conflicts > WORTH_NAMING * wavefronts {
         let share = percent(conflicts / wavefronts);
         lines.push(format!("bank conflicts are {share} of the wavefronts of shared memory"));
@@ -144,12 +142,9 @@ fn asked(
         lines.push(format!("the lanes of a warp part at {share} of the branches"));
     }
     lines.push(String::new());
-    lines.push(match compiled {
-        Some(_) => format!(
-            "By a model of what the compiler makes of it, {unit} has most to do. A GPU may need less: caches \
-             answer some of what is asked of L2 and memory."
-        ),
-        None => format!("By its text, {unit} has most to do. A GPU may need less."),
-    });
+    lines.push(format!(
+        "By a model of what the compiler makes of it, {unit} has most to do. A GPU may need less: caches \
+         answer some of what is asked of L2 and memory."
+    ));
     lines
 }

@@ -36,16 +36,35 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
     match options.without {
         Some(without) => {
             let broken = gather::without(&subject, without)?;
-            let command = format!("explain --html FILE --without {without} {line:?}");
+            let command = command(&[("--without", Some(without.to_string()))], options)?;
             put(options, &broken, |broken| page::broken(broken, &command))
         }
         None => {
-            let registers = resources::registers(program.preferred(), &options.arch);
-            let report = gather::report(&Subject { registers, ..subject })?;
-            let command = format!("explain --html FILE {line:?}");
+            let (registers, refused) = resources::registers(program.preferred(), &options.arch);
+            let report = gather::report(&Subject { registers, refused, ..subject })?;
+            let archs: Vec<String> = options.arch.iter().map(u32::to_string).collect();
+            let archs = Some(archs.join(",")).filter(|archs| !archs.is_empty());
+            let against = options.against.clone();
+            let command = command(&[("--arch", archs), ("--against", against)], options)?;
             put(options, &report, |report| page::kernel(report, None, &[], &command))
         }
     }
+}
+
+/// The command that makes such a page, as a shell takes it: with these options, where they were given, and those of any page.
+///
+/// # Errors
+/// A spec that no shell takes: one with a zero byte.
+fn command(given: &[(&str, Option<String>)], options: &Options) -> Result<String, Failure> {
+    let family = options.family.map(|family| family.word().to_owned());
+    let mut words = vec!["explain", "--html", "FILE"];
+    for (name, value) in
+        [("--family", &family)].into_iter().chain(given.iter().map(|(n, v)| (*n, v)))
+    {
+        words.extend(value.iter().flat_map(|value| [name, value]));
+    }
+    words.push(&options.spec);
+    shlex::try_join(words).map_err(|error| Failure::Usage(format!("the spec: {error}")))
 }
 
 /// Writes what was found into the file, or to the standard output.

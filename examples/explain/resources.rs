@@ -3,6 +3,7 @@
 use gemm_dsl::arch::{ALL, Multiprocessor};
 use gemm_dsl::predict::occupancy::{Block, occupancy};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
+use gemm_examples::book::report::Refused;
 use gemm_examples::book::resident::Registers;
 use gemm_examples::show::{self, Table, number, text};
 use gemm_runtime::Error;
@@ -35,14 +36,26 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     table.text()
 }
 
-/// What the compiler says on each architecture that it compiles the kernel for; nothing where it is not installed.
-pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> Vec<Registers> {
-    let known = compiled(kernel, archs).into_iter().filter_map(|(sm, found)| {
-        let found = found.ok()?;
-        let spilled = u64::from(found.spill_stores) + u64::from(found.spill_loads);
-        Some(Registers { arch: sm.arch, registers: found.registers, spilled })
-    });
-    known.collect()
+/// What the compiler says on each architecture that it compiles the kernel for, and why it says nothing on the others.
+pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec<Refused>) {
+    let (mut known, mut refused) = (Vec::new(), Vec::new());
+    for (sm, found) in compiled(kernel, archs) {
+        match found {
+            Ok(found) => {
+                let spilled = u64::from(found.spill_stores) + u64::from(found.spill_loads);
+                known.push(Registers { arch: sm.arch, registers: found.registers, spilled });
+            }
+            Err(Error::NvrtcMissing { .. }) => {
+                let why = "NVRTC, the CUDA compiler library, was not found".to_owned();
+                return (Vec::new(), vec![Refused { arch: None, why }]);
+            }
+            Err(other) => {
+                let arch = Some(of_kernel(kernel, sm.arch).to_string());
+                refused.push(Refused { arch, why: first_line(&other) });
+            }
+        }
+    }
+    (known, refused)
 }
 
 /// What the compiler says on some architectures, on all that are known if none is named.

@@ -26,6 +26,7 @@ pub mod pipeline;
 pub mod report;
 pub mod steps;
 pub mod sync;
+mod unit_name;
 pub mod units;
 pub mod whole;
 

@@ -9,7 +9,9 @@ use gemm_draw::shapes::{self, Most};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Over;
-use gemm_runtime::{Compiled, Device, Launched, ReduceSpec, SgemmSpec};
+use gemm_runtime::{
+    Compiled, Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SgemmSpec,
+};
 
 /// The operands are random; the counters do not depend on them.
 const SEED: u64 = 1;
@@ -25,6 +27,8 @@ pub struct Ran {
     pub launched: Launched,
     /// Multiplications and additions of a product; 0 of a reduction.
     pub flops: f64,
+    /// Multiply-adds of a product, or the elements of each array that is folded.
+    pub work: u64,
     /// Bytes of all operands, each once.
     pub bytes: usize,
 }
@@ -58,7 +62,7 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
         shape += &format!(" (the first of {} launches)", launched.passes());
     }
     let bytes = elements * spec.inputs().len() * spec.element.elem().size() as usize;
-    Ok(Ran { shape, launched, flops: 0.0, bytes })
+    Ok(Ran { shape, launched, flops: 0.0, work: elements as u64, bytes })
 }
 
 /// As [`shapes::extents`], likewise.
@@ -70,10 +74,33 @@ pub fn extents(plan: &SgemmPlan) -> Result<Size, String> {
     Ok(Size { m, n, k })
 }
 
-/// What the profiler would count of the kernel that does most of a launch, given the same launch where that is counted.
-pub fn compiled_of_main<'l>(launched: &Launched, compiled: &'l Launched) -> Option<&'l Compiled> {
-    let main = launched.steps().position(|step| step.counters() == launched.counters())?;
-    compiled.steps().nth(main)?.compiled_counters()
+/// What the simulator counted of the kernel of a launch that does most.
+///
+/// # Errors
+/// [`Error::Internal`] where that has counted nothing.
+pub fn counters(launched: &Launched) -> Result<&Counters, Error> {
+    launched.counters().ok_or_else(|| uncounted("its text"))
+}
+
+/// What a simulator that does so counted of a step, by its text and as compiled.
+///
+/// # Errors
+/// [`Error::Internal`] where it has not.
+pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l Compiled), Error> {
+    let text = step.counters().ok_or_else(|| uncounted("its text"))?;
+    Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
+}
+
+/// The same of the kernel of a launch that does most.
+///
+/// # Errors
+/// As those of [`compiled`], and those of a launch that has nothing to do.
+pub fn compiled_of_main(launched: &Launched) -> Result<(&Counters, &Compiled), Error> {
+    compiled(&launched.main_step().ok_or_else(|| uncounted("a launch"))?)
+}
+
+fn uncounted(what: &str) -> Error {
+    Error::Internal(format!("the simulator has counted nothing of {what}"))
 }
 
 /// Launches a product.
@@ -85,11 +112,36 @@ pub fn product(spec: &SgemmSpec, size: Size, device: &Device) -> Result<Ran, Fai
     let a = data::uniform(SEED, m * k, -1.0, 1.0);
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
     let launched = launch_once(device, spec, (&a, &b), size)?;
-    let flops = 2.0 * m as f64 * n as f64 * k as f64;
+    let work = m as u64 * n as u64 * k as u64;
     let mut shape = format!("m = {m}, n = {n}, k = {k}");
     if let Shape::Tensor(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
     let bytes = (m * k + k * n + m * n) * size_of::<f32>();
-    Ok(Ran { shape, launched, flops, bytes })
+    Ok(Ran { shape, launched, flops: 2.0 * work as f64, work, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gemm_dsl::stages;
+    use gemm_runtime::Simulation;
+
+    /// Planes of A and of B are made first: the kernel that multiplies is the main one, and what is said of the launch is of it.
+    #[test]
+    fn the_launch_that_multiplies_is_the_main_one() {
+        let stages = stages::sgemm();
+        let stage = stages.iter().find(|stage| stage.name == "tma").expect("a stage");
+        let size = Size { m: 128, n: 128, k: 64 };
+        let simulation = Simulation { compiled: true, ..Simulation::default() };
+        let ran = product(&stage.spec, size, &Device::simulator_of(simulation)).expect("a launch");
+        let main: Vec<bool> = ran.launched.steps().map(|step| step.is_main()).collect();
+        assert_eq!(main.iter().filter(|is_main| **is_main).count(), 1);
+        assert!(main.len() > 1 && main.last() == Some(&true), "{main:?}");
+        let (text, compiled) = compiled_of_main(&ran.launched).expect("counts");
+        assert_eq!(counters(&ran.launched).expect("counts"), text);
+        assert!(text.mma_flops as f64 == ran.flops && compiled.hgmma == text.wgmma, "{compiled:?}");
+        let text_alone = product(&stage.spec, size, &Device::simulator()).expect("a launch");
+        assert!(compiled_of_main(&text_alone.launched).is_err());
+    }
 }

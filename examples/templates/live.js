@@ -70,7 +70,8 @@ function write() {
 function read() {
   const state = new URLSearchParams(location.hash.slice(1));
   if (!state.has("line") && line.value) return write();
-  family.value = state.get("family") === "reduce_kernel" ? "reduce_kernel" : "sgemm_kernel";
+  const asked = [...family.options].find((option) => option.value === state.get("family"));
+  family.value = (asked ?? family.options[0]).value;
   line.value = state.get("line") ?? line.dataset.first;
   mark([]);
   update();

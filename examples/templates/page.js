@@ -5,13 +5,11 @@
   const body = document.body;
   const range = document.getElementById("lane");
   const shown = document.querySelector("output[for=lane]");
-  // What belongs to each lane: cells of pictures by what is written in them, outlines of tiles by their attribute.
+  // What belongs to each lane, by attributes: the lanes of a cell of a picture are bits, an outline of a tile has one.
   const marks = Array.from({ length: 32 }, () => []);
-  for (const cell of document.querySelectorAll(".grid tbody td")) {
-    for (const run of cell.textContent.split(",").filter(Boolean)) {
-      const [first, last = first] = run.split("-").map(Number);
-      for (let lane = first; lane <= last; lane++) marks[lane].push(cell);
-    }
+  const lanesOf = (cell) => Number.parseInt(cell.dataset.lanes, 16);
+  for (const cell of document.querySelectorAll("[data-lanes]")) {
+    for (let lane = 0; lane < 32; lane++) if ((lanesOf(cell) >>> lane) & 1) marks[lane].push(cell);
   }
   for (const outline of document.querySelectorAll("[data-lane]")) marks[outline.dataset.lane].push(outline);
 
@@ -39,8 +37,8 @@
 
   // The lane that a place of the page belongs to.
   const laneAt = (event) => {
-    const cell = event.target.closest?.(".grid tbody td");
-    if (cell) return cell.textContent ? Number.parseInt(cell.textContent, 10) : null;
+    const cell = event.target.closest?.("[data-lanes]");
+    if (cell) return 31 - Math.clz32(lanesOf(cell) & -lanesOf(cell)); // The first of them.
     const svg = event.target.closest?.(".owners svg");
     if (!svg) return null;
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());

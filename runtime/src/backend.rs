@@ -83,11 +83,12 @@ pub(crate) trait Backend: Sized {
     }
 
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
-    /// order and size, and its contract holds for them.
+    /// order and size, and its contract holds for them. Beside the blocks stands whether it is the main step of its program,
+    /// which who looks on is told.
     fn launch(
         &self,
         loadable: &Loadable,
-        grid: [u32; 3],
+        launch: ([u32; 3], bool),
         arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
     ) -> Result<Option<Box<Counted>>>;
 

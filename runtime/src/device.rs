@@ -1,7 +1,7 @@
 //! Devices: a GPU behind the CUDA driver, or the simulator.
 
 use crate::backend::gpu::Gpu;
-use crate::backend::simulator::{Simulator, Watch};
+use crate::backend::simulator::{Simulation, Simulator, Watch};
 use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
@@ -118,7 +118,7 @@ impl Device {
 
     /// The simulator. A device of its own: its buffers belong to this handle and its clones.
     pub fn simulator() -> Self {
-        Self::simulator_within(gemm_dsl::sim::Options::default().instructions)
+        Self::simulator_of(Simulation::default())
     }
 
     /// The simulator, where the warps of one launch may execute at most so many instructions together
@@ -126,7 +126,7 @@ impl Device {
     /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
     /// stays written.
     pub fn simulator_within(instructions: u64) -> Self {
-        Self::simulated(Simulator { instructions, compiled: false, watch: None })
+        Self::simulator_of(Simulation { instructions, ..Simulation::default() })
     }
 
     /// The simulator, with somebody who looks on: what each statement is charged with, and what happens in some blocks, event
@@ -159,8 +159,7 @@ impl Device {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn simulator_watched(watch: Arc<dyn Watch>) -> Self {
-        let instructions = gemm_dsl::sim::Options::default().instructions;
-        Self::simulated(Simulator { instructions, compiled: false, watch: Some(watch) })
+        Self::simulator_of(Simulation { watch: Some(watch), ..Simulation::default() })
     }
 
     /// The simulator, which also counts what the machine code of each kernel does, as far as that follows from the text:
@@ -179,15 +178,28 @@ impl Device {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn simulator_compiled() -> Self {
-        let instructions = gemm_dsl::sim::Options::default().instructions;
-        Self::simulated(Simulator { instructions, compiled: true, watch: None })
+        Self::simulator_of(Simulation { compiled: true, unchecked: true, ..Simulation::default() })
     }
 
-    fn simulated(simulator: Simulator) -> Self {
+    /// The simulator, with whatever of this is asked for: one that looks for races, counts what the machine code does and has
+    /// somebody look on runs each kernel once for all three.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator_of(Simulation { compiled: true, ..Simulation::default() });
+    /// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
+    /// let launched = SUM.launch(&device, &x, &mut sum)?;
+    /// let main = launched.main_step().expect("there is something to fold");
+    /// assert!(main.counters().is_some() && main.compiled_counters().is_some());
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn simulator_of(simulation: Simulation) -> Self {
         Self(Arc::new(Inner {
             name: "the simulator".to_owned(),
             programs: Programs::default(),
-            backend: Either::Simulator(simulator),
+            backend: Either::Simulator(Simulator(simulation)),
         }))
     }
 

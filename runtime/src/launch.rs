@@ -12,9 +12,9 @@ use crate::launched::Counted;
 use crate::launched::{Launched, Ran, Took};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch, meet};
 use gemm_dsl::ir::program::{Fill, KernelId, Known, Launch, Slot, Temp};
+use gemm_dsl::ir::{Extent, VerifiedProgram};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -150,6 +150,7 @@ pub(crate) fn launch<B: Backend>(
     let (backend, temps) = (on.backend, Vec::new());
     let mut run = Run { backend, program, inputs, outputs, known: &known, temps, held: None };
     // Whatever is compiled is so before any scratch memory is held, which other threads may wait for.
+    let main = VerifiedProgram::main_of(&launches);
     let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), Took::default());
     for launch in launches {
         let (kernel, call) = run.choose(launch)?;
@@ -158,21 +159,19 @@ pub(crate) fn launch<B: Backend>(
         }
         chosen.push((launch, kernel, call));
     }
-    // The step of the preferred kernel, whichever of its variants is launched; the first where another way was gone.
-    let prefers = |(launch, ..): &&(&Launch, KernelId, Call)| launch.choose.contains(&KernelId(0));
-    let main = chosen.iter().find(prefers).or(chosen.first());
-    let main = main.map_or(KernelId(0), |(_, kernel, _)| *kernel);
+    let main_kernel = main.map_or(KernelId(0), |number| chosen[number].1);
     let mut steps = Vec::with_capacity(chosen.len());
-    for (launch, kernel, call) in chosen {
+    for (number, (launch, kernel, call)) in chosen.into_iter().enumerate() {
         if !call.is_empty() {
-            let counted = run.launch(launch, kernel, &call)?;
-            steps.push(Ran { kernel, grid: call.grid, counted });
+            let is_main = main == Some(number);
+            let counted = run.launch(launch, kernel, &call, is_main)?;
+            steps.push(Ran { kernel, grid: call.grid, is_main, counted });
         }
     }
     if let Some(workspace) = &mut run.held {
         B::holds_zeros(workspace, true);
     }
-    Ok(Launched { program: Arc::clone(program), main, steps, took })
+    Ok(Launched { program: Arc::clone(program), main: main_kernel, steps, took })
 }
 
 /// A program under way.
@@ -302,6 +301,7 @@ impl<'a, B: Backend> Run<'a, B> {
         launch: &Launch,
         kernel: KernelId,
         call: &Call,
+        is_main: bool,
     ) -> Result<Option<Box<Counted>>> {
         let loadable = self.program.kernel(kernel);
         let params = loadable.kernel.contract().params();
@@ -330,7 +330,7 @@ impl<'a, B: Backend> Run<'a, B> {
                 }
             });
         }
-        let counted = self.backend.launch(loadable, call.grid, arguments)?;
+        let counted = self.backend.launch(loadable, (call.grid, is_main), arguments)?;
         // Should a later step of the program fail.
         if let Some(workspace) = &mut self.held {
             B::holds_zeros(workspace, false);

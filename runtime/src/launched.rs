@@ -42,6 +42,7 @@ impl Took {
 pub(crate) struct Ran {
     pub(crate) kernel: KernelId,
     pub(crate) grid: [u32; 3],
+    pub(crate) is_main: bool,
     pub(crate) counted: Option<Box<Counted>>,
 }
 
@@ -114,11 +115,16 @@ impl Launched {
         self.program.kernel(self.main).resources()
     }
 
-    /// What the simulator counted, of the same kernel; none on a GPU. What all of them did say the
+    /// The launch of the kernel whose text is the program's, or of the one that stood in for it; the first one where another way
+    /// was gone. None where there was nothing for it to do.
+    pub fn main_step(&self) -> Option<LaunchedStep<'_>> {
+        self.steps().find(LaunchedStep::is_main)
+    }
+
+    /// What the simulator counted of the [main step](Self::main_step); none on a GPU. What all of them did say the
     /// [steps](Self::steps).
     pub fn counters(&self) -> Option<&Counters> {
-        let ran = self.steps.iter().find(|ran| ran.kernel == self.main)?;
-        Some(&ran.counted.as_ref()?.counters)
+        self.main_step()?.counters()
     }
 }
 
@@ -138,6 +144,11 @@ impl<'a> LaunchedStep<'a> {
         self.ran.grid
     }
 
+    /// Whether it is the [main one](Launched::main_step).
+    pub fn is_main(&self) -> bool {
+        self.ran.is_main
+    }
+
     /// As [`Launched::resources`], of this kernel.
     pub fn resources(&self) -> Option<Resources> {
         self.loadable().resources()
@@ -149,7 +160,7 @@ impl<'a> LaunchedStep<'a> {
     }
 
     /// What the machine code was charged with, as predicted; none but of a device that counts that too
-    /// ([`Device::simulator_compiled`](crate::Device::simulator_compiled)).
+    /// ([`Simulation::compiled`](crate::Simulation::compiled)).
     pub fn compiled_counters(&self) -> Option<&'a Compiled> {
         self.ran.counted.as_ref()?.compiled.as_ref()
     }

@@ -84,6 +84,7 @@ mod segments;
 mod shape;
 mod view;
 
+pub use backend::simulator::Simulation;
 pub use backend::tensor_map;
 pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
@@ -121,7 +122,7 @@ pub mod fault {
     };
 }
 
-/// What somebody sees who looks on at the simulator ([`Device::simulator_watched`]).
+/// What somebody sees who looks on at the simulator ([`Simulation::watch`]).
 pub mod watch {
     pub use crate::backend::simulator::{Arguments, Replay, Seen, Watch};
     pub use gemm_dsl::ir::VerifiedKernel;

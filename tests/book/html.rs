@@ -37,30 +37,36 @@ fn visit(node: &Handle, f: &mut impl FnMut(&str, &BTreeMap<String, String>)) {
     node.children.borrow().iter().for_each(|child| visit(child, f));
 }
 
+/// What is written in a node.
+pub fn text(node: &Handle) -> String {
+    match &node.data {
+        NodeData::Text { contents } => contents.borrow().to_string(),
+        _ => node.children.borrow().iter().map(text).collect(),
+    }
+}
+
+/// An attribute of an element.
+pub fn attribute(node: &Handle, name: &str) -> Option<String> {
+    let NodeData::Element { attrs, .. } = &node.data else { return None };
+    let attrs = attrs.borrow();
+    attrs.iter().find(|attr| *attr.name.local == *name).map(|attr| attr.value.to_string())
+}
+
+/// All elements of a name in a node.
+pub fn all(node: &Handle, wanted: &str) -> Vec<Handle> {
+    let is_it = matches!(&node.data, NodeData::Element { name, .. } if *name.local == *wanted);
+    let own = is_it.then(|| node.clone());
+    let inner = node.children.borrow();
+    own.into_iter().chain(inner.iter().flat_map(|child| all(child, wanted))).collect()
+}
+
 /// All elements of a name: their classes and their text.
 pub fn texts(dom: &RcDom, wanted: &str) -> Vec<(Vec<String>, String)> {
-    fn text(node: &Handle) -> String {
-        match &node.data {
-            NodeData::Text { contents } => contents.borrow().to_string(),
-            _ => node.children.borrow().iter().map(text).collect(),
-        }
-    }
-    fn all(node: &Handle, wanted: &str, found: &mut Vec<(Vec<String>, String)>) {
-        if let NodeData::Element { name, attrs, .. } = &node.data
-            && *name.local == *wanted
-        {
-            let attrs = attrs.borrow();
-            let classes = attrs.iter().find(|attr| &*attr.name.local == "class");
-            let classes = classes.map_or(Vec::new(), |attr| {
-                attr.value.split_whitespace().map(str::to_owned).collect()
-            });
-            found.push((classes, text(node)));
-        }
-        node.children.borrow().iter().for_each(|child| all(child, wanted, found));
-    }
-    let mut found = Vec::new();
-    all(&dom.document, wanted, &mut found);
-    found
+    let classes = |node: &Handle| {
+        let classes = attribute(node, "class").unwrap_or_default();
+        classes.split_whitespace().map(str::to_owned).collect()
+    };
+    all(&dom.document, wanted).iter().map(|node| (classes(node), text(node))).collect()
 }
 
 /// The places of a page, and where it leads.

@@ -5,8 +5,8 @@ use crate::html::{decoded, hash, parse, places, within};
 use gemm_dsl::stages;
 use gemm_examples::book::live::{FILE, address, module, page};
 use gemm_examples::book::whole;
-use gemm_live::answer;
 use gemm_live::subject::Family;
+use gemm_live::{answer, unknown};
 use gemm_tests::arbitrary::{self, sample};
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
@@ -79,6 +79,10 @@ fn faults() -> Result<(), Failed> {
         if !report.said.contains("<em>flaot4</em>") || !report.seen.is_empty() {
             return Err(format!("{text}: {}", report.said).into());
         }
+    }
+    let report = unknown("<none>");
+    if !report.said.contains("no macro") || report.said.contains("<none>") {
+        return Err(report.said.into());
     }
     Ok(())
 }

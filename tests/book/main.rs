@@ -3,6 +3,7 @@
 
 mod browser;
 mod html;
+mod index;
 mod lanes;
 mod live;
 mod palette;
@@ -77,6 +78,8 @@ fn main() -> ExitCode {
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),
         Trial::test("html::pages_need_nothing_else", html::alone),
+        Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
+        Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test("palette::can_be_read", palette::can_be_read),
     ];
     trials.extend(pinned::trials());

@@ -1,17 +1,32 @@
-//! Which pages of the book a change moves: the hash of each, a small page and a small report in full.
+//! Which pages of the book a change moves: the hash of each, a small page and a small report in full, and of the front page and two
+//! large kernels what their main sections say.
 
-use crate::pages;
+use crate::html::{all, attribute, parse};
+use crate::{page, pages};
 use gemm_examples::book::whole;
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
+use markup5ever_rcdom::{Handle, NodeData};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// What is there in full.
 const PAGE: (&str, u32) = ("sgemm", 2);
 const REPORT: (&str, u32) = ("reduce", 5);
+/// And what of it: a ring of asynchronous copies, one of boxes before tensor cores, and the tables of the front page.
+const SAID: [(&str, &[&str]); 3] = [
+    ("sgemm_22_fastest", &["answer", "ledger", "pipeline", "sync"]),
+    ("sgemm_39_warp_specialised", &["answer", "ledger", "pipeline", "sync"]),
+    ("index", &["sgemm", "reduce"]),
+];
 
-pub fn trials() -> [Trial; 3] {
-    [
+pub fn trials() -> Vec<Trial> {
+    let said = SAID.map(|(name, sections)| {
+        Trial::test(format!("pinned::{name}"), move || {
+            compare(name, &said(page(&format!("{name}.html"))?, sections)?);
+            Ok(())
+        })
+    });
+    let whole = [
         Trial::test("pinned::pages", || {
             let hash = |(name, html): (&String, &String)| {
                 let digits: String =
@@ -31,7 +46,55 @@ pub fn trials() -> [Trial; 3] {
             compare("report", &serde_json::to_string_pretty(&report)?);
             Ok(())
         }),
-    ]
+    ];
+    whole.into_iter().chain(said).collect()
+}
+
+/// What the sections of a page say, by their `id`: a line for each paragraph, item and row, without pictures.
+fn said(html: &str, sections: &[&str]) -> Result<String, Failed> {
+    let dom = parse(html);
+    let found = all(&dom.document, "section");
+    let mut lines = Vec::new();
+    for id in sections {
+        let is_it = |section: &&Handle| attribute(section, "id").as_deref() == Some(id);
+        let section = found.iter().find(is_it).ok_or_else(|| format!("no section {id}"))?;
+        written(section, &mut lines);
+        lines.push(String::new());
+    }
+    Ok(lines.join("\n"))
+}
+
+fn written(node: &Handle, lines: &mut Vec<String>) {
+    let NodeData::Element { name, .. } = &node.data else { return };
+    let plain = |node: &Handle| {
+        let shown = shown(node);
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let children = node.children.borrow();
+    match &*name.local {
+        "svg" => {}
+        "tr" => {
+            let cells: Vec<String> =
+                children.iter().filter(|child| is_cell(child)).map(plain).collect();
+            lines.push(cells.join(" | "));
+        }
+        "h2" | "h3" | "p" | "li" | "figcaption" => lines.push(plain(node)),
+        _ => children.iter().for_each(|child| written(child, lines)),
+    }
+}
+
+/// What is seen of a node's text: a bar has none, and lines are parted.
+fn shown(node: &Handle) -> String {
+    match &node.data {
+        NodeData::Element { name, .. } if *name.local == *"meter" => String::new(),
+        NodeData::Element { name, .. } if *name.local == *"br" => " ".to_owned(),
+        NodeData::Text { contents } => contents.borrow().to_string(),
+        _ => node.children.borrow().iter().map(shown).collect(),
+    }
+}
+
+fn is_cell(node: &Handle) -> bool {
+    matches!(&node.data, NodeData::Element { name, .. } if matches!(&*name.local, "td" | "th"))
 }
 
 /// Compares with the snapshot of that name in `snapshots/book`; `cargo bless-book` writes it anew.

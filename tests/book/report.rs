@@ -2,8 +2,9 @@
 
 use gemm_examples::book::access::Access;
 use gemm_examples::book::measured::Point;
-use gemm_examples::book::report::Report;
+use gemm_examples::book::report::{Counter, Report};
 use gemm_examples::book::whole::report_of;
+use gemm_runtime::Compiled;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
@@ -23,10 +24,14 @@ const STAGES: [(&str, u32); 12] = [
     ("sgemm", 39),
 ];
 
+/// The most instructions of a warp that are of no line.
+const MOST_OF_NO_LINE: u64 = 16;
+
 pub fn adds_up() -> Result<(), Failed> {
     for (ladder, stage) in STAGES {
         let report = report_of(ladder, stage)?;
         lines(&report)?;
+        compiled(&report)?;
         for access in &report.accesses {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
         }
@@ -47,23 +52,62 @@ pub fn adds_up() -> Result<(), Failed> {
 
 /// The lines come to the counters of the launch.
 fn lines(report: &Report) -> Result<(), Failed> {
-    let counter = |name: &str| {
-        report.counters.iter().find(|counter| counter.name == name).map_or(0, |c| c.value)
-    };
     let charged = || report.source.iter().filter_map(|line| line.charged);
     let sums = [
-        ("instructions", charged().map(|c| c.instructions).sum::<u64>()),
-        ("fma", charged().map(|c| c.fma).sum()),
-        ("shared wavefronts", charged().map(|c| c.wavefronts).sum()),
-        ("shared bank conflicts", charged().map(|c| c.conflicts).sum()),
-        ("global sectors", charged().map(|c| c.sectors).sum()),
-        ("divergent branches", charged().map(|c| c.divergent).sum()),
+        (Counter::Instructions, charged().map(|c| c.instructions).sum::<u64>()),
+        (Counter::Fma, charged().map(|c| c.fma).sum()),
+        (Counter::SharedWavefronts, charged().map(|c| c.wavefronts).sum()),
+        (Counter::SharedBankConflicts, charged().map(|c| c.conflicts).sum()),
+        (Counter::GlobalSectors, charged().map(|c| c.sectors).sum()),
+        (Counter::DivergentBranches, charged().map(|c| c.divergent).sum()),
     ];
-    for (name, sum) in sums {
-        if sum != counter(name) {
-            let all = counter(name);
+    for (counter, sum) in sums {
+        let all = counter.among(&report.counters);
+        if sum != all {
+            let name = counter.name();
             return Err(format!("{}: lines have {sum} {name} of {all}", report.title).into());
         }
+    }
+    Ok(())
+}
+
+/// The lines come to what the profiler would count of the launch, but for the instructions that are of no line.
+fn compiled(report: &Report) -> Result<(), Failed> {
+    let counted = |names: &[&str]| -> u64 {
+        let quantities = Compiled::QUANTITIES.iter().filter(|of| names.contains(&of.name));
+        let names: Vec<String> = quantities.map(|of| of.name.replace('_', " ")).collect();
+        let all = report.compiled.iter().filter(|count| names.contains(&count.name));
+        all.map(|count| count.value).sum()
+    };
+    let lines = || report.source.iter().filter_map(|line| line.compiled);
+    let instructions: Option<u64> = lines().map(|of| of.instructions).sum();
+    let sums = [
+        (
+            instructions.zip(report.of_no_line).map_or(0, |(of, others)| of + others),
+            &["instructions"][..],
+        ),
+        (
+            lines().map(|of| of.wavefronts).sum(),
+            &["shared_load_wavefronts", "shared_store_wavefronts"],
+        ),
+        (
+            lines().map(|of| of.conflicts).sum(),
+            &["shared_load_conflicts", "shared_store_conflicts"],
+        ),
+        (lines().map(|of| of.sectors).sum(), &["global_load_sectors", "global_store_sectors"]),
+    ];
+    for (sum, names) in sums {
+        if sum != counted(names) {
+            let all = counted(names);
+            return Err(format!("{}: lines have {sum} {names:?} of {all}", report.title).into());
+        }
+    }
+    // What no line asks for is little: what each warp does once.
+    let blocks: u64 = report.grid.iter().map(|extent| u64::from(*extent)).product();
+    let warps = blocks * u64::from(report.threads.div_ceil(32));
+    if report.of_no_line.is_some_and(|others| others < warps || others > MOST_OF_NO_LINE * warps) {
+        let others = report.of_no_line;
+        return Err(format!("{}: {others:?} of {warps} warps are of no line", report.title).into());
     }
     Ok(())
 }

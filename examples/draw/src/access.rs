@@ -74,6 +74,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Its lanes as bits, in hexadecimal; nothing of a cell without.
+    pub fn bits(&self) -> Option<String> {
+        let bits = self.lanes.iter().fold(0u32, |bits, lane| bits | 1 << lane);
+        (bits != 0).then(|| format!("{bits:x}"))
+    }
+
     /// Its lanes as they are written: `3`, `0-7`, `0,4`.
     pub fn text(&self) -> String {
         let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -176,7 +182,6 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first
             (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8).min(moved));
             found.grid = sector_lines(&asked);
         }
-        _ => {}
     }
     found
 }

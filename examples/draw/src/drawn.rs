@@ -21,6 +21,8 @@ pub struct Line<'r> {
     pub wavefronts: String,
     /// Sectors of global memory.
     pub sectors: String,
+    /// The same three as compiled.
+    pub compiled: [String; 3],
     /// How much of all instructions it executes, from 0 to 4.
     pub heat: u32,
     /// Whether its accesses are drawn.
@@ -87,34 +89,48 @@ impl Drawn<'_> {
     }
 }
 
+/// The instructions of each line, and of all lines: as compiled where that is known of any, else by the text.
+pub fn executed(source: &[source::Line]) -> (Vec<u64>, u64) {
+    let compiled = |line: &source::Line| line.compiled.and_then(|machine| machine.instructions);
+    let by_text = |line: &source::Line| line.charged.map_or(0, |charged| charged.instructions);
+    let each: Vec<u64> = match source.iter().any(|line| compiled(line).is_some()) {
+        true => source.iter().map(|line| compiled(line).unwrap_or(0)).collect(),
+        false => source.iter().map(by_text).collect(),
+    };
+    let all = each.iter().sum();
+    (each, all)
+}
+
 /// The lines of a text with what they cost; each that has accesses says so.
 pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r>> {
-    let charged = source.iter().filter_map(|line| line.charged);
-    let all = charged.map(|charged| charged.instructions).sum::<u64>().max(1);
+    let (executed, all) = executed(source);
     let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
-    let of = |line: &'_ source::Line| {
-        let charged = line.charged.unwrap_or_default();
-        let Charged { instructions, wavefronts, conflicts, sectors, .. } = charged;
-        let beyond = if conflicts > 0 { format!(" ({})", some(conflicts)) } else { String::new() };
-        let share = instructions as f64 / all as f64;
-        let steps = [0.01, 0.05, 0.15, 0.4];
-        (
-            some(instructions),
-            some(wavefronts) + &beyond,
-            some(sectors),
-            steps.iter().filter(|step| share >= **step).count() as u32,
-        )
+    let passes = |wavefronts: u64, conflicts: u64| match conflicts {
+        0 => some(wavefronts),
+        beyond => format!("{} ({})", some(wavefronts), some(beyond)),
     };
-    let has_access = |number: usize| accesses.iter().any(|access| access.line == number);
-    source
-        .iter()
-        .map(|line| {
-            let (instructions, wavefronts, sectors, heat) = of(line);
-            let (number, words) = (line.number, &line.words[..]);
-            let has_access = has_access(number);
-            Line { number, words, instructions, wavefronts, sectors, heat, has_access }
-        })
-        .collect()
+    let of = |(line, executed): (&'r source::Line, u64)| {
+        let Charged { instructions, wavefronts, conflicts, sectors, .. } =
+            line.charged.unwrap_or_default();
+        let compiled = line.compiled.map_or_else(Default::default, |machine| {
+            let instructions = machine.instructions.map_or(String::new(), some);
+            let wavefronts = passes(machine.wavefronts, machine.conflicts);
+            [instructions, wavefronts, some(machine.sectors)]
+        });
+        let share = executed as f64 / all.max(1) as f64;
+        let steps = [0.01, 0.05, 0.15, 0.4];
+        Line {
+            number: line.number,
+            words: &line.words,
+            instructions: some(instructions),
+            wavefronts: passes(wavefronts, conflicts),
+            sectors: some(sectors),
+            compiled,
+            heat: steps.iter().filter(|step| share >= **step).count() as u32,
+            has_access: accesses.iter().any(|access| access.line == line.number),
+        }
+    };
+    source.iter().zip(executed).map(of).collect()
 }
 
 /// The accesses, line by line.

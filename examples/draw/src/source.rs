@@ -1,7 +1,7 @@
 //! The text of a kernel, line by line: its words by what they are, and what each line was charged with.
 
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_dsl::sim::Counters;
+use gemm_dsl::sim::{Compiled, Counters, Profile};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,6 +15,8 @@ pub struct Line {
     pub words: Vec<Word>,
     /// What its statements were charged with; none of a line without.
     pub charged: Option<Charged>,
+    /// What the profiler would count of them; none of a line of which it counts nothing, and where that was not asked.
+    pub compiled: Option<Machine>,
 }
 
 /// A word of a line.
@@ -54,17 +56,50 @@ impl Charged {
     }
 }
 
-/// The lines of a text, with what the statements that begin there were charged with.
+/// What the profiler would count of a line, as compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Warp instructions; none where they are not known, of a kernel with arrays in local memory.
+    pub instructions: Option<u64>,
+    /// Wavefronts of shared memory.
+    pub wavefronts: u64,
+    /// Of them those that conflicts cost.
+    pub conflicts: u64,
+    /// Sectors of global memory.
+    pub sectors: u64,
+}
+
+impl Machine {
+    /// That of counts.
+    pub fn of(counts: &Compiled) -> Self {
+        Self {
+            instructions: counts.instructions,
+            wavefronts: counts.shared_load_wavefronts + counts.shared_store_wavefronts,
+            conflicts: counts.shared_load_conflicts + counts.shared_store_conflicts,
+            sectors: counts.global_load_sectors + counts.global_store_sectors,
+        }
+    }
+}
+
+/// The lines of a text, with what the statements that begin there were charged with, and what the profiler would count of
+/// them, where that was asked; nothing of a text that did not run.
 pub fn lines(
     kernel: &Kernel,
     text: &str,
     places: &[Range<usize>],
-    statements: &[Counters],
+    profile: Option<&Profile>,
 ) -> Vec<Line> {
-    let mut charged: HashMap<usize, Charged> = HashMap::new();
-    for (place, counters) in places.iter().zip(statements) {
-        if *counters != Counters::default() {
-            charged.entry(place.start).or_default().add(counters);
+    let (mut charged, mut compiled) = (HashMap::new(), HashMap::new());
+    if let Some(profile) = profile {
+        for (place, counters) in places.iter().zip(&profile.statements) {
+            if *counters != Counters::default() {
+                charged.entry(place.start).or_insert_with(Charged::default).add(counters);
+            }
+        }
+        for (place, counts) in places.iter().zip(&profile.compiled_statements) {
+            if *counts != Compiled::default() {
+                *compiled.entry(place.start).or_insert_with(Compiled::default) += *counts;
+            }
         }
     }
     let names = Names::of(kernel);
@@ -72,6 +107,7 @@ pub fn lines(
         number: at + 1,
         words: names.words(text),
         charged: charged.get(&at).copied(),
+        compiled: compiled.get(&at).map(Machine::of),
     };
     text.lines().enumerate().map(line).collect()
 }

@@ -10,7 +10,8 @@
 
 #![allow(unsafe_code, reason = "names that a page calls are unsafe attributes")]
 
-use crate::{answer, subject::Family};
+use crate::subject::Family;
+use crate::{answer, unknown};
 use std::panic;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +40,10 @@ extern "C" fn run() {
     panic::set_hook(Box::new(|panic| *of(&RESULT) = panic.to_string().into_bytes()));
     let given = String::from_utf8_lossy(&of(&GIVEN)).into_owned();
     let (family, line) = given.split_once('\n').unwrap_or(("", &given));
-    let report = answer(Family::of_macro(family).unwrap_or(Family::Sgemm), line);
+    let report = match Family::of_macro(family) {
+        Some(family) => answer(family, line),
+        None => unknown(family),
+    };
     let report = serde_json::to_vec(&report);
     *of(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
 }

@@ -75,6 +75,12 @@ pub fn answer(family: Family, text: &str) -> Report {
     }
 }
 
+/// What is said where a line is to be of a macro that is none.
+pub fn unknown(name: &str) -> Report {
+    let said = said(&format!("There is no macro `{name}!`."), &[]);
+    Report { said, ..Report::default() }
+}
+
 fn said(sentence: &str, faults: &[Fault<'_>]) -> String {
     // It is written to memory.
     Said { sentence, faults }.render().unwrap_or_else(|error| error.to_string())
@@ -130,7 +136,7 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     let ran = subject.launch(&program, &problem).map_err(|failure| failure.to_string())?;
     let kernel = &ran.kernel;
     let listing = cuda::listing(kernel);
-    let lines = source::lines(kernel, &listing.text, &listing.lines, &ran.profile.statements);
+    let lines = source::lines(kernel, &listing.text, &listing.lines, Some(&ran.profile));
     let accesses = access::all(kernel, &listing.lines, &ran.trace);
     let counters = counted(&ran.profile.total);
     let residents = resident::all(kernel, &subject.registers(kernel.variant));

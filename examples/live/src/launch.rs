@@ -90,13 +90,12 @@ pub fn launch(
         arrays: HashMap::new(),
         numbers: Numbers::new(),
     };
-    // The launch of the kernel whose text is the program's, or the first where another way was gone.
-    let prefers = |launch: &&Launch| launch.choose.iter().any(|id| id.0 == 0);
-    let main = launches.iter().position(prefers).unwrap_or(0);
+    let main = VerifiedProgram::main_of(&launches);
     let mut seen = None;
     for (number, launch) in launches.iter().enumerate() {
-        let Ran { kernel, grid, profile, trace } = run.launch(launch, number == main)?;
-        if number == main {
+        let is_main = main == Some(number);
+        let Ran { kernel, grid, profile, trace } = run.launch(launch, is_main)?;
+        if is_main {
             let trace = trace.ok_or(Failure::Internal("no block was seen"))?;
             let kernel = kernel.clone();
             seen = Some(Seen { kernel, grid, profile, trace, launches: launches.len() });

@@ -16,4 +16,4 @@ pub mod launch;
 mod operands;
 pub mod subject;
 
-pub use answer::{Report, answer};
+pub use answer::{Report, answer, unknown};

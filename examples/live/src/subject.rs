@@ -110,9 +110,9 @@ impl Subject {
     /// What it is launched on: what the page of a stage has too, unless that takes long.
     ///
     /// # Errors
-    /// Says that a block is too large to be simulated while somebody waits.
+    /// Says that a block is too large to be simulated while somebody waits, or which extent of the program it does not know.
     pub fn problem(&self, program: &VerifiedProgram) -> Result<Problem, String> {
-        let (words, extent, offsets): (_, Box<dyn Fn(Extent) -> u64>, _) = match self {
+        let (words, extent, offsets): (_, Box<dyn Fn(Extent) -> Option<u64>>, _) = match self {
             Self::Reduce(spec) => {
                 let plan = spec.plan().map_err(|faults| faults.to_string())?;
                 let arrays = shapes::arrays(&plan, MOST)?;
@@ -122,10 +122,11 @@ impl Subject {
                 let offsets = is_segments.then(|| (0..=outer).map(|n| n * len).collect());
                 let all = arrays.elements as u64;
                 let extent = move |extent| match extent {
-                    Extent::LENGTH if is_segments => all,
-                    Extent::LENGTH => len,
-                    Extent::INNER => inner,
-                    _ => outer,
+                    Extent::LENGTH if is_segments => Some(all),
+                    Extent::LENGTH => Some(len),
+                    Extent::INNER => Some(inner),
+                    Extent::OUTER | Extent::SEGMENTS => Some(outer),
+                    _ => None,
                 };
                 (arrays.in_words(spec.over), Box::new(extent), offsets)
             }
@@ -134,17 +135,19 @@ impl Subject {
                 let most = Most { fmas: MOST.fmas / self.weight(program), ..MOST };
                 let (m, n, k) = shapes::extents(&plan, most)?;
                 let extent = move |extent| match extent {
-                    Extent::M => m as u64,
-                    Extent::N => n as u64,
-                    Extent::K => k as u64,
-                    Extent::SMS => Target::H200.sms.into(),
-                    _ => PRODUCTS,
+                    Extent::M => Some(m as u64),
+                    Extent::N => Some(n as u64),
+                    Extent::K => Some(k as u64),
+                    Extent::SMS => Some(Target::H200.sms.into()),
+                    Extent::BATCH | Extent::BATCH_A | Extent::BATCH_B => Some(PRODUCTS),
+                    _ => None,
                 };
                 (format!("m = {m}, n = {n}, k = {k}"), Box::new(extent), None)
             }
         };
-        let extents = program.extents.iter().map(|of| extent(*of)).collect();
-        Ok(Problem { words, extents, offsets })
+        let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");
+        let extents = program.extents.iter().map(|of| extent(*of).ok_or_else(|| unknown(of)));
+        Ok(Problem { words, extents: extents.collect::<Result<_, _>>()?, offsets })
     }
 
     /// How many multiply-adds the simulator could do in the time of one.

@@ -1,29 +1,28 @@
 //! Why a kernel is as fast as it is, in sentences, each of which a part of the page proves.
 
 use super::report::{Report, Sentence};
-use super::units::{conflicts, issuing_fmas};
+use super::units::{Unit, issuing_fmas};
 use crate::change::number;
 use crate::show::percent;
-use gemm_runtime::{Compiled, Counters};
+use gemm_draw::drawn::executed;
+use gemm_runtime::Counters;
 
 /// The sentences of a report whose other parts are there.
-pub(super) fn sentences(
-    report: &Report,
-    c: &Counters,
-    compiled: Option<&Compiled>,
-) -> Vec<Sentence> {
+pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     let mut all = Vec::new();
     let mut say = |proof, text| all.push(Sentence { text, proof });
     if let [first, second, ..] = &report.units[..] {
         say(
             "units",
             format!(
-                "{} has most to do: {} cycles of a multiprocessor at {}; next is {} with {}.",
+                "{} has most to do: {} cycles of a multiprocessor{} at {}; next is {} with {}{}.",
                 first.name,
                 number(first.cycles),
+                by_text(first),
                 first.rate,
                 second.name,
-                number(second.cycles)
+                number(second.cycles),
+                by_text(second)
             ),
         );
         if c.fma > 0 {
@@ -31,13 +30,18 @@ pub(super) fn sentences(
             say("units", format!("Issuing the multiply-adds alone takes {share} of that."));
         }
     }
-    let costliest = report.source.iter().filter_map(|line| Some((line, line.charged?)));
-    if let Some((line, charged)) = costliest.max_by_key(|(_, charged)| charged.instructions) {
-        let share = percent(charged.instructions as f64 / c.instructions.max(1) as f64);
-        let text = format!("Line {} executes {share} of all instructions.", line.number);
+    let (executed, of_lines) = executed(&report.source);
+    let costliest = report.source.iter().zip(executed).max_by_key(|(_, executed)| *executed);
+    if let Some((line, executed)) = costliest {
+        let (all, counted) = match report.of_no_line {
+            Some(others) => (of_lines + others, "as compiled"),
+            None => (c.instructions, "of the text"),
+        };
+        let share = percent(executed as f64 / all.max(1) as f64);
+        let text = format!("Line {} executes {share} of all instructions {counted}.", line.number);
         say("source", text);
     }
-    let [conflicts, wavefronts] = conflicts(c, compiled);
+    let [conflicts, wavefronts] = report.conflicts;
     match conflicts {
         _ if wavefronts == 0 => {}
         0 => say("accesses", "No access to shared memory has a bank conflict.".to_owned()),
@@ -64,4 +68,9 @@ pub(super) fn sentences(
         }
     }
     all
+}
+
+/// What is said of cycles that are not those of counts as compiled.
+fn by_text(unit: &Unit) -> &'static str {
+    if unit.is_by_text { " by the text" } else { "" }
 }

@@ -121,7 +121,7 @@ pub(super) fn drawn(
         change,
         fault: Prevented::of(&fault),
         at: None,
-        source: source::lines(kernel, &listing.text, &listing.lines, &[]),
+        source: source::lines(kernel, &listing.text, &listing.lines, None),
         past: Vec::new(),
         left_out: 0,
         accesses: Vec::new(),

@@ -1,6 +1,6 @@
 //! What has changed from one kernel to another: keys, counters, the text.
 
-use super::report::Counted;
+use super::report::{Counted, Counter};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -40,6 +40,13 @@ pub struct Delta {
     pub before: u64,
     /// Here.
     pub now: u64,
+}
+
+impl Delta {
+    /// Whether it is of this counter.
+    pub(super) fn is(&self, counter: Counter) -> bool {
+        self.name == counter.name()
+    }
 }
 
 /// Lines that lie together.

@@ -63,13 +63,12 @@ mod tests {
     fn loads_of_neighbours_are_merged_and_multiply_adds_are_not() {
         let spec =
             Spec::parse(Family::Sgemm, "tile: 32x32x8, thread: 4x4, transpose").expect("a spec");
-        let at = spec.at().expect("a shape");
-        let looked = spec.look(at).expect("a launch");
-        let counts = spec.compiled(at, &looked.ran).expect("a launch").expect("counts");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let counts = looked.compiled().expect("counts");
         let text = &looked.profile.total;
         assert_eq!(counts.ffma, text.fma);
         assert!(counts.shared_loads < text.shared_loads, "{counts:?}");
-        let all = all(&counts, None);
+        let all = all(counts, None);
         let ffma = all.iter().find(|of| of.name == "ffma").expect("multiply-adds");
         assert_eq!(ffma.metric, "sass__inst_executed_per_opcode: FFMA");
         assert_eq!((&*ffma.tolerance, ffma.value), ("exact", text.fma));

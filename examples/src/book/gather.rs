@@ -1,7 +1,7 @@
 //! Launches a spec on the simulator, looks on, and makes a report of what was seen.
 
 use super::broken::{self, Broken};
-use super::report::{Decision, Report};
+use super::report::{Decision, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
     access, answer, change, compiled, edges, ledger, measured, memory, order, owners, pipeline,
@@ -16,7 +16,7 @@ use gemm_dsl::predict::H200;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
-use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec};
+use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec, Simulation};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a report is made of.
@@ -32,6 +32,8 @@ pub struct Subject {
     pub base: Option<(String, String)>,
     /// What the compiler has said of it, where it was asked.
     pub registers: Vec<Registers>,
+    /// Why it has not, where it was asked.
+    pub refused: Vec<Refused>,
     /// The ladder and the number of a stage.
     pub stage: Option<(&'static str, u32)>,
     /// How long it took on the device that was measured: sizes and milliseconds.
@@ -41,8 +43,16 @@ pub struct Subject {
 impl Subject {
     /// Of a family, with a spec that has no keys yet.
     pub fn new(family: Family) -> Self {
-        let (line, registers, times) = (String::new(), Vec::new(), Vec::new());
-        Self { family, title: None, line, base: None, registers, stage: None, times }
+        Self {
+            family,
+            title: None,
+            line: String::new(),
+            base: None,
+            registers: Vec::new(),
+            refused: Vec::new(),
+            stage: None,
+            times: Vec::new(),
+        }
     }
 }
 
@@ -137,25 +147,27 @@ impl Spec {
 
     fn watched(&self, at: At, count: fn([u32; 3]) -> u32) -> Result<(Looked, Vec<Trace>), Failure> {
         let eye = Arc::new(Eye { count, seen: Mutex::default() });
-        let ran = self.launch(at, &Device::simulator_watched(eye.clone()))?;
-        let counters = ran.launched.counters().copied();
-        let seen = std::mem::take(&mut *eye.seen.lock().unwrap_or_else(PoisonError::into_inner));
-        let main = seen.into_iter().find(|kept| Some(kept.profile.total) == counters);
+        let watch: Option<Arc<dyn Watch>> = Some(eye.clone());
+        let simulation = Simulation { compiled: true, watch, ..Simulation::default() };
+        let ran = self.launch(at, &Device::simulator_of(simulation))?;
+        let seen = eye.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Kept { kernel, grid, profile, trace, others, arguments } =
-            main.ok_or_else(|| internal("no launch was seen"))?;
+            seen.ok_or_else(|| internal("the main launch was not seen"))?;
         Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
-    }
-
-    /// What the profiler would count of the kernel that does most of a launch.
-    pub(super) fn compiled(&self, at: At, of: &Ran) -> Result<Option<Compiled>, Failure> {
-        let ran = self.launch(at, &Device::simulator_compiled())?;
-        Ok(sample::compiled_of_main(&of.launched, &ran.launched).copied())
     }
 
     /// What it is charged with, at a shape.
     pub(super) fn counters(&self, at: At) -> Result<Counters, Failure> {
         let ran = self.launch(at, &Device::simulator())?;
-        Ok(ran.launched.counters().copied().unwrap_or_default())
+        Ok(*sample::counters(&ran.launched)?)
+    }
+}
+
+impl Looked {
+    /// What the profiler would count of it.
+    pub(super) fn compiled(&self) -> Result<&Compiled, Failure> {
+        let compiled = self.profile.compiled.as_ref();
+        Ok(compiled.ok_or_else(|| internal("the launch was not counted as compiled"))?)
     }
 }
 
@@ -163,10 +175,10 @@ fn internal(what: &str) -> Error {
     Error::Internal(what.to_owned())
 }
 
-/// Keeps what it sees of the first blocks of each launch: as many as it says of a grid.
+/// Keeps what it sees of the first blocks of the launch that does most: as many as it says of a grid.
 struct Eye {
     count: fn([u32; 3]) -> u32,
-    seen: Mutex<Vec<Kept>>,
+    seen: Mutex<Option<Kept>>,
 }
 
 /// What was seen of a launch.
@@ -187,12 +199,12 @@ impl Watch for Eye {
 
     fn ran(&self, seen: Seen<'_>) {
         let mut traces = seen.traces.into_iter();
-        if let (Ok(profile), Some(trace)) = (seen.ran, traces.next()) {
-            let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Ok(profile), Some(trace)) = (seen.is_main, seen.ran, traces.next()) {
             let (kernel, grid, profile) = (seen.kernel.clone(), seen.grid, profile.clone());
             let arguments = seen.arguments;
             let others = traces.collect();
-            all.push(Kept { kernel, grid, profile, trace, others, arguments });
+            let kept = Kept { kernel, grid, profile, trace, others, arguments };
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         }
     }
 }
@@ -211,6 +223,12 @@ pub fn without(subject: &Subject, line: usize) -> Result<Broken, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
     broken::without((subject.family.macro_name(), spec.line()), &looked, line)
+}
+
+/// The instructions as compiled that are no statement's.
+fn of_no_line(profile: &Profile, total: &Compiled) -> Option<u64> {
+    let of_lines = profile.compiled_statements.iter().map(|of| of.instructions);
+    Some(total.instructions? - of_lines.sum::<Option<u64>>()?)
 }
 
 /// Makes the report of a kernel.
@@ -245,9 +263,8 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         reason: decided.reason.to_string(),
     });
     let kernel = &looked.kernel;
-    let statements = &looked.profile.statements;
     let named = owners::named(&looked)?;
-    let counts = spec.compiled(at, &looked.ran)?;
+    let counts = looked.compiled()?;
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -268,11 +285,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 measured::product(&subject.times, most)
             }
         },
-        units: units::asked(&looked.profile.total, counts.as_ref(), spec.bits(), looked.ran.bytes),
-        compiled: counts.as_ref().map_or(Vec::new(), |of| compiled::all(of, subject.stage)),
-        source: source::lines(kernel, &listing.text, &listing.lines, statements),
+        work: looked.ran.work,
+        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), looked.ran.bytes),
+        conflicts: units::conflicts(&looked.profile.total, Some(counts)),
+        compiled: compiled::all(counts, subject.stage),
+        source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),
+        of_no_line: of_no_line(&looked.profile, counts),
         accesses: access::all(kernel, &listing.lines, &looked.trace),
         residents: resident::all(kernel, &subject.registers),
+        refused: subject.refused.clone(),
         ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
@@ -284,6 +305,6 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         change,
         line,
     };
-    report.answer = answer::sentences(&report, &looked.profile.total, counts.as_ref());
+    report.answer = answer::sentences(&report, &looked.profile.total);
     Ok(report)
 }

@@ -2,9 +2,10 @@
 
 use super::change::{self, Delta};
 use super::gather::{At, Spec, counted, entries};
+use super::report::Counter;
 use crate::cli::Failure;
 use crate::family::Family;
-use gemm_runtime::Counters;
+use gemm_runtime::{Counters, Error};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -25,11 +26,14 @@ pub enum Without {
     Counts(Vec<Delta>),
     /// No counter sees it: it changes when things happen, or where, or only the machine code.
     Unseen,
-    /// There is no such kernel.
+    /// There is no such kernel: what the check of its spec says.
     None(String),
 }
 
 /// The entries of a line.
+///
+/// # Errors
+/// What a launch without one of them finds; that its spec is faulty is no error.
 pub(super) fn of(
     family: Family,
     line: &str,
@@ -48,11 +52,15 @@ pub(super) fn of(
                 let deltas = change::counters(&with, &counted(&counters));
                 if deltas.is_empty() { Without::Unseen } else { Without::Counts(deltas) }
             }
-            Err(failure) => Without::None(first_line(&failure.to_string())),
+            Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
+                Without::None(first_line(&faults.to_string()))
+            }
+            Err(other) => return Err(other),
         };
-        Entry { key: all[left_out].clone(), without }
+        Ok(Entry { key: all[left_out].clone(), without })
     };
-    let mut ledger: Vec<Entry> = (0..all.len()).into_par_iter().map(entry).collect();
+    let ledger: Result<Vec<Entry>, Failure> = (0..all.len()).into_par_iter().map(entry).collect();
+    let mut ledger = ledger?;
     // The one without which most instructions are executed comes first, and what is no kernel last.
     ledger.sort_by_key(|entry| match &entry.without {
         Without::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
@@ -62,11 +70,18 @@ pub(super) fn of(
     Ok(ledger)
 }
 
+/// What takes time.
+const COSTS: [Counter; 4] = [
+    Counter::Instructions,
+    Counter::SharedWavefronts,
+    Counter::GlobalSectors,
+    Counter::GlobalRequests,
+];
+
 /// How much a change weighs: the most that a counter grows by, in percent.
 fn weight(deltas: &[Delta]) -> u64 {
     let grown = |delta: &Delta| delta.now.saturating_sub(delta.before) * 100 / delta.before.max(1);
-    let costs = ["instructions", "shared wavefronts", "global sectors", "global requests"];
-    let costing = deltas.iter().filter(|delta| costs.contains(&&*delta.name));
+    let costing = deltas.iter().filter(|delta| COSTS.iter().any(|cost| delta.is(*cost)));
     costing.map(grown).max().unwrap_or(0)
 }
 

@@ -55,6 +55,8 @@ pub enum Missing {
 struct LivePage {
     policy: String,
     style: String,
+    /// The macros, and what they make.
+    families: [(&'static str, &'static str); 2],
     /// What is answered where the address has no line.
     first: String,
     examples: Vec<Example>,
@@ -80,8 +82,9 @@ pub fn page(module: &[u8], command: &'static str) -> Result<String, askama::Erro
     let (script, version) = (SCRIPT.to_owned(), env!("CARGO_PKG_VERSION"));
     let first = stages::sgemm().into_iter().find(|stage| stage.name == FIRST);
     let first = first.map_or(String::new(), |stage| stage.spec.to_string());
-    LivePage { policy, style, first, examples: examples(), module, script, command, version }
-        .render()
+    let families = [(SgemmSpec::MACRO, "a product"), (ReduceSpec::MACRO, "a reduction")];
+    let examples = examples();
+    LivePage { policy, style, families, first, examples, module, script, command, version }.render()
 }
 
 /// The address of a line, behind that of the page.

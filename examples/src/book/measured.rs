@@ -2,6 +2,7 @@
 
 use crate::show::percent;
 use serde::Serialize;
+use std::fmt;
 
 /// What `examples/peers/times.py` has written: first the device, then the names of the columns.
 const FILE: &str = include_str!("../../../tests/profiler/times.csv");
@@ -15,10 +16,30 @@ const CACHE_BYTES: f64 = 50e6;
 pub struct Measured {
     /// The device, its driver and clocks, and the day.
     pub device: &'static str,
-    /// What is computed in a second, of which the rates below are: `TFLOP/s` or `TB/s`.
-    pub unit: &'static str,
+    /// What is computed in a second, of which the rates below are.
+    pub unit: RateUnit,
     /// From the smallest to the largest.
     pub points: Vec<Point>,
+}
+
+/// What is computed in a second: floating-point operations of a product, bytes of what is folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum RateUnit {
+    /// 10^12 floating-point operations.
+    #[serde(rename = "TFLOP/s")]
+    Teraflops,
+    /// 10^12 bytes.
+    #[serde(rename = "TB/s")]
+    Terabytes,
+}
+
+impl fmt::Display for RateUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Teraflops => "TFLOP/s",
+            Self::Terabytes => "TB/s",
+        })
+    }
 }
 
 /// A time.
@@ -92,7 +113,7 @@ pub(super) fn product(times: &[(u64, f64)], most: f64) -> Option<Measured> {
         let rate = flops / milliseconds / 1e9;
         Point { n, milliseconds, intensity, rate, roof: Some(most.min(from_memory) / 1e12) }
     };
-    some("TFLOP/s", times.iter().map(point).collect())
+    some(RateUnit::Teraflops, times.iter().map(point).collect())
 }
 
 /// The times of a reduction of `f32`.
@@ -102,10 +123,10 @@ pub(super) fn reduction(times: &[(u64, f64)]) -> Option<Measured> {
         let roof = (bytes > CACHE_BYTES).then_some(MEMORY_RATE / 1e12);
         Point { n, milliseconds, intensity: 0.25, rate: bytes / milliseconds / 1e9, roof }
     };
-    some("TB/s", times.iter().map(point).collect())
+    some(RateUnit::Terabytes, times.iter().map(point).collect())
 }
 
-fn some(unit: &'static str, points: Vec<Point>) -> Option<Measured> {
+fn some(unit: RateUnit, points: Vec<Point>) -> Option<Measured> {
     (!points.is_empty()).then(|| Measured { device: device(), unit, points })
 }
 

@@ -3,15 +3,65 @@
 use super::units::SECTOR_BYTES;
 use crate::change::number;
 use gemm_runtime::Counters;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Where bytes are, or come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The L2 cache.
+    L2,
+    /// The L1 cache.
+    L1,
+    /// Shared memory.
+    Shared,
+    /// Registers.
+    Registers,
+    /// Either of them, where loads and copies are not told apart.
+    RegistersAndShared,
+    /// Registers, and what copies bring.
+    RegistersAndCopies,
+    /// Banks of shared memory.
+    Banks,
+    /// All that accesses those.
+    AllOfShared,
+}
+
+impl Place {
+    /// As it is called.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::L2 => "L2 cache",
+            Self::L1 => "L1 cache",
+            Self::Shared => "shared memory",
+            Self::Registers => "registers",
+            Self::RegistersAndShared => "registers and shared memory",
+            Self::RegistersAndCopies => "registers and copies",
+            Self::Banks => "banks",
+            Self::AllOfShared => "all of shared memory",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
 
 /// Between two places, what moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Way {
     /// Where from.
-    pub from: &'static str,
+    pub from: Place,
     /// Where to.
-    pub to: &'static str,
+    pub to: Place,
     /// What moves it.
     pub by: &'static str,
     /// How often a warp asks.
@@ -53,18 +103,18 @@ pub(super) fn of(c: &Counters, operands: usize) -> Memory {
     };
     // What loads and copies read is not counted apart.
     let (read, read_metric) = match (c.global_loads, c.copies) {
-        (_, 0) => (("L1 cache", "registers", "loads"), "smsp__sass_inst_executed_op_global_ld.sum"),
-        (0, _) => {
-            (("L1 cache", "shared memory", "copies"), "smsp__sass_inst_executed_op_ldgsts.sum")
+        (_, 0) => {
+            ((Place::L1, Place::Registers, "loads"), "smsp__sass_inst_executed_op_global_ld.sum")
         }
+        (0, _) => ((Place::L1, Place::Shared, "copies"), "smsp__sass_inst_executed_op_ldgsts.sum"),
         _ => (
-            ("L1 cache", "registers and shared memory", "loads and copies"),
+            (Place::L1, Place::RegistersAndShared, "loads and copies"),
             "smsp__sass_inst_executed_op_global_ld.sum, …_op_ldgsts.sum",
         ),
     };
     let all = [
         way(
-            ("L2 cache", "L1 cache", "loads, stores and copies"),
+            (Place::L2, Place::L1, "loads, stores and copies"),
             requests,
             sectors,
             SECTOR_BYTES * c.global_sectors,
@@ -72,42 +122,42 @@ pub(super) fn of(c: &Counters, operands: usize) -> Memory {
         ),
         way(read, c.global_loads + c.copies, None, c.global_load_bytes, read_metric),
         way(
-            ("registers", "L1 cache", "stores"),
+            (Place::Registers, Place::L1, "stores"),
             c.global_stores,
             None,
             c.global_store_bytes,
             "smsp__sass_inst_executed_op_global_st.sum",
         ),
         way(
-            ("L2 cache", "shared memory", "boxes"),
+            (Place::L2, Place::Shared, "boxes"),
             c.bulk_copies,
             None,
             c.bulk_bytes,
             "smsp__sass_inst_executed_op_tma_ld.sum",
         ),
         way(
-            ("shared memory", "shared memory", "boxes that blocks of a cluster share"),
+            (Place::Shared, Place::Shared, "boxes that blocks of a cluster share"),
             c.bulk_copies,
             None,
             c.multicast_bytes,
             "none",
         ),
         way(
-            ("registers and copies", "shared memory", "stores and copies"),
+            (Place::RegistersAndCopies, Place::Shared, "stores and copies"),
             c.shared_stores + c.copies,
             None,
             c.shared_store_bytes,
             "smsp__sass_inst_executed_op_shared_st.sum, …_op_ldgsts.sum",
         ),
         way(
-            ("shared memory", "registers", "loads"),
+            (Place::Shared, Place::Registers, "loads"),
             c.shared_loads,
             None,
             c.shared_load_bytes,
             "smsp__sass_inst_executed_op_shared_ld.sum",
         ),
         way(
-            ("banks", "all of shared memory", "loads, stores and copies"),
+            (Place::Banks, Place::AllOfShared, "loads, stores and copies"),
             c.shared_requests,
             wavefronts,
             c.shared_bytes(),
@@ -140,27 +190,30 @@ impl Memory {
 
     /// Whether copies or boxes come to shared memory, past registers.
     pub fn goes_past_registers(&self) -> bool {
-        self.ways.iter().any(|way| way.to.ends_with("shared memory") && way.from.ends_with("cache"))
+        let comes_to = |to| matches!(to, Place::Shared | Place::RegistersAndShared);
+        self.ways.iter().any(|way| comes_to(way.to) && matches!(way.from, Place::L2 | Place::L1))
     }
 
     /// The bytes that do, as they are written; nothing where there are none.
-    pub fn along(&self, from: &str, to: &str) -> String {
+    pub fn along(&self, from: Place, to: Place) -> String {
         let ways = self.ways.iter().filter(|way| way.from == from && way.to == to);
         written(ways.map(|way| way.bytes).sum())
     }
 
     /// The bytes that registers give to and get from global memory.
     pub fn global(&self) -> String {
-        let is_between = |way: &&Way| {
-            (way.from == "L1 cache" && way.to.starts_with("registers")) || way.to == "L1 cache"
+        let is_between = |way: &&Way| match way.from {
+            Place::L1 => matches!(way.to, Place::Registers | Place::RegistersAndShared),
+            Place::L2 => false,
+            _ => way.to == Place::L1,
         };
-        let ways = self.ways.iter().filter(|way| way.from != "L2 cache" && is_between(way));
+        let ways = self.ways.iter().filter(is_between);
         written(ways.map(|way| way.bytes).sum())
     }
 
     /// The bytes that are written to shared memory and read from there, but for boxes.
     pub fn in_shared(&self) -> String {
-        self.along("banks", "all of shared memory")
+        self.along(Place::Banks, Place::AllOfShared)
     }
 
     /// How often each byte in shared memory is read by a thread; none where none come there, or none are read by threads.
@@ -188,7 +241,8 @@ mod tests {
         let memory = of(&looked.profile.total, looked.ran.bytes);
         assert_eq!(memory.read_often(), Some(32.0));
         let [come, _] = memory.shared;
-        let loaded = memory.ways.iter().find(|way| way.to == "registers" && way.from == "L1 cache");
+        let is_load = |way: &&Way| way.from == Place::L1 && way.to == Place::Registers;
+        let loaded = memory.ways.iter().find(is_load);
         assert_eq!(loaded.map(|way| way.bytes), Some(come));
         // Of a grid of 2 x 2 blocks two read each element of A and of B, and one stores each of C.
         let elements = looked.ran.bytes as u64;

@@ -5,7 +5,8 @@ use super::change::{Delta, Edit};
 use super::glossary::{self, Term};
 use super::ideas::Idea;
 use super::ledger::Without;
-use super::report::Report;
+use super::report::{Counter, Report};
+use super::units::{Unit, UnitName};
 use super::whole::Ladder;
 use crate::change::number;
 use askama::Template;
@@ -49,8 +50,9 @@ struct KernelPage<'r> {
 }
 
 struct Bar {
-    name: &'static str,
+    name: UnitName,
     cycles: String,
+    is_by_text: bool,
     by_text: String,
     percent: u64,
     rate: &'static str,
@@ -181,9 +183,10 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 
 fn bars(report: &Report) -> Vec<Bar> {
     let most = report.units.iter().map(|unit| unit.cycles).fold(1.0, f64::max);
-    let bar = |unit: &super::units::Unit| Bar {
+    let bar = |unit: &Unit| Bar {
         name: unit.name,
         cycles: number(unit.cycles),
+        is_by_text: unit.is_by_text,
         by_text: number(unit.by_text),
         percent: (100.0 * unit.cycles / most).round() as u64,
         rate: unit.rate,
@@ -218,12 +221,12 @@ fn entry(entry: &super::ledger::Entry) -> Entry<'_> {
 /// another one is left out.
 fn telling(deltas: &[Delta]) -> Vec<&Delta> {
     const MOST: usize = 5;
-    const REPEAT: [&str; 3] = ["thread instructions", "sync", "blocks"];
+    const REPEAT: [Counter; 3] = [Counter::ThreadInstructions, Counter::Sync, Counter::Blocks];
     let factor = |delta: &Delta| {
         let (before, now) = (delta.before.max(1) as f64, delta.now.max(1) as f64);
         (now / before).ln().abs()
     };
-    let all = deltas.iter().filter(|delta| !REPEAT.contains(&&*delta.name));
+    let all = deltas.iter().filter(|delta| !REPEAT.iter().any(|other| delta.is(*other)));
     let mut much: Vec<&Delta> = all.filter(|delta| factor(delta) > 1.02f64.ln()).collect();
     much.sort_by(|a, b| factor(b).total_cmp(&factor(a)));
     much.truncate(MOST);

@@ -15,7 +15,7 @@ use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::units::Unit;
-pub use gemm_draw::counters::Counted;
+pub use gemm_draw::counters::{Counted, Counter};
 use serde::Serialize;
 
 /// A kernel, and what was seen of it in one launch on the simulator.
@@ -47,18 +47,27 @@ pub struct Report {
     pub counters: Vec<Counted>,
     /// What the profiler would count.
     pub compiled: Vec<Predicted>,
-    /// What is asked of each unit of a multiprocessor.
+    /// Multiply-adds of the product, or the elements of each array that is folded.
+    pub work: u64,
+    /// What is asked of each unit of a multiprocessor, those that are asked most first.
     pub units: Vec<Unit>,
+    /// Wavefronts of shared memory that conflicts take, and all of them, as compiled.
+    pub conflicts: [u64; 2],
     /// Where bytes go.
     pub memory: Memory,
     /// How long it took on a device, of a stage.
     pub measured: Option<Measured>,
     /// The text, line by line.
     pub source: Vec<Line>,
+    /// Instructions as compiled that no line asks for: those of the kernel as a whole, its end among them. None where it is not
+    /// known how many it executes.
+    pub of_no_line: Option<u64>,
     /// How its warps access memory, in the order of the text.
     pub accesses: Vec<Access>,
     /// What fits on the multiprocessors of each architecture.
     pub residents: Vec<Resident>,
+    /// Where the compiler has said nothing, and why.
+    pub refused: Vec<Refused>,
     /// What each key of the spec is for.
     pub ledger: Vec<Entry>,
     /// What warps of a block do, in order.
@@ -75,6 +84,15 @@ pub struct Report {
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.
     pub change: Option<Change>,
+}
+
+/// An architecture for which the compiler has said nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Refused {
+    /// The architecture, as `sm_90`; none where there is no compiler at all.
+    pub arch: Option<String>,
+    /// Why not.
+    pub why: String,
 }
 
 /// What a plan decided.

@@ -166,15 +166,27 @@ fn part(stmt: &Stmt) -> Option<Part> {
         Stmt::Barrier(Scope::Warp) => without("barrier of the warp"),
         Stmt::Barrier(Scope::Block) => without("barrier of the block"),
         Stmt::Barrier(Scope::Cluster) => without("barrier of the cluster"),
+        // No kernel has one.
+        Stmt::Barrier(Scope::Device) => None,
         Stmt::NamedBarrier { wait: true, .. } => without("barrier with a number"),
+        Stmt::NamedBarrier { wait: false, .. } => without("arrival at a barrier with a number"),
         Stmt::Fence { .. } => without("fence"),
         Stmt::ProxyFence(_) => without("fence between threads and asynchronous units"),
         Stmt::CopyWait { pending } => {
             weaker("wait for copies", Stmt::CopyWait { pending: pending.clone() + 1 })
         }
-        Stmt::Mbarrier(barrier) if matches!(barrier.op, MbarrierOp::Wait { .. }) => {
-            without("wait at a barrier in shared memory")
-        }
+        Stmt::Mbarrier(barrier) => match barrier.op {
+            // Without its count there is no such barrier.
+            MbarrierOp::Init { .. } => None,
+            MbarrierOp::Arrive => without("arrival at a barrier in shared memory"),
+            MbarrierOp::ArriveRemote { .. } => {
+                without("arrival at a barrier in shared memory of another block")
+            }
+            MbarrierOp::ArriveExpect { .. } => {
+                without("arrival at a barrier in shared memory, which says how many bytes come")
+            }
+            MbarrierOp::Wait { .. } => without("wait at a barrier in shared memory"),
+        },
         Stmt::WgmmaSync(WgmmaSync::Fence { .. }) => without("fence before matrix instructions"),
         Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }) => {
             let (pending, accumulators) = (pending + 1, accumulators.clone());
@@ -183,7 +195,28 @@ fn part(stmt: &Stmt) -> Option<Part> {
                 Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }),
             )
         }
-        _ => None,
+        // What computes, moves elements or starts what is waited for: others are told of none of that by the statement itself.
+        Stmt::Let { .. }
+        | Stmt::Mut { .. }
+        | Stmt::Assign { .. }
+        | Stmt::Registers { .. }
+        | Stmt::Choose { .. }
+        | Stmt::Store { .. }
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Atomic(_)
+        | Stmt::CopyAsync { .. }
+        | Stmt::Point { .. }
+        | Stmt::Advance { .. }
+        | Stmt::LoadMatrix(_)
+        | Stmt::Mma(_)
+        | Stmt::TensorCopy(_)
+        | Stmt::Wgmma(_)
+        | Stmt::WgmmaSync(WgmmaSync::Commit)
+        | Stmt::RegisterLimit(_)
+        | Stmt::CopyCommit
+        | Stmt::Assume(_)
+        | Stmt::Comment(_) => None,
     }
 }
 

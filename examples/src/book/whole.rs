@@ -6,6 +6,7 @@ use super::ideas::Idea;
 use super::measured::{Measured, Point};
 use super::page::{self, Link};
 use super::report::Report;
+use super::units::{Unit, UnitName};
 use super::{change, ideas, measured, pinned};
 use crate::change::number;
 use crate::cli::Failure;
@@ -22,9 +23,8 @@ use std::collections::BTreeMap;
 pub const COMMAND: &str = "ladder --html DIR";
 /// The sizes whose rates the tables show: of products and of reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
-/// What bars are for, of products and of reductions.
-const FMAS: f64 = 1000.0;
-const ELEMENTS: f64 = 1000.0;
+/// What bars are for: so many multiply-adds of a product, or elements of a reduction.
+const WORK: f64 = 1000.0;
 
 /// A stage of either ladder.
 #[derive(Clone, Debug)]
@@ -52,7 +52,8 @@ pub(super) struct Row {
     pub(super) title: String,
     pub(super) keys: Vec<String>,
     pub(super) bound: String,
-    pub(super) cells: Vec<Cell>,
+    /// Of each unit of the ladder; none of one that is asked nothing.
+    pub(super) cells: Vec<Option<Cell>>,
     pub(super) conflicts: String,
     pub(super) registers: String,
     /// The rate at the size that is shown, and its share of the roof.
@@ -62,6 +63,7 @@ pub(super) struct Row {
 /// What a unit is asked.
 pub(super) struct Cell {
     pub(super) cycles: String,
+    /// Of the unit that is asked most.
     pub(super) percent: u64,
 }
 
@@ -69,7 +71,8 @@ pub(super) struct Cell {
 pub(super) struct Ladder {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    pub(super) units: Vec<&'static str>,
+    /// The units that some stage asks something of.
+    pub(super) units: Vec<UnitName>,
     pub(super) stages: Vec<Row>,
 }
 
@@ -100,9 +103,14 @@ pub fn pages(
     }
     let (of_reduce, of_sgemm) = made.split_at(reduce.len());
     let table = |id, title, steps: &[Step], made: &[(Report, String)]| -> Result<Ladder, Failure> {
-        let units = vec!["Issue", "Shared", "L2", "Memory"];
-        let rows = steps.iter().zip(made).map(|(step, (report, _))| row(step, steps, report));
-        Ok(Ladder { id, title, units, stages: rows.collect::<Result<_, _>>()? })
+        let is_asked = |name: &UnitName| {
+            made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
+        };
+        let units: Vec<UnitName> = UnitName::ALL.into_iter().filter(is_asked).collect();
+        let made = steps.iter().zip(made);
+        let rows = made.map(|(step, (report, _))| row(step, steps, report, &units));
+        let stages = rows.collect::<Result<_, _>>()?;
+        Ok(Ladder { id, title, units, stages })
     };
     let ladders = vec![
         table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
@@ -194,13 +202,13 @@ fn base_of<'s>(step: &Step, ladder: &'s [Step]) -> Option<&'s Step> {
 fn subject(step: &Step, ladder: &[Step]) -> Subject {
     let base = base_of(step, ladder).map(|base| (base.title.clone(), base.line.clone()));
     Subject {
-        family: step.family,
         title: Some(step.title.clone()),
         line: step.line.clone(),
         base,
         registers: pinned::registers(step.ladder, &step.stem, step.variant),
         stage: Some((step.ladder, step.index)),
         times: measured::times(step.ladder, &step.stem),
+        ..Subject::new(step.family)
     }
 }
 
@@ -219,26 +227,15 @@ fn links(step: &Step, ladder: &[Step]) -> Vec<Link> {
     [Some(all), Some(glossary), before, next].into_iter().flatten().collect()
 }
 
-fn row(step: &Step, ladder: &[Step], report: &Report) -> Result<Row, Failure> {
-    let of = |name: &str| {
-        let counted = report.counters.iter().find(|counted| counted.name == name);
-        counted.map_or(0, |counted| counted.value)
+fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Result<Row, Failure> {
+    // Of what is multiplied or folded.
+    let share = |count: f64| number(count * WORK / report.work.max(1) as f64);
+    let most = report.units.first();
+    let cell = |unit: &Unit| Cell {
+        cycles: share(unit.cycles) + if unit.is_by_text { ", by the text" } else { "" },
+        percent: most.map_or(0, |most| (100.0 * unit.cycles / most.cycles).round() as u64),
     };
-    // What is multiplied or folded, which is what bars are for.
-    let per = match step.family {
-        Family::Sgemm => (of("fmas") + of("mma flops") / 2) as f64 / FMAS,
-        Family::Reduce => of("global load bytes") as f64 / 4.0 / ELEMENTS,
-    };
-    let order = ["instruction issue", "shared memory", "L2 cache", "memory"];
-    let units = order.map(|name| {
-        let unit = report.units.iter().find(|unit| unit.name == name);
-        unit.map_or(0.0, |unit| unit.cycles / per.max(1e-9))
-    });
-    let most = units.iter().copied().fold(0.0, f64::max);
-    let cell = |cycles: f64| Cell {
-        cycles: number(cycles),
-        percent: (100.0 * cycles / most.max(1e-9)).round() as u64,
-    };
+    let of = |name: &UnitName| report.units.iter().find(|unit| unit.name == *name).map(cell);
     let before = base_of(step, ladder).map(|base| entries(&base.line)).transpose()?;
     let keys = match before {
         None => entries(&step.line)?,
@@ -256,9 +253,9 @@ fn row(step: &Step, ladder: &[Step], report: &Report) -> Result<Row, Failure> {
         href: file(step),
         title: step.title.clone(),
         keys,
-        bound: report.units.first().map_or(String::new(), |unit| unit.name.to_owned()),
-        cells: units.map(cell).into(),
-        conflicts: number(of("shared bank conflicts") as f64),
+        bound: most.map_or(String::new(), |unit| unit.name.to_string()),
+        cells: units.iter().map(of).collect(),
+        conflicts: share(report.conflicts[0] as f64),
         registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
         measured: report.measured.as_ref().map_or("not measured".to_owned(), at_shown_size),
     })

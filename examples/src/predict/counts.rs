@@ -8,6 +8,7 @@ use super::Counted;
 use crate::beside::launch_once;
 use crate::cli::Failure;
 use crate::data;
+use crate::sample::compiled;
 use gemm_dsl::Family;
 use gemm_dsl::arch::WARP;
 use gemm_dsl::ir::VerifiedProgram;
@@ -100,7 +101,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, F
                 let a = data::uniform(SEED, m * k, -1.0, 1.0);
                 let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
                 let launched = launch_once(&device, &simulated, (&a, &b), Size { m, n, k })?;
-                add(&mut all, &program, &launched, of_m * of_n * of_k);
+                add(&mut all, &program, &launched, of_m * of_n * of_k)?;
             }
         }
     }
@@ -186,21 +187,25 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
 }
 
 /// What a launch asked for, as compiled.
-pub(super) fn work(step: &LaunchedStep<'_>) -> Work {
-    match (step.counters(), step.compiled_counters()) {
-        (Some(text), Some(compiled)) => Work::compiled(text, compiled),
-        (text, _) => text.map(Work::from).unwrap_or_default(),
-    }
+pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
+    let (text, compiled) = compiled(step)?;
+    Ok(Work::compiled(text, compiled))
 }
 
 /// Adds what a sample counted, so many times.
-fn add(all: &mut Vec<Counted>, program: &VerifiedProgram, launched: &Launched, times: f64) {
+fn add(
+    all: &mut Vec<Counted>,
+    program: &VerifiedProgram,
+    launched: &Launched,
+    times: f64,
+) -> Result<(), Error> {
     for (nth, step) in launched.steps().enumerate() {
         if all.len() <= nth {
             all.push(Counted::new(program, step.kernel()));
         }
         let counted = &mut all[nth];
         counted.launch.blocks += times * step.grid().iter().map(|n| f64::from(*n)).product::<f64>();
-        counted.launch.work += work(&step) * times;
+        counted.launch.work += work(&step)? * times;
     }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use super::Counted;
 use super::counts::{line, work};
 use crate::cli::Failure;
 use crate::rows::launch::{Chosen, Inputs, Launch};
+use crate::sample::compiled;
 use gemm_dsl::Family;
 use gemm_dsl::predict::Waits;
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -41,10 +42,10 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
             let launched = Launch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
             passes = passes.max(launched.passes());
             if let Some(step) = launched.steps().next() {
-                let counters = step.counters().copied().unwrap_or_default();
+                let (counters, _) = compiled(&step)?;
                 let counted = pass.get_or_insert_with(|| Counted::new(&program, step.kernel()));
                 counted.launch.blocks += times * f64::from(step.grid()[0]);
-                counted.launch.work += work(&step) * times;
+                counted.launch.work += work(&step)? * times;
                 counted.launch.waits.barriers = counters.block_barriers as f64;
             }
         }

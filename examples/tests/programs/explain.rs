@@ -178,6 +178,19 @@ fn a_line_that_nests_without_end_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
+/// A page says why the compiler says nothing of an architecture.
+#[test]
+fn a_refusal_is_on_the_page() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let page = folder.path().join("page.html").display().to_string();
+    let line = "tile: 64x64x16, float4, arith: bf16, mma: wgmma";
+    let output = explain(&["--html", &page, "--arch", "80", "--family", "sgemm", line]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let html = std::fs::read_to_string(&page).expect("the page");
+    assert!(html.contains("The compiler has said nothing: for sm_80, needs sm_90a."), "{html}");
+    assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
+}
+
 /// A page is written where it is asked for, and says of another spec what has changed since; what is wrong leaves no file.
 #[test]
 fn a_page_is_written() {
@@ -196,6 +209,9 @@ fn a_page_is_written() {
     let output = explain(&["--html", &again, "--against", "tile: 32x32x8, thread: 4x4", spec]);
     assert!(output.status.success());
     assert_eq!(html, std::fs::read_to_string(&again).expect("the page"));
+
+    let command = "explain --html FILE --against &#39;tile: 32x32x8, thread: 4x4&#39; &#39;tile: 32x32x8, thread: 4x4, float4&#39;";
+    assert!(html.contains(command), "the page names what makes it");
 
     let object = explain(&["--json", spec]);
     let object: serde_json::Value = serde_json::from_slice(&object.stdout).expect("JSON");

@@ -317,6 +317,13 @@ impl VerifiedProgram {
         ids.into_iter().map(|id| self.kernel(id))
     }
 
+    /// Which launch of a run is the main one: that of the preferred kernel, whichever of its variants is launched, and the first
+    /// one where another way was gone. None where there is no launch.
+    pub fn main_of(launches: &[&Launch]) -> Option<usize> {
+        let is_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
+        launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
+    }
+
     /// All launches in the order of the steps, whichever way these go.
     fn all_launches(&self) -> Vec<&Launch> {
         fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {

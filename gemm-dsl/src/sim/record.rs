@@ -75,7 +75,6 @@ pub struct Event {
 
 /// What a warp did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum What {
     /// It came to a statement that synchronises, or that starts what others do for it: a barrier, a fence, a commit, a wait, the
     /// copy of a box, a matrix instruction.
@@ -139,7 +138,6 @@ pub struct Pattern {
 
 /// What an access costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Price {
     /// Global memory: sectors of 32 bytes.
     Sectors(u64),

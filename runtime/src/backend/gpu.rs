@@ -207,7 +207,7 @@ impl Backend for Gpu {
     fn launch(
         &self,
         loadable: &Loadable,
-        grid: [u32; 3],
+        (grid, _): ([u32; 3], bool),
         arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
     ) -> Result<Option<Box<Counted>>> {
         self.enqueue(loadable, grid, &arguments).map(|()| None)

@@ -7,19 +7,47 @@ use crate::launched::Counted;
 use crate::program::Loadable;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
 use gemm_dsl::sim::{self, Buffer, Element, Given, Options, Profile, SimError, Trace};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) struct Simulator {
-    /// The most instructions of a launch.
-    pub(crate) instructions: u64,
-    /// Whether it is also counted what the machine code does, and nothing else looked at.
-    pub(crate) compiled: bool,
+/// The simulator as a device.
+pub(crate) struct Simulator(pub(crate) Simulation);
+
+/// What a simulator does ([`Device::simulator_of`](crate::Device::simulator_of)). By default as [`Device::simulator`](crate::Device::simulator)
+/// does.
+#[derive(Clone)]
+pub struct Simulation {
+    /// The most instructions that the warps of one launch may execute together; one stands for a statement, a test or a branch.
+    pub instructions: u64,
+    /// Whether it is also counted what the machine code of each kernel does, as far as that follows from the text
+    /// ([`LaunchedStep::compiled_counters`](crate::LaunchedStep::compiled_counters)).
+    pub compiled: bool,
+    /// Whether it only counts: it looks for no races, and blocks that speak to one another run in one order alone.
+    pub unchecked: bool,
     /// Who looks on.
-    pub(crate) watch: Option<Arc<dyn Watch>>,
+    pub watch: Option<Arc<dyn Watch>>,
 }
 
-/// Looks on at what a simulator runs, kernel by kernel ([`Device::simulator_watched`](crate::Device::simulator_watched)).
+impl Default for Simulation {
+    fn default() -> Self {
+        let instructions = Options::default().instructions;
+        Self { instructions, compiled: false, unchecked: false, watch: None }
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation")
+            .field("instructions", &self.instructions)
+            .field("compiled", &self.compiled)
+            .field("unchecked", &self.unchecked)
+            .field("is_watched", &self.watch.is_some())
+            .finish()
+    }
+}
+
+/// Looks on at what a simulator runs, kernel by kernel ([`Simulation::watch`]).
 pub trait Watch: Send + Sync {
     /// The blocks of a launch that are to be recorded, by their numbers: along x first, then y, then z.
     fn blocks(&self, kernel: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32>;
@@ -36,6 +64,8 @@ pub struct Seen<'a> {
     pub kernel: &'a VerifiedKernel,
     /// The blocks along x, y and z.
     pub grid: [u32; 3],
+    /// Whether it is the [main step](crate::Launched::main_step) of its program.
+    pub is_main: bool,
     /// What it was charged with, statement by statement; or its fault, which the launch returns too.
     pub ran: Result<&'a Profile, &'a SimError>,
     /// What happened in the blocks that were asked for, as far as they have come.
@@ -192,7 +222,7 @@ impl Backend for Simulator {
     fn launch(
         &self,
         loadable: &Loadable,
-        grid: [u32; 3],
+        (grid, is_main): ([u32; 3], bool),
         arguments: Vec<Argument<'_, Buffer, ()>>,
     ) -> Result<Option<Box<Counted>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
@@ -208,11 +238,12 @@ impl Backend for Simulator {
         }
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
         let mut options = Options::default();
-        options.instructions = self.instructions;
-        options.compiled = self.compiled;
-        options.unchecked = self.compiled;
+        let Simulation { instructions, compiled, unchecked, watch } = &self.0;
+        options.instructions = *instructions;
+        options.compiled = *compiled;
+        options.unchecked = *unchecked;
         let kernel = &loadable.kernel;
-        let Some(watch) = &self.watch else {
+        let Some(watch) = watch else {
             let profile = sim::profile(kernel, &buffers, &scalars, &options)?;
             return Ok(Some(Box::new(Counted::of(&profile))));
         };
@@ -220,7 +251,7 @@ impl Backend for Simulator {
         let before = buffers.iter().map(Given::copied).collect();
         let (ran, traces) = sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
-        watch.ran(Seen { kernel, grid, ran: ran.as_ref(), traces, arguments });
+        watch.ran(Seen { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });
         Ok(Some(Box::new(Counted::of(&ran?))))
     }
 

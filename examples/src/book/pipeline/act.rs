@@ -103,11 +103,13 @@ pub(in crate::book) fn all(
                     (Space::Shared, Kind::Store) => Act::Write,
                     (Space::Shared, Kind::CopyWrite) => Act::Arrive,
                     (_, Kind::CopyRead) => Act::Copy,
-                    _ => return None,
+                    // What is added to others' sums is no part of a copy, and nothing is copied to global memory.
+                    (_, Kind::Atomic) | (Space::Global, Kind::CopyWrite) => return None,
+                    (Space::Register, Kind::Load | Kind::Store | Kind::CopyWrite) => return None,
                 };
                 (act, ring.slot(pattern.buffer, *first))
             }
-            _ => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
+            What::Statement => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
         };
         Some(Acted { act, slot, executed: event.executed, event: number })
     };
@@ -125,8 +127,29 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<Act> {
         Stmt::Mbarrier(barrier) => match barrier.op {
             MbarrierOp::ArriveExpect { .. } => Act::Expect(barrier.at.barriers.id),
             MbarrierOp::Wait { .. } => Act::Await(barrier.at.barriers.id),
-            _ => return None,
+            MbarrierOp::Init { .. } | MbarrierOp::Arrive | MbarrierOp::ArriveRemote { .. } => {
+                return None;
+            }
         },
-        _ => return None,
+        // Accesses are events of their own; the rest computes, or speaks to others without a wait.
+        Stmt::Let { .. }
+        | Stmt::Mut { .. }
+        | Stmt::Assign { .. }
+        | Stmt::Registers { .. }
+        | Stmt::Choose { .. }
+        | Stmt::Store { .. }
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Fence { .. }
+        | Stmt::Atomic(_)
+        | Stmt::CopyAsync { .. }
+        | Stmt::Point { .. }
+        | Stmt::Advance { .. }
+        | Stmt::LoadMatrix(_)
+        | Stmt::ProxyFence(_)
+        | Stmt::WgmmaSync(WgmmaSync::Fence { .. } | WgmmaSync::Commit)
+        | Stmt::RegisterLimit(_)
+        | Stmt::Assume(_)
+        | Stmt::Comment(_) => return None,
     })
 }

@@ -82,7 +82,7 @@ pub(super) fn of(acts: &[Acted], rounds: Option<&Rounds>) -> Vec<Hidden> {
                 }
             }
             Act::Matrix => matrix += 1,
-            _ => {}
+            Act::Box | Act::Barrier | Act::Arrive | Act::Read | Act::Sums | Act::Store => {}
         }
     }
     let hidden = |(between, all): (&'static str, Vec<[u64; 2]>)| {

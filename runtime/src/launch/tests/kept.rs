@@ -102,7 +102,7 @@ impl Backend for Recorder {
     fn launch(
         &self,
         _: &Loadable,
-        _: [u32; 3],
+        _: ([u32; 3], bool),
         _: Vec<Argument<'_, GpuAddress, ()>>,
     ) -> Result<Option<Box<Counted>>> {
         let number = self.launches.replace(self.launches.get() + 1);

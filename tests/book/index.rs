@@ -1,0 +1,104 @@
+//! The page that leads to all others: what its tables say is what the reports do.
+
+use crate::html::{all, attribute, parse, text};
+use crate::page;
+use gemm_examples::book::report::Report;
+use gemm_examples::book::whole::report_of;
+use libtest_mimic::Failed;
+use markup5ever_rcdom::Handle;
+
+/// Stages whose rows are read number by number: of the reports one without conflicts, one with, and one of tensor cores.
+const STAGES: [(&str, u32); 3] = [("reduce", 6), ("sgemm", 9), ("sgemm", 41)];
+
+/// The first columns of a row, before those of the units: what is new, and the unit that has most to do.
+const BEFORE: usize = 2;
+
+/// A row: the stage, the unit that is named, and of each unit that is asked something its bar and its cycles.
+struct Row {
+    stage: String,
+    named: String,
+    bars: Vec<(String, u64, String)>,
+    conflicts: String,
+}
+
+/// In each row the longest bar is that of the unit that is named.
+pub fn names_the_longest_bar() -> Result<(), Failed> {
+    let rows = rows()?;
+    if rows.len() < 50 {
+        return Err(format!("{} stages", rows.len()).into());
+    }
+    for Row { stage, named, bars, .. } in &rows {
+        let longest = bars.iter().map(|(_, percent, _)| *percent).max();
+        let own = bars.iter().find(|(unit, ..)| unit == named).map(|(_, percent, _)| *percent);
+        if own != Some(100) || own != longest {
+            return Err(format!("{stage}: {named} has {own:?}, the longest bar {longest:?}").into());
+        }
+    }
+    if !rows.iter().any(|row| row.named == "tensor cores") {
+        return Err("no stage is bound by tensor cores".into());
+    }
+    Ok(())
+}
+
+/// Cycles and conflicts are those of the report, for each 1,000 multiply-adds or elements.
+pub fn says_what_reports_do() -> Result<(), Failed> {
+    let rows = rows()?;
+    for (ladder, stage) in STAGES {
+        let report = report_of(ladder, stage)?;
+        let row = rows.iter().find(|row| row.stage == report.title).ok_or("a row")?;
+        let expected: Vec<(String, String)> = report
+            .units
+            .iter()
+            .map(|unit| (unit.name.to_string(), of_a_thousand(&report, unit.cycles)))
+            .collect();
+        let found = |unit: &str| row.bars.iter().find(|(of, ..)| of == unit);
+        for (unit, cycles) in &expected {
+            if found(unit).map(|(.., found)| found) != Some(cycles) {
+                return Err(format!("{}: {unit}, {cycles}: {:?}", report.title, row.bars).into());
+            }
+        }
+        let conflicts = of_a_thousand(&report, report.conflicts[0] as f64);
+        if row.bars.len() != expected.len() || row.conflicts != conflicts {
+            return Err(format!("{}: {} conflicts", report.title, row.conflicts).into());
+        }
+    }
+    Ok(())
+}
+
+fn of_a_thousand(report: &Report, count: f64) -> String {
+    gemm_examples::change::number(1000.0 * count / report.work as f64)
+}
+
+fn rows() -> Result<Vec<Row>, Failed> {
+    let dom = parse(page("index.html")?);
+    let tables = all(&dom.document, "table");
+    let mut rows = Vec::new();
+    for table in &tables {
+        let units: Vec<String> = all(table, "th")
+            .iter()
+            .filter(|th| attribute(th, "class").is_some_and(|class| class.ends_with("unit")))
+            .map(text)
+            .collect();
+        for row in all(table, "tr").iter().skip(1) {
+            rows.push(of_row(row, &units).ok_or_else(|| format!("a row: {}", text(row)))?);
+        }
+    }
+    Ok(rows)
+}
+
+fn of_row(row: &Handle, units: &[String]) -> Option<Row> {
+    let cells = all(row, "td");
+    let bar = |(unit, cell): (&String, &Handle)| {
+        let meter = all(cell, "meter").into_iter().next()?;
+        let cycles = text(cell);
+        // Behind the bar, whose own text is for those who do not see it.
+        let cycles = cycles.strip_prefix(&text(&meter))?.trim().to_owned();
+        Some((unit.clone(), attribute(&meter, "value")?.parse().ok()?, cycles))
+    };
+    Some(Row {
+        stage: text(all(row, "th").first()?),
+        named: text(cells.get(BEFORE - 1)?),
+        bars: units.iter().zip(&cells[BEFORE..]).filter_map(bar).collect(),
+        conflicts: text(cells.get(BEFORE + units.len())?),
+    })
+}
