@@ -160,3 +160,14 @@ pub struct Launch {
     /// What is read again and again.
     pub reads: Reads,
 }
+
+impl Launch {
+    /// Whether all numbers are such as something can be counted to.
+    fn is_countable(&self) -> bool {
+        let (mut work, waits, reads) = (self.work, &self.waits, &self.reads);
+        let waits = [waits.rounds, waits.ahead, waits.barriers, waits.code];
+        let reads = [reads.raster, reads.once].into_iter().chain(reads.tiles).chain(reads.strips);
+        let all = work.each().map(|n| *n).into_iter().chain(waits).chain(reads);
+        all.chain([self.blocks]).all(|n| n.is_finite() && n >= 0.0)
+    }
+}

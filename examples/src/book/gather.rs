@@ -12,7 +12,6 @@ use crate::family::Family;
 use crate::sample::{self, Arrays, Ran};
 pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::plan::Decision as Decided;
-use gemm_dsl::predict::H200;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
@@ -281,7 +280,9 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             Family::Reduce => measured::reduction(&subject.times),
             Family::Sgemm => {
                 let cycles = units::arithmetic(&looked.profile.total, spec.bits());
-                let most = looked.ran.flops / cycles * f64::from(H200.sms) * H200.clock_mhz * 1e6;
+                let most = looked.ran.flops / cycles
+                    * f64::from(units::DEVICE.sms)
+                    * units::DEVICE.hertz();
                 measured::product(&subject.times, most)
             }
         },

@@ -1,15 +1,12 @@
 //! How long the stages took on a device, from a file: what a page says was measured, was measured.
 
+use super::units::DEVICE;
 use crate::show::percent;
 use serde::Serialize;
 use std::fmt;
 
 /// What `examples/peers/times.py` has written: first the device, then the names of the columns.
 const FILE: &str = include_str!("../../../tests/profiler/times.csv");
-
-/// Bytes a second that memory of this device gives at most, as published, and bytes of its L2 cache, in which smaller operands stay.
-const MEMORY_RATE: f64 = 4.8e12;
-const CACHE_BYTES: f64 = 50e6;
 
 /// The times of a stage, with what bounds them.
 #[derive(Clone, Debug, Serialize)]
@@ -109,7 +106,8 @@ pub(super) fn product(times: &[(u64, f64)], most: f64) -> Option<Measured> {
         let extent = n as f64;
         let (flops, bytes) = (2.0 * extent.powi(3), 12.0 * extent * extent);
         let intensity = flops / bytes;
-        let from_memory = if bytes > CACHE_BYTES { MEMORY_RATE * intensity } else { f64::INFINITY };
+        let from_memory =
+            if bytes > DEVICE.l2_capacity { DEVICE.peak.memory * intensity } else { f64::INFINITY };
         let rate = flops / milliseconds / 1e9;
         Point { n, milliseconds, intensity, rate, roof: Some(most.min(from_memory) / 1e12) }
     };
@@ -120,7 +118,7 @@ pub(super) fn product(times: &[(u64, f64)], most: f64) -> Option<Measured> {
 pub(super) fn reduction(times: &[(u64, f64)]) -> Option<Measured> {
     let point = |&(n, milliseconds): &(u64, f64)| {
         let bytes = 4.0 * n as f64;
-        let roof = (bytes > CACHE_BYTES).then_some(MEMORY_RATE / 1e12);
+        let roof = (bytes > DEVICE.l2_capacity).then_some(DEVICE.peak.memory / 1e12);
         Point { n, milliseconds, intensity: 0.25, rate: bytes / milliseconds / 1e9, roof }
     };
     some(RateUnit::Terabytes, times.iter().map(point).collect())

@@ -55,7 +55,7 @@ struct Bar {
     is_by_text: bool,
     by_text: String,
     percent: u64,
-    rate: &'static str,
+    rate: String,
 }
 
 struct Entry<'r> {
@@ -189,7 +189,7 @@ fn bars(report: &Report) -> Vec<Bar> {
         is_by_text: unit.is_by_text,
         by_text: number(unit.by_text),
         percent: (100.0 * unit.cycles / most).round() as u64,
-        rate: unit.rate,
+        rate: unit.rate.clone(),
     };
     report.units.iter().map(bar).collect()
 }

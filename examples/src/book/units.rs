@@ -1,22 +1,24 @@
 //! What a kernel asks of each unit of a multiprocessor.
 
 pub use super::unit_name::UnitName;
+use gemm_dsl::predict::{Device, H200, Work};
 use gemm_runtime::{Compiled, Counters};
 use serde::Serialize;
 
-/// What a large GPU does in a cycle of one of its multiprocessors: warp instructions issued,
-/// wavefronts of shared memory, sectors from the L2 cache, and bytes from memory.
+/// The device of whose multiprocessors the units are.
+pub const DEVICE: Device = H200;
+
+/// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
 const ISSUED: f64 = 4.0;
 const WAVEFRONTS: f64 = 1.0;
-const SECTORS: f64 = 2.0;
-const MEMORY_BYTES: f64 = 16.0;
 
 /// Bytes of a sector.
 pub(super) const SECTOR_BYTES: u64 = 32;
 
-/// And the multiplications and additions of its tensor cores, by bits of what they multiply.
-const MATRIX_FLOPS: [(u32, f64, &str); 2] =
-    [(16, 4096.0, "4096 FLOPs a cycle"), (32, 2048.0, "2048 FLOPs a cycle")];
+/// Multiplications and additions of its tensor cores in a cycle, of numbers of so many bits: of 32, half as many as of 16.
+fn matrix_flops(bits: u32) -> f64 {
+    DEVICE.peak.wgmma_flops * 16.0 / f64::from(bits)
+}
 
 /// A unit, and how long it would take for what it is asked.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +32,7 @@ pub struct Unit {
     /// Whether its cycles are by the text too, as its count as compiled is not known.
     pub is_by_text: bool,
     /// What it does in a cycle.
-    pub rate: &'static str,
+    pub rate: String,
 }
 
 /// The units that a kernel asks something of, those that it asks most first: by its counts as compiled where these are known, and
@@ -46,38 +48,48 @@ pub fn asked(
         let is_counted = matches!(name, UnitName::Shared | UnitName::L2);
         let is_by_text = match compiled {
             None => is_counted || name == UnitName::Issue,
-            Some(known) => name == UnitName::Issue && known.instructions.is_none(),
+            Some(known) => match name {
+                UnitName::Issue => known.instructions.is_none(),
+                // What asynchronous copies write is told by the text alone, with all others.
+                UnitName::Shared => c.copies > 0,
+                _ => false,
+            },
         };
         Unit { name, cycles, by_text, is_by_text, rate }
     };
-    let boxes = c.bulk_bytes as f64 / SECTOR_BYTES as f64;
-    let text = [c.instructions, c.shared_wavefronts, c.global_sectors].map(|count| count as f64);
-    let [instructions, wavefronts, sectors] = match compiled {
-        None => text,
-        Some(known) => [
-            known.instructions.map_or(text[0], |count| count as f64),
-            (known.shared_load_wavefronts + known.shared_store_wavefronts) as f64,
-            (known.global_load_sectors + known.global_store_sectors) as f64,
-        ],
+    let text = Work::from(c);
+    let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
+    let of = |count: fn(&Work) -> f64, of_cycle: f64| {
+        [count(&text), count(&counted)].map(|n| n / of_cycle)
     };
-    let sectors = [text[2] + boxes, sectors + boxes];
+    let sectors = DEVICE.peak.l2_bytes / SECTOR_BYTES as f64;
+    let from_memory = DEVICE.memory_of_cycle();
     let mut units = vec![
-        unit(UnitName::Issue, [text[0], instructions].map(|of| of / ISSUED), "4 of a warp a cycle"),
+        unit(
+            UnitName::Issue,
+            of(|work| work.instructions, ISSUED),
+            format!("{ISSUED} of a warp a cycle"),
+        ),
         unit(
             UnitName::Shared,
-            [text[1], wavefronts].map(|of| of / WAVEFRONTS),
-            "1 wavefront a cycle",
+            of(|work| work.shared_wavefronts, WAVEFRONTS),
+            format!("{WAVEFRONTS} wavefront a cycle"),
         ),
-        unit(UnitName::L2, sectors.map(|of| of / SECTORS), "2 sectors a cycle, none cached nearer"),
+        unit(
+            UnitName::L2,
+            of(|work| work.sectors, sectors),
+            format!("{sectors} sectors a cycle, none cached nearer"),
+        ),
         unit(
             UnitName::Memory,
-            [bytes as f64 / MEMORY_BYTES; 2],
-            "16 bytes a cycle, each element once",
+            [bytes as f64 / from_memory; 2],
+            format!("{from_memory:.1} bytes a cycle, each element once"),
         ),
     ];
-    let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
-    units.extend(of_format.map(|(_, of_cycle, rate)| {
-        unit(UnitName::TensorCores, [c.mma_flops as f64 / of_cycle; 2], rate)
+    units.extend(bits.map(|bits| {
+        let of_cycle = matrix_flops(bits);
+        let rate = format!("{of_cycle} FLOPs a cycle");
+        unit(UnitName::TensorCores, of(|work| work.mma_flops + work.wgmma_flops, of_cycle), rate)
     }));
     units.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     units
@@ -96,8 +108,7 @@ pub fn conflicts(c: &Counters, compiled: Option<&Compiled>) -> [u64; 2] {
 
 /// The cycles that multiply-adds of lanes and of tensor cores take at least, on one multiprocessor.
 pub fn arithmetic(c: &Counters, bits: Option<u32>) -> f64 {
-    let of_format = MATRIX_FLOPS.into_iter().find(|(of, ..)| Some(*of) == bits);
-    let tensor = of_format.map_or(0.0, |(_, of_cycle, _)| c.mma_flops as f64 / of_cycle);
+    let tensor = bits.map_or(0.0, |bits| c.mma_flops as f64 / matrix_flops(bits));
     issuing_fmas(c).max(tensor)
 }
 

@@ -114,6 +114,13 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, F
     for other in &mut all {
         other.launch.reads.once = 32.0 * other.launch.work.sectors;
     }
+    // Numbers of 32 bits take tensor cores twice as long as those of 16.
+    let bits = spec.arith.format().map_or(16, |format| format.bits());
+    for other in &mut all {
+        let work = &mut other.launch.work;
+        work.mma_flops *= f64::from(bits) / 16.0;
+        work.wgmma_flops *= f64::from(bits) / 16.0;
+    }
     if let Some(product) = all.iter_mut().max_by(by_flops) {
         of_product(&mut product.launch, &plan, size);
         if plan.persistent() {

@@ -75,6 +75,8 @@ pub struct Times {
     pub code_kept: f64,
     /// Bytes of machine code that are fetched for a block in a cycle, and for one of a single warp.
     pub code: [f64; 2],
+    /// Those that are fetched for all blocks of a multiprocessor together.
+    pub code_of_all: f64,
     /// A launch behind another one, in microseconds.
     pub launch: f64,
     /// Each further launch of the same program, in microseconds.
@@ -84,21 +86,22 @@ pub struct Times {
 }
 
 const TIMES: Times = Times {
-    reached: Rates { fma: 1.0, mma_flops: 0.31, wgmma_flops: 0.9, l2_bytes: 0.81, memory: 0.9 },
+    reached: Rates { fma: 1.0, mma_flops: 0.38, wgmma_flops: 0.95, l2_bytes: 0.61, memory: 0.93 },
     kept: 0.6,
-    cache: 345.0,
-    memory: 750.0,
-    barrier: 64.0,
-    block: 460.0,
-    fma: 1.11,
-    other: 1.62,
-    mma: 5.4,
-    returned: 170.0,
+    cache: 490.0,
+    memory: 625.0,
+    barrier: 57.0,
+    block: 490.0,
+    fma: 1.12,
+    other: 1.69,
+    mma: 5.3,
+    returned: 168.0,
     code_kept: 32.0 * 1024.0,
-    code: [7.5, 4.2],
-    launch: 3.8,
-    next_launch: 1.1,
-    sharing: 1.96,
+    code: [7.4, 4.3],
+    code_of_all: 39.0,
+    launch: 3.2,
+    next_launch: 1.15,
+    sharing: 2.0,
 };
 
 /// What a multiprocessor gets from the second-level cache at most, in bytes a cycle: two sectors.

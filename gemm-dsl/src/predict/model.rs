@@ -122,7 +122,8 @@ fn together(sharing: f64, cycles: &[f64]) -> f64 {
     most * cycles.iter().map(|c| (c / most).powf(sharing)).sum::<f64>().powf(1.0 / sharing)
 }
 
-/// How long a launch takes; none where no block of it fits on a multiprocessor, or there is none.
+/// How long a launch takes; none where no block of it fits on a multiprocessor, there is no block or no multiprocessor, or a number
+/// of it is negative, infinite or none.
 pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
     let block = Block {
         threads: launch.threads,
@@ -132,7 +133,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
     let fit = occupancy(device.multiprocessor(), block).blocks;
     let sms = f64::from(device.sms);
     let blocks = launch.blocks;
-    if fit == 0 || blocks.is_nan() || blocks <= 0.0 {
+    if fit == 0 || device.sms == 0 || blocks <= 0.0 || !launch.is_countable() {
         return None;
     }
     let resident = f64::from(fit).min((blocks / sms).ceil());
@@ -146,7 +147,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
         (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
         work.shared_wavefronts.max(returned) + work.lines,
         work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
-        (32.0 * work.sectors + code.fetched * blocks) / rates.l2_bytes,
+        32.0 * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
     // Blocks that share a multiprocessor: the scheduler with most of their warps takes longest.
@@ -157,7 +158,8 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
         together(times.sharing, &[[issue * uneven].as_slice(), &others].concat()) / blocks
     };
     let alone = alone(device, launch, of_block(1.0).max(code.cycles), missed);
-    let group = |blocks: f64| (blocks * of_block(blocks)).max(alone);
+    let fetched = |blocks: f64| blocks * code.fetched / times.code_of_all;
+    let group = |blocks: f64| (blocks * of_block(blocks)).max(alone).max(fetched(blocks));
     let of_block = of_block(resident);
 
     let slots = resident * sms;
@@ -196,7 +198,7 @@ pub fn program(device: &Device, launches: &[Launch]) -> Option<(Vec<Prediction>,
         })
         .collect();
     let predictions = predictions?;
-    let time = predictions.iter().map(Prediction::milliseconds).sum();
+    let time = predictions.iter().map(Prediction::milliseconds).fold(0.0, |sum, one| sum + one);
     Some((predictions, time))
 }
 

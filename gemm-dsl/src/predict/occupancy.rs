@@ -55,7 +55,9 @@ pub struct Occupancy {
 /// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
 pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
     let warps = block.threads.div_ceil(WARP).max(1);
-    let warp_registers = (block.registers.max(1) * WARP).next_multiple_of(WARP_REGISTER_UNIT);
+    // No thread has more than a multiprocessor.
+    let registers = block.registers.clamp(1, sm.registers + 1);
+    let warp_registers = (registers * WARP).next_multiple_of(WARP_REGISTER_UNIT);
     // A warp belongs to one of four schedulers, each with a quarter of the registers.
     let warps_by_registers = 4 * (sm.registers / 4 / warp_registers);
     let by_shared = if block.shared_bytes > sm.shared_per_block {

@@ -11,21 +11,16 @@ const TIMES: &str = include_str!("../../../tests/profiler/times.csv");
 type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 
 /// All of them.
-const OUTSIDE: [Outside; 3] = [
+const OUTSIDE: [Outside; 2] = [
     (
         "12_outer_product",
-        &[(512, 0.559)],
+        &[(512, 0.588)],
         "one block on every other multiprocessor, whose loads the compiler asks for a tile ahead",
     ),
     (
         "32_stream_k",
-        &[(512, -0.434)],
+        &[(512, -0.426)],
         "parts of a tile are added one after the other, by the block that comes last",
-    ),
-    (
-        "37_wgmma",
-        &[(512, -0.492), (1024, -0.588), (2048, -0.572), (4096, -0.692), (8192, -0.715)],
-        "a warpgroup loads and stores its tile piece by piece, and waits for each",
     ),
 ];
 
@@ -187,14 +182,16 @@ fn the_model_holds_for_all_that_was_measured() {
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
 
+/// Specs that differ in what the model does not see stand side by side here; a ranking (`tune --for`) has one of each class.
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
-    for set in ["large", "small"] {
+    for set in ["large", "small", "large_sample", "small_sample"] {
         let mut of_set: Vec<Measured> = measured().into_iter().filter(|m| m.set == set).collect();
         let best = of_set.iter().map(|m| m.time).fold(f64::INFINITY, f64::min);
         let predicted = |m: &Measured| program(&H200, &m.launches).map(|(_, time)| time);
         of_set.sort_by(|a, b| predicted(a).partial_cmp(&predicted(b)).expect("numbers"));
-        let found = of_set.iter().take(10).map(|m| m.time).fold(f64::INFINITY, f64::min);
+        let first = of_set.len() / 10;
+        let found = of_set.iter().take(first).map(|m| m.time).fold(f64::INFINITY, f64::min);
         assert!(found <= 1.03 * best, "{set}: {found} beside {best}");
     }
 }
@@ -297,19 +294,20 @@ fn blocks_that_share_a_multiprocessor_hide_what_others_wait_for() {
 
 #[test]
 fn code_that_is_not_kept_is_fetched_for_each_block() {
-    let mut launch = wave();
-    launch.threads = 128;
-    launch.work = launch.work * 0.5;
-    let kept = Launch { waits: Waits { code: 32.0 * 1024.0, ..launch.waits }, ..launch };
-    assert_eq!(cycles(&kept), cycles(&launch));
-    // A warp of each scheduler issues so much slower than it could.
-    let fetched = Launch { waits: Waits { code: 36.0 * 1024.0, ..launch.waits }, ..launch };
-    let expected = 100.0 * 36.0 * 1024.0 / H200.times.code[0];
-    let found = cycles(&fetched);
+    // 2,200 instructions a round.
+    let waits = |code| Waits { rounds: 50.0, code, ..wave().waits };
+    let kept = 32.0 * 1024.0;
+    let narrow = Launch { threads: 128, work: wave().work * 0.5, ..wave() };
+    let of = |launch: Launch, code| cycles(&Launch { waits: waits(code), ..launch });
+    assert_eq!(of(narrow, kept), of(narrow, 0.0));
+    // A warp of each scheduler would take little more than half as long if its code were there.
+    let code = 16.0 * 2200.0;
+    let expected = 50.0 * code / H200.times.code[0];
+    let found = of(narrow, code);
     assert!(found > expected && found < 1.1 * expected, "{found} beside {expected}");
-    // Two warps of each need twice as long for as much code, and wait for none of it.
-    let wide = Launch { waits: fetched.waits, ..wave() };
-    assert!(cycles(&wide) < 1.05 * cycles(&wave()));
+    assert!(found > 1.7 * of(narrow, kept));
+    // Two warps of each need twice as long for as much code, and hardly wait for it.
+    assert!(of(wave(), code) < 1.1 * of(wave(), kept));
 }
 
 #[test]
@@ -329,6 +327,23 @@ fn what_does_not_fit_has_no_time() {
     assert_eq!(predict(&H200, &Launch { shared_bytes: 1 << 20, ..wave() }), None);
     assert_eq!(predict(&H200, &Launch { blocks: 0.0, ..wave() }), None);
     assert_eq!(program(&H200, &[wave(), Launch { threads: 4096, ..wave() }]), None);
+    assert_eq!(predict(&H200, &Launch { registers: u32::MAX, ..wave() }), None);
+    assert_eq!(predict(&Device { sms: 0, ..H200 }, &wave()), None);
+    for number in [f64::INFINITY, f64::NAN, -1.0] {
+        let work = Work { fma: number, ..wave().work };
+        let waits = Waits { code: number, ..wave().waits };
+        let reads = Reads { strips: [0.0, number], ..wave().reads };
+        for launch in [
+            Launch { blocks: number, ..wave() },
+            Launch { work, ..wave() },
+            Launch { waits, ..wave() },
+            Launch { reads, ..wave() },
+        ] {
+            assert_eq!(predict(&H200, &launch), None, "{launch:?}");
+        }
+    }
+    let (none, time) = program(&H200, &[]).expect("nothing takes no time");
+    assert!(none.is_empty() && time.to_bits() == 0);
 }
 
 #[test]
