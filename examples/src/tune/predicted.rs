@@ -39,8 +39,10 @@ const PARENTS: usize = 6;
 const SPREAD: f64 = 0.75;
 /// Points drawn for one whose class is new, before the space counts as exhausted.
 const DRAWS: usize = 4_000;
-/// Specs of one tile and one part of a thread among the first.
-const ALIKE: usize = 3;
+/// Times are alike where one is at most so many times the other.
+const ALIKE: f64 = 1.01;
+/// Stages of the pipelines that were fastest.
+const STAGES: u32 = 3;
 /// Registers of a thread beside its sums and fragments: addresses, counters.
 const OTHER_REGISTERS: u32 = 40;
 
@@ -103,23 +105,23 @@ pub fn rank(
     Ok(varied(found).into_iter().map(|one| preferred(space, one)).collect())
 }
 
-/// The same, those first that differ in what the model is good at: of specs with one tile, one part of a thread and one pipeline
-/// the best alone, and [`ALIKE`] at most with one tile and one part of a thread. What it says of the others differs by less
-/// than it is off.
+/// The same, those first that differ in what the model is good at: of specs with one tile and one part of a thread, which it tells
+/// apart by less than it is off, the one alone whose pipeline was fastest wherever it was measured.
 fn varied(found: Vec<Predicted>) -> Vec<Predicted> {
-    let mut pipelines = HashSet::new();
-    let mut tiles: HashMap<String, usize> = HashMap::new();
-    let (mut first, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| {
-        let spec = &one.spec;
-        let tile = format!("{:?} {:?}", spec.tile, spec.thread);
-        let pipeline = format!("{tile} {:?} {}", spec.stages, spec.double_buffer);
-        let alike = tiles.entry(tile).or_default();
-        let is_first = *alike < ALIKE && pipelines.insert(pipeline);
-        *alike += usize::from(is_first);
-        is_first
-    });
-    first.extend(others);
-    first
+    let kind = |one: &Predicted| format!("{:?} {:?}", one.spec.tile, one.spec.thread);
+    let from_best = |one: &Predicted| one.spec.stages.map_or(u32::MAX, |n| n.abs_diff(STAGES));
+    // By kind: the time of the best, and the place of the one that stands for it.
+    let mut kinds: HashMap<String, (f64, usize)> = HashMap::new();
+    for (place, one) in found.iter().enumerate() {
+        let (best, chosen) = kinds.entry(kind(one)).or_insert((one.time, place));
+        if one.time <= *best * ALIKE && from_best(one) < from_best(&found[*chosen]) {
+            *chosen = place;
+        }
+    }
+    let chosen: HashSet<usize> = kinds.into_values().map(|(_, place)| place).collect();
+    let placed = found.into_iter().enumerate();
+    let (first, others): (Vec<_>, Vec<_>) = placed.partition(|(place, _)| chosen.contains(place));
+    first.into_iter().chain(others).map(|(_, one)| one).collect()
 }
 
 /// What a class has in common.
@@ -219,5 +221,26 @@ mod tests {
         );
         // Sums of four by four read less for each.
         assert_eq!(ranked[0].spec.thread.m, 4);
+    }
+
+    #[test]
+    fn of_each_tile_one_comes_first() {
+        let one = |line: &str, time| Predicted {
+            point: Space::parse(&[line]).expect("a line").all().next().expect("a point"),
+            spec: line.parse().expect("a spec"),
+            time,
+            bound: Bound::Waiting,
+        };
+        let tile = |n: u32, rest: &str| format!("tile: {n}x{n}x8, thread: 4x4, float4, {rest}");
+        let found = vec![
+            one(&tile(64, "double_buffer"), 1.0),
+            one(&tile(64, "stages: 2"), 1.005),
+            one(&tile(64, "stages: 4"), 1.006),
+            one(&tile(32, "stages: 2"), 1.007),
+            one(&tile(64, "stages: 3"), 1.2),
+        ];
+        let ranked: Vec<f64> = varied(found).iter().map(|one| one.time).collect();
+        // Three stages would be the best, but take longer by more than the model is off.
+        assert_eq!(ranked, [1.005, 1.007, 1.0, 1.006, 1.2]);
     }
 }
