@@ -11,6 +11,7 @@ mod answer;
 pub mod broken;
 pub mod change;
 pub mod compiled;
+mod cure;
 pub mod edges;
 pub mod gather;
 pub mod glossary;

@@ -8,17 +8,23 @@ use gemm_runtime::Compiled;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
-/// Of both ladders: conflicts, vectors, copies, roles, segments of a tree.
-const STAGES: [(&str, u32); 12] = [
+/// Of both ladders: conflicts, vectors, copies, roles, segments of a tree, functions of the kernel.
+const STAGES: [(&str, u32); 18] = [
     ("reduce", 0),
     ("reduce", 1),
     ("reduce", 6),
     ("reduce", 8),
+    ("reduce", 10),
     ("sgemm", 1),
+    ("sgemm", 6),
+    ("sgemm", 7),
     ("sgemm", 9),
     ("sgemm", 14),
     ("sgemm", 16),
     ("sgemm", 22),
+    ("sgemm", 25),
+    ("sgemm", 27),
+    ("sgemm", 28),
     ("sgemm", 32),
     ("sgemm", 34),
     ("sgemm", 39),
@@ -32,6 +38,7 @@ pub fn adds_up() -> Result<(), Failed> {
         let report = report_of(ladder, stage)?;
         lines(&report)?;
         compiled(&report)?;
+        conflicts(&report)?;
         for access in &report.accesses {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
         }
@@ -108,6 +115,23 @@ fn compiled(report: &Report) -> Result<(), Failed> {
     if report.of_no_line.is_some_and(|others| others < warps || others > MOST_OF_NO_LINE * warps) {
         let others = report.of_no_line;
         return Err(format!("{}: {others:?} of {warps} warps are of no line", report.title).into());
+    }
+    Ok(())
+}
+
+/// Nothing that is said denies a pass that is drawn: where only the text has conflicts, both are said, each with its proof.
+fn conflicts(report: &Report) -> Result<(), Failed> {
+    let by_text = Counter::SharedBankConflicts.among(&report.counters);
+    let says = |proof: &str, text: &str| {
+        report.answer.iter().any(|said| said.proof == proof && said.text.contains(text))
+    };
+    let denies = says("accesses", "No access to shared memory has a bank conflict");
+    let is_drawn = report.accesses.iter().any(|of| of.space == "shared" && of.cost > of.least);
+    let compiled = report.conflicts[0];
+    let says_both = says("compiled", "As compiled no access")
+        && says("accesses", &format!("By the text bank conflicts take {by_text} wavefronts"));
+    if denies && (is_drawn || by_text > 0) || (compiled == 0 && by_text > 0) != says_both {
+        return Err(format!("{}: {by_text} of {:?}", report.title, report.answer).into());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
 
-use crate::algebra::{Collision, Cure, Strides, collision, cure, groups};
-use gemm_dsl::ir::{Buffer, Kernel, Layout, Space};
+use crate::algebra::{Collision, Cure, Strides, Way, collision, cure, groups};
+use gemm_dsl::ir::{Buffer, Elem, Kernel, Layout, Space};
 use gemm_dsl::sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct Access {
     pub strides: Option<String>,
     /// Two lanes that cannot be served at once.
     pub collision: Option<Collision>,
-    /// The padding that spares them.
+    /// The padding that spares them, and leaves all that access the buffer as wide and together less costly.
     pub cure: Option<Cure>,
     /// The picture.
     pub grid: Grid,
@@ -112,11 +112,53 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
         let pattern = same[access.number as usize];
         ways.entry((access.event.stmt, pattern)).or_insert((0, access.first)).0 += 1;
     }
-    let access = |((stmt, pattern), (times, first)): (&(u32, u32), &(u64, u32))| {
+    let access = |((stmt, pattern), (times, _)): (&(u32, u32), &(u64, u32))| {
         let line = lines[*stmt as usize].start + 1;
-        of(kernel, (line, *times), &trace.patterns[*pattern as usize], *first)
+        of(kernel, (line, *times), &trace.patterns[*pattern as usize])
     };
-    ways.iter().map(access).collect()
+    let mut all: Vec<Access> = ways.iter().map(access).collect();
+    let patterns = ways
+        .iter()
+        .map(|((_, pattern), (times, first))| (&trace.patterns[*pattern as usize], *times, *first));
+    cures(kernel, &mut all, &patterns.collect::<Vec<_>>());
+    all
+}
+
+/// The arrays of a product that a key pads.
+const PADDED: [&str; 2] = ["As", "Bs"];
+
+/// What padding would spare accesses: one for all of a buffer. Beside each stand its pattern, how often and from where on it was seen.
+fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
+    let buffers = kernel.buffers.iter().enumerate();
+    let buffers = buffers.filter(|(_, buffer)| PADDED.contains(&&*buffer.name));
+    for (number, buffer) in buffers {
+        let Some(row) = row_of(kernel, buffer).filter(|_| buffer.elem == Elem::F32) else {
+            continue;
+        };
+        let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
+        let (at, ways): (Vec<usize>, Vec<Way>) =
+            of_buffer.map(|(at, (n, times, first))| (at, way(n, (*times, *first), row))).unzip();
+        let Some(pad) = cure(&ways, row) else { continue };
+        for (at, way) in at.into_iter().zip(ways) {
+            let (access, wavefronts) = (&mut accesses[at], way.wavefronts(row + pad));
+            access.cure = (wavefronts < access.cost).then_some(Cure { pad, wavefronts });
+        }
+    }
+}
+
+/// By rows and columns.
+fn way(pattern: &Pattern, (times, first): (u64, u32), row: u32) -> Way {
+    let place = |at: i32| {
+        let at = (i64::from(first) + i64::from(at)) as u32;
+        (at / row, at % row)
+    };
+    let lanes = pattern.lanes.iter().zip(0u32..);
+    let places = lanes.filter_map(|(at, lane)| Some((lane, place((*at)?)))).collect();
+    Way { places, bytes: pattern.bytes, writes: writes(pattern.kind), times }
+}
+
+fn writes(kind: Kind) -> bool {
+    !matches!(kind, Kind::Load | Kind::CopyRead)
 }
 
 /// What is done, in words.
@@ -131,12 +173,11 @@ pub fn kind(kind: Kind) -> &'static str {
 }
 
 /// One way to access, at a line and so many times.
-pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first: u32) -> Access {
+pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Access {
     let buffer = &kernel.buffers[pattern.buffer];
     let size = i64::from(buffer.elem.size());
     let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));
     let lanes = taking().count() as u32;
-    let moved = u64::from(lanes * pattern.bytes);
     let mut found = Access {
         line,
         buffer: buffer.name.clone(),
@@ -154,19 +195,11 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first
     };
     match pattern.cost {
         Price::Shared(price) => {
-            let writes = !matches!(pattern.kind, Kind::Load | Kind::CopyRead);
+            let writes = writes(pattern.kind);
             let word = |at: i32| (BIAS + i64::from(pattern.skew) + i64::from(at) * size / 4) as u32;
             let words = groups(taking().map(|(lane, at)| (lane, word(at))));
             (found.cost, found.least) = (price.wavefronts, price.phases);
             found.collision = collision(&words, pattern.bytes, writes);
-            if let Some(row) = row_of(kernel, buffer).filter(|_| size == 4) {
-                let place = |at: i32| {
-                    let at = (i64::from(first) + i64::from(at)) as u32;
-                    (at / row, at % row)
-                };
-                let places: Vec<_> = taking().map(|(lane, at)| (lane, place(at))).collect();
-                found.cure = cure(&places, row, (pattern.bytes, writes));
-            }
             found.grid = banks(&words, pattern.bytes, writes);
         }
         Price::Sectors(sectors) => {
@@ -179,7 +212,7 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern, first
             let mut words: Vec<i64> = asked.iter().map(|(word, _)| *word).collect();
             words.sort_unstable();
             words.dedup();
-            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8).min(moved));
+            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8));
             found.grid = sector_lines(&asked);
         }
     }

@@ -1,6 +1,6 @@
 //! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
 
-use gemm_dsl::sim::cost::{self, BANKS, Wavefronts};
+use gemm_dsl::sim::cost::{self, BANKS};
 use serde::Serialize;
 
 /// Lanes of a warp, and the bits of their numbers.
@@ -96,19 +96,37 @@ pub struct Cure {
     pub wavefronts: u64,
 }
 
-/// The least padding of rows with which an access costs least, if it costs less than it does. `places` are the rows and columns of
-/// its lanes in an array of words whose rows have so many with the padding there is.
-pub fn cure(places: &[(u32, (u32, u32))], row: u32, (bytes, writes): (u32, bool)) -> Option<Cure> {
-    let step = (bytes / 4).max(1);
-    let priced = |pad: u32| -> Wavefronts {
-        let words = places.iter().map(|(lane, (at, column))| (*lane, at * (row + pad) + column));
-        cost::wavefronts(&groups(words), bytes, writes)
-    };
-    let now = priced(0);
-    let pads = (1..=BANKS as u32 / step).map(|n| n * step);
-    let best = pads.min_by_key(|pad| (priced(*pad).wavefronts, *pad))?;
-    let wavefronts = priced(best).wavefronts;
-    (wavefronts < now.wavefronts).then_some(Cure { pad: best, wavefronts })
+/// A way to access an array of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its lanes, each with its row and column.
+    pub places: Vec<(u32, (u32, u32))>,
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// Whether it writes.
+    pub writes: bool,
+    /// How often.
+    pub times: u64,
+}
+
+impl Way {
+    /// What it costs each time where rows have so many words.
+    pub fn wavefronts(&self, row: u32) -> u64 {
+        let words = self.places.iter().map(|(lane, (at, column))| (*lane, at * row + column));
+        cost::wavefronts(&groups(words), self.bytes, self.writes).wavefronts
+    }
+}
+
+/// The least padding of rows with which all ways to access an array cost least together, if that is less than they do, and leaves
+/// each as wide as it is. Rows have so many words with the padding there is.
+pub fn cure(ways: &[Way], row: u32) -> Option<u32> {
+    let cost =
+        |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
+    let step = ways.iter().map(|way| (way.bytes / 4).max(1)).max()?;
+    // With as many words more as there are banks each is on the bank that it is on now.
+    let pads = (1..BANKS as u32 / step).map(|n| n * step);
+    let best = pads.min_by_key(|pad| (cost(*pad), *pad))?;
+    (cost(best) < cost(0)).then_some(best)
 }
 
 #[cfg(test)]
@@ -147,15 +165,36 @@ mod tests {
         assert_eq!((found.lanes, found.words), ([0, 2], 32));
     }
 
+    /// The rows of a column of an array.
+    fn column(bytes: u32, writes: bool) -> Way {
+        let places = (0..32).map(|lane| (lane, (lane, 0))).collect();
+        Way { places, bytes, writes, times: 1 }
+    }
+
     #[test]
     fn the_least_padding_is_found() {
-        // A column of an array of 32 words a row.
-        let column: Vec<(u32, (u32, u32))> = (0..32).map(|lane| (lane, (lane, 0))).collect();
-        let cured = cure(&column, 32, (4, false)).expect("32 words on one bank");
-        assert_eq!(cured, Cure { pad: 1, wavefronts: 1 });
-        assert_eq!(cure(&column, 33, (4, false)), None);
+        let way = column(4, false);
+        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(33)), (Some(1), 1));
+        assert_eq!(cure(&[way], 33), None);
         // Columns of 16 bytes keep their alignment.
-        let cured = cure(&column, 32, (16, true)).expect("all on the first quad");
-        assert_eq!(cured, Cure { pad: 4, wavefronts: 4 });
+        let way = column(16, true);
+        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(36)), (Some(4), 4));
+        assert_eq!(cure(&[], 32), None);
+    }
+
+    /// Those of 16 bytes stay aligned, and what a padding spares one may not cost others.
+    #[test]
+    fn a_padding_is_one_for_all_ways_to_access_an_array() {
+        let row =
+            Way { places: (0..8).map(|lane| (lane, (0, 4 * lane))).collect(), ..column(16, false) };
+        assert_eq!(cure(&[column(4, true), row], 32), Some(4));
+        // Lanes along a diagonal, and often those of a column.
+        let apart =
+            Way { places: (0..32).map(|lane| (lane, (lane, lane))).collect(), ..column(4, true) };
+        assert_eq!(cure(std::slice::from_ref(&apart), 63), Some(1));
+        let often = Way { times: 9, ..column(4, false) };
+        assert_eq!((often.wavefronts(63), often.wavefronts(64)), (1, 32));
+        assert_eq!(cure(&[apart.clone(), often.clone()], 63), Some(2));
+        assert_eq!((apart.wavefronts(65), often.wavefronts(65)), (2, 1));
     }
 }

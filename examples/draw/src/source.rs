@@ -176,8 +176,6 @@ impl<'k> Names<'k> {
             "type"
         } else if word.starts_with("__") || is_own(word) {
             "cuda"
-        } else if word.starts_with(|c: char| c.is_ascii_digit()) {
-            "number"
         } else {
             ""
         }
@@ -201,6 +199,7 @@ impl<'k> Names<'k> {
             let (class, end) = match (quoted.flatten(), rest.find(|c| !is_word(c))) {
                 (Some(end), _) => ("string", end),
                 (None, Some(0)) => ("", rest.chars().next().map_or(1, char::len_utf8)),
+                _ if rest.starts_with(|c: char| c.is_ascii_digit()) => ("number", number(rest)),
                 (None, end) => {
                     let end = end.unwrap_or(rest.len());
                     (self.class(&rest[..end]), end)
@@ -224,4 +223,37 @@ impl<'k> Names<'k> {
 /// CUDA's own coordinates.
 fn is_own(word: &str) -> bool {
     matches!(word, "threadIdx" | "blockIdx" | "blockDim" | "gridDim")
+}
+
+/// How many bytes of a text the number takes that it begins with: with its fraction, its exponent and its sign.
+fn number(text: &str) -> usize {
+    let is_hexadecimal = text.starts_with("0x");
+    let mut before = ' ';
+    let is_past = |c: char| {
+        let is_exponent = if is_hexadecimal { "pP" } else { "eE" }.contains(before);
+        let is_part = c.is_ascii_alphanumeric() || c == '.' || is_exponent && "+-".contains(c);
+        before = c;
+        !is_part
+    };
+    text.find(is_past).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_one_word() {
+        let words = |line: &str| Names(HashMap::new()).words(line);
+        let numbers = |line: &str| -> Vec<String> {
+            let numbers = words(line).into_iter().filter(|word| word.class == "number");
+            numbers.map(|word| word.text).collect()
+        };
+        assert_eq!(numbers("x = 0.25f * y1 - 1e-5f+2;"), ["0.25f", "1e-5f", "2"]);
+        assert_eq!(numbers("0x1e-3, 0x1.8p+1f, a[16u].x"), ["0x1e", "3", "0x1.8p+1f", "16u"]);
+        for line in ["x = 0.25f * y1 - 1e-5f+2;", "a[0].x = \"1.5\"; // 2.5"] {
+            let text: String = words(line).into_iter().map(|word| word.text).collect();
+            assert_eq!(text, line);
+        }
+    }
 }

@@ -41,18 +41,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         let text = format!("Line {} executes {share} of all instructions {counted}.", line.number);
         say("source", text);
     }
-    let [conflicts, wavefronts] = report.conflicts;
-    match conflicts {
-        _ if wavefronts == 0 => {}
-        0 => say("accesses", "No access to shared memory has a bank conflict.".to_owned()),
-        conflicts => {
-            let share = percent(conflicts as f64 / wavefronts as f64);
-            say(
-                "accesses",
-                format!("Bank conflicts are {share} of the wavefronts of shared memory."),
-            );
-        }
-    }
+    conflicts(report, c).into_iter().for_each(|(proof, text)| say(proof, text));
     let fetched = 32.0 * c.global_sectors as f64;
     if fetched > 0.0 {
         let least: u64 =
@@ -68,6 +57,41 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         }
     }
     all
+}
+
+/// What bank conflicts take as compiled, which counts prove, and by the text, where that is not the same: pictures are of that.
+fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
+    let [conflicts, wavefronts] = report.conflicts;
+    let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
+    let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
+    match (conflicts, c.shared_bank_conflicts) {
+        _ if wavefronts == 0 => Vec::new(),
+        (0, 0) => vec![("accesses", "No access to shared memory has a bank conflict.".to_owned())],
+        (0, some) => vec![
+            ("compiled", "As compiled no access to shared memory has a bank conflict.".to_owned()),
+            (
+                "accesses",
+                format!(
+                    "By the text bank conflicts take {some} wavefronts, {by_text}: the compiler makes one wide load of \
+                     neighbours, which has none."
+                ),
+            ),
+        ],
+        (conflicts, _) => {
+            let compiled = share(conflicts, wavefronts);
+            let text = format!(
+                "As compiled bank conflicts are {compiled} of the wavefronts of shared memory."
+            );
+            let mut said = vec![("compiled", text)];
+            if compiled != by_text {
+                said.push((
+                    "accesses",
+                    format!("By the text bank conflicts are {by_text} of its wavefronts."),
+                ));
+            }
+            said
+        }
+    }
 }
 
 /// What is said of cycles that are not those of counts as compiled.

@@ -1,12 +1,14 @@
-//! A launch that came to a fault, drawn: where in the text it is, what was done to the element before, and by which lanes.
+//! A launch that came to a fault, drawn: where in the text it is, what was done to the element, and by which lanes; the last two
+//! where the fault is in an access of a thread.
+
+mod own;
 
 use super::access::{self, Access};
-use super::owners::moved::elements;
 use super::source::{self, Line};
 use super::sync::{self, Prevented};
 use crate::cli::Failure;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::{Kernel, VerifiedKernel};
+use gemm_dsl::ir::VerifiedKernel;
 use gemm_runtime::fault::{Earlier, Fault, FaultKind};
 use gemm_runtime::watch::{Accessed, Arguments, Kind, Trace};
 use gemm_runtime::{Error, SimError};
@@ -28,16 +30,27 @@ pub struct Broken {
     pub change: Option<Change>,
     /// The fault.
     pub fault: Prevented,
-    /// The line of the statement that it was in.
+    /// The line of the statement that it was in, where that is known.
     pub at: Option<usize>,
     /// The text of the kernel that ran.
     pub source: Vec<Line>,
-    /// What was done to the element before, in the order in which the simulator came to it, and the fault last.
+    /// What was done to the element, in the order in which the simulator came to it; nothing where the fault is not in an access.
     pub past: Vec<Past>,
     /// How many more there were before these.
     pub left_out: usize,
-    /// The access that is at fault, and the one before it.
-    pub accesses: Vec<(u32, Access)>,
+    /// The access that is at fault, and the one that nothing orders with it, in that order.
+    pub accesses: Vec<Lit>,
+}
+
+/// An access, and a lane that is lit in it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lit {
+    /// The lane that accesses the element.
+    pub lane: u32,
+    /// Whether it is the one at fault.
+    pub is_fault: bool,
+    /// The access.
+    pub access: Access,
 }
 
 /// What was left out of a kernel.
@@ -127,7 +140,7 @@ pub(super) fn drawn(
         accesses: Vec::new(),
     };
     if let Some(trace) = replay.traces.first() {
-        broken.remember(kernel, &listing.lines, trace, &fault);
+        broken.remember(kernel, &arguments.scalars(kernel), &listing.lines, trace, &fault);
     }
     Ok(Some(broken))
 }
@@ -138,27 +151,42 @@ impl Broken {
         self.at == Some(*line)
     }
 
-    /// What the trace knows of the element: the last access of the fault's warp is the one at fault.
+    /// Which of the accesses that are drawn is which.
+    pub fn order(&self) -> &'static str {
+        match &self.accesses[..] {
+            [first, _] if first.is_fault => {
+                "The access at fault comes first, behind it the one that nothing orders with it"
+            }
+            [_, _] => {
+                "The access at fault comes last, before it the one that nothing orders with it"
+            }
+            _ => "The access at fault",
+        }
+    }
+
+    /// What the trace knows of the fault: its line, and if it is in an access, what was done to the element.
     fn remember(
         &mut self,
-        kernel: &Kernel,
+        kernel: &VerifiedKernel,
+        scalars: &[Option<u64>],
         lines: &[std::ops::Range<usize>],
         trace: &Trace,
         fault: &Fault,
     ) {
-        let thread = fault.thread.0 + kernel.geometry.block.0 * fault.thread.1;
-        let warp = thread / 32;
         let all: Vec<Accessed<'_>> = trace.accesses().collect();
-        let of_warp = |access: &&Accessed<'_>| access.event.warp == warp;
-        let Some(last) = all.iter().rev().find(of_warp) else { return };
-        let of_lane = elements(last).into_iter().find(|(of, _)| *of == thread);
-        let Some((_, element)) = of_lane else { return };
+        let Some((of_fault, element)) = own::access(kernel, scalars, &all, fault) else {
+            self.at = own::statement(kernel, trace, fault).map(|number| lines[number].start + 1);
+            return;
+        };
         let number = |access: &Accessed<'_>| lines[access.event.stmt as usize].start + 1;
-        self.at = Some(number(last));
+        let (thread, own) = (own::number(kernel, fault.thread), &all[of_fault]);
+        self.at = Some(number(own));
         let touching = |access: &'_ &Accessed<'_>| {
-            let of_buffer = access.pattern.buffer == last.pattern.buffer;
-            let all = elements(access).into_iter().filter(|(_, at)| of_buffer && *at == element);
-            all.map(|(thread, _)| thread).collect::<Vec<u32>>()
+            let of_buffer = access.pattern.buffer == own.pattern.buffer;
+            let all = own::elements(kernel, access).into_iter();
+            all.filter(|(_, at)| of_buffer && *at == element)
+                .map(|(thread, _)| thread)
+                .collect::<Vec<u32>>()
         };
         let past: Vec<(Vec<u32>, &Accessed<'_>)> = all
             .iter()
@@ -167,25 +195,26 @@ impl Broken {
             .collect();
         // The one that nothing orders with it, as the fault names its thread.
         let other = earlier(&fault.kind).filter(|other| other.block == fault.block);
-        let other = other.map(|of| (of.thread.0 + kernel.geometry.block.0 * of.thread.1, of.wrote));
+        let other = other.map(|of| (own::number(kernel, of.thread), of.wrote));
         let is_read =
             |access: &Accessed<'_>| matches!(access.pattern.kind, Kind::Load | Kind::CopyRead);
-        let before = past.iter().rposition(|(threads, access)| {
-            let is_last = std::ptr::eq(*access, last);
+        let unordered = past.iter().rposition(|(threads, access)| {
+            let is_own = std::ptr::eq(*access, own);
             other.is_some_and(|(of, wrote)| threads.contains(&of) && wrote != is_read(access))
-                && !is_last
+                && !is_own
         });
-        self.left_out = past.len().saturating_sub(MOST);
+        let at_fault = past.iter().position(|(_, access)| std::ptr::eq(*access, own));
+        self.left_out = past.len().saturating_sub(MOST).min(at_fault.unwrap_or(0));
         for (at, (threads, access)) in past.iter().enumerate() {
-            let is_fault = std::ptr::eq(*access, last);
+            let is_fault = Some(at) == at_fault;
             let thread = match other {
                 _ if is_fault => thread,
-                Some((of, _)) if Some(at) == before => of,
+                Some((of, _)) if Some(at) == unordered => of,
                 _ => threads[0],
             };
-            if is_fault || Some(at) == before {
-                let drawn = access::of(kernel, (number(access), 1), access.pattern, access.first);
-                self.accesses.push((thread % 32, drawn));
+            if is_fault || Some(at) == unordered {
+                let access = access::of(kernel, (number(access), 1), access.pattern);
+                self.accesses.push(Lit { lane: thread % 32, is_fault, access });
             }
             if at < self.left_out {
                 continue;
@@ -216,48 +245,4 @@ fn earlier(kind: &FaultKind) -> Option<&Earlier> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::book::gather::{Subject, without};
-    use crate::cli::Failure;
-    use crate::family::Family;
-
-    fn subject(line: &str) -> Subject {
-        Subject { line: line.to_owned(), ..Subject::new(Family::Sgemm) }
-    }
-
-    /// Stage 5: the barrier behind the products of a tile keeps the next copies from running over it.
-    #[test]
-    fn the_element_of_a_race_has_a_past() {
-        let subject = subject("tile: 32x32x32");
-        let barriers = crate::book::gather::report(&subject).expect("a kernel").syncs;
-        let late = without(&subject, barriers[1].line).expect("a race");
-        assert!(late.fault.what.starts_with("data race on As[0][0]: this write"), "{late:?}");
-        let (last, before) = late.past.split_last().expect("a past");
-        assert!(
-            last.is_fault && last.kind == "store" && (last.warp, last.lane) == (0, 0),
-            "{last:?}"
-        );
-        assert!(before.iter().all(|past| !past.is_fault));
-        // The first copy, and reads by all warps of a row.
-        assert!(before.iter().any(|past| past.kind == "load"), "{before:?}");
-        assert_eq!(late.at, Some(last.line));
-        let kinds: Vec<&str> = late.accesses.iter().map(|(_, access)| access.kind).collect();
-        assert_eq!(kinds, ["load", "store"]);
-        for (lane, access) in &late.accesses {
-            let cells = access.grid.rows.iter().flat_map(|row| &row.cells);
-            assert!(cells.flat_map(|cell| &cell.lanes).any(|of| of == lane));
-        }
-    }
-
-    #[test]
-    fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
-        let Err(Failure::Usage(said)) = without(&subject("tile: 32x32x32"), 1) else {
-            panic!("line 1 is none")
-        };
-        assert!(said.contains("of this kernel's lines: "), "{said}");
-        let Err(Failure::Usage(said)) = without(&subject("block: 16x16"), 1) else {
-            panic!("nothing synchronises")
-        };
-        assert!(said.ends_with("none does"), "{said}");
-    }
-}
+mod tests;

@@ -4,8 +4,8 @@ use super::broken::{self, Broken};
 use super::report::{Decision, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
-    access, answer, change, compiled, edges, ledger, measured, memory, order, owners, pipeline,
-    source, steps, sync, units,
+    access, answer, change, compiled, cure, edges, ledger, measured, memory, order, owners,
+    pipeline, source, steps, sync, units,
 };
 use crate::cli::Failure;
 use crate::family::Family;
@@ -292,7 +292,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         compiled: compiled::all(counts, subject.stage),
         source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),
         of_no_line: of_no_line(&looked.profile, counts),
-        accesses: access::all(kernel, &listing.lines, &looked.trace),
+        accesses: cure::kept(&spec, access::all(kernel, &listing.lines, &looked.trace)),
         residents: resident::all(kernel, &subject.registers),
         refused: subject.refused.clone(),
         ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,

@@ -26,7 +26,7 @@ const fn measured(
     Term { id, name, says, metric }
 }
 
-/// All terms, in the order of the alphabet.
+/// All terms, by name in the order of the alphabet.
 pub const TERMS: [Term; 34] = [
     term(
         "alignment",
@@ -56,19 +56,24 @@ pub const TERMS: [Term; 34] = [
         "sass__inst_executed_per_opcode (BAR)",
     ),
     term(
+        "mbarrier",
+        "barrier in shared memory",
+        "A counter that threads and copies arrive at, and a phase that ends when all have; who waits asks for the parity of the phase.",
+    ),
+    term(
         "block",
         "block",
         "Threads that run on one multiprocessor, share its shared memory and can wait for one another. A launch is a grid of blocks.",
     ),
     term(
-        "coalesced",
-        "coalesced",
-        "Of an access: the lanes of the warp ask for neighbouring words, so that few sectors hold them all.",
-    ),
-    term(
         "cluster",
         "cluster",
         "Some blocks that run at the same time and can reach one another's shared memory.",
+    ),
+    term(
+        "coalesced",
+        "coalesced",
+        "Of an access: the lanes of the warp ask for neighbouring words, so that few sectors hold them all.",
     ),
     measured(
         "divergence",
@@ -86,16 +91,16 @@ pub const TERMS: [Term; 34] = [
         "epilogue",
         "What becomes of a sum before it is stored: scaled, biased, clipped, in the same kernel.",
     ),
+    term(
+        "fragment",
+        "fragment",
+        "The elements of a tile of A or B that a thread holds in registers for a step along k.",
+    ),
     measured(
         "fma",
         "fused multiply-add",
         "a times b plus c, rounded once. A multiprocessor of an H200 issues one for 128 threads in a cycle.",
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-    ),
-    term(
-        "fragment",
-        "fragment",
-        "The elements of a tile of A or B that a thread holds in registers for a step along k.",
     ),
     term(
         "global",
@@ -109,22 +114,17 @@ pub const TERMS: [Term; 34] = [
         "What a warp executes in one issue. A multiprocessor issues at most four in a cycle, one from each of its schedulers.",
         "smsp__inst_executed.sum",
     ),
-    term("lane", "lane", "A thread, by its place in its warp: 0 to 31."),
-    term(
-        "latency",
-        "latency",
-        "How long one instruction waits for its result. It is hidden where others can be issued meanwhile: of the warp itself, or of other warps.",
-    ),
     measured(
         "l2",
         "L2 cache",
         "The cache between all multiprocessors and memory; it moves sectors.",
         "lts__t_sectors.sum",
     ),
+    term("lane", "lane", "A thread, by its place in its warp: 0 to 31."),
     term(
-        "mbarrier",
-        "barrier in shared memory",
-        "A counter that threads and copies arrive at, and a phase that ends when all have; who waits asks for the parity of the phase.",
+        "latency",
+        "latency",
+        "How long one instruction waits for its result. It is hidden where others can be issued meanwhile: of the warp itself, or of other warps.",
     ),
     term(
         "multiprocessor",
@@ -139,7 +139,7 @@ pub const TERMS: [Term; 34] = [
     term(
         "phase",
         "phase",
-        "The lanes that an access to shared memory serves together: all of 4 bytes, half a warp of 8, a quarter of 16. Lanes of two phases never conflict.",
+        "The lanes that an access to shared memory serves together: all of 4 bytes, half a warp of 8, a quarter of 16, or half where lanes load the same two by two. Lanes of two phases never conflict.",
     ),
     term("pitch", "pitch", "The distance between the starts of two rows, in elements."),
     term(
@@ -194,7 +194,7 @@ pub const TERMS: [Term; 34] = [
 ];
 
 /// Those that the pages of kernels explain on the spot: their templates lead there.
-const ON_PAGES: [&str; 17] = [
+const ON_PAGES: [&str; 18] = [
     "bank",
     "conflict",
     "barrier",
@@ -205,6 +205,7 @@ const ON_PAGES: [&str; 17] = [
     "l2",
     "multiprocessor",
     "occupancy",
+    "phase",
     "register",
     "sector",
     "shared",
@@ -222,15 +223,26 @@ pub fn on_pages() -> impl Iterator<Item = Term> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn terms_are_in_order_and_have_places_of_their_own() {
-        let mut ids: Vec<&str> = TERMS.iter().map(|term| term.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let names = TERMS.map(|term| term.name.to_lowercase());
+        let out_of_order = names.windows(2).find(|pair| pair[0] >= pair[1]);
+        assert_eq!(out_of_order, None);
+        let ids: BTreeSet<&str> = TERMS.iter().map(|term| term.id).collect();
         assert_eq!(ids.len(), TERMS.len());
         for term in &TERMS {
             assert!(term.says.ends_with('.'), "{}", term.name);
+        }
+    }
+
+    /// Pages explain the words of their pictures, of which one says what counts as a conflict.
+    #[test]
+    fn pages_have_all_terms_that_they_name() {
+        assert_eq!(on_pages().count(), ON_PAGES.len());
+        for word in ["phase", "wavefront", "bank"] {
+            assert!(on_pages().any(|term| term.name == word), "{word}");
         }
     }
 }

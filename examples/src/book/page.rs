@@ -1,6 +1,6 @@
 //! Pages: a report, laid out.
 
-use super::broken::Broken;
+use super::broken::{Broken, Lit};
 use super::change::{Delta, Edit};
 use super::glossary::{self, Term};
 use super::ideas::Idea;
@@ -10,7 +10,6 @@ use super::units::{Unit, UnitName};
 use super::whole::Ladder;
 use crate::change::number;
 use askama::Template;
-use gemm_draw::access::Access;
 use gemm_draw::drawn::{self, Drawn, Group, Line, drawing};
 use sha2::{Digest, Sha256};
 
@@ -107,8 +106,8 @@ struct BrokenPage<'r> {
 /// # Errors
 /// As those of [`kernel`].
 pub fn broken(broken: &Broken, command: &str) -> Result<String, askama::Error> {
-    fn lit((lane, access): &(u32, Access)) -> Drawn<'_> {
-        Drawn { lit: Some(*lane), ..drawing(access) }
+    fn lit(lit: &Lit) -> Drawn<'_> {
+        Drawn { lit: Some(lit.lane), ..drawing(&lit.access) }
     }
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     let drawn = broken.accesses.iter().map(lit).collect();

@@ -140,7 +140,11 @@ pub(super) fn changed(
 }
 
 /// The kernel with another statement in the place of one.
-fn replaced(kernel: &VerifiedKernel, at: usize, instead: &Stmt) -> Result<VerifiedKernel, String> {
+pub(super) fn replaced(
+    kernel: &VerifiedKernel,
+    at: usize,
+    instead: &Stmt,
+) -> Result<VerifiedKernel, String> {
     let mut changed: Kernel = kernel.clone().into_inner();
     let mut number = 0;
     changed.visit_mut(&mut |stmt, _| {

@@ -209,16 +209,14 @@ impl Cost {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The counters of the launch: those of all statements and functions together, beside what is counted for each block.
+    /// The counters of the launch: those of all statements together, beside what is counted for each block.
     pub total: Counters,
     /// Those of each statement by its number ([`Kernel::statements`](crate::ir::Kernel::statements)), without what is inside it,
-    /// and without blocks and their barriers.
+    /// and without blocks and their barriers. What the kernel's own functions do is with those that apply them.
     pub statements: Vec<Counters>,
-    /// What the kernel's own functions were charged with, whoever applies them.
-    pub functions: Counters,
     /// What the machine code is charged with, if that was asked for ([`Options::compiled`](super::Options::compiled)).
     pub compiled: Option<Compiled>,
-    /// The same of each statement by its number; what functions do is with those that apply them. Empty if it was not asked for.
+    /// The same of each statement by its number. Empty if it was not asked for.
     pub compiled_statements: Vec<Compiled>,
     /// How often each site was executed, until that is charged.
     pub(super) executions: Option<Executions>,
@@ -228,7 +226,6 @@ pub struct Profile {
 impl AddAssign<&Self> for Profile {
     fn add_assign(&mut self, other: &Self) {
         self.total += other.total;
-        self.functions += other.functions;
         let missing = other.statements.len().saturating_sub(self.statements.len());
         self.statements.extend(std::iter::repeat_n(Counters::default(), missing));
         self.statements.iter_mut().zip(&other.statements).for_each(|(own, other)| *own += *other);
@@ -266,18 +263,32 @@ pub(super) struct Site {
 pub(super) struct Executions {
     /// By warps, and the active lanes summed over them.
     sites: Vec<[u64; 2]>,
+    /// How many of the sites, the first, are those of functions.
+    functions: usize,
+    /// The same of these, for each statement that applies them.
+    applied: Vec<[u64; 2]>,
 }
 
 impl Executions {
-    pub(super) fn new(sites: usize) -> Self {
-        Self { sites: vec![[0; 2]; sites] }
+    /// Of these sites, those of functions first, and so many statements.
+    pub(super) fn new(sites: &[Site], statements: usize) -> Self {
+        let functions = sites.partition_point(|site| site.stmt.is_none());
+        let applied = vec![[0; 2]; functions * statements];
+        Self { sites: vec![[0; 2]; sites.len()], functions, applied }
     }
 
+    /// A warp executes a site, in a statement.
     #[inline(always)]
-    pub(super) fn hit(&mut self, site: u32, mask: u32) {
-        let counts = &mut self.sites[site as usize];
-        counts[0] += 1;
-        counts[1] += u64::from(mask.count_ones());
+    pub(super) fn hit(&mut self, site: u32, mask: u32, stmt: u32) {
+        let (site, lanes) = (site as usize, u64::from(mask.count_ones()));
+        let add = |counts: &mut [u64; 2]| {
+            counts[0] += 1;
+            counts[1] += lanes;
+        };
+        add(&mut self.sites[site]);
+        if site < self.functions {
+            add(&mut self.applied[stmt as usize * self.functions + site]);
+        }
     }
 
     /// How often warps have executed a site, and the active lanes summed over them.
@@ -291,14 +302,17 @@ impl Executions {
         }
     }
 
-    /// Charges them to the statements of the sites, or to functions.
-    pub(super) fn charge(&self, sites: &[Site], profile: &mut Profile) {
+    /// Charges them to the statements of the sites: those of functions to the statements that apply them.
+    pub(super) fn charge(&self, sites: &[Site], statements: &mut [Counters]) {
         for (executions, site) in self.sites.iter().zip(sites) {
-            let counters = match site.stmt {
-                Some(number) => &mut profile.statements[number as usize],
-                None => &mut profile.functions,
-            };
-            site.cost.charge(*executions, counters);
+            if let Some(number) = site.stmt {
+                site.cost.charge(*executions, &mut statements[number as usize]);
+            }
+        }
+        let applied = self.applied.chunks_exact(self.functions.max(1));
+        for (executions, counters) in applied.zip(statements) {
+            let sites = executions.iter().zip(sites);
+            sites.for_each(|(executions, site)| site.cost.charge(*executions, counters));
         }
     }
 }

@@ -183,7 +183,7 @@ impl<'l> Machine<'l> {
                 traffic: Traffic::new(launch.warps(), launch.cluster(), code),
             },
             patterns: Patterns::new(code.accesses),
-            executions: Executions::new(code.sites.len()),
+            executions: Executions::new(&code.sites, code.stmts.len()),
             recorder: launch.watched.any().then(|| {
                 let (warps, blocks) = (launch.warps(), launch.cluster());
                 Box::new(Recorder::new(&launch.watched, &code.sites, warps, blocks))
@@ -235,7 +235,7 @@ impl<'l> Machine<'l> {
     /// The warp that runs executes a site.
     #[inline(always)]
     pub(super) fn executes(&mut self, site: u32, mask: u32) {
-        self.executions.hit(site, mask);
+        self.executions.hit(site, mask, self.stmt);
         if let Some(recorder) = self.recorder() {
             recorder.executed(site);
         }
@@ -274,8 +274,7 @@ impl<'l> Machine<'l> {
     pub(super) fn finish(self) -> Profile {
         let (total, statements, compiled_statements) = self.observers.traffic.finish();
         let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
-        self.executions.charge(&self.code.sites, &mut profile);
-        profile.total += profile.functions;
+        self.executions.charge(&self.code.sites, &mut profile.statements);
         profile.statements.iter().for_each(|of| profile.total += *of);
         profile.executions = self.code.roles.is_some().then_some(self.executions);
         profile

@@ -1,7 +1,7 @@
 //! Counters on kernels whose counts are known on paper.
 
 use super::*;
-use crate::ir::{For, Intrinsic, Stmt};
+use crate::ir::{For, Intrinsic, Stmt, Ty, Var};
 
 /// A kernel that reads `x[index]` of shared memory once, after its words have been written: the
 /// counters of the read alone.
@@ -291,8 +291,33 @@ fn each_statement_has_what_it_is_charged_with() {
     assert_eq!((of(6).branch, of(6).divergent_branches), (4, 0));
     let store = of(7);
     assert_eq!((store.global_stores, store.global_requests, store.global_sectors), (2, 2, 4));
-    let mut sum = Counters { blocks: 2, block_barriers: 1, ..profile.functions };
+    let mut sum = Counters { blocks: 2, block_barriers: 1, ..Counters::default() };
     profile.statements.iter().for_each(|of| sum += *of);
     assert_eq!(sum, profile.total);
     assert_eq!(launch(&kernel, &buffers, &[]).expect("right"), profile.total);
+}
+
+/// A function that applies another one, which two statements apply, one of them in half of the warps and twice.
+#[test]
+fn what_functions_do_is_charged_to_those_that_apply_them() {
+    let mut b = bench(64, 1, [1, 64]);
+    let param = [("x", Ty::Scalar(Elem::F32))];
+    let twice = b.k.function("twice", &[], &param, |_, x| Expr::from(x[0]) + x[0]);
+    let outer = |_: &mut _, x: &[Var]| twice.apply([x[0].into()]) * 3.0;
+    let six_times = b.k.function("six_times", &[], &param, outer);
+    let output = b.output;
+    b.k.store(at(output, tid()), six_times.apply([1.0.into()]));
+    b.k.if_(tid().lt(32), |k| {
+        let value = six_times.apply([six_times.apply([2.0.into()])]);
+        k.store(at(output, tid()), value);
+    });
+    let kernel = b.k.finish().expect("sound");
+    let buffers = [Buffer::zeros(1), Buffer::zeros(64)];
+    let profile = crate::sim::profile(&kernel, &buffers, &[], &Options::default());
+    let profile = profile.expect("the kernel is right");
+    let floats: Vec<u64> = profile.statements.iter().map(|of| of.float).collect();
+    assert_eq!(floats, [2 * 2, 0, 2 * 2]);
+    assert_eq!(profile.total.float, 8);
+    let lanes: Vec<u64> = profile.statements.iter().map(|of| of.thread_instructions).collect();
+    assert_eq!([lanes[0], lanes[2]], [2 * 32 * 3, 32 * 5]);
 }
