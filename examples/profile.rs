@@ -42,7 +42,7 @@ struct Options {
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
     /// On the simulator, count what the machine code does beside what the text says
-    #[arg(long, conflicts_with = "device")]
+    #[arg(long)]
     compiled: bool,
 }
 
@@ -67,10 +67,20 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    let device = match options.compiled {
-        true => Device::simulator_compiled(),
-        false => options.device.open()?,
+    let device = match (options.compiled, options.device) {
+        (true, DeviceChoice::Cuda) => {
+            let lacks = "--compiled: what the simulator counts. Leave out --device cuda";
+            return Err(Failure::Usage(lacks.to_owned()));
+        }
+        (true, _) => Device::simulator_compiled(),
+        (false, device) => device.open()?,
     };
+    if options.product.is_empty() && options.matrix.is_empty() {
+        let lacks =
+            "there is nothing to launch. Give --product 512, or --matrix 1024x1000, or both";
+        return Err(Failure::Usage(lacks.to_owned()));
+    }
+    known(options)?;
     let asked = |index: u32| options.stage.is_empty() || options.stage.contains(&index);
     for &size in &options.product {
         let Size { m, n, k } = size;
@@ -88,6 +98,23 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Right)
+}
+
+/// Refuses a stage that none of the ladders has for which there is a shape.
+fn known(options: &Options) -> Result<(), Failure> {
+    let products = stages::sgemm().into_iter().map(|stage| stage.index);
+    let reductions = stages::reduce().into_iter().map(|stage| stage.index);
+    let products = products.filter(|_| !options.product.is_empty());
+    let known = products.chain(reductions.filter(|_| !options.matrix.is_empty()));
+    let known: Vec<u32> = known.collect();
+    match options.stage.iter().find(|stage| !known.contains(stage)) {
+        None => Ok(()),
+        Some(stage) => {
+            let last = known.iter().max().copied().unwrap_or(0);
+            let lacks = format!("--stage {stage}: there is none. They go from 0 to {last}");
+            Err(Failure::Usage(lacks))
+        }
+    }
 }
 
 fn reduce(

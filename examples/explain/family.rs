@@ -64,6 +64,21 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
     Ok(Line { text: given, family, note })
 }
 
+/// The line that one of a family is compared with, without the macro around it.
+///
+/// # Errors
+/// [`Failure::Usage`] for another macro.
+pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
+    match parse::call(given) {
+        None => Ok(given),
+        Some((name, text)) if name == family.macro_name() => Ok(text),
+        Some((name, _)) => Err(Failure::Usage(format!(
+            "--against: the line is one of {name}!, and the spec one of {}!. Only lines of one macro are compared",
+            family.macro_name()
+        ))),
+    }
+}
+
 /// Whether a line is one of the family.
 fn is_sound(family: Family, line: &str) -> bool {
     match family {

@@ -40,8 +40,8 @@ struct Options {
     /// Leave the CUDA C out
     #[arg(long)]
     no_source: bool,
-    /// Write a page that shows it too, line by line and access by access, into this file
-    #[arg(long, value_name = "FILE")]
+    /// Write a page that shows it too, line by line and access by access, into this file; `-` is the standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "no_source")]
     html: Option<PathBuf>,
     /// Print what such a page says as one JSON object
     #[arg(long, conflicts_with_all = ["html", "no_source"])]

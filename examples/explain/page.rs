@@ -4,12 +4,13 @@ use crate::{Options, family, resources};
 use gemm_dsl::Family as _;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::page;
-use gemm_examples::cli::{Failure, Outcome};
+use gemm_examples::cli::{Failure, Outcome, named};
 use gemm_examples::family::Family;
 use gemm_examples::report::write_line;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use serde::Serialize;
 use std::fs;
+use std::io::Write;
 
 /// Writes the page of a spec into its file, or what it says to the standard output.
 ///
@@ -23,8 +24,7 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
     let base = match &options.against {
         None => None,
         Some(spec) => {
-            let base = family::line(spec, Some(family))?;
-            Some(("the other spec".to_owned(), base.text.to_owned()))
+            Some(("the other spec".to_owned(), family::against(spec, family)?.to_owned()))
         }
     };
     let subject = Subject {
@@ -73,11 +73,16 @@ fn put<T: Serialize>(
     found: &T,
     page: impl FnOnce(&T) -> Result<String, askama::Error>,
 ) -> Result<Outcome, Failure> {
+    let mut out = std::io::stdout().lock();
     match &options.html {
-        None => write_line(&mut std::io::stdout().lock(), found)?,
+        None => write_line(&mut out, found)?,
+        Some(path) if path.as_os_str() == "-" => {
+            out.write_all(page(found)?.as_bytes())?;
+            out.flush()?;
+        }
         Some(path) => {
-            fs::write(path, page(found)?)?;
-            println!("written to {}", path.display());
+            fs::write(path, page(found)?).map_err(|error| named(path, &error))?;
+            writeln!(out, "written to {}", path.display())?;
         }
     }
     Ok(Outcome::Right)

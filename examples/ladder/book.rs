@@ -2,16 +2,19 @@
 
 use gemm_dsl::stages;
 use gemm_examples::book::{live, whole};
-use gemm_examples::cli::{Failure, Outcome};
+use gemm_examples::cli::{Failure, Outcome, named};
 use gemm_examples::progress;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
-/// Makes all pages, and only then writes them.
+/// Makes all pages, and only then writes them; that the folder takes files is found out first.
 ///
 /// # Errors
 /// Those of the launches, and a folder that cannot be written.
 pub fn write(folder: &Path) -> Result<Outcome, Failure> {
+    let made = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    made.map_err(|error| named(folder, &error))?;
     let bar = progress::bar(stages::reduce().len() + stages::sgemm().len());
     let told = |title: &str| {
         bar.set_message(title.to_owned());
@@ -27,13 +30,15 @@ pub fn write(folder: &Path) -> Result<Outcome, Failure> {
         }
         Err(missing) => eprintln!("without the live page: {missing}"),
     }
-    fs::create_dir_all(folder)?;
     let mut bytes = 0;
     for (name, html) in &pages {
-        fs::write(folder.join(name), html)?;
+        let path = folder.join(name);
+        fs::write(&path, html).map_err(|error| named(&path, &error))?;
         bytes += html.len();
     }
     let kb = bytes.div_ceil(1000);
-    println!("{} pages, {kb} KB, from {} on", pages.len(), folder.join("index.html").display());
+    let first = folder.join("index.html");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} pages, {kb} KB, from {} on", pages.len(), first.display())?;
     Ok(Outcome::Right)
 }

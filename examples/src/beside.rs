@@ -2,13 +2,14 @@
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Verdict};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
-    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm,
+    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut,
+    MatrixRef, Sgemm,
 };
 
 /// What C is made of, of a scaled product: alpha of A·B and beta of what it was.
@@ -171,7 +172,16 @@ impl Beside {
     }
 }
 
-/// Launches a spec once, on A and B as they lie in memory for it.
+/// How many products of a batch a spec is launched on: one, or what a block takes where it takes no fewer.
+///
+/// # Errors
+/// Those of the plan.
+pub fn products_of(spec: &SgemmSpec) -> Result<usize, Error> {
+    let products = spec.plan()?.products();
+    Ok(if spec.bounds == Bounds::Aligned { products as usize } else { 1 })
+}
+
+/// Launches a spec once, on A and B as they lie in memory for it: a batch on [as many](products_of), a list on lists.
 ///
 /// # Errors
 /// Those of uploads and of the launch.
@@ -184,13 +194,28 @@ pub fn launch_once(
     let Size { m, n, k } = size;
     let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
+    let count = products_of(spec)?;
+    let is_list = spec.batch == Some(Batch::Pointers);
+    let batch = Some(count).filter(|count| *count > 1 && !is_list);
     let placed =
-        |elements: &[f32], lines| Matrices::new(device, elements, None, lines, spec.pitched);
-    let (a, b) = (placed(a, lines(m, k, by_column[0]))?, placed(b, lines(k, n, by_column[1]))?);
-    let beside = Beside::new(device, spec, Products::single(size))?;
-    let mut c = placed(&beside.c_before(), (m, n))?;
+        |elements: &[f32], lines| Matrices::new(device, elements, batch, lines, spec.pitched);
+    let of_all = |elements: &[f32]| elements.repeat(batch.unwrap_or(1));
+    let a = placed(&of_all(a), lines(m, k, by_column[0]))?;
+    let b = placed(&of_all(b), lines(k, n, by_column[1]))?;
     let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
-    beside.launch(&Sgemm::new(spec.clone())?, device, (&a, &b), &mut c.view_mut()?)
+    let kernel = Sgemm::new(spec.clone())?;
+    let beside = Beside::new(device, spec, Products { size, batch })?;
+    if !is_list {
+        let mut c = placed(&beside.c_before(), (m, n))?;
+        return beside.launch(&kernel, device, (&a, &b), &mut c.view_mut()?);
+    }
+    let each = (0..count).map(|_| placed(&beside.c_before(), (m, n)));
+    let mut each = each.collect::<Result<Vec<Matrices>, _>>()?;
+    let views = each.iter_mut().map(Matrices::view_mut);
+    let mut views = views.collect::<Result<Vec<_>, _>>()?;
+    let mut c = MatrixListMut::new(device, &mut views)?;
+    let list = |matrix| MatrixList::new(device, std::iter::repeat_n(matrix, count));
+    beside.launch(&kernel, device, (&list(&a)?, &list(&b)?), &mut c)
 }
 
 /// The extents of a small product that a spec has the same kernel for as for another one: its rows begin on 16 bytes

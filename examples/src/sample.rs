@@ -1,6 +1,6 @@
 //! Small shapes at which a spec is simulated: as few blocks as show what each does.
 
-use crate::beside::launch_once;
+use crate::beside::{launch_once, products_of};
 use crate::cli::Failure;
 use crate::data;
 use crate::rows::launch::{Chosen, Inputs, Launch};
@@ -8,7 +8,7 @@ pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, Most};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
-use gemm_runtime::spec::Over;
+use gemm_runtime::spec::{Bounds, Over};
 use gemm_runtime::{
     Compiled, Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SgemmSpec,
 };
@@ -71,7 +71,50 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
 /// Says that one tile is too large.
 pub fn extents(plan: &SgemmPlan) -> Result<Size, String> {
     let (m, n, k) = shapes::extents(plan, MOST)?;
-    Ok(Size { m, n, k })
+    Ok(raised(Size { m, n, k }, multiples(plan), usize::next_multiple_of))
+}
+
+/// What the extents (m, n, k) of a product are multiples of: 1 but where it takes whole tiles alone.
+pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
+    let spec = plan.spec();
+    match spec.bounds {
+        Bounds::Guarded => [1; 3],
+        Bounds::Aligned => {
+            let (rows, columns) = plan.block_tile();
+            [rows * spec.cluster, columns, plan.depth()].map(|of| of as usize)
+        }
+    }
+}
+
+/// The extents of a product as those of another one, if need be larger: a shape that both take.
+///
+/// # Errors
+/// Says that there is none that is small enough.
+pub fn extents_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Size, String> {
+    let (size, others) = (extents(own)?, multiples(other));
+    let lcm = |a: usize, b: usize| (1..=b).map(|n| n * a).find(|of| of.is_multiple_of(b));
+    let whole = raised(size, others, |extent, of| lcm(extent, of).unwrap_or(extent * of));
+    // Of tiles of its own that are not whole, where it takes such.
+    let ragged = raised(size, others, usize::next_multiple_of);
+    let is_taken = |size: &Size| raised(*size, multiples(own), usize::next_multiple_of) == *size;
+    let taken = [whole, ragged].into_iter().filter(is_taken).find(fits);
+    taken.ok_or_else(|| {
+        let [m, n, k] = others;
+        format!(
+            "no shape that is small enough to simulate is taken by both specs: the other one is `bounds: \
+             aligned`, and takes multiples of {m} x {n} x {k} alone"
+        )
+    })
+}
+
+fn raised(size: Size, multiples: [usize; 3], to: impl Fn(usize, usize) -> usize) -> Size {
+    let [m, n, k] = multiples;
+    Size { m: to(size.m, m), n: to(size.n, n), k: to(size.k, k) }
+}
+
+fn fits(Size { m, n, k }: &Size) -> bool {
+    let elements = m * k + k * n + m * n;
+    elements as u64 <= MOST.elements && (m * n * k) as u64 <= MOST.fmas
 }
 
 /// What the simulator counted of the kernel of a launch that does most.
@@ -112,12 +155,16 @@ pub fn product(spec: &SgemmSpec, size: Size, device: &Device) -> Result<Ran, Fai
     let a = data::uniform(SEED, m * k, -1.0, 1.0);
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
     let launched = launch_once(device, spec, (&a, &b), size)?;
-    let work = m as u64 * n as u64 * k as u64;
+    let products = products_of(spec)?;
+    let work = products as u64 * m as u64 * n as u64 * k as u64;
     let mut shape = format!("m = {m}, n = {n}, k = {k}");
+    if products > 1 {
+        shape += &format!(", {products} products");
+    }
     if let Shape::Tensor(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
-    let bytes = (m * k + k * n + m * n) * size_of::<f32>();
+    let bytes = products * (m * k + k * n + m * n) * size_of::<f32>();
     Ok(Ran { shape, launched, flops: 2.0 * work as f64, work, bytes })
 }
 

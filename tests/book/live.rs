@@ -35,6 +35,7 @@ pub fn trials() -> Vec<Trial> {
         Need::Wasm.trial("live::is_sound_and_alone", sound),
         Need::trial_of(BOTH, "live::answers_as_it_does_here", answers),
         Need::trial_of(BOTH, "live::underlines_what_is_wrong", underlines),
+        Need::trial_of(BOTH, "live::underlines_a_token_once", underlines_once),
         Need::trial_of(BOTH, "live::says_that_the_module_has_stopped", stopped),
         Need::trial_of(BOTH, "live::makes_one_request", one_request),
         Need::trial_of(BOTH, "live::fits_a_phone", phone),
@@ -210,6 +211,22 @@ fn answers() -> Result<(), Failed> {
         if found.len() < 8 || found != expected {
             return Err(format!("{line}: {found:?} instead of {expected:?}").into());
         }
+    }
+    Ok(())
+}
+
+/// Two faults of one token underline it once: what is typed has the same text behind it.
+fn underlines_once() -> Result<(), Failed> {
+    let line = "tile: 24x30x10, thread: 2x2, float4";
+    let marks = answer(Family::Sgemm, line).marks;
+    if marks.len() != 2 || marks[0] != marks[1] {
+        return Err(format!("{marks:?} are not two faults of one token").into());
+    }
+    let shown = shown(live()?, &address("sgemm_kernel", line), &[])?;
+    let marked = shown.split_once("id=\"marked\"").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let marked = marked.and_then(|(marked, _)| marked.split_once('>')).ok_or("no text")?.1;
+    if marked != "tile: <mark>24x30x10</mark>, thread: 2x2, float4 " {
+        return Err(format!("behind what is typed stands {marked}").into());
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! however often they are made.
 
 mod browser;
+mod explains;
 mod html;
 mod index;
 mod lanes;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Trial::test("same_bytes", same_bytes),
         Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
         Trial::test("report::adds_up", report::adds_up),
+        Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),
         Trial::test("html::pages_need_nothing_else", html::alone),

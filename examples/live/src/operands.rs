@@ -55,6 +55,17 @@ pub(crate) fn argument(ty: Ty) -> u64 {
 mod tests {
     use super::*;
 
+    /// No argument is 0: a product scaled by nothing would not read A and B.
+    #[test]
+    fn arguments_are_a_half_or_one() {
+        let number = |elem| argument(Ty::Scalar(elem));
+        assert_eq!(f64::from_bits(number(Elem::F64)), 0.5);
+        assert_eq!(f32::from_bits(number(Elem::F32) as u32), 0.5);
+        for elem in [Elem::I32, Elem::U32, Elem::I64, Elem::U64] {
+            assert_eq!(number(elem), 1, "{elem}");
+        }
+    }
+
     #[test]
     fn floats_are_between_a_half_and_one_in_every_format() {
         let mut numbers = Numbers::new();

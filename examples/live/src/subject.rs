@@ -193,3 +193,28 @@ impl Subject {
         launch::launch(program, &problem.extents, problem.offsets.as_deref())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiply-adds of the product that a line is launched on, and whether its blocks speak to one another.
+    fn fmas(line: &str) -> (u64, bool) {
+        let subject = Subject::parse(Family::Sgemm, line).expect("a line");
+        let program = subject.program().expect("a program");
+        let problem = subject.problem(&program).expect("a problem");
+        let extents = program.extents.iter().zip(&problem.extents);
+        let own = extents.filter(|(of, _)| [Extent::M, Extent::N, Extent::K].contains(of));
+        (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
+    }
+
+    /// A launch that is run in several orders is of so much less.
+    #[test]
+    fn what_takes_several_orders_is_smaller() {
+        let line = "tile: 128x256x16, thread: 8x16";
+        let (alone, speaks) = fmas(line);
+        assert!(!speaks && alone > MOST.fmas / 8, "{alone}");
+        let (streamed, speaks) = fmas(&format!("{line}, stream_k"));
+        assert!(speaks && streamed <= MOST.fmas / 8, "{streamed}");
+    }
+}

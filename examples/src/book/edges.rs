@@ -5,8 +5,10 @@ use super::gather::{At, Looked, Spec};
 use super::owners::Matrix;
 use super::owners::moved::elements;
 use crate::cli::Failure;
+use crate::sample;
 use gemm_dsl::cuda::Listing;
 use gemm_reference::product::Size;
+use gemm_runtime::spec::Bounds;
 use gemm_runtime::watch::{Accessed, Kind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,8 +47,30 @@ pub struct Stored {
     pub is_whole: bool,
 }
 
-/// The edges of a product whose launch on whole tiles was looked on at; none of another kernel.
+/// Why a product has no edges: one without guards takes whole tiles alone.
+pub(super) fn none(spec: &Spec) -> Result<Option<String>, Failure> {
+    let Spec::Sgemm(spec) = spec else { return Ok(None) };
+    if spec.bounds == Bounds::Guarded {
+        return Ok(None);
+    }
+    let multiples = ["m", "n", "k"].into_iter().zip(sample::multiples(&spec.plan()?));
+    let multiples = multiples.filter(|(_, of)| *of > 1);
+    let multiples: Vec<String> =
+        multiples.map(|(extent, of)| format!("{extent} must be a multiple of {of}")).collect();
+    let asked = match multiples.is_empty() {
+        true => "any shape is one".to_owned(),
+        false => format!("{}, and any other launch is refused", multiples.join(", ")),
+    };
+    Ok(Some(format!(
+        "There are none. Under bounds: aligned no access is guarded, so that all tiles must be whole: {asked}."
+    )))
+}
+
+/// The edges of a product whose launch on whole tiles was looked on at; none of another kernel, and of one that has none.
 pub(super) fn of(spec: &Spec, whole: &Looked, listing: &Listing) -> Result<Option<Edges>, Failure> {
+    if none(spec)?.is_some() {
+        return Ok(None);
+    }
     let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
     let (looked, others) = spec.look_at_all(At::Size(SIZE))?;
     let kernel = &looked.kernel;
@@ -144,6 +168,7 @@ mod tests {
     use super::*;
     use crate::family::Family;
     use gemm_dsl::cuda;
+    use gemm_dsl::ir::Variant;
 
     fn edges(line: &str) -> Option<Edges> {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
@@ -160,6 +185,43 @@ mod tests {
         assert_eq!(edges.fmas, [4 * 128 * 256 * 80, 148 * 276 * 76]);
         assert_eq!((edges.share().as_deref(), edges.covered()), (Some("29.6 %"), [256, 512]));
         assert_eq!(edges.tiles.iter().filter(|tile| tile.is_whole).count(), 1);
+    }
+
+    /// Statements of another variant are others: no line of it is compared with those of this one.
+    #[test]
+    fn lines_are_those_of_one_variant() {
+        let spec =
+            Spec::parse(Family::Sgemm, "tile: 32x32x8, thread: 4x4, float4").expect("a spec");
+        let lines = |size| {
+            let whole = spec.look(At::Size(size)).expect("a launch");
+            let edges = of(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch");
+            (whole.kernel.variant, edges.expect("a product").lines.len())
+        };
+        let (vector, parting) = lines(Size::square(64));
+        assert!(vector == Variant::Vector && parting > 0, "{vector} {parting}");
+        assert_eq!(lines(Size { m: 32, n: 32, k: 34 }), (Variant::Scalar, 0));
+    }
+
+    /// A kernel without guards has none, and the report says why; of a cluster all tiles count.
+    #[test]
+    fn whole_tiles_alone_have_none() {
+        let of = |line: &str| {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            none(&spec).expect("a plan")
+        };
+        let line = "tile: 32x64x8, thread: 4x4, bounds: aligned";
+        assert!(edges(line).is_none());
+        let why = of(line).expect("a reason");
+        for part in [
+            "m must be a multiple of 32",
+            "n must be a multiple of 64",
+            "k must be a multiple of 8",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+        let why = of("block: 8x16, bounds: aligned").expect("a reason");
+        assert!(why.contains("n must be a multiple of 16") && !why.contains("k must"), "{why}");
+        assert!(of("tile: 32x64x8, thread: 4x4").is_none());
     }
 
     /// Tiles of 32 x 32: 4 and 8 whole ones, and 20 rows and columns of the last.

@@ -110,6 +110,17 @@ impl Spec {
         shape.map_err(Failure::Usage)
     }
 
+    /// Where it is simulated beside another one: at a shape that both take.
+    fn at_beside(&self, other: &Self) -> Result<At, Failure> {
+        match (self, other) {
+            (Self::Sgemm(own), Self::Sgemm(other)) => {
+                let size = sample::extents_of_both(&own.plan()?, &other.plan()?);
+                size.map(At::Size).map_err(Failure::Usage)
+            }
+            _ => self.at(),
+        }
+    }
+
     /// Rows and columns of the tile of a block of a product.
     pub(super) fn block_tile(&self) -> Result<Option<(u32, u32)>, Failure> {
         Ok(match self {
@@ -236,16 +247,19 @@ fn of_no_line(profile: &Profile, total: &Compiled) -> Option<u64> {
 /// Faults of the spec, a block that is too large to simulate, and what the launch finds.
 pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
-    let at = spec.at()?;
+    let other = subject.base.as_ref().map(|(_, base)| Spec::parse(subject.family, base));
+    let other = other.transpose()?;
+    let at = other.as_ref().map_or_else(|| spec.at(), |other| spec.at_beside(other))?;
     let looked = spec.look(at)?;
     let listing = cuda::listing(&looked.kernel);
     let line = spec.line();
     let counters = counted(&looked.profile.total);
-    let change = match &subject.base {
+    let change = match subject.base.as_ref().zip(other) {
         None => None,
-        Some((title, base)) => {
-            let other = Spec::parse(subject.family, base)?;
-            let theirs = other.look(at)?;
+        Some(((title, base), other)) => {
+            let theirs = other.look(at).map_err(|failure| {
+                Failure::Usage(format!("the spec that it is compared with, `{base}`: {failure}"))
+            })?;
             let text = cuda::source(&theirs.kernel);
             Some(change::Change {
                 base: title.clone(),
@@ -300,6 +314,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
         edges: edges::of(&spec, &looked, &listing)?,
+        no_edges: edges::none(&spec)?,
         order: order::of(&spec)?,
         syncs: sync::of(&looked, &listing)?,
         counters,

@@ -26,6 +26,8 @@ pub enum Without {
     Counts(Vec<Delta>),
     /// No counter sees it: it changes when things happen, or where, or only the machine code.
     Unseen,
+    /// It does not take what this one does: what its launch says.
+    Refused(String),
     /// There is no such kernel: what the check of its spec says.
     None(String),
 }
@@ -55,6 +57,7 @@ pub(super) fn of(
             Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
                 Without::None(first_line(&faults.to_string()))
             }
+            Err(Failure::Runtime(Error::Unmet(unmet))) => Without::Refused(unmet.to_string()),
             Err(other) => return Err(other),
         };
         Ok(Entry { key: all[left_out].clone(), without })
@@ -65,7 +68,7 @@ pub(super) fn of(
     ledger.sort_by_key(|entry| match &entry.without {
         Without::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
         Without::Unseen => (1, std::cmp::Reverse(0)),
-        Without::None(_) => (2, std::cmp::Reverse(0)),
+        Without::Refused(_) | Without::None(_) => (2, std::cmp::Reverse(0)),
     });
     Ok(ledger)
 }

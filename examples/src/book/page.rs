@@ -211,6 +211,7 @@ fn entry(entry: &super::ledger::Entry) -> Entry<'_> {
              a measurement tells what it is worth"
                 .to_owned()
         }
+        Without::Refused(why) => format!("not launched here: {why}"),
         Without::None(why) => format!("not a kernel, because {why}"),
     };
     Entry { key: &entry.key, text }

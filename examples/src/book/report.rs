@@ -78,6 +78,8 @@ pub struct Report {
     pub steps: Steps,
     /// What becomes of tiles that do not fill the matrices.
     pub edges: Option<Edges>,
+    /// Why there are no such tiles, of a product that takes none.
+    pub no_edges: Option<String>,
     /// In which order blocks take tiles.
     pub order: Option<Order>,
     /// What each synchronisation prevents.

@@ -61,7 +61,14 @@ pub struct Options {
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
     /// Write the book of all stages into this folder: a page for each, which says why it is as fast as it is
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "json", "plot", "ladder"])]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = [
+            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block", "op",
+            "input", "seed",
+        ]
+    )]
     pub html: Option<PathBuf>,
     /// The seed of the random operands; a new one without it
     #[arg(long)]
@@ -325,6 +332,22 @@ mod tests {
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
+        // The book is of all stages, at shapes of its own, on the simulator.
+        let options = <Options as clap::CommandFactory>::command();
+        let others = options.get_arguments().filter_map(|argument| argument.get_long());
+        let others: Vec<&str> = others.filter(|other| !["html", "help"].contains(other)).collect();
+        assert!(others.len() > 10, "{others:?}");
+        for other in others {
+            let value = match other {
+                "json" => "",
+                "device" => "simulator",
+                "op" => "max",
+                _ => "5",
+            };
+            let error = error(&format!("--html book --{other} {value}"));
+            assert!(error.contains("cannot be used with"), "{other}: {error}");
+        }
+        assert!(error("reduce --html book").contains("cannot be used with"));
         for line in ["sgemm --size 8,0", "sgemm --m 0 --n 2 --k 3", "--m 2 --n 0 --k 3"] {
             assert!(error(line).contains("has no elements. Give at least 1"), "{line}");
         }

@@ -91,12 +91,14 @@ impl Inputs {
     }
 }
 
-/// The bits of a result before the launch: of a float a NaN that no kernel makes.
+/// The bits of a result before the launch: of a float a NaN that no kernel makes, of a truth neither 0 nor 1.
 pub fn poison(elem: Elem) -> u64 {
     match elem {
         Elem::F64 | Elem::I64 | Elem::U64 => 0x7ff8_dead_7fc0_dead,
         Elem::F16 => 0x7ead,
         Elem::Bf16 => 0x7fea,
+        // Of a truth neither of both.
+        Elem::U8 => 0xad,
         _ => 0x7fc0_dead,
     }
 }
@@ -139,7 +141,33 @@ macro_rules! outputs {
         }
     };
 }
-outputs!(F32: f32, F64: f64, F16: f16, Bf16: bf16, I32: i32, U32: u32, I64: i64, U64: u64);
+outputs!(
+    F32: f32, F64: f64, F16: f16, Bf16: bf16, U8: u8, I32: i32, U32: u32, I64: i64, U64: u64
+);
+
+/// The ends of segments, in the kernel's type of indices.
+#[derive(Debug)]
+enum Ends {
+    U32(Segments),
+    U64(Segments<u64>),
+}
+
+impl Ends {
+    fn new(device: &Device, spec: &ReduceSpec, offsets: &[u32]) -> Result<Self, Error> {
+        if spec.index.elem() != Elem::U64 {
+            return Ok(Self::U32(Segments::new(device, offsets)?));
+        }
+        let offsets: Vec<u64> = offsets.iter().map(|offset| u64::from(*offset)).collect();
+        Ok(Self::U64(Segments::new(device, &offsets)?))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::U32(segments) => segments.len(),
+            Self::U64(segments) => segments.len(),
+        }
+    }
+}
 
 /// A reduction on a device: it is launched as often as one likes.
 #[derive(Debug)]
@@ -148,7 +176,7 @@ pub struct Launch<'l> {
     chosen: &'l Chosen,
     /// The arrays as (outer, length, inner); of segments, all elements.
     size: (usize, usize, usize),
-    segments: Option<Segments>,
+    segments: Option<Ends>,
     outputs: Vec<(&'static str, Output)>,
 }
 
@@ -163,9 +191,10 @@ impl<'l> Launch<'l> {
         size: (usize, usize, usize),
         offsets: Option<&[u32]>,
     ) -> Result<Self, Error> {
-        let segments = offsets.map(|offsets| Segments::new(device, offsets)).transpose()?;
+        let segments = offsets.map(|offsets| Ends::new(device, &chosen.spec, offsets));
+        let segments = segments.transpose()?;
         let (outer, _, inner) = size;
-        let results = segments.as_ref().map_or(outer * inner, Segments::len);
+        let results = segments.as_ref().map_or(outer * inner, Ends::len);
         let mut outputs = Vec::new();
         for (name, elem) in chosen.spec.results() {
             outputs.push((name, Output::poisoned(device, elem, results)?));
@@ -238,9 +267,11 @@ impl<'l> Launch<'l> {
         for (name, output) in outputs {
             call = with_output!(call, name, output);
         }
-        if let Some(segments) = segments {
-            call = call.segments(segments);
-        }
+        call = match segments {
+            None => call,
+            Some(Ends::U32(segments)) => call.segments(segments),
+            Some(Ends::U64(segments)) => call.segments(segments),
+        };
         call.launch()
     }
 }
@@ -251,6 +282,7 @@ mod tests {
     use super::super::shapes;
     use super::*;
     use gemm_runtime::ReduceTable;
+    use gemm_runtime::spec::Op;
 
     #[test]
     fn what_is_chosen_is_what_the_table_chooses() {
@@ -274,6 +306,30 @@ mod tests {
         lines.sort();
         lines.dedup();
         assert!(lines.len() > 8, "{lines:?}");
+    }
+
+    /// Any operator folds any type that it has, into a result that was written.
+    #[test]
+    fn every_operator_is_launched() {
+        let device = Device::simulator();
+        let mut launched = 0;
+        for (op, element) in
+            Op::ALL.iter().flat_map(|op| DataType::ALL.iter().map(move |of| (op, *of)))
+        {
+            let spec = format!("op: {op}, type: {element}, over: rows");
+            let Ok(parsed) = spec.parse() else { continue };
+            let chosen = Chosen::of(parsed).expect(&spec);
+            let inputs = Inputs::new(None, (element, 35), chosen.spec.inputs().len(), 1);
+            let mut launch = Launch::new(&device, &chosen, (5, 7, 1), None).expect(&spec);
+            launch.run(&inputs.expect("arrays")).expect(&spec);
+            let results = launch.results().expect("results");
+            for (bits, (name, elem)) in results.iter().zip(chosen.spec.results()) {
+                assert!(bits.len() == 5 && !bits.contains(&poison(elem)), "{spec}: {name}");
+                assert!(elem != Elem::U8 || bits.iter().all(|bit| *bit < 2), "{spec}: {bits:?}");
+            }
+            launched += 1;
+        }
+        assert!(launched > 80, "{launched}");
     }
 
     #[test]

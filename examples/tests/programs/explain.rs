@@ -230,5 +230,101 @@ fn a_page_is_written() {
         assert!(!std::path::Path::new(&none).exists());
     }
     let nowhere = explain(&["--html", &path("nowhere/page.html"), spec]);
-    assert!(!nowhere.status.success() && text(&nowhere.stderr).contains("cannot write"));
+    let message = text(&nowhere.stderr);
+    assert!(!nowhere.status.success() && message.contains("nowhere/page.html"), "{message}");
+    // `-` is the standard output, as it is elsewhere.
+    let piped = program("explain").args(["--html", "-", spec]).current_dir(folder.path()).output();
+    let piped = piped.expect("a program that can be started");
+    let html = text(&piped.stdout);
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    assert!(!folder.path().join("-").exists());
+}
+
+/// What `explain --json` says of a line.
+fn object(words: &[&str]) -> serde_json::Value {
+    let output = explain(&[&["--json"], words].concat());
+    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// A product that takes whole tiles alone has a page, which says that it has no edges; a list is launched on lists, and what is
+/// true of all or any elements is a result like others.
+#[test]
+fn lines_of_every_kind_have_a_page() {
+    for line in [
+        "block: 16x16, bounds: aligned",
+        "tile: 32x32x8, thread: 4x4, bounds: aligned, split_k: 3",
+        "tile: 32x32x8, thread: 4x4, bounds: aligned, batch: strided, products: 3",
+        "tile: 64x64x16, float4, arith: bf16, warp: 32x32, bounds: aligned",
+        "tile: 64x64x64, float4, arith: bf16, mma: wgmma, bounds: aligned",
+    ] {
+        let object = object(&[line]);
+        let why = object["no_edges"].as_str().unwrap_or_default();
+        assert!(
+            object["edges"].is_null() && why.contains("m must be a multiple of"),
+            "{line}: {why}"
+        );
+    }
+    let page = text(&explain(&["--html", "-", "block: 16x16, bounds: aligned"]).stdout);
+    assert!(page.contains("<h2 id=\"edges-h\">") && page.contains("no access is guarded"));
+    for line in [
+        "op: any",
+        "op: all, type: i32",
+        "op: any, over: rows, type: f16",
+        "over: segments, index: u64",
+    ] {
+        assert!(object(&[line])["work"].as_u64() > Some(0), "{line}");
+        assert!(report(line).contains("Counters at"), "{line}");
+    }
+    let lists = object(&["tile: 32x32x8, thread: 4x4, batch: pointers"]);
+    let alone = object(&["tile: 32x32x8, thread: 4x4"]);
+    assert_eq!(lists["work"], alone["work"]);
+    assert!(report("tile: 32x32x8, thread: 4x4, batch: pointers").contains("multiply-adds"));
+}
+
+/// Two specs are compared at a shape that both take; where there is none, and where the other one fails, it says of which it is.
+#[test]
+fn specs_are_compared_where_both_can_be_launched() {
+    let small = "tile: 32x32x8, thread: 4x4";
+    let large = "tile: 128x128x8, thread: 8x8, bounds: aligned";
+    let together = object(&[small, "--against", large]);
+    assert_eq!(together["shape"], "m = 128, n = 128, k = 64");
+    assert!(together["change"]["counters"].as_array().is_some_and(|of| !of.is_empty()));
+    let coprime = object(&["tile: 48x48x12, thread: 4x4, bounds: aligned", "--against", large]);
+    assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
+
+    for (line, other, says) in [
+        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "taken by both specs"),
+        (small, "reduce_kernel!(items: 4)", "the line is one of reduce_kernel!"),
+    ] {
+        let output = explain(&["--json", line, "--against", other]);
+        let message = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{message}");
+        assert!(message.contains(says) && !message.contains("--family"), "{message}");
+    }
+    assert_eq!(explain(&["--html", "-", "--no-source", small]).status.code(), Some(2));
+}
+
+/// A reader that has seen enough is no failure, and a file that takes nothing is told.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_that_nobody_reads_is_no_fault() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let page = folder.path().join("page.html");
+    for target in [page.as_os_str(), "-".as_ref()] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+        let explained = |out: std::process::Stdio| {
+            let mut explain = program("explain");
+            explain.arg("--html").arg(target).arg("tile: 32x32x8").stdout(out);
+            explain.stderr(std::process::Stdio::piped()).output().expect("a program that starts")
+        };
+        let closed = explained(writer.into());
+        assert!(closed.status.success(), "{}", text(&closed.stderr));
+        let full = explained(full.into());
+        let message = text(&full.stderr);
+        assert_eq!(full.status.code(), Some(2), "{message}");
+        assert!(message.starts_with("error: cannot write"), "{message}");
+    }
 }

@@ -267,3 +267,39 @@ fn sources_and_pictures() {
         assert!(path.metadata().expect("a picture").len() > 1000);
     }
 }
+
+/// A folder that takes no pages is refused before they are made.
+#[test]
+fn a_book_that_cannot_be_written_is_refused_at_once() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let start = std::time::Instant::now();
+    for folder in [file.clone(), file.join("book")] {
+        let folder = folder.display().to_string();
+        assert!(refusal(&format!("--html {folder}")).contains(&folder));
+    }
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    assert!(refusal(&format!("--html {} --seed 3", file.display())).contains("--seed"));
+}
+
+/// `profile` says what it cannot do; counts as compiled are of the simulator, whether it is asked for or not.
+#[test]
+fn a_profile_of_nothing_is_refused() {
+    for (line, says) in [
+        ("--device simulator", "--product 512"),
+        ("--device simulator --stage 99", "nothing to launch"),
+        ("--device simulator --stage 99 --matrix 8x8", "--stage 99"),
+        ("--device simulator --stage 40 --matrix 8x8", "--stage 40"),
+        ("--device cuda --compiled --stage 1 --matrix 8x8", "--compiled"),
+    ] {
+        let output = run("profile", line);
+        let message = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{line}");
+        assert!(message.contains(says), "{line}: {message}");
+    }
+    let asked = run("profile", "--device simulator --compiled --stage 1 --matrix 8x8");
+    assert!(text(&asked.stdout).contains("\"compiled\""), "{}", text(&asked.stderr));
+    let unasked = run("profile", "--compiled --stage 1 --matrix 8x8");
+    assert_eq!(asked.stdout, unasked.stdout);
+}

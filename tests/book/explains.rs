@@ -1,0 +1,65 @@
+//! Whatever is a spec has a page: random ones of both families, with all keys.
+
+use gemm_dsl::spec::{Batch, ReduceSpec, SgemmSpec};
+use gemm_examples::book::gather::{Subject, report};
+use gemm_examples::cli::Failure;
+use gemm_examples::family::Family;
+use gemm_tests::arbitrary::{on_tensor_cores, reduce, sample, sgemm};
+use libtest_mimic::Failed;
+use rayon::prelude::*;
+
+/// Random specs of reductions, of products and of those on tensor cores; more by `GEMM_EXPLAINED`, so many times as many.
+const RANDOM: [usize; 3] = [30, 6, 1];
+
+/// Threads of a block.
+const THREADS: u32 = 128;
+
+/// Each has a report, unless one block is too large to be simulated.
+pub fn whatever_is_a_spec() -> Result<(), Failed> {
+    let times = std::env::var("GEMM_EXPLAINED").map_or(Ok(1), |times| times.parse())?;
+    let [reductions, products, on_tensor] = RANDOM.map(|count| count * times);
+    let reductions = sample(reduce(), reductions)
+        .into_iter()
+        .map(|spec: ReduceSpec| (Family::Reduce, spec.to_string()));
+    let products = sample(sgemm(THREADS), products);
+    let on_tensor = sample(on_tensor_cores(THREADS), on_tensor);
+    let products = products.into_iter().chain(on_tensor).enumerate();
+    let products = products.map(|(nth, spec)| (Family::Sgemm, in_batches(spec, nth).to_string()));
+    let products = products.filter(|(_, line)| !races_without_terms(line));
+    let all: Vec<(Family, String)> = reductions.chain(products).collect();
+    let explained = all.par_iter().map(|(family, line)| {
+        let subject = Subject { line: line.clone(), ..Subject::new(*family) };
+        match report(&subject) {
+            Ok(report) => Ok(usize::from(report.line == *line)),
+            Err(Failure::Usage(why)) if why.contains("too large to simulate") => Ok(0),
+            Err(failure) => Err(format!("{line}: {failure}")),
+        }
+    });
+    let explained: Vec<Result<usize, String>> = explained.collect();
+    let wrong: Vec<&str> =
+        explained.iter().filter_map(|of| of.as_ref().err()).map(String::as_str).collect();
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n").into());
+    }
+    let explained: usize = explained.into_iter().flatten().sum();
+    if explained * 10 < all.len() * 9 {
+        return Err(format!("{explained} of {} are explained", all.len()).into());
+    }
+    Ok(())
+}
+
+/// Blocks of tensor cores that go from tile to tile race where sums have no terms: the copies that fill the tile of the next one
+/// are not ordered after those of this one. A page, which draws the order of blocks by such a launch, says so instead.
+fn races_without_terms(line: &str) -> bool {
+    let keys = ["warp: ", "stages: ", "stream_k"];
+    keys.iter().all(|key| line.contains(key))
+}
+
+/// Of three products one is of a batch, and one of a list, as far as there are such.
+fn in_batches(spec: SgemmSpec, nth: usize) -> SgemmSpec {
+    let batch = [None, Some(Batch::Strided), Some(Batch::Pointers)][nth % 3];
+    let products = if batch.is_some() { 1 + nth as u32 / 3 % 2 } else { 1 };
+    let mut batched = spec.clone();
+    (batched.batch, batched.products) = (batch, products);
+    if batched.plan().is_ok() { batched } else { spec }
+}
