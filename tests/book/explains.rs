@@ -25,7 +25,6 @@ pub fn whatever_is_a_spec() -> Result<(), Failed> {
     let on_tensor = sample(on_tensor_cores(THREADS), on_tensor);
     let products = products.into_iter().chain(on_tensor).enumerate();
     let products = products.map(|(nth, spec)| (Family::Sgemm, in_batches(spec, nth).to_string()));
-    let products = products.filter(|(_, line)| !races_without_terms(line));
     let all: Vec<(Family, String)> = reductions.chain(products).collect();
     let explained = all.par_iter().map(|(family, line)| {
         let subject = Subject { line: line.clone(), ..Subject::new(*family) };
@@ -46,13 +45,6 @@ pub fn whatever_is_a_spec() -> Result<(), Failed> {
         return Err(format!("{explained} of {} are explained", all.len()).into());
     }
     Ok(())
-}
-
-/// Blocks of tensor cores that go from tile to tile race where sums have no terms: the copies that fill the tile of the next one
-/// are not ordered after those of this one. A page, which draws the order of blocks by such a launch, says so instead.
-fn races_without_terms(line: &str) -> bool {
-    let keys = ["warp: ", "stages: ", "stream_k"];
-    keys.iter().all(|key| line.contains(key))
 }
 
 /// Of three products one is of a batch, and one of a list, as far as there are such.

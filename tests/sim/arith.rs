@@ -160,6 +160,27 @@ fn planes_are_made_of_what_there_is() {
     }
 }
 
+/// Blocks that go from tile to tile have no terms to wait for, and none to overwrite.
+#[test]
+fn sums_of_no_terms_are_zero_whatever_shares_them() {
+    let mut shared = 0;
+    for keys in ["", "float4", "stages: 2", "stages: 3", "stages: 4, spread: 2", "double_buffer"] {
+        for shares in ["", "split_k: 2", "stream_k"] {
+            let line = format!("tile: 16x16x16, warp: 16x16, arith: bf16, {keys}, {shares}");
+            let line = line.replace(", ,", ",");
+            let line = line.trim_end_matches([' ', ',']);
+            let Ok(spec) = line.parse::<SgemmSpec>() else { continue };
+            // More tiles than there are multiprocessors.
+            let problem = Problem::new(Size::new(192, 190, 0), 1);
+            let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+            let (c, _) = c.unwrap_or_else(|error| panic!("`{line}`: {error}"));
+            assert!(c.iter().all(|c| c.to_bits() == 0), "`{line}`");
+            shared += usize::from(spec.stream_k);
+        }
+    }
+    assert!(shared >= 5, "{shared} pipelines whose blocks go from tile to tile");
+}
+
 /// The blocks that make planes, or find what these are scaled by.
 fn planes_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
     let device = Device::simulator();

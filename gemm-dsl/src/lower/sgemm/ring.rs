@@ -36,7 +36,12 @@ pub(super) fn asynchronous(
     let a = Stream::declare(k, &tiled.a);
     let b = Stream::declare(k, &tiled.b);
     let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };
-    ring.fill(k, stages, &first);
+    if matrices.is_some() && tiled.plan.spec().stream_k {
+        k.comment("Where sums have no terms nobody waits for a tile, so none is copied: the next one's would come in its way.");
+        k.if_(tiled.depth().gt(0), |k| ring.fill(k, stages, &first));
+    } else {
+        ring.fill(k, stages, &first);
+    }
     match (pair, matrices.zip(acc.matrices())) {
         (None, Some(of)) => ring.by_matrices(k, of, first, spread),
         (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
