@@ -78,16 +78,29 @@ fn phone() -> Result<(), Failed> {
     Ok(())
 }
 
-/// axe-core finds nothing that a reader with a keyboard, a screen reader or weak eyes stumbles over, in either scheme.
-fn accessible() -> Result<(), Failed> {
-    const ASKS: &str = "axe.run().then((found) => { document.body.dataset.axe = found.violations.map((v) => \
-                        v.id + ': ' + v.nodes.length + ', first ' + v.nodes[0].target).join('; ') + '.'; })";
+/// A script that asks axe-core for what a reader with a keyboard, a screen reader or weak eyes stumbles over, as soon as a condition
+/// of JavaScript holds.
+pub fn asking_axe(when: &str) -> Result<String, Failed> {
+    let asks = format!(
+        "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : \
+         axe.run().then((found) => {{ document.body.dataset.axe = found.violations.map((v) => \
+         v.id + ': ' + v.nodes.length + ', first ' + v.nodes[0].target).join('; ') + '.'; }}); ask(); }}"
+    );
     let axe = fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?;
     // The script's own text must not end the element that it stands in.
-    let asks = format!(
-        "<script>{}</script><script>{ASKS}</script></body>",
-        axe.replace("</script", "<\\/script")
-    );
+    let axe = axe.replace("</script", "<\\/script");
+    Ok(format!("<script>{axe}</script><script>{asks}</script></body>"))
+}
+
+/// What axe-core has found, if it has been through.
+pub fn found_by_axe(shown: &str) -> Option<&str> {
+    let (found, _) = shown.split_once("data-axe=\"")?.1.split_once('"')?;
+    Some(found)
+}
+
+/// axe-core finds nothing, in either scheme.
+fn accessible() -> Result<(), Failed> {
+    let asks = asking_axe("true")?;
     for (name, html) in pages()?.iter().step_by(EVERY) {
         let asking = without_policy(html)?.replace("</body>", &asks);
         for scheme in ["0", "1"] {
@@ -95,10 +108,10 @@ fn accessible() -> Result<(), Failed> {
             let arguments = ["--dump-dom", "--virtual-time-budget=60000", &scheme];
             let output = browse(name, &asking, "", &arguments)?;
             let shown = String::from_utf8_lossy(&output.stdout);
-            let found = shown.split_once("data-axe=\"").and_then(|(_, rest)| rest.split_once('"'));
-            let (found, _) = found.ok_or_else(|| format!("{name}: axe-core has not run"))?;
-            if found != "." {
-                return Err(format!("{name}, {scheme}: {found}").into());
+            match found_by_axe(&shown) {
+                Some(".") => {}
+                Some(found) => return Err(format!("{name}, {scheme}: {found}").into()),
+                None => return Err(format!("{name}: axe-core has not run").into()),
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The live page: what it says of lines in a browser is what the same function says here.
 
-use crate::browser::{browse, open, without_policy};
+use crate::browser::{asking_axe, browse, found_by_axe, open, without_policy};
 use crate::html::{decoded, hash, parse, places, within};
+use gemm_dsl::Family as _;
 use gemm_dsl::stages;
 use gemm_examples::book::live::{FILE, address, module, page};
 use gemm_examples::book::whole;
@@ -39,6 +40,8 @@ pub fn trials() -> Vec<Trial> {
         Need::trial_of(BOTH, "live::says_that_the_module_has_stopped", stopped),
         Need::trial_of(BOTH, "live::makes_one_request", one_request),
         Need::trial_of(BOTH, "live::fits_a_phone", phone),
+        Need::trial_of(BOTH, "live::shows_the_line_of_a_stage", led_to),
+        Need::trial_of([Need::Wasm, Need::Axe], "live::is_accessible", accessible),
     ]
 }
 
@@ -258,6 +261,37 @@ fn stopped() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Pages of stages lead to it, each with its own line.
+fn led_to() -> Result<(), Failed> {
+    let stage = stages::sgemm().swap_remove(27);
+    let (_, html) = whole::page_of("sgemm", stage.index as u32, Some(FILE))?;
+    let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
+    let (address, _) = href.split_once('"').ok_or("a link ends")?;
+    let shown = shown(live()?, &address.replace("&#38;", "&"), &[])?;
+    let title = stage.spec.program()?.kernels[0].name.clone();
+    if attribute(&shown, "data-state") != Some("done") || !shown.contains(&title) {
+        return Err(format!("{address} does not show {title}").into());
+    }
+    Ok(())
+}
+
+/// axe-core finds nothing in an answer, in either scheme.
+fn accessible() -> Result<(), Failed> {
+    let asking = without_policy(live()?)?
+        .replace("</body>", &asking_axe("document.body.dataset.state === 'done'")?);
+    for scheme in ["0", "1"] {
+        let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+        let address = address("sgemm_kernel", "tile: 32x32x8, thread: 4x4, float4");
+        let is_over = |shown: &str| found_by_axe(shown).is_some();
+        let shown = shown_when(&asking, &address, &[&scheme], &is_over)?;
+        match found_by_axe(&shown) {
+            Some(".") => {}
+            found => return Err(format!("{scheme}: {found:?}").into()),
+        }
+    }
+    Ok(())
+}
+
 /// Nothing is asked for but the page.
 fn one_request() -> Result<(), Failed> {
     let server = Server::new(live()?, Duration::ZERO)?;
@@ -292,6 +326,17 @@ fn attribute<'h>(html: &'h str, name: &str) -> Option<&'h str> {
 /// A page of a file as a browser shows it when it has answered the line of an address. It would show the page as soon as it is
 /// loaded, so a copy waits for an image, which its policy then allows; clocks are those of the machine.
 fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed> {
+    let is_over = |shown: &str| matches!(attribute(shown, "data-state"), Some("done" | "failed"));
+    shown_when(html, address, arguments, &is_over)
+}
+
+/// The same, when something else is over.
+fn shown_when(
+    html: &str,
+    address: &str,
+    arguments: &[&str],
+    is_over: &dyn Fn(&str) -> bool,
+) -> Result<String, Failed> {
     let arguments = [&["--dump-dom"], arguments].concat();
     for wait in WAITS {
         let server = Server::new("", Duration::from_millis(wait))?;
@@ -305,7 +350,7 @@ fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed
             return Err(line.into());
         }
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-        if matches!(attribute(&shown, "data-state"), Some("done" | "failed")) {
+        if is_over(&shown) {
             return Ok(shown);
         }
     }

@@ -61,7 +61,7 @@ fn same_bytes() -> Result<(), Failed> {
     for (ladder, stage) in
         [("reduce", 1), ("reduce", 9), ("sgemm", 16), ("sgemm", 32), ("sgemm", 39)]
     {
-        let (name, html): (String, String) = one.install(|| whole::page_of(ladder, stage))?;
+        let (name, html): (String, String) = one.install(|| whole::page_of(ladder, stage, None))?;
         if page(&name)? != html {
             return Err(format!("{name} is another one").into());
         }

@@ -38,7 +38,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("pinned::page", || {
-            compare("page", &whole::page_of(PAGE.0, PAGE.1)?.1);
+            compare("page", &whole::page_of(PAGE.0, PAGE.1, None)?.1);
             Ok(())
         }),
         Trial::test("pinned::report", || {

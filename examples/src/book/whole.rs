@@ -3,6 +3,7 @@
 use super::gather::{Subject, entries, report};
 use super::glossary::TERMS;
 use super::ideas::Idea;
+use super::live::address;
 use super::measured::{Measured, Point};
 use super::page::{self, Link};
 use super::report::Report;
@@ -91,7 +92,7 @@ pub fn pages(
         .map(|step| {
             let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
             let report = report(&subject(step, ladder))?;
-            let html = page::kernel(&report, step.idea(), &links(step, ladder), COMMAND)?;
+            let html = page::kernel(&report, step.idea(), &links(step, ladder, live), COMMAND)?;
             progress(&step.title);
             Ok((report, html))
         })
@@ -121,16 +122,16 @@ pub fn pages(
     Ok(pages)
 }
 
-/// The page of one stage, with the name of its file.
+/// The page of one stage, with the name of its file; `live` is that of the live page, where there is one to lead to.
 ///
 /// # Errors
 /// As those of [`pages`], and a stage that is not there.
-pub fn page_of(ladder: &str, index: u32) -> Result<(String, String), Failure> {
+pub fn page_of(ladder: &str, index: u32, live: Option<&str>) -> Result<(String, String), Failure> {
     let (step, steps) = find(ladder, index)?;
     let html = page::kernel(
         &report(&subject(&step, &steps))?,
         step.idea(),
-        &links(&step, &steps),
+        &links(&step, &steps, live),
         COMMAND,
     )?;
     Ok((file(&step), html))
@@ -212,7 +213,7 @@ fn subject(step: &Step, ladder: &[Step]) -> Subject {
     }
 }
 
-fn links(step: &Step, ladder: &[Step]) -> Vec<Link> {
+fn links(step: &Step, ladder: &[Step], live: Option<&str>) -> Vec<Link> {
     let at = ladder.iter().position(|other| other.index == step.index).unwrap_or(0);
     let to = |other: &Step, rel, what: &str| Link {
         href: file(other),
@@ -224,7 +225,12 @@ fn links(step: &Step, ladder: &[Step]) -> Vec<Link> {
     let before = at.checked_sub(1).and_then(|at| ladder.get(at));
     let before = before.map(|other| to(other, "prev", "Before"));
     let next = ladder.get(at + 1).map(|other| to(other, "next", "Next"));
-    [Some(all), Some(glossary), before, next].into_iter().flatten().collect()
+    let change = live.map(|live| Link {
+        href: format!("{live}{}", address(step.family.macro_name(), &step.line)),
+        rel: None,
+        text: "Change its line".into(),
+    });
+    [Some(all), Some(glossary), before, next, change].into_iter().flatten().collect()
 }
 
 fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Result<Row, Failure> {
