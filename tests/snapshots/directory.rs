@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 
 /// What `tests/book` pins.
-const BOOK: [&str; 3] = ["page", "pages", "report"];
+const BOOK: [&str; 6] =
+    ["index", "page", "pages", "report", "sgemm_22_fastest", "sgemm_39_warp_specialised"];
 
 pub fn trial(stages: &[Stage]) -> Trial {
     let pages = BOOK.map(|name| format!("book/{name}.snap"));
