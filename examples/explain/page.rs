@@ -41,7 +41,11 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
         }
         None => {
             let (registers, refused) = resources::registers(program.preferred(), &options.arch);
-            let report = gather::report(&Subject { registers, refused, ..subject })?;
+            let subject = Subject { registers, refused, ..subject };
+            let report = match gather::report(&subject) {
+                Ok(report) => report,
+                Err(failure) => return failed(&subject, failure, options),
+            };
             let archs: Vec<String> = options.arch.iter().map(u32::to_string).collect();
             let archs = Some(archs.join(",")).filter(|archs| !archs.is_empty());
             let against = options.against.clone();
@@ -49,6 +53,15 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
             put(options, &report, |report| page::kernel(report, None, &[], &command))
         }
     }
+}
+
+/// Writes the page of the fault that the launch comes to, if that is why there is no page of the kernel; and fails.
+fn failed(subject: &Subject, failure: Failure, options: &Options) -> Result<Outcome, Failure> {
+    if let Ok(Some(broken)) = gather::fault(subject) {
+        let command = command(&[], options)?;
+        put(options, &broken, |broken| page::broken(broken, &command))?;
+    }
+    Err(failure)
 }
 
 /// The command that makes such a page, as a shell takes it: with these options, where they were given, and those of any page.

@@ -1,5 +1,7 @@
 //! Launches a spec on the simulator, looks on, and makes a report of what was seen.
 
+mod eye;
+
 use super::broken::{self, Broken};
 use super::report::{Decision, Refused, Report};
 use super::resident::{self, Registers};
@@ -10,13 +12,14 @@ use super::{
 use crate::cli::Failure;
 use crate::family::Family;
 use crate::sample::{self, Arrays, Ran};
+use eye::{Eye, Kept};
 pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
-use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
-use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec, Simulation};
-use std::sync::{Arc, Mutex, PoisonError};
+use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
+use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec};
+use std::sync::Arc;
 
 /// What a report is made of.
 #[derive(Clone, Debug)]
@@ -156,14 +159,20 @@ impl Spec {
     }
 
     fn watched(&self, at: At, count: fn([u32; 3]) -> u32) -> Result<(Looked, Vec<Trace>), Failure> {
-        let eye = Arc::new(Eye { count, seen: Mutex::default() });
-        let watch: Option<Arc<dyn Watch>> = Some(eye.clone());
-        let simulation = Simulation { compiled: true, watch, ..Simulation::default() };
-        let ran = self.launch(at, &Device::simulator_of(simulation))?;
-        let seen = eye.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let eye = Arc::new(Eye::new(count));
+        let ran = self.launch(at, &eye.device())?;
         let Kept { kernel, grid, profile, trace, others, arguments } =
-            seen.ok_or_else(|| internal("the main launch was not seen"))?;
+            eye.seen().ok_or_else(|| internal("the main launch was not seen"))?;
         Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
+    }
+
+    /// Launches it, and draws the fault of the kernel that comes to one.
+    fn fault(&self, family: Family, at: At) -> Result<Option<Broken>, Failure> {
+        let eye = Arc::new(Eye::new(|_| 1));
+        match (self.launch(at, &eye.device()), eye.failed()) {
+            (Err(_), Some(failed)) => failed.drawn((family.macro_name(), self.line())),
+            _ => Ok(None),
+        }
     }
 
     /// What it is charged with, at a shape.
@@ -185,40 +194,6 @@ fn internal(what: &str) -> Error {
     Error::Internal(what.to_owned())
 }
 
-/// Keeps what it sees of the first blocks of the launch that does most: as many as it says of a grid.
-struct Eye {
-    count: fn([u32; 3]) -> u32,
-    seen: Mutex<Option<Kept>>,
-}
-
-/// What was seen of a launch.
-struct Kept {
-    kernel: VerifiedKernel,
-    grid: [u32; 3],
-    profile: Profile,
-    trace: Trace,
-    /// Those of blocks behind the first.
-    others: Vec<Trace>,
-    arguments: Arguments,
-}
-
-impl Watch for Eye {
-    fn blocks(&self, _: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32> {
-        (0..(self.count)(grid)).collect()
-    }
-
-    fn ran(&self, seen: Seen<'_>) {
-        let mut traces = seen.traces.into_iter();
-        if let (true, Ok(profile), Some(trace)) = (seen.is_main, seen.ran, traces.next()) {
-            let (kernel, grid, profile) = (seen.kernel.clone(), seen.grid, profile.clone());
-            let arguments = seen.arguments;
-            let others = traces.collect();
-            let kept = Kept { kernel, grid, profile, trace, others, arguments };
-            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-        }
-    }
-}
-
 /// The entries of a line, each as it is written.
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
@@ -233,6 +208,15 @@ pub fn without(subject: &Subject, line: usize) -> Result<Broken, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
     broken::without((subject.family.macro_name(), spec.line()), &looked, line)
+}
+
+/// Draws the fault that the launch of a spec comes to by itself; nothing of one that comes to none.
+///
+/// # Errors
+/// Faults of the spec, and a block that is too large to simulate.
+pub fn fault(subject: &Subject) -> Result<Option<Broken>, Failure> {
+    let spec = Spec::parse(subject.family, &subject.line)?;
+    spec.fault(subject.family, spec.at()?)
 }
 
 /// The instructions as compiled that are no statement's.
