@@ -55,6 +55,7 @@ fn object(counted: &Counted) -> Value {
         "wgmma_flops": w.wgmma_flops, "shared_wavefronts": w.shared_wavefronts,
         "shared_load_bytes": w.shared_load_bytes, "lines": w.lines, "sectors": w.sectors,
         "rounds": l.waits.rounds, "ahead": l.waits.ahead, "barriers": l.waits.barriers, "code": l.waits.code,
+        "parts": l.waits.parts, "part_bytes": l.waits.part_bytes,
         "tile_rows": r.tiles[0], "tile_cols": r.tiles[1], "strip_a": r.strips[0], "strip_b": r.strips[1],
         "raster": r.raster, "once": r.once,
     })

@@ -22,7 +22,8 @@ import sys
 
 COUNTED = ["instructions", "fma", "mma", "mma_flops", "wgmma_flops", "shared_wavefronts", "shared_load_bytes", "lines",
            "sectors"]
-WAITS = ["rounds", "ahead", "barriers", "code", "tile_rows", "tile_cols", "strip_a", "strip_b", "raster", "once"]
+WAITS = ["rounds", "ahead", "barriers", "code", "parts", "part_bytes", "tile_rows", "tile_cols", "strip_a", "strip_b", "raster",
+         "once"]
 
 
 def read(path):

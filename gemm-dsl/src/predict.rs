@@ -127,6 +127,10 @@ pub struct Waits {
     pub barriers: f64,
     /// Bytes of machine code that each warp goes through in a round, none of it twice; 0 where a round is made of loops.
     pub code: f64,
+    /// Parts of a tile that other blocks leave, and the block that comes last adds, one after the other.
+    pub parts: f64,
+    /// Bytes of each.
+    pub part_bytes: f64,
 }
 
 /// What a launch reads of arrays that many blocks read: strips of A along rows of tiles, of B along columns.
@@ -165,7 +169,8 @@ impl Launch {
     /// Whether all numbers are such as something can be counted to.
     fn is_countable(&self) -> bool {
         let (mut work, waits, reads) = (self.work, &self.waits, &self.reads);
-        let waits = [waits.rounds, waits.ahead, waits.barriers, waits.code];
+        let waits =
+            [waits.rounds, waits.ahead, waits.barriers, waits.code, waits.parts, waits.part_bytes];
         let reads = [reads.raster, reads.once].into_iter().chain(reads.tiles).chain(reads.strips);
         let all = work.each().map(|n| *n).into_iter().chain(waits).chain(reads);
         all.chain([self.blocks]).all(|n| n.is_finite() && n >= 0.0)

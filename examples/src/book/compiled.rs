@@ -1,10 +1,8 @@
 //! What the profiler would count, by the simulator's model of the compiler, with its names and how far off that may be.
 
+use gemm_reference::profiler;
 use gemm_runtime::Compiled;
 use serde::Serialize;
-
-/// The figures of stages for which the model is known to be further off: `tests/sim` holds both against the profiler's.
-const KNOWN: &str = include_str!("../../../tests/profiler/known.csv");
 
 /// A count.
 #[derive(Clone, Debug, Serialize)]
@@ -42,15 +40,13 @@ pub(super) fn all(counts: &Compiled, stage: Option<(&str, u32)>) -> Vec<Predicte
     Compiled::QUANTITIES.iter().filter_map(of).collect()
 }
 
-/// Why a quantity of a stage is further off, at the first shape at which it is.
+/// Why a quantity of a stage is further off, at the first shape at which it is: `tests/sim` holds both against the profiler's.
 fn reason((ladder, stage): (&str, u32), quantity: &str) -> Option<String> {
-    KNOWN.lines().skip(1).find_map(|line| {
-        let mut columns = line.splitn(6, ',');
-        let is_it = columns.next()? == ladder && columns.next()?.parse() == Ok(stage);
-        let (shape, _, of, why) =
-            (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
-        (is_it && of == quantity).then(|| format!("at {shape}: {}", why.trim_matches('"')))
-    })
+    let known = profiler::known();
+    let mut of_stage = known.iter().filter(|((which, of), _)| {
+        (which.ladder, which.stage) == (ladder, stage) && *of == quantity
+    });
+    of_stage.next().map(|((which, _), why)| format!("at {}: {why}", which.shape))
 }
 
 #[cfg(test)]
@@ -77,12 +73,10 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_stage_is_said() {
-        let line = KNOWN.lines().nth(1).expect("an exception");
-        let [ladder, stage, _, _, quantity, _] = line.splitn(6, ',').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
-        let stage = stage.parse().expect("a number");
-        assert!(reason((ladder, stage), quantity).is_some());
-        assert_eq!(reason((ladder, stage), "none"), None);
+        let known = profiler::known();
+        let ((which, quantity), why) = known.first_key_value().expect("an exception");
+        let said = reason((which.ladder, which.stage), quantity).expect("a reason");
+        assert_eq!(said, format!("at {}: {why}", which.shape));
+        assert_eq!(reason((which.ladder, which.stage), "none"), None);
     }
 }

@@ -144,7 +144,12 @@ fn shared_evenly(launch: &mut Launch, sums: f64, (tiles, slots): (f64, f64), ter
     let parts = if (tiles / blocks).fract() > 0.0 { blocks } else { 0.0 };
     launch.waits.rounds *= tiles / blocks;
     launch.blocks = blocks;
-    let bytes = 2.0 * 4.0 * sums * parts;
+    launch.waits.part_bytes = 4.0 * sums;
+    launch.waits.parts = match parts > 0.0 {
+        true => (blocks / tiles).max(2.0),
+        false => 0.0,
+    };
+    let bytes = 2.0 * launch.waits.part_bytes * parts;
     launch.work.sectors += bytes / 32.0;
     launch.work.lines += bytes / 128.0;
 }
@@ -169,7 +174,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
         let tiles = (m / rows).ceil() * (n / cols).ceil();
         let ranges = (launch.blocks / tiles).max(1.0);
         let rounds = (k / f64::from(plan.depth()) / ranges).ceil();
-        launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, code: 0.0 };
+        launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, ..Waits::default() };
         if matches!(plan.shape(), Shape::Tiled(_)) {
             let warps = launch.blocks * f64::from(launch.threads.div_ceil(WARP));
             let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.depth()));

@@ -54,7 +54,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
         let blocks = launch.blocks.max(1.0);
         let rounds = (left as f64 / blocks / plan.elements_per_round() as f64).ceil().max(1.0);
         launch.waits =
-            Waits { rounds, ahead: 0.0, barriers: launch.waits.barriers / rounds, code: 0.0 };
+            Waits { rounds, barriers: launch.waits.barriers / rounds, ..Waits::default() };
         launch.reads.once = left as f64 * f64::from(spec.element.elem().size());
         all.push(pass);
         let fewer = blocks.round() as usize;

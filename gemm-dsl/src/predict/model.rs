@@ -245,7 +245,9 @@ fn alone(device: &Device, launch: &Launch, of_block: f64, missed: f64) -> f64 {
         let barriers = waits.barriers * times.barrier;
         waiting = waits.rounds * ((latency - hidden).max(0.0) + barriers);
     }
-    computing + waiting + times.block
+    // It asks for a part when it has added the one before.
+    let part = times.cache + waits.part_bytes / device.reached().l2_bytes;
+    computing + waiting + waits.parts * part + times.block
 }
 
 /// Bytes that memory moves where so many blocks run at once, and the share of what they read that comes from there.
