@@ -10,9 +10,9 @@
 mod answer;
 pub mod broken;
 pub mod change;
-pub mod compiled;
 mod cure;
 pub mod edges;
+mod further_off;
 pub mod gather;
 pub mod glossary;
 pub mod ideas;

@@ -1,7 +1,10 @@
 //! The live page: what it says of lines in a browser is what the same function says here.
 
-use crate::browser::{asking_axe, browse, found_by_axe, open, without_policy};
+mod browser;
+
+use crate::browser::{asking_axe, found_by_axe, open, without_policy};
 use crate::html::{decoded, hash, parse, places, within};
+use browser::{Server, attribute, shown, shown_when};
 use gemm_dsl::Family as _;
 use gemm_dsl::stages;
 use gemm_examples::book::live::{FILE, address, module, page};
@@ -12,10 +15,7 @@ use gemm_tests::arbitrary::{self, sample};
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use rayon::prelude::*;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The most bytes of the page.
@@ -23,9 +23,6 @@ const MOST: usize = 1_050_000;
 
 /// Random specs of a family.
 const RANDOM: usize = 100;
-
-/// How long a browser waits before it shows what has become of a page, in milliseconds: until all is done.
-const WAITS: [u64; 4] = [1_000, 4_000, 15_000, 60_000];
 
 pub fn trials() -> Vec<Trial> {
     const BOTH: [Need; 2] = [Need::Wasm, Need::Browser];
@@ -131,9 +128,10 @@ fn counts() -> Result<(), Failed> {
         [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 24), (Family::Reduce, "reduce", 7)]
     {
         let report = whole::report_of(ladder, stage)?;
-        let expected = report.counters.iter().map(|of| format!("{} {}", of.name, of.value));
+        let text = report.counters.iter().map(|of| format!("{} {}", of.name, of.value));
+        let compiled = report.compiled.iter().map(|of| format!("{} {}", of.name, of.value));
         let found = counters(&answer(family, &report.line).seen);
-        if found != expected.collect::<Vec<_>>() {
+        if compiled.len() < 8 || found != text.chain(compiled).collect::<Vec<_>>() {
             return Err(format!("{}: {found:?}", report.line).into());
         }
     }
@@ -306,104 +304,18 @@ fn one_request() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The counters of a page: their rows.
+/// What two tables of a page count, by the text and as compiled: their rows.
 fn counters(html: &str) -> Vec<String> {
-    let table =
-        html.split_once("id=\"counters\"").and_then(|(_, rest)| rest.split_once("</section>"));
-    let rows = table.map_or("", |(table, _)| table).split("<tr>").skip(1);
+    let table = |id: &str| {
+        let (_, rest) = html.split_once(&format!("id=\"{id}\""))?;
+        Some(rest.split_once("</section>")?.0)
+    };
     let cells = |row: &str| {
         let (name, rest) =
-            row.split_once("scope=\"row\">")?.1.split_once("</th><td class=\"n\">")?;
+            row.split_once("scope=\"row\"")?.1.split_once("</th><td class=\"n\">")?;
+        let (_, name) = name.split_once('>')?;
         Some(format!("{name} {}", rest.split_once('<')?.0))
     };
-    rows.filter_map(cells).collect()
-}
-
-fn attribute<'h>(html: &'h str, name: &str) -> Option<&'h str> {
-    html.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(value, _)| value)
-}
-
-/// A page of a file as a browser shows it when it has answered the line of an address. It would show the page as soon as it is
-/// loaded, so a copy waits for an image, which its policy then allows; clocks are those of the machine.
-fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed> {
-    let is_over = |shown: &str| matches!(attribute(shown, "data-state"), Some("done" | "failed"));
-    shown_when(html, address, arguments, &is_over)
-}
-
-/// The same, when something else is over.
-fn shown_when(
-    html: &str,
-    address: &str,
-    arguments: &[&str],
-    is_over: &dyn Fn(&str) -> bool,
-) -> Result<String, Failed> {
-    let arguments = [&["--dump-dom"], arguments].concat();
-    for wait in WAITS {
-        let server = Server::new("", Duration::from_millis(wait))?;
-        let policy = format!("'wasm-unsafe-eval'; img-src {}", server.address);
-        let image = format!("<img src=\"{}/image\" alt=\"\"></body>", server.address);
-        let quoted = html.replacen("&#39;wasm-unsafe-eval&#39;", &policy, 1);
-        let copy = quoted.replacen("</body>", &image, 1);
-        let output = browse(FILE, &copy, address, &arguments)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
-            return Err(line.into());
-        }
-        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-        if is_over(&shown) {
-            return Ok(shown);
-        }
-    }
-    Err("the page does not answer".into())
-}
-
-/// Gives a page, and later an image that is none.
-struct Server {
-    address: String,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
-impl Server {
-    fn new(html: &str, wait: Duration) -> Result<Self, Failed> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = format!("http://{}", listener.local_addr()?);
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let (html, kept) = (html.to_owned(), Arc::clone(&requests));
-        // It ends with the process of the test.
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (html, kept) = (html.clone(), Arc::clone(&kept));
-                thread::spawn(move || serve(stream, &html, wait, &kept));
-            }
-        });
-        Ok(Self { address, requests })
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Answers a request; of one that breaks off nobody wants to know.
-fn serve(
-    mut stream: TcpStream,
-    html: &str,
-    wait: Duration,
-    requests: &Mutex<Vec<String>>,
-) -> Option<()> {
-    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
-    let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
-    lines.find(|line| line.as_ref().is_ok_and(String::is_empty))?.ok()?;
-    requests.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-    let is_page = path.ends_with(FILE);
-    let (status, body) = if is_page { ("200 OK", html) } else { ("204 No Content", "") };
-    if !is_page {
-        thread::sleep(wait);
-    }
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body.as_bytes()).ok()
+    let tables = ["counters", "compiled"].into_iter().filter_map(table);
+    tables.flat_map(|table| table.split("<tr>").skip(1)).filter_map(cells).collect()
 }

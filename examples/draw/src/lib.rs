@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod algebra;
+pub mod compiled;
 pub mod counters;
 pub mod drawn;
 pub mod number;

@@ -2,10 +2,11 @@
 
 use crate::subject::{Family, Subject};
 use askama::Template;
+use gemm_draw::compiled::Predicted;
 use gemm_draw::counters::{Counted, counted};
 use gemm_draw::drawn::{self, Group, Line};
 use gemm_draw::resident::{self, Resident};
-use gemm_draw::{access, source};
+use gemm_draw::{access, compiled, source};
 use gemm_dsl::error::Excerpt;
 use gemm_dsl::plan::Decision;
 use gemm_dsl::{SpecError, SpecErrors, cuda, parse};
@@ -56,6 +57,8 @@ struct Seen<'r> {
     launches: usize,
     residents: &'r [Resident],
     counters: &'r [Counted],
+    /// None of a kernel whose machine code the model does not know.
+    compiled: &'r [Predicted],
     lines: Vec<Line<'r>>,
     groups: Vec<Group<'r>>,
     decisions: &'r [Decision],
@@ -139,6 +142,8 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     let lines = source::lines(kernel, &listing.text, &listing.lines, Some(&ran.profile));
     let accesses = access::all(kernel, &listing.lines, &ran.trace);
     let counters = counted(&ran.profile.total);
+    let compiled = ran.profile.compiled.as_ref();
+    let compiled = compiled.map(|counts| compiled::predicted(counts, |_| None)).unwrap_or_default();
     let residents = resident::all(kernel, &subject.registers(kernel.variant));
     let page = Seen {
         kernel: &kernel.name,
@@ -150,6 +155,7 @@ fn seen(subject: &Subject) -> Result<Report, String> {
         launches: ran.launches,
         residents: &residents,
         counters: &counters,
+        compiled: &compiled,
         lines: drawn::lines(&lines, &accesses),
         groups: drawn::groups(&accesses),
         decisions: &decisions,

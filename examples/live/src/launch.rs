@@ -155,6 +155,7 @@ impl<'a> Run<'a> {
         let (buffers, scalars) = self.given(launch, kernel, &call)?;
         let mut options = Options::default();
         options.instructions = INSTRUCTIONS;
+        options.compiled = is_watched;
         let watched: &[u32] = if is_watched { &[0] } else { &[] };
         let (ran, traces) = sim::record(kernel, &buffers, &scalars, watched, &options)?;
         Ok(Ran { kernel, grid: call.grid, profile: ran?, trace: traces.into_iter().next() })

@@ -9,7 +9,7 @@ use gemm_dsl::spec::{Over, ReduceSpec, SgemmSpec, Spec};
 use gemm_dsl::stages::{self, Stage};
 use gemm_dsl::{Family as _, SpecErrors};
 
-/// The most that a page simulates while its reader waits: less than a second in a browser.
+/// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.
 const MOST: Most = Most { elements: 1 << 21, fmas: 1 << 25 };
 
 /// How much longer a multiply-add takes where blocks speak to one another, whose launch is run in several orders, and on

@@ -6,13 +6,14 @@ use super::broken::{self, Broken};
 use super::report::{Decision, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
-    access, answer, change, compiled, cure, edges, ledger, measured, memory, order, owners,
+    access, answer, change, cure, edges, further_off, ledger, measured, memory, order, owners,
     pipeline, source, steps, sync, units,
 };
 use crate::cli::Failure;
 use crate::family::Family;
 use crate::sample::{self, Arrays, Ran};
 use eye::{Eye, Kept};
+use gemm_draw::compiled;
 pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::{cuda, parse};
@@ -287,7 +288,9 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         work: looked.ran.work,
         units: units::asked(&looked.profile.total, Some(counts), spec.bits(), looked.ran.bytes),
         conflicts: units::conflicts(&looked.profile.total, Some(counts)),
-        compiled: compiled::all(counts, subject.stage),
+        compiled: compiled::predicted(counts, |quantity| {
+            further_off::reason(subject.stage?, quantity)
+        }),
         source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),
         of_no_line: of_no_line(&looked.profile, counts),
         accesses: cure::kept(&spec, access::all(kernel, &listing.lines, &looked.trace)),

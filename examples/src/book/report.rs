@@ -2,7 +2,6 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::compiled::Predicted;
 use super::edges::Edges;
 use super::ledger::Entry;
 use super::measured::Measured;
@@ -15,6 +14,7 @@ use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::units::Unit;
+use gemm_draw::compiled::Predicted;
 pub use gemm_draw::counters::{Counted, Counter};
 use serde::Serialize;
 
