@@ -55,9 +55,10 @@ pub fn print(
     let device = options.model_of.unwrap_or(&H200);
     let products = products(problem)?;
     eprintln!(
-        "{}, ranked for {} by the model of time (seed {seed})",
+        "{}, ranked for {} by the model of time: {} (seed {seed})",
         space.describe(),
-        device.name
+        device.name,
+        device.source
     );
     let mut out = std::io::stdout().lock();
     for one in products {

@@ -1,6 +1,7 @@
 //! What devices have and how fast it is: of one that was measured, of others as published.
 
-use crate::arch::{ALL, LARGEST, Multiprocessor};
+use crate::arch::{ALL, Multiprocessor};
+use std::fmt;
 
 /// Where the figures of a device come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,21 @@ pub enum Source {
     /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of
     /// [`Times`], are those of the one that was measured.
     Published(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured => f.write_str("all figures are measured"),
+            Self::Published(document) => {
+                write!(
+                    f,
+                    "rates are published ({document}), all else is as measured on {}",
+                    H200.name
+                )
+            }
+        }
+    }
 }
 
 /// What units do: of a multiprocessor in a cycle, but for memory.
@@ -32,8 +48,8 @@ pub struct Rates {
 pub struct Device {
     /// As `--for` takes it.
     pub name: &'static str,
-    /// As in 90 for `sm_90`.
-    pub arch: u32,
+    /// What each multiprocessor has.
+    pub multiprocessor: Multiprocessor,
     /// Multiprocessors.
     pub sms: u32,
     /// Cycles of a multiprocessor in a second, in 10^6, under load.
@@ -110,7 +126,7 @@ const L2_BYTES: f64 = 64.0;
 /// The one that was measured.
 pub const H200: Device = Device {
     name: "h200",
-    arch: 90,
+    multiprocessor: of(90),
     sms: 132,
     clock_mhz: 1980.0,
     peak: Rates {
@@ -125,6 +141,15 @@ pub const H200: Device = Device {
     source: Source::Measured,
 };
 
+/// The multiprocessor of an architecture that kernels are compiled for; no other one compiles.
+const fn of(arch: u32) -> Multiprocessor {
+    let mut nth = 0;
+    while ALL[nth].arch != arch {
+        nth += 1;
+    }
+    ALL[nth]
+}
+
 const fn published(
     (name, arch): (&'static str, u32),
     (sms, clock_mhz): (u32, f64),
@@ -134,7 +159,7 @@ const fn published(
 ) -> Device {
     Device {
         name,
-        arch,
+        multiprocessor: of(arch),
         sms,
         clock_mhz,
         peak: Rates { fma, mma_flops, wgmma_flops: mma_flops, l2_bytes: L2_BYTES, memory },
@@ -188,11 +213,6 @@ impl Device {
     /// That of a name, upper case or lower.
     pub fn named(name: &str) -> Option<&'static Self> {
         DEVICES.iter().find(|device| device.name.eq_ignore_ascii_case(name))
-    }
-
-    /// What its multiprocessors have.
-    pub fn multiprocessor(&self) -> &'static Multiprocessor {
-        ALL.iter().find(|sm| sm.arch == self.arch).unwrap_or(&LARGEST)
     }
 
     /// What kernels reach of [`Device::peak`].

@@ -130,7 +130,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
         registers: launch.registers,
         shared_bytes: launch.shared_bytes,
     };
-    let fit = occupancy(device.multiprocessor(), block).blocks;
+    let fit = occupancy(&device.multiprocessor, block).blocks;
     let sms = f64::from(device.sms);
     let blocks = launch.blocks;
     if fit == 0 || device.sms == 0 || blocks <= 0.0 || !launch.is_countable() {
