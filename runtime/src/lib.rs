@@ -83,6 +83,7 @@ mod program;
 mod segments;
 mod shape;
 mod view;
+pub mod world;
 
 pub use backend::simulator::Simulation;
 pub use backend::tensor_map;
