@@ -24,6 +24,7 @@ pub mod stages;
 pub mod tensor_core;
 pub mod tuned;
 pub mod value;
+pub mod world;
 
 pub use error::{SpecError, SpecErrors};
 

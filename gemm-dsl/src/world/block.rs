@@ -1,5 +1,7 @@
 //! Rectangles of a matrix.
 
+use super::work::work;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -18,9 +20,9 @@ impl Block {
         Self { rows, cols }
     }
 
-    /// How many elements it has.
+    /// How many elements it has; as many as can be counted where there are more.
     pub fn len(&self) -> usize {
-        self.rows.len() * self.cols.len()
+        self.rows.len().saturating_mul(self.cols.len())
     }
 
     /// Whether it has none.
@@ -37,6 +39,18 @@ impl Block {
         Self { rows: and(&self.rows, &other.rows), cols: and(&self.cols, &other.cols) }
     }
 
+    /// The smallest block that has all of two blocks.
+    pub fn with(&self, other: &Self) -> Self {
+        match (self.is_empty(), other.is_empty()) {
+            (_, true) => self.clone(),
+            (true, false) => other.clone(),
+            (false, false) => {
+                let with = |a: &Range<usize>, b: &Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+                Self { rows: with(&self.rows, &other.rows), cols: with(&self.cols, &other.cols) }
+            }
+        }
+    }
+
     /// Whether all of another block is in this one.
     pub fn contains(&self, other: &Self) -> bool {
         other.is_empty() || self.and(other) == *other
@@ -50,18 +64,37 @@ impl fmt::Display for Block {
     }
 }
 
-/// Two blocks that have elements in common, if there are such.
+/// Two blocks that have elements in common, if there are such, in n log n steps.
 pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)> {
+    if blocks.len() < 2 {
+        return None;
+    }
     let mut sorted: Vec<&Block> = blocks.iter().copied().filter(|block| !block.is_empty()).collect();
-    sorted.sort_by_key(|block| (block.rows.start, block.cols.start));
-    // Those that reach down to the rows that are looked at.
-    let mut open: Vec<&Block> = Vec::new();
+    work(sorted.len());
+    // Most often they lie behind one another.
+    sorted.sort_by_key(|block| block.cols.start);
+    if sorted.is_sorted_by(|a, b| a.cols.end <= b.cols.start) {
+        return None;
+    }
+    sorted.sort_by_key(|block| block.rows.start);
+    if sorted.is_sorted_by(|a, b| a.rows.end <= b.rows.start) {
+        return None;
+    }
+    let mut by_end = sorted.clone();
+    by_end.sort_by_key(|block| block.rows.end);
+    let mut ends = by_end.into_iter().peekable();
+    // Those that reach down to the row that is looked at, by their first column: they have none in common.
+    let mut open: BTreeMap<usize, &Block> = BTreeMap::new();
     for block in sorted {
-        open.retain(|other| other.rows.end > block.rows.start);
-        if let Some(other) = open.iter().find(|other| !other.and(block).is_empty()) {
+        work(1);
+        while let Some(end) = ends.next_if(|end| end.rows.end <= block.rows.start) {
+            open.remove(&end.cols.start);
+        }
+        let before = open.range(..block.cols.end).next_back();
+        if let Some((_, other)) = before.filter(|(_, other)| other.cols.end > block.cols.start) {
             return Some((other, block));
         }
-        open.push(block);
+        open.insert(block.cols.start, block);
     }
     None
 }

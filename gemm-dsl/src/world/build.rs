@@ -1,231 +1,246 @@
 //! Schedules for products whose matrices are dealt out in some way.
 
-use super::check::{ScheduleFault, Shards, extents};
-use super::schedule::{Exchange, Layouts, Move, Place, Schedule, Side, Size, Step};
 use super::Block;
+use super::check::{ScheduleFault, extents};
+use super::layout::{Deal, Layout};
+use super::roles::{Roles, find};
+use super::schedule::{Exchange, Layouts, Move, Place, Schedule, Side, Size, Step};
+use super::work::work;
+use std::fmt;
 use std::ops::Range;
 
 /// How a rank comes by what it needs of others.
+///
+/// Where both A and B are not all there, B is gathered first, and A comes in parts; otherwise the one does of which something
+/// is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// It gathers all of it, and multiplies while it comes: first what it has, then the rest in so many parts, at least 1.
+    /// It gathers all of it, and then multiplies, at once.
+    Sequential,
+    /// It gathers all of it, and multiplies while it comes: first what it has with all terms, then the rest in so many parts, at
+    /// least 1, which begin behind what it has and go round.
     Gather {
-        /// How many.
+        /// How many. There are fewer where there is less than that.
         parts: usize,
     },
-    /// It has room for two of the parts alone, one of which comes while the other is multiplied: each is what one other rank
-    /// has, and the memory of the one before the last.
+    /// It has room for two parts alone, one of which comes while the other is multiplied: each is what one other rank has, where
+    /// that has all terms, and the memory of the one before the last.
     Rotate,
 }
 
-/// What a rank multiplies next.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequential => f.write_str("sequential"),
+            Self::Gather { parts } => write!(f, "gather in {parts}"),
+            Self::Rotate => f.write_str("rotate"),
+        }
+    }
+}
+
+/// Parts of so many rows or columns are cut at multiples of [`UNIT`], so that no tile is cut in two.
+const ALIGNED: usize = 4 * UNIT;
+/// Rows or columns of the largest tiles in use, or a multiple of those.
+const UNIT: usize = 128;
+
+/// What a rank multiplies next: where it is, and its rows of C, or its columns, which may go round from the last to the first.
 struct Part {
-    /// Rows of C where those of A come in parts, and columns where those of B do.
-    range: Range<usize>,
-    /// Where what it reads of the matrix that comes in parts is, and which moves bring it.
     place: Place,
-    moves: Vec<Move>,
+    outer: [Range<usize>; 2],
+}
+
+/// What all parts are cut of.
+struct Source {
+    size: Size,
+    side: Side,
+    /// Who has what of A or of B.
+    deal: Deal,
+    c: Deal,
+    way: Way,
+    /// Where what ranks have begins and ends.
+    cuts: Vec<usize>,
 }
 
 pub(super) fn schedule(layouts: Layouts, ranks: usize, way: Way) -> Result<Schedule, ScheduleFault> {
     let size = Size { m: layouts.c.rows, n: layouts.c.cols, k: layouts.a.cols };
     extents(&layouts, size)?;
-    let shards = Shards::of(&layouts, ranks)?;
-    let needed = |side, rank: usize| size.needed(side, &shards.c[rank]);
-    let has_all = |side| (0..ranks).all(|rank| shards.side(side)[rank].contains(&needed(side, rank)));
-    // The one that comes in parts, and the one that is there before.
-    let (side, other) = match has_all(Side::A) && !has_all(Side::B) {
-        true => (Side::B, Side::A),
-        false => (Side::A, Side::B),
+    let of = |matrix, layout: &Layout| {
+        layout.deal(ranks).map_err(|error| ScheduleFault::Layout { matrix, error })
     };
-    let mut schedule = Schedule { size, layouts, exchanges: Vec::new(), steps: vec![Vec::new(); ranks] };
+    let [a, b, c] = [of("A", &layouts.a)?, of("B", &layouts.b)?, of("C", &layouts.c)?];
+    let needed = |side, rank| size.needed(side, &c.shard(rank));
+    let has = |deal: &Deal, side, rank| deal.shard(rank).contains(&needed(side, rank));
+    let has_all = |deal, side| (0..ranks).all(|rank| has(deal, side, rank));
+    // The one that comes in parts, and the one that is there before.
+    let (side, deal, other, before) = match has_all(&a, Side::A) && !has_all(&b, Side::B) {
+        true => (Side::B, b, Side::A, a),
+        false => (Side::A, a, Side::B, b),
+    };
     let mut others = vec![Place::Shard; ranks];
     let mut moves = Vec::new();
     for (rank, place) in others.iter_mut().enumerate() {
-        let needed = needed(other, rank);
-        if !shards.side(other)[rank].contains(&needed) {
+        if !has(&before, other, rank) {
             *place = Place::Gathered;
-            moves.extend(brought(shards.side(other), rank, &needed, Place::Gathered));
+            bring(&before, rank, &needed(other, rank), Place::Gathered, &mut moves);
         }
     }
-    let first = schedule.exchange(other, moves);
-    let mut all: Vec<Vec<Part>> = (0..ranks).map(|rank| parts(&shards, size, (side, rank), way)).collect();
-    let rounds = all.iter().map(Vec::len).max().unwrap_or(0);
-    // Exchange by exchange: the n-th parts of all ranks travel together.
-    let exchanges: Vec<Option<usize>> = (0..rounds)
+    let mut exchanges = Vec::new();
+    let mut exchange = |side, moves: Vec<Move>| {
+        (!moves.is_empty()).then(|| {
+            exchanges.push(Exchange { side, moves });
+            exchanges.len() - 1
+        })
+    };
+    let first = exchange(other, moves);
+    let source = Source { size, side, cuts: deal.cuts(side), deal, c, way };
+    let (own, parts): (Vec<Range<usize>>, Vec<Vec<Part>>) = (0..ranks).map(|rank| source.parts(rank)).unzip();
+    let rounds = parts.iter().map(Vec::len).max().unwrap_or(0);
+    // The n-th parts of all ranks travel together.
+    let in_parts: Vec<Option<usize>> = (0..rounds)
         .map(|round| {
-            let of_round = all.iter_mut().filter_map(|parts| parts.get_mut(round));
-            let moves = of_round.flat_map(|part| std::mem::take(&mut part.moves)).collect();
-            schedule.exchange(side, moves)
+            let mut moves = Vec::new();
+            for (rank, parts) in parts.iter().enumerate() {
+                work(1);
+                let Some(Part { place, outer }) = parts.get(round) else { continue };
+                for outer in outer {
+                    bring(&source.deal, rank, &side.block(outer.clone(), 0..size.k), *place, &mut moves);
+                }
+            }
+            exchange(side, moves)
         })
         .collect();
-    for (rank, parts) in all.iter().enumerate() {
-        let multiply = |part: &Part| {
-            let Block { rows, cols } = shards.c[rank].clone();
-            match side {
-                Side::A => Step::Multiply {
-                    block: Block::new(part.range.clone(), cols),
-                    a: part.place,
-                    b: others[rank],
-                },
-                Side::B => Step::Multiply {
-                    block: Block::new(rows, part.range.clone()),
-                    a: others[rank],
-                    b: part.place,
-                },
-            }
+    let roles = Roles::of(&exchanges, ranks)?;
+    let steps = |rank: usize| {
+        let roles = roles.rank(rank);
+        let role = |exchange: Option<usize>| exchange.and_then(|exchange| find(roles, exchange));
+        let begin = |exchange| role(exchange).map(|role| Step::Begin(roles[role].exchange));
+        let wait = |exchange| {
+            let gets = role(exchange).filter(|role| roles[*role].gets());
+            gets.map(|role| Step::Wait(roles[role].exchange))
         };
-        let takes_part = |exchange: &usize| {
-            let moves = &schedule.exchanges[*exchange].moves;
-            moves.iter().any(|of| of.from == rank || of.to == rank)
+        let shard = source.c.shard(rank);
+        let multiply = |outer: &Range<usize>, place| {
+            let (of, from) = match side {
+                Side::A => (Block::new(outer.clone(), shard.cols.clone()), [place, others[rank]]),
+                Side::B => (Block::new(shard.rows.clone(), outer.clone()), [others[rank], place]),
+            };
+            (!of.is_empty()).then_some(Step::Multiply { block: of, a: from[0], b: from[1] })
         };
-        let gets = |exchange: &usize| schedule.exchanges[*exchange].moves.iter().any(|of| of.to == rank);
-        let mut steps = Vec::new();
-        let begin = |exchange: Option<usize>| exchange.filter(takes_part).map(Step::Begin);
-        let wait = |exchange: Option<usize>| exchange.filter(gets).map(Step::Wait);
+        let mut steps = Vec::with_capacity(roles.len() + 2 * parts[rank].len() + 2);
         steps.extend(begin(first));
         // How many exchanges are under way before the part that is multiplied.
         let ahead = match way {
-            Way::Gather { .. } => rounds,
-            Way::Rotate => 2,
+            Way::Sequential | Way::Gather { .. } => rounds,
+            Way::Rotate => rounds.min(2),
         };
-        steps.extend(exchanges.iter().take(ahead).copied().filter_map(begin));
+        steps.extend(in_parts[..ahead].iter().filter_map(|exchange| begin(*exchange)));
         steps.extend(wait(first));
+        steps.extend(multiply(&own[rank], Place::Shard));
         for round in 0..rounds {
-            let part = parts.get(round).filter(|part| !part.range.is_empty());
-            if let Some(part) = part {
-                steps.extend(wait(exchanges[round]));
-                steps.push(multiply(part));
+            work(1);
+            if let Some(Part { place, outer }) = parts[rank].get(round) {
+                steps.extend(wait(in_parts[round]));
+                steps.extend(outer.iter().filter_map(|outer| multiply(outer, *place)));
             }
             // Into the slot that has been read.
-            steps.extend(exchanges.get(round + ahead).copied().and_then(begin));
+            steps.extend(in_parts.get(round + ahead).and_then(|exchange| begin(*exchange)));
         }
-        schedule.steps[rank] = steps;
-    }
-    Ok(schedule)
-}
-
-impl Schedule {
-    /// Adds an exchange; none where nothing is moved.
-    fn exchange(&mut self, side: Side, moves: Vec<Move>) -> Option<usize> {
-        (!moves.is_empty()).then(|| {
-            self.exchanges.push(Exchange { side, moves });
-            self.exchanges.len() - 1
-        })
-    }
+        steps
+    };
+    let steps = (0..ranks).map(steps).collect();
+    Ok(Schedule { size, layouts, exchanges, steps })
 }
 
 /// The moves that bring a block to a rank, each element once: from its own shard what that has, the rest from the ranks behind
 /// it, in turn, so that not all ask the same one first.
-fn brought(shards: &[Block], to: usize, needed: &Block, into: Place) -> Vec<Move> {
-    let mut moves: Vec<Move> = Vec::new();
-    let mut missing = vec![needed.clone()];
-    for turn in 0..shards.len() {
-        let from = (to + turn) % shards.len();
-        let mut rest = Vec::new();
-        for block in missing {
-            let block_of = block.and(&shards[from]);
-            if block_of.is_empty() {
-                rest.push(block);
-                continue;
-            }
-            rest.extend(without(&block, &block_of));
-            moves.push(Move { from, to, block: block_of, into });
-        }
-        missing = rest;
-        if missing.is_empty() {
-            break;
-        }
+fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
+    if needed.is_empty() {
+        return;
     }
-    moves
+    let first = moves.len();
+    moves.extend(deal.of(needed, to).map(|(from, block)| Move { from, to, block, into }));
+    let new = &mut moves[first..];
+    work(new.len());
+    new.sort_by_key(|of| (of.from < to, of.from));
 }
 
-/// What is left of a block without a part of it, as at most four blocks.
-fn without(block: &Block, part: &Block) -> Vec<Block> {
-    let Block { rows, cols } = block;
-    let above = Block::new(rows.start..part.rows.start, cols.clone());
-    let below = Block::new(part.rows.end..rows.end, cols.clone());
-    let before = Block::new(part.rows.clone(), cols.start..part.cols.start);
-    let behind = Block::new(part.rows.clone(), part.cols.end..cols.end);
-    [above, below, before, behind].into_iter().filter(|block| !block.is_empty()).collect()
-}
-
-/// What a rank multiplies, part by part.
-fn parts(shards: &Shards, size: Size, (side, rank): (Side, usize), way: Way) -> Vec<Part> {
-    let shard = &shards.c[rank];
-    if shard.is_empty() {
-        return Vec::new();
-    }
-    let along = |block: &Block| match side {
-        Side::A => block.rows.clone(),
-        Side::B => block.cols.clone(),
-    };
-    let of = |range: &Range<usize>| match side {
-        Side::A => Block::new(range.clone(), 0..size.k),
-        Side::B => Block::new(0..size.k, range.clone()),
-    };
-    let all = along(shard);
-    let own = &shards.side(side)[rank];
-    // Of a matrix without terms there is nothing to bring.
-    let needs_none = own.contains(&of(&all));
-    let is_whole = |own: &Block| own.contains(&of(&along(&own.and(&of(&all)))));
-    let mine = match needs_none {
-        true => all.clone(),
-        false => {
-            let mine = along(&own.and(&of(&all)));
-            if is_whole(own) { mine } else { all.start..all.start }
+impl Source {
+    /// What a rank has itself of what it multiplies, and in which parts the rest comes.
+    fn parts(&self, rank: usize) -> (Range<usize>, Vec<Part>) {
+        let Self { size, side, way, .. } = self;
+        let shard = self.c.shard(rank);
+        if shard.is_empty() {
+            return (0..0, Vec::new());
         }
-    };
-    let mut parts = vec![Part { range: mine.clone(), place: Place::Shard, moves: Vec::new() }];
-    // The rest, from behind what it has on, and then from the beginning.
-    let rest = match mine.is_empty() {
-        true => vec![all],
-        false => vec![mine.end..all.end, all.start..mine.start],
-    };
-    let rest: Vec<Range<usize>> = rest.into_iter().filter(|range| !range.is_empty()).collect();
-    let cut = match way {
-        Way::Gather { parts } => evenly(&rest, parts.max(1)),
-        Way::Rotate => {
-            let others: Vec<Range<usize>> = shards.side(side).iter().map(along).collect();
-            at(&rest, &others)
+        let all = side.outer(&shard).clone();
+        let has = self.deal.shard(rank);
+        let has_all = |outer: &Range<usize>| has.contains(&side.block(outer.clone(), 0..size.k));
+        if has_all(&all) {
+            return (all, Vec::new());
         }
-    };
-    for (number, range) in cut.into_iter().enumerate() {
-        let place = match way {
-            Way::Gather { .. } => Place::Gathered,
-            Way::Rotate => Place::Slot(number % 2),
+        let outer = side.outer(&has);
+        let start = outer.start.clamp(all.start, all.end);
+        let mut own = start..outer.end.clamp(start, all.end);
+        if *way == Way::Sequential || !has_all(&own) || own.is_empty() {
+            own = all.start..all.start;
+        }
+        // From behind what it has to the end, and then from the beginning.
+        let rest = [own.end..all.end, all.start..own.start];
+        let part = |(number, outer)| {
+            let place = match way {
+                Way::Sequential | Way::Gather { .. } => Place::Gathered,
+                Way::Rotate => Place::Slot(number % 2),
+            };
+            Part { place, outer }
         };
-        let moves = brought(shards.side(side), rank, &of(&range), place);
-        parts.push(Part { range, place, moves });
+        let cut = match way {
+            Way::Sequential => evenly(rest, 1),
+            Way::Gather { parts } => evenly(rest, (*parts).max(1)),
+            Way::Rotate => at(rest, &self.cuts),
+        };
+        (own, cut.into_iter().enumerate().map(part).collect())
     }
-    parts
 }
 
-/// Ranges cut into about so many parts of about the same length; none goes beyond a range.
-fn evenly(ranges: &[Range<usize>], parts: usize) -> Vec<Range<usize>> {
-    let all: usize = ranges.iter().map(Range::len).sum();
-    let most = all.div_ceil(parts).max(1);
-    let mut cut = Vec::new();
-    for range in ranges {
-        let pieces = range.len().div_ceil(most);
-        let end = |piece: usize| range.start + (range.len() as u128 * piece as u128 / pieces as u128) as usize;
-        cut.extend((0..pieces).map(|piece| end(piece)..end(piece + 1)));
-    }
-    cut
+/// Two ranges, one behind the other, cut into at most so many parts of about the same length.
+fn evenly([first, second]: [Range<usize>; 2], parts: usize) -> Vec<[Range<usize>; 2]> {
+    let all = first.len() + second.len();
+    let parts = parts.min(all);
+    // How many are before the end of a part.
+    let before = |part: usize| {
+        let before = (all as u128 * part as u128 / parts as u128) as usize;
+        if part == parts || all / parts < ALIGNED {
+            return before;
+        }
+        let down = |at: usize, start: usize| (at / UNIT * UNIT).max(start) - start;
+        match before.checked_sub(first.len()) {
+            None => down(first.start + before, first.start),
+            Some(beyond) => first.len() + down(second.start + beyond, second.start),
+        }
+    };
+    let part = |part: usize| {
+        let (from, to) = (before(part), before(part + 1));
+        let of = |range: &Range<usize>, skipped: usize| {
+            let within = |at: usize| range.start + at.saturating_sub(skipped).min(range.len());
+            within(from)..within(to)
+        };
+        [of(&first, 0), of(&second, first.len())]
+    };
+    work(parts);
+    (0..parts).map(part).collect()
 }
 
-/// Ranges cut wherever one of others begins or ends.
-fn at(ranges: &[Range<usize>], others: &[Range<usize>]) -> Vec<Range<usize>> {
-    let mut cuts: Vec<usize> = others.iter().flat_map(|other| [other.start, other.end]).collect();
-    cuts.sort_unstable();
-    cuts.dedup();
+/// Ranges cut wherever it is said, in order.
+fn at(ranges: [Range<usize>; 2], cuts: &[usize]) -> Vec<[Range<usize>; 2]> {
     let mut cut = Vec::new();
-    for range in ranges {
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        let first = cuts.partition_point(|at| *at <= range.start);
+        let end = cuts.partition_point(|at| *at < range.end).max(first);
         let mut start = range.start;
-        let inside = cuts.iter().copied().filter(|at| (range.start + 1..range.end).contains(at));
-        for end in inside.chain([range.end]) {
-            cut.push(start..end);
-            start = end;
+        for end in cuts[first..end].iter().chain([&range.end]) {
+            work(1);
+            cut.push([start..*end, *end..*end]);
+            start = *end;
         }
     }
     cut

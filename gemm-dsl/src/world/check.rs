@@ -2,23 +2,60 @@
 //!
 //! Ranks begin the exchanges that they take part in in the order of their numbers, so the first one that is not done is one
 //! that everybody in it has begun, or can begin: none of them waits for a later one. Whatever a product reads is in the
-//! shard or has been waited for, and is not overwritten before it has been read.
+//! shard or has been waited for, and is not overwritten before it has been read: what comes into a slot waits for the products
+//! that are begun, and products that are begun behind it do not find there what was there before.
+//!
+//! All of it takes about as many steps as there are moves and steps, times their logarithm.
+
+mod arrived;
+mod fault;
+
+pub use fault::ScheduleFault;
 
 use super::block::overlap;
-use super::schedule::{Exchange, Layouts, Move, Place, Schedule, Side, Size, Step};
-use super::{Block, LayoutError};
-use std::collections::HashMap;
+use super::roles::{Role, Roles, by_slot, find, rooms};
+use super::schedule::{Exchange, Layouts, Move, Place, Room, Schedule, Side, Size, Step};
+use super::work::work;
+use super::{Block, Layout};
+use arrived::Arrived;
+use std::collections::BTreeMap;
 use std::ops::Deref;
-use thiserror::Error;
 
-/// A schedule that computes its product.
+/// A schedule that computes its product, with what was found when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifiedSchedule(Schedule);
+pub struct VerifiedSchedule {
+    schedule: Schedule,
+    shards: Shards,
+    rooms: Vec<Vec<Room>>,
+    pub(super) roles: Roles,
+}
 
 impl VerifiedSchedule {
     /// The schedule, to be changed.
     pub fn into_inner(self) -> Schedule {
-        self.0
+        self.schedule
+    }
+
+    /// What each rank has of each matrix.
+    pub fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// What memory each rank needs beside its shards.
+    ///
+    /// ```
+    /// use gemm_dsl::world::{Layout, Layouts, Place, Room, Schedule, Side, Way};
+    ///
+    /// let layouts = Layouts { a: Layout::rows(8, 8), b: Layout::cols(8, 8), c: Layout::cols(8, 8) };
+    /// let rotate = Schedule::new(layouts.clone(), 4, Way::Rotate)?;
+    /// let slot = |slot| Room { side: Side::A, place: Place::Slot(slot), len: 2 * 8 };
+    /// assert_eq!(rotate.rooms()[0], [slot(0), slot(1)]);
+    /// let gather = Schedule::new(layouts, 4, Way::Gather { parts: 2 })?;
+    /// assert_eq!(gather.rooms()[0], [Room { side: Side::A, place: Place::Gathered, len: 8 * 8 }]);
+    /// # Ok::<(), gemm_dsl::world::ScheduleFault>(())
+    /// ```
+    pub fn rooms(&self) -> &[Vec<Room>] {
+        &self.rooms
     }
 }
 
@@ -26,139 +63,33 @@ impl Deref for VerifiedSchedule {
     type Target = Schedule;
 
     fn deref(&self) -> &Schedule {
-        &self.0
+        &self.schedule
     }
-}
-
-/// What is wrong with a schedule.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ScheduleFault {
-    /// A layout that is not for these ranks.
-    #[error("{matrix}: {error}")]
-    Layout {
-        /// `A`, `B` or `C`.
-        matrix: &'static str,
-        /// Why not.
-        error: LayoutError,
-    },
-    /// Layouts of other extents than those of the product.
-    #[error("{matrix} is {}x{}, but that of a product of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
-    Extents {
-        /// `A`, `B` or `C`.
-        matrix: &'static str,
-        /// Rows and columns of the layout.
-        has: [usize; 2],
-        /// Those of the product's matrix.
-        needed: [usize; 2],
-        /// The product.
-        size: Size,
-    },
-    /// An exchange or a rank that is not there.
-    #[error("rank {rank}: there is no {what} {number}")]
-    Unknown {
-        /// Whose step or move it is.
-        rank: usize,
-        /// `exchange` or `rank`.
-        what: &'static str,
-        /// Its number.
-        number: usize,
-    },
-    /// A move of what the sender does not have, or to where it cannot go.
-    #[error("exchange {exchange}: {from} -> {to} {block} into {into}: {why}")]
-    Move {
-        /// The exchange.
-        exchange: usize,
-        /// Who sends.
-        from: usize,
-        /// Who receives.
-        to: usize,
-        /// What.
-        block: Block,
-        /// Where to.
-        into: Place,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// A rank that does not take part where others wait for it, or more than once, or in another order than others.
-    #[error("rank {rank}, exchange {exchange}: {why}")]
-    Begin {
-        /// The rank.
-        rank: usize,
-        /// The exchange.
-        exchange: usize,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// A product that reads what is not there.
-    #[error("rank {rank} multiplies with {block} of {side}, but not all of it is in its {place} {why}")]
-    Read {
-        /// The rank.
-        rank: usize,
-        /// The matrix.
-        side: Side,
-        /// What it reads.
-        block: Block,
-        /// Where.
-        place: Place,
-        /// Since when it should be.
-        why: &'static str,
-    },
-    /// A block that is written twice.
-    #[error("rank {rank}: {first} and {second} of {matrix} have elements in common")]
-    Twice {
-        /// The rank.
-        rank: usize,
-        /// `A`, `B` or `C`.
-        matrix: String,
-        /// One of the two.
-        first: Block,
-        /// The other one.
-        second: Block,
-    },
-    /// A product of elements that are another rank's.
-    #[error("rank {rank} computes {block} of C, of which it keeps {shard}")]
-    Foreign {
-        /// The rank.
-        rank: usize,
-        /// What it computes.
-        block: Block,
-        /// What it has of C.
-        shard: Block,
-    },
-    /// Elements of C that nobody computes.
-    #[error("rank {rank} computes {computed} of the {len} elements of C that it keeps")]
-    Uncomputed {
-        /// The rank.
-        rank: usize,
-        /// How many elements it computes.
-        computed: usize,
-        /// How many it has.
-        len: usize,
-    },
 }
 
 /// What each rank has of each matrix.
-pub(super) struct Shards {
-    a: Vec<Block>,
-    b: Vec<Block>,
-    pub(super) c: Vec<Block>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shards {
+    /// Of A.
+    pub a: Vec<Block>,
+    /// Of B.
+    pub b: Vec<Block>,
+    /// Of C.
+    pub c: Vec<Block>,
 }
 
 impl Shards {
-    pub(super) fn of(layouts: &Layouts, ranks: usize) -> Result<Self, ScheduleFault> {
-        let of = |matrix, layout: &super::Layout| {
-            layout.shards(ranks).map_err(|error| ScheduleFault::Layout { matrix, error })
-        };
-        Ok(Self { a: of("A", &layouts.a)?, b: of("B", &layouts.b)?, c: of("C", &layouts.c)? })
-    }
-
-    pub(super) fn side(&self, side: Side) -> &[Block] {
+    /// Of a matrix that is multiplied.
+    pub fn of(&self, side: Side) -> &[Block] {
         match side {
             Side::A => &self.a,
             Side::B => &self.b,
         }
     }
 }
+
+/// The most elements of a matrix: as bytes, and as differences of them, they can be counted.
+const MOST: usize = isize::MAX as usize / 4;
 
 /// Checks that layouts are of one product.
 pub(super) fn extents(layouts: &Layouts, size: Size) -> Result<(), ScheduleFault> {
@@ -170,57 +101,61 @@ pub(super) fn extents(layouts: &Layouts, size: Size) -> Result<(), ScheduleFault
         if has != needed {
             return Err(ScheduleFault::Extents { matrix, has, needed, size });
         }
+        if layout.all().len() > MOST {
+            return Err(ScheduleFault::TooLarge { matrix, has });
+        }
     }
     Ok(())
 }
 
 pub(super) fn verify(schedule: Schedule) -> Result<VerifiedSchedule, ScheduleFault> {
+    let Layouts { a, b, c } = &schedule.layouts;
     extents(&schedule.layouts, schedule.size)?;
-    let shards = Shards::of(&schedule.layouts, schedule.ranks())?;
-    let taking_part = moves(&schedule, &shards)?;
-    for (rank, taking_part) in taking_part.iter().enumerate() {
-        of_rank(&schedule, &shards, rank, taking_part)?;
+    let of = |matrix, layout: &Layout| {
+        let shards = layout.shards(schedule.ranks());
+        shards.map_err(|error| ScheduleFault::Layout { matrix, error })
+    };
+    let shards = Shards { a: of("A", a)?, b: of("B", b)?, c: of("C", c)? };
+    let roles = Roles::of(&schedule.exchanges, schedule.ranks())?;
+    for (exchange, Exchange { side, moves }) in schedule.exchanges.iter().enumerate() {
+        work(moves.len());
+        moves.iter().try_for_each(|of| one_move(&schedule, &shards, (exchange, *side), of))?;
     }
-    Ok(VerifiedSchedule(schedule))
+    for rank in 0..schedule.ranks() {
+        of_rank(&schedule, &shards, &roles, rank)?;
+    }
+    let rooms = rooms(&schedule, &roles, &shards.c);
+    Ok(VerifiedSchedule { shards, rooms, roles, schedule })
 }
 
-/// What an exchange is to a rank: what it gets.
-type TakingPart<'s> = Vec<(usize, Vec<&'s Move>)>;
+fn one_move(
+    schedule: &Schedule,
+    shards: &Shards,
+    (exchange, side): (usize, Side),
+    of: &Move,
+) -> Result<(), ScheduleFault> {
+    let Move { from, to, block, into } = of;
+    let needed = schedule.size.needed(side, &shards.c[*to]);
+    let why = if block.is_empty() {
+        "nothing is moved"
+    } else if !shards.of(side)[*from].contains(block) {
+        "the sender does not have all of it"
+    } else if *into == Place::Shard {
+        "a shard stays as it is"
+    } else if !needed.contains(block) {
+        "the receiver needs less"
+    } else {
+        return Ok(());
+    };
+    Err(ScheduleFault::Move { exchange, from: *from, to: *to, block: block.clone(), into: *into, why })
+}
 
-/// Checks every move, and says what each rank takes part in.
-fn moves<'s>(schedule: &'s Schedule, shards: &Shards) -> Result<Vec<TakingPart<'s>>, ScheduleFault> {
-    let ranks = schedule.ranks();
-    let mut all: Vec<TakingPart<'s>> = vec![Vec::new(); ranks];
-    for (exchange, Exchange { side, moves }) in schedule.exchanges.iter().enumerate() {
-        for of @ Move { from, to, block, into } in moves {
-            for rank in [from, to] {
-                if *rank >= ranks {
-                    return Err(ScheduleFault::Unknown { rank: *from, what: "rank", number: *rank });
-                }
-                if all[*rank].last().is_none_or(|(last, _)| *last != exchange) {
-                    all[*rank].push((exchange, Vec::new()));
-                }
-            }
-            let needed = schedule.size.needed(*side, &shards.c[*to]);
-            let why = if block.is_empty() {
-                "nothing is moved"
-            } else if !shards.side(*side)[*from].contains(block) {
-                "the sender does not have all of it"
-            } else if *into == Place::Shard {
-                "a shard stays as it is"
-            } else if !needed.contains(block) {
-                "the receiver needs less"
-            } else {
-                if let Some((_, got)) = all[*to].last_mut() {
-                    got.push(of);
-                }
-                continue;
-            };
-            let (from, to, block, into) = (*from, *to, block.clone(), *into);
-            return Err(ScheduleFault::Move { exchange, from, to, block, into, why });
-        }
-    }
-    Ok(all)
+/// What is on its way into a slot, or there.
+struct Slot {
+    /// Which role of the rank brings it.
+    role: usize,
+    awaited: bool,
+    arrived: Arrived,
 }
 
 /// What a rank has come to.
@@ -228,53 +163,57 @@ struct State<'s> {
     schedule: &'s Schedule,
     shards: &'s Shards,
     rank: usize,
-    taking_part: &'s TakingPart<'s>,
+    all: &'s Roles,
+    roles: &'s [Role],
     /// How many of those it has begun.
     begun: usize,
-    awaited: Vec<usize>,
-    /// The exchange that last brings something into a slot.
-    slots: HashMap<(Side, usize), usize>,
+    /// Which of those it has waited for.
+    awaited: Vec<bool>,
+    gathered: [Arrived; 2],
+    slots: BTreeMap<(Side, usize), Slot>,
     computed: Vec<&'s Block>,
+    /// What an exchange brings, and what it brings into one slot.
+    scratch: (Vec<(usize, &'s Block)>, Vec<&'s Block>),
 }
 
-fn of_rank(
-    schedule: &Schedule,
-    shards: &Shards,
-    rank: usize,
-    taking_part: &TakingPart<'_>,
-) -> Result<(), ScheduleFault> {
-    for side in Side::ALL {
-        // What is gathered is written once. What is in a slot is, in an exchange.
-        let of_side = |exchange: usize| schedule.exchanges[exchange].side == side;
-        let got = || taking_part.iter().filter(|(exchange, _)| of_side(*exchange));
-        let gathered = got().flat_map(|(_, got)| got).filter(|of| of.into == Place::Gathered);
-        once(rank, side, gathered.map(|of| &of.block).collect())?;
-        for (_, got) in got() {
-            let mut slots: HashMap<Place, Vec<&Block>> = HashMap::new();
-            for of in got.iter().filter(|of| of.into != Place::Gathered) {
-                slots.entry(of.into).or_default().push(&of.block);
-            }
-            slots.into_values().try_for_each(|blocks| once(rank, side, blocks))?;
-        }
+fn of_rank(schedule: &Schedule, shards: &Shards, all: &Roles, rank: usize) -> Result<(), ScheduleFault> {
+    let roles = all.rank(rank);
+    let mut gathered = [Arrived::default(), Arrived::default()];
+    for (side, arrived) in Side::ALL.into_iter().zip(&mut gathered) {
+        // What is gathered is written once, by whatever exchange.
+        let roles = roles.iter().filter(|role| role.side == side);
+        let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
+        let blocks: Vec<&Block> =
+            got.filter(|of| of.into == Place::Gathered).map(|of| &of.block).collect();
+        once(rank, side, &blocks)?;
+        arrived.expect(side, blocks.into_iter());
     }
     let mut state = State {
         schedule,
         shards,
         rank,
-        taking_part,
+        all,
+        roles,
         begun: 0,
-        awaited: Vec::new(),
-        slots: HashMap::new(),
+        awaited: vec![false; roles.len()],
+        gathered,
+        slots: BTreeMap::new(),
         computed: Vec::new(),
+        scratch: Default::default(),
     };
+    work(schedule.steps[rank].len());
     for step in &schedule.steps[rank] {
-        state.step(step)?;
+        match step {
+            Step::Begin(exchange) => state.begin(*exchange)?,
+            Step::Wait(exchange) => state.wait(*exchange)?,
+            Step::Multiply { block, a, b } => state.multiply(block, *a, *b)?,
+        }
     }
     state.end()
 }
 
-fn once(rank: usize, matrix: impl ToString, blocks: Vec<&Block>) -> Result<(), ScheduleFault> {
-    match overlap(&blocks) {
+fn once(rank: usize, matrix: impl ToString, blocks: &[&Block]) -> Result<(), ScheduleFault> {
+    match overlap(blocks) {
         None => Ok(()),
         Some((first, second)) => {
             let (first, second) = (first.clone(), second.clone());
@@ -284,92 +223,104 @@ fn once(rank: usize, matrix: impl ToString, blocks: Vec<&Block>) -> Result<(), S
 }
 
 impl<'s> State<'s> {
-    fn step(&mut self, step: &'s Step) -> Result<(), ScheduleFault> {
-        match step {
-            Step::Begin(exchange) => self.begin(*exchange),
-            Step::Wait(exchange) => {
-                let begun = &self.taking_part[..self.begun];
-                if !begun.iter().any(|(begun, _)| begun == exchange) {
-                    return Err(self.fault(*exchange, "it waits for what it has not begun"));
-                }
-                self.awaited.push(*exchange);
-                Ok(())
+    fn begin(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
+        let role = match self.roles.get(self.begun) {
+            _ if exchange >= self.schedule.exchanges.len() => {
+                let (rank, what) = (self.rank, "exchange");
+                return Err(ScheduleFault::Unknown { rank, what, number: exchange });
             }
-            Step::Multiply { block, a, b } => {
-                let shard = &self.shards.c[self.rank];
-                if !shard.contains(block) {
-                    let (block, shard) = (block.clone(), shard.clone());
-                    return Err(ScheduleFault::Foreign { rank: self.rank, block, shard });
-                }
-                self.read(Side::A, block, *a)?;
-                self.read(Side::B, block, *b)?;
-                self.computed.push(block);
-                Ok(())
+            Some(role) if role.exchange == exchange => role,
+            Some(role) if role.exchange < exchange => {
+                return Err(self.fault(role.exchange, "others wait for it while it is in a later one"));
             }
+            _ => return Err(self.fault(exchange, "it takes part in it no more, or never")),
+        };
+        let (mut into, mut blocks) = std::mem::take(&mut self.scratch);
+        by_slot(self.all.got(&self.schedule.exchanges, role), &mut into);
+        work(into.len());
+        for of_slot in into.chunk_by(|(a, _), (b, _)| a == b) {
+            blocks.clear();
+            blocks.extend(of_slot.iter().map(|(_, block)| *block));
+            once(self.rank, role.side, &blocks)?;
+            let (rank, side, slot) = (self.rank, role.side, of_slot[0].0);
+            let held = self.slots.entry((side, slot));
+            let held = held.or_insert_with(|| Slot { role: 0, awaited: true, arrived: Arrived::default() });
+            if !held.awaited {
+                let before = self.roles[held.role].exchange;
+                return Err(ScheduleFault::Unawaited { rank, exchange, before, side, slot });
+            }
+            (held.role, held.awaited) = (self.begun, false);
+            held.arrived.expect(side, blocks.iter().copied());
+            blocks.iter().for_each(|block| held.arrived.come(side, block));
         }
+        self.scratch = (into, blocks);
+        self.begun += 1;
+        Ok(())
     }
 
-    fn begin(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
-        let exchanges = self.schedule.exchanges.len();
-        if exchange >= exchanges {
-            let (rank, what) = (self.rank, "exchange");
-            return Err(ScheduleFault::Unknown { rank, what, number: exchange });
+    fn wait(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
+        let begun = find(&self.roles[..self.begun], exchange);
+        let number = begun.ok_or_else(|| self.fault(exchange, "it waits for what it has not begun"))?;
+        if std::mem::replace(&mut self.awaited[number], true) {
+            return Ok(());
         }
-        match self.taking_part.get(self.begun) {
-            Some((next, got)) if *next == exchange => {
-                let side = self.schedule.exchanges[exchange].side;
-                for of in got {
-                    if let Place::Slot(slot) = of.into {
-                        self.slots.insert((side, slot), exchange);
+        let role = &self.roles[number];
+        for of in self.all.got(&self.schedule.exchanges, role) {
+            match of.into {
+                Place::Gathered => self.gathered[role.side as usize].come(role.side, &of.block),
+                Place::Slot(slot) => {
+                    // It has not been overwritten, or else that would have waited.
+                    if let Some(held) = self.slots.get_mut(&(role.side, slot)) {
+                        held.awaited = true;
                     }
                 }
-                self.begun += 1;
-                Ok(())
+                Place::Shard => (),
             }
-            Some((next, _)) if *next < exchange => {
-                Err(self.fault(*next, "others wait for it while it is in a later one"))
-            }
-            _ => Err(self.fault(exchange, "it takes part in it no more, or never")),
         }
+        Ok(())
+    }
+
+    fn multiply(&mut self, block: &'s Block, a: Place, b: Place) -> Result<(), ScheduleFault> {
+        let shard = &self.shards.c[self.rank];
+        if block.is_empty() || !shard.contains(block) {
+            let (block, shard) = (block.clone(), shard.clone());
+            return Err(ScheduleFault::Foreign { rank: self.rank, block, shard });
+        }
+        self.read(Side::A, block, a)?;
+        self.read(Side::B, block, b)?;
+        self.computed.push(block);
+        Ok(())
     }
 
     /// Checks that all that a block of C is made of is there.
     fn read(&self, side: Side, block: &Block, place: Place) -> Result<(), ScheduleFault> {
         let needed = self.schedule.size.needed(side, block);
-        let of_side = |exchange: usize| self.schedule.exchanges[exchange].side == side;
-        let begun = self.taking_part[..self.begun].iter().filter(|(exchange, _)| of_side(*exchange));
-        let (has, why) = match place {
-            Place::Shard => {
-                let has = self.shards.side(side)[self.rank].and(&needed).len();
-                (has, "")
-            }
-            Place::Gathered => {
-                let awaited = begun.filter(|(exchange, _)| self.awaited.contains(exchange));
-                (within(awaited.flat_map(|(_, got)| got), place, &needed), "by then")
-            }
+        let outer = side.outer(block);
+        let (there, why) = match place {
+            // Nobody has room for nothing.
+            Place::Gathered | Place::Slot(_) if needed.is_empty() => (false, ""),
+            Place::Shard => (self.shards.of(side)[self.rank].contains(&needed), ""),
+            Place::Gathered => (self.gathered[side as usize].within(outer) == needed.len(), " by then"),
             Place::Slot(slot) => {
-                let last = self.slots.get(&(side, slot)).copied();
-                let last = last.filter(|last| self.awaited.contains(last));
-                let got = begun.filter(|(exchange, _)| last == Some(*exchange));
-                (within(got.flat_map(|(_, got)| got), place, &needed), "by then, or no more")
+                let held = self.slots.get(&(side, slot)).filter(|held| held.awaited);
+                let within = held.map_or(0, |held| held.arrived.within(outer));
+                (within == needed.len(), " by then, or no more")
             }
         };
-        match has == needed.len() {
+        match there {
             true => Ok(()),
-            false => {
-                let rank = self.rank;
-                Err(ScheduleFault::Read { rank, side, block: needed, place, why })
-            }
+            false => Err(ScheduleFault::Read { rank: self.rank, side, block: needed, place, why }),
         }
     }
 
     fn end(self) -> Result<(), ScheduleFault> {
-        if let Some((next, _)) = self.taking_part.get(self.begun) {
-            return Err(self.fault(*next, "others wait for it, but it does not begin it"));
+        if let Some(role) = self.roles.get(self.begun) {
+            return Err(self.fault(role.exchange, "others wait for it, but it does not begin it"));
         }
+        once(self.rank, "C", &self.computed)?;
+        // No more than there are: they have nothing in common.
         let computed = self.computed.iter().map(|block| block.len()).sum();
         let len = self.shards.c[self.rank].len();
-        once(self.rank, "C", self.computed)?;
         match computed == len {
             true => Ok(()),
             false => Err(ScheduleFault::Uncomputed { rank: self.rank, computed, len }),
@@ -379,9 +330,4 @@ impl<'s> State<'s> {
     fn fault(&self, exchange: usize, why: &'static str) -> ScheduleFault {
         ScheduleFault::Begin { rank: self.rank, exchange, why }
     }
-}
-
-/// How many elements of a block were brought to a place, none of them twice.
-fn within<'m>(got: impl Iterator<Item = &'m &'m Move>, place: Place, block: &Block) -> usize {
-    got.filter(|of| of.into == place).map(|of| of.block.and(block).len()).sum()
 }

@@ -1,12 +1,13 @@
 //! How a matrix is dealt out to ranks.
 
-use super::Block;
-use std::fmt;
+mod text;
+
+use super::{Block, Side};
 use std::ops::Range;
-use std::str::FromStr;
 use thiserror::Error;
 
-/// How a matrix is dealt out to ranks. It is data, which prints and parses: `4096x1024 rows/128`.
+/// How a matrix is dealt out to ranks: each element to one of them, or all elements to every one. It is data, which prints
+/// and parses: `4096x1024 rows/128`.
 ///
 /// ```
 /// use gemm_dsl::world::Layout;
@@ -15,6 +16,17 @@ use thiserror::Error;
 /// let rows: Vec<_> = layout.shards(3)?.into_iter().map(|shard| shard.rows).collect();
 /// assert_eq!(rows, [0..256, 256..640, 640..1000]);
 /// assert_eq!(layout.to_string(), "1000x64 rows/128");
+/// # Ok::<(), gemm_dsl::world::LayoutError>(())
+/// ```
+///
+/// An array is a matrix of one row: its elements are dealt out by columns, here in consecutive parts at multiples of 256.
+///
+/// ```
+/// # use gemm_dsl::world::{Cut, Layout, Split};
+/// let layout = Layout { split: Split::Cols(Cut::Even(256)), ..Layout::whole(1, 1000) };
+/// assert_eq!(layout.to_string(), "1x1000 cols/256");
+/// let elements: Vec<_> = layout.shards(2)?.into_iter().map(|shard| shard.cols).collect();
+/// assert_eq!(elements, [0..512, 512..1000]);
 /// # Ok::<(), gemm_dsl::world::LayoutError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,10 +48,13 @@ pub enum Split {
     Rows(Cut),
     /// Each rank has some consecutive columns.
     Cols(Cut),
-    /// Ranks stand in so many rows and columns, row after row, and each has a block.
+    /// Ranks stand in so many rows and columns, and each has a block.
     Grid {
         /// Rows and columns of ranks.
         ranks: [usize; 2],
+        /// Rows and columns of ranks whose numbers follow one another, row after row: those of a host, in a grid over many
+        /// hosts. Such patches follow one another in the same way. Where it is 1 by 1, ranks do so row after row.
+        patch: [usize; 2],
         /// Where its rows are cut, and its columns.
         cuts: [Cut; 2],
     },
@@ -60,7 +75,7 @@ pub enum LayoutError {
     /// A text that is no layout.
     #[error(
         "`{0}` is no layout: write the extents and how they are split, `4096x1024 whole`, `… rows`, `… cols/128`, \
-         `… rows[100,0,56]` or `… grid 2x4`"
+         `… rows[100,0,56]`, `… grid 2x4` or `… grid 16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
     /// A world of nobody.
@@ -97,6 +112,14 @@ pub enum LayoutError {
         /// How many there are.
         has: usize,
     },
+    /// Patches that do not fill a grid.
+    #[error("a grid of {}x{} ranks is not made of patches of {}x{}", ranks[0], ranks[1], patch[0], patch[1])]
+    Patch {
+        /// Rows and columns of ranks.
+        ranks: [usize; 2],
+        /// Those of a patch.
+        patch: [usize; 2],
+    },
 }
 
 impl Cut {
@@ -120,17 +143,17 @@ impl Cut {
                 Err(LayoutError::Lengths { what, lengths: lengths.len(), parts })
             }
             Self::Lengths(lengths) => {
-                let mut start: usize = 0;
+                let sum = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length));
+                if sum != Some(extent) {
+                    return Err(LayoutError::Sum { what, sum: sum.unwrap_or(usize::MAX), extent });
+                }
+                let mut start = 0;
                 let part = |length: &usize| {
                     let from = start;
-                    start = start.saturating_add(*length);
+                    start += length;
                     from..start
                 };
-                let all = lengths.iter().map(part).collect();
-                match start == extent {
-                    true => Ok(all),
-                    false => Err(LayoutError::Sum { what, sum: start, extent }),
-                }
+                Ok(lengths.iter().map(part).collect())
             }
         }
     }
@@ -154,7 +177,24 @@ impl Layout {
 
     /// Ranks stand in so many rows and columns, row after row, and each has a block.
     pub fn grid(rows: usize, cols: usize, ranks: [usize; 2]) -> Self {
-        Self { rows, cols, split: Split::Grid { ranks, cuts: [Cut::EVEN, Cut::EVEN] } }
+        Self::patches(rows, cols, ranks, [1, 1])
+    }
+
+    /// Ranks stand in so many rows and columns, patch after patch, and each has a block. Where a patch is a host,
+    /// less of what the ranks of a row or of a column need of one another comes from other hosts.
+    ///
+    /// ```
+    /// use gemm_dsl::world::Layout;
+    ///
+    /// // Two hosts with four ranks each: the second one has the right half.
+    /// let layout = Layout::patches(8, 8, [2, 4], [2, 2]);
+    /// let shards = layout.shards(8)?;
+    /// assert!(shards[4..].iter().all(|shard| shard.cols.start >= 4));
+    /// assert_eq!(layout.to_string(), "8x8 grid 2x4 patch 2x2");
+    /// # Ok::<(), gemm_dsl::world::LayoutError>(())
+    /// ```
+    pub fn patches(rows: usize, cols: usize, ranks: [usize; 2], patch: [usize; 2]) -> Self {
+        Self { rows, cols, split: Split::Grid { ranks, patch, cuts: [Cut::EVEN, Cut::EVEN] } }
     }
 
     /// All of the matrix.
@@ -167,130 +207,95 @@ impl Layout {
     /// # Errors
     /// [`LayoutError`] where it is not for so many.
     pub fn shards(&self, ranks: usize) -> Result<Vec<Block>, LayoutError> {
+        let deal = self.deal(ranks)?;
+        Ok((0..ranks).map(|rank| deal.shard(rank)).collect())
+    }
+
+    /// The same, to be looked at by place.
+    pub(super) fn deal(&self, ranks: usize) -> Result<Deal, LayoutError> {
         let Self { rows, cols, split } = self;
         if ranks == 0 {
             return Err(LayoutError::Nobody);
         }
-        let all = self.all();
+        let (all_rows, all_cols) = (|| vec![0..*rows], || vec![0..*cols]);
         Ok(match split {
-            Split::Whole => vec![all; ranks],
+            Split::Whole => Deal { rows: all_rows(), cols: all_cols(), patch: None },
             Split::Rows(cut) => {
-                let parts = cut.parts("rows", *rows, ranks)?.into_iter();
-                parts.map(|rows| Block { rows, ..all.clone() }).collect()
+                Deal { rows: cut.parts("rows", *rows, ranks)?, cols: all_cols(), patch: Some([1, 1]) }
             }
             Split::Cols(cut) => {
-                let parts = cut.parts("columns", *cols, ranks)?.into_iter();
-                parts.map(|cols| Block { cols, ..all.clone() }).collect()
+                Deal { rows: all_rows(), cols: cut.parts("columns", *cols, ranks)?, patch: Some([1, 1]) }
             }
-            Split::Grid { ranks: [down, across], cuts } => {
+            Split::Grid { ranks: grid @ [down, across], patch, cuts } => {
                 if down.checked_mul(*across) != Some(ranks) {
-                    return Err(LayoutError::Grid { ranks: [*down, *across], has: ranks });
+                    return Err(LayoutError::Grid { ranks: *grid, has: ranks });
+                }
+                // Neither of them is 0: there are ranks.
+                if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0) {
+                    return Err(LayoutError::Patch { ranks: *grid, patch: *patch });
                 }
                 let rows = cuts[0].parts("rows", *rows, *down)?;
-                let cols = cuts[1].parts("columns", *cols, *across)?;
-                let of_row = |rows: &Range<usize>| {
-                    let rows = rows.clone();
-                    cols.iter().map(move |cols| Block::new(rows.clone(), cols.clone()))
-                };
-                rows.iter().flat_map(of_row).collect()
+                Deal { rows, cols: cuts[1].parts("columns", *cols, *across)?, patch: Some(*patch) }
             }
         })
     }
 }
 
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{} {}", self.rows, self.cols, self.split)
-    }
+/// The blocks of a layout, as rows and columns of them.
+pub(super) struct Deal {
+    rows: Vec<Range<usize>>,
+    cols: Vec<Range<usize>>,
+    /// In which order ranks have them; none where every rank has the only one.
+    patch: Option<[usize; 2]>,
 }
 
-impl fmt::Display for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole => f.write_str("whole"),
-            Self::Rows(cut) => write!(f, "rows{cut}"),
-            Self::Cols(cut) => write!(f, "cols{cut}"),
-            Self::Grid { ranks: [down, across], cuts: [rows, cols] } => {
-                write!(f, "grid {down}x{across}")?;
-                match (rows, cols) {
-                    (&Cut::EVEN, &Cut::EVEN) => Ok(()),
-                    _ => write!(f, " rows{rows} cols{cols}"),
-                }
-            }
-        }
-    }
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Even(1) => Ok(()),
-            Self::Even(unit) => write!(f, "/{unit}"),
-            Self::Lengths(lengths) => {
-                let lengths: Vec<String> = lengths.iter().map(usize::to_string).collect();
-                write!(f, "[{}]", lengths.join(","))
-            }
-        }
-    }
-}
-
-impl FromStr for Layout {
-    type Err = LayoutError;
-
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let wrong = || LayoutError::Text(text.to_owned());
-        let mut words = text.split_ascii_whitespace();
-        let [rows, cols] = words.next().and_then(pair).ok_or_else(wrong)?;
-        let split = match words.next().ok_or_else(wrong)? {
-            "whole" => Split::Whole,
-            "grid" => {
-                let ranks = words.next().and_then(pair).ok_or_else(wrong)?;
-                let cuts = match words.next() {
-                    None => [Cut::EVEN, Cut::EVEN],
-                    Some(rows) => {
-                        let rows = cut(rows, "rows").ok_or_else(wrong)?;
-                        let cols = words.next().and_then(|word| cut(word, "cols"));
-                        [rows, cols.ok_or_else(wrong)?]
-                    }
-                };
-                Split::Grid { ranks, cuts }
-            }
-            word => {
-                let rows = cut(word, "rows").map(Split::Rows);
-                rows.or_else(|| cut(word, "cols").map(Split::Cols)).ok_or_else(wrong)?
+impl Deal {
+    /// What a rank has.
+    pub(super) fn shard(&self, rank: usize) -> Block {
+        let [row, col] = match self.patch {
+            None => [0, 0],
+            Some([down, across]) => {
+                let (patch, inside) = (rank / (down * across), rank % (down * across));
+                let patches = self.cols.len() / across;
+                [patch / patches * down + inside / across, patch % patches * across + inside % across]
             }
         };
-        match words.next() {
-            Some(_) => Err(wrong()),
-            None => Ok(Self { rows, cols, split }),
-        }
+        Block::new(self.rows[row].clone(), self.cols[col].clone())
+    }
+
+    /// Where shards begin and end along what becomes rows of C, of A, or columns, of B: in order.
+    pub(super) fn cuts(&self, side: Side) -> Vec<usize> {
+        let parts = match side {
+            Side::A => &self.rows,
+            Side::B => &self.cols,
+        };
+        let mut cuts: Vec<usize> = parts.iter().flat_map(|part| [part.start, part.end]).collect();
+        cuts.dedup();
+        cuts
+    }
+
+    /// Who has what of a block, for a rank that asks: itself where everybody has it. Nobody has nothing.
+    pub(super) fn of(&self, needed: &Block, asks: usize) -> impl Iterator<Item = (usize, Block)> {
+        let (rows, cols) = (touched(&self.rows, &needed.rows), touched(&self.cols, &needed.cols));
+        let owner = move |row: usize, col: usize| match self.patch {
+            None => asks,
+            Some([down, across]) => {
+                let patch = row / down * (self.cols.len() / across) + col / across;
+                patch * down * across + row % down * across + col % across
+            }
+        };
+        let places = rows.flat_map(move |row| cols.clone().map(move |col| (row, col)));
+        let parts = places.map(move |(row, col)| {
+            let block = Block::new(self.rows[row].clone(), self.cols[col].clone());
+            (owner(row, col), block.and(needed))
+        });
+        parts.filter(|(_, block)| !block.is_empty())
     }
 }
 
-/// Two numbers with an `x` between them.
-fn pair(word: &str) -> Option<[usize; 2]> {
-    let (first, second) = word.split_once('x')?;
-    Some([number(first)?, number(second)?])
-}
-
-/// A number as it prints: digits alone.
-fn number(word: &str) -> Option<usize> {
-    word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok())?
-}
-
-/// `rows`, `rows/128` or `rows[100,0,56]`.
-fn cut(word: &str, name: &str) -> Option<Cut> {
-    let rest = word.strip_prefix(name)?;
-    if rest.is_empty() {
-        return Some(Cut::EVEN);
-    }
-    if let Some(unit) = rest.strip_prefix('/') {
-        return number(unit).map(Cut::Even);
-    }
-    let lengths = rest.strip_prefix('[')?.strip_suffix(']')?;
-    let lengths: Option<Vec<usize>> = match lengths {
-        "" => Some(Vec::new()),
-        lengths => lengths.split(',').map(number).collect(),
-    };
-    lengths.map(Cut::Lengths)
+/// Which of the parts of an extent have something of a range; those of length 0 between them are there too.
+fn touched(parts: &[Range<usize>], range: &Range<usize>) -> Range<usize> {
+    let first = parts.partition_point(|part| part.end <= range.start);
+    let end = parts.partition_point(|part| part.start < range.end);
+    first..end.max(first)
 }

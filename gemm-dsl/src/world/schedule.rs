@@ -1,9 +1,23 @@
 //! What ranks do for a product, as data.
+//!
+//! Whoever carries out a schedule may take it that it is a [`VerifiedSchedule`], and keeps to this:
+//!
+//! * The steps of a rank are begun in their order. None but [`Step::Wait`] waits for anything: products run one after the
+//!   other, and exchanges beside them.
+//! * A block goes from one rank to another when both have begun the exchange. Exchanges of a rank may run one after the other,
+//!   in which case they do so in the order of their numbers on all ranks, or side by side.
+//! * What an exchange brings into a slot of a rank is not written before the products are done that this rank has begun before
+//!   it began the exchange. A sender has to know that: it waits for the receiver.
+//! * What a product behind a wait reads is there. Nothing is known of what an exchange brings before that.
+//!
+//! Shards of A and B are never written, a place where things are gathered is written once, and so is C: nothing else has to be
+//! waited for.
 
 use super::build::{self, Way};
 use super::check::{self, ScheduleFault, VerifiedSchedule};
-use super::{Block, Layout, LayoutError};
+use super::{Block, Layout};
 use std::fmt;
+use std::ops::Range;
 
 /// The extents of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +31,7 @@ pub struct Size {
 }
 
 /// A matrix that is multiplied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// The left one.
     A,
@@ -36,15 +50,27 @@ pub struct Layouts {
     pub c: Layout,
 }
 
-/// Where a rank finds what it multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Where a rank finds what it multiplies. Each is of one matrix: slot 0 of A is not slot 0 of B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// In its own shard.
     Shard,
-    /// In memory for all that it needs of the matrix: the rows of A, or the columns of B, that its shard of C is made of.
+    /// In memory for all that it needs of the matrix, [`Size::needed`]: the rows of A, or the columns of B, that its shard of C
+    /// is made of.
     Gathered,
-    /// In memory for one block, which others follow.
+    /// In memory for what one exchange brings, [`Exchange::held`], which others follow.
     Slot(usize),
+}
+
+/// Memory that a rank has for a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Of which matrix.
+    pub side: Side,
+    /// Which place.
+    pub place: Place,
+    /// For how many elements.
+    pub len: usize,
 }
 
 /// A block that goes from the shard of a rank to another rank, or to another place of the same.
@@ -69,15 +95,14 @@ pub struct Exchange {
     pub moves: Vec<Move>,
 }
 
-/// What a rank does next. It waits for nothing but what it says: exchanges travel beside products, one after the other. Only
-/// one that brings something into a slot begins when the products before it that read the slot are done.
+/// What a rank does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It takes part in an exchange from now on.
+    /// It takes part in an exchange from now on, as one that sends, that receives, or both.
     Begin(usize),
-    /// It waits until all that an exchange brings it is there.
+    /// The products behind this one wait until all that an exchange brings to this rank is there.
     Wait(usize),
-    /// It computes a block of C, with all terms.
+    /// It computes a block of C, with all terms; where there are none, it is all zeros.
     Multiply {
         /// The block.
         block: Block,
@@ -88,7 +113,26 @@ pub enum Step {
     },
 }
 
-/// What ranks do for a product C = A·B.
+/// What ranks do for a product C = A·B. It prints as text.
+///
+/// ```
+/// use gemm_dsl::world::{Layout, Layouts, Schedule, Way};
+///
+/// // Two ranks: the one has the upper rows of A, the other one the lower. Both have a half of the columns of B and of C.
+/// let layouts = Layouts { a: Layout::rows(4, 8), b: Layout::cols(8, 6), c: Layout::cols(4, 6) };
+/// let schedule = Schedule::new(layouts, 2, Way::Gather { parts: 1 })?;
+/// let text = schedule.to_string();
+/// assert!(text.starts_with("4x6x8 on 2 ranks: A 4x8 rows, B 8x6 cols, C 4x6 cols"), "{text}");
+/// assert!(text.ends_with(
+///     "rank 1:
+///   begin 0
+///   multiply C[2..4, 3..6]: A of shard, B of shard
+///   wait 0
+///   multiply C[0..2, 3..6]: A of gathered, B of shard
+/// "
+/// ));
+/// # Ok::<(), gemm_dsl::world::ScheduleFault>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Its extents.
@@ -104,6 +148,38 @@ pub struct Schedule {
 impl Side {
     /// Both of them, in order.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// What of a block becomes rows or columns of C.
+    pub(super) fn outer(self, block: &Block) -> &Range<usize> {
+        match self {
+            Self::A => &block.rows,
+            Self::B => &block.cols,
+        }
+    }
+
+    /// The terms of a block.
+    pub(super) fn terms(self, block: &Block) -> &Range<usize> {
+        match self {
+            Self::A => &block.cols,
+            Self::B => &block.rows,
+        }
+    }
+
+    /// The block of these rows or columns of C, and these terms.
+    pub(super) fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block {
+        match self {
+            Self::A => Block::new(outer, terms),
+            Self::B => Block::new(terms, outer),
+        }
+    }
+}
+
+impl Exchange {
+    /// What a slot of a rank holds after this exchange: the smallest block that has all that is brought there, row by row.
+    pub fn held(&self, rank: usize, into: Place) -> Block {
+        let brought = self.moves.iter().filter(|of| of.to == rank && of.into == into);
+        brought.fold(Block::new(0..0, 0..0), |all, of| all.with(&of.block))
+    }
 }
 
 impl fmt::Display for Side {
@@ -128,10 +204,9 @@ impl Layouts {
 impl Size {
     /// What is needed of a matrix for a block of C.
     pub fn needed(&self, side: Side, block: &Block) -> Block {
-        match (side, block.is_empty()) {
-            (_, true) => Block::new(0..0, 0..0),
-            (Side::A, false) => Block::new(block.rows.clone(), 0..self.k),
-            (Side::B, false) => Block::new(0..self.k, block.cols.clone()),
+        match block.is_empty() {
+            true => Block::new(0..0, 0..0),
+            false => side.block(side.outer(block).clone(), 0..self.k),
         }
     }
 }
@@ -140,7 +215,8 @@ impl Schedule {
     /// The schedule of a product for so many ranks.
     ///
     /// # Errors
-    /// [`ScheduleFault::Layout`] and [`ScheduleFault::Extents`] where the layouts are not for these ranks and one product.
+    /// [`ScheduleFault::Layout`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
+    /// ranks, or not for one product.
     pub fn new(layouts: Layouts, ranks: usize, way: Way) -> Result<VerifiedSchedule, ScheduleFault> {
         build::schedule(layouts, ranks, way)?.verify()
     }
@@ -148,14 +224,6 @@ impl Schedule {
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
         self.steps.len()
-    }
-
-    /// What each rank has of a matrix.
-    ///
-    /// # Errors
-    /// [`LayoutError`] where the layout is not for so many.
-    pub fn shards(&self, side: Side) -> Result<Vec<Block>, LayoutError> {
-        self.layouts.of(side).shards(self.ranks())
     }
 
     /// Checks that it computes the product, whatever order things happen in.

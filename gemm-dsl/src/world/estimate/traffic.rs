@@ -1,0 +1,93 @@
+//! What travels in each exchange, and how long that takes.
+
+use super::ELEMENT;
+use crate::world::work::work;
+use crate::world::{Exchange, Hosts, Machine, Move, Side, VerifiedSchedule};
+
+/// What travels.
+pub(super) struct Traffic {
+    /// Bytes that come to each rank from others.
+    pub(super) bytes: Vec<u64>,
+    /// Seconds of each exchange, once all are at it.
+    pub(super) times: Vec<f64>,
+}
+
+pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
+    let mut bytes = vec![0_u64; schedule.ranks()];
+    let mut ranks = Flows(vec![[0; 3]; schedule.ranks()]);
+    let hosts = machine.hosts.map_or(0, |hosts| schedule.ranks().div_ceil(hosts.gpus.max(1)));
+    let mut hosts = Flows(vec![[0; 3]; hosts]);
+    let mut times = Vec::with_capacity(schedule.exchanges.len());
+    for Exchange { side, moves } in &schedule.exchanges {
+        work(moves.len());
+        let (mut own, mut others) = (0, 0);
+        for Move { from, to, block, .. } in moves {
+            let moved = (block.len() as u64).saturating_mul(ELEMENT);
+            if from != to {
+                bytes[*to] = bytes[*to].saturating_add(moved);
+            }
+            let [most_own, most_others] = ranks.add(*from, *to, moved);
+            (own, others) = (most_own.max(own), most_others.max(others));
+        }
+        ranks.clear(moves.iter().map(|of| [of.from, of.to]));
+        // What stays on a rank is read and written.
+        let mut time = (2.0 * own as f64 / machine.gpu.memory).max(machine.link.time(others));
+        if let Some(of) = &machine.hosts {
+            time = time.max(of.network.time(between(&mut hosts, of, *side, moves)));
+        }
+        times.push(time);
+    }
+    Traffic { bytes, times }
+}
+
+/// Of each rank or host, in one exchange: the bytes that stay, those that come and those that go.
+struct Flows(Vec<[u64; 3]>);
+
+impl Flows {
+    /// Adds a move; the most bytes of who has a part in it, of those that stay and of those that come or go.
+    fn add(&mut self, from: usize, to: usize, bytes: u64) -> [u64; 2] {
+        let mut add = |who: usize, which: usize| {
+            self.0[who][which] = self.0[who][which].saturating_add(bytes);
+            self.0[who][which]
+        };
+        match from == to {
+            true => [add(to, 0), 0],
+            false => [0, add(to, 1).max(add(from, 2))],
+        }
+    }
+
+    fn clear(&mut self, who: impl Iterator<Item = [usize; 2]>) {
+        who.flatten().for_each(|who| self.0[who] = [0; 3]);
+    }
+}
+
+/// The most bytes that come to a host from others, or go from it to them.
+fn between(flows: &mut Flows, hosts: &Hosts, side: Side, moves: &[Move]) -> u64 {
+    let host = |rank: usize| rank / hosts.gpus.max(1);
+    let crossing = moves.iter().filter(|of| host(of.from) != host(of.to));
+    // Sender and host, and which terms of which rows of A, or columns of B.
+    let key = |of: &Move| {
+        let (terms, outer) = (side.terms(&of.block), side.outer(&of.block));
+        (of.from, host(of.to), [terms.start, terms.end], [outer.start, outer.end])
+    };
+    let mut all: Vec<_> = crossing.map(key).collect();
+    work(all.len());
+    if hosts.once {
+        all.sort();
+    }
+    let mut most = 0;
+    let mut last = None;
+    for (from, to, terms, [mut start, end]) in all.iter().copied() {
+        if hosts.once {
+            // What the host has got of these terms by what came before, which began no later.
+            let group = (from, to, terms);
+            let until = last.filter(|(of, _)| *of == group).map_or(0, |(_, until)| until);
+            start = start.max(until).min(end);
+            last = Some((group, end.max(until)));
+        }
+        let elements = ((end - start) as u64).saturating_mul((terms[1] - terms[0]) as u64);
+        most = most.max(flows.add(host(from), to, elements.saturating_mul(ELEMENT))[1]);
+    }
+    flows.clear(all.iter().map(|(from, to, ..)| [host(*from), *to]));
+    most
+}

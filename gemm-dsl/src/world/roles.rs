@@ -1,0 +1,132 @@
+//! Who takes part in which exchanges, and what they bring.
+
+use super::check::ScheduleFault;
+use super::schedule::{Exchange, Move, Place, Room, Schedule, Side};
+use super::work::work;
+use super::Block;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What an exchange is to a rank that takes part in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Role {
+    pub(super) exchange: usize,
+    pub(super) side: Side,
+    /// What it gets, among all that is got.
+    got: Range<usize>,
+}
+
+impl Role {
+    /// Whether the exchange brings anything.
+    pub(super) fn gets(&self) -> bool {
+        !self.got.is_empty()
+    }
+}
+
+/// What all exchanges are to all ranks, found in one walk over all moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Roles {
+    /// Rank by rank, and of each exchange by exchange.
+    roles: Vec<Role>,
+    /// Where those of each rank begin.
+    first: Vec<usize>,
+    /// The numbers of moves within their exchange.
+    got: Vec<usize>,
+}
+
+impl Roles {
+    /// # Errors
+    /// [`ScheduleFault::Unknown`] where a move is from or to a rank that is not there.
+    pub(super) fn of(exchanges: &[Exchange], ranks: usize) -> Result<Self, ScheduleFault> {
+        // How many exchanges each takes part in, how many moves each gets, and the last exchange.
+        let mut counts = vec![(0, 0, None); ranks];
+        for (exchange, Exchange { moves, .. }) in exchanges.iter().enumerate() {
+            work(moves.len());
+            for Move { from, to, .. } in moves {
+                for rank in [*from, *to] {
+                    let unknown = ScheduleFault::Unknown { rank: *from, what: "rank", number: rank };
+                    let (taken, _, last) = counts.get_mut(rank).ok_or(unknown)?;
+                    *taken += usize::from(*last != Some(exchange));
+                    *last = Some(exchange);
+                }
+                counts[*to].1 += 1;
+            }
+        }
+        let mut first = vec![0; ranks + 1];
+        // Where what the next one gets goes.
+        let mut next = vec![0; ranks + 1];
+        for (rank, (taken, got, _)) in counts.into_iter().enumerate() {
+            first[rank + 1] = first[rank] + taken;
+            next[rank + 1] = next[rank] + got;
+        }
+        let empty = || Role { exchange: 0, side: Side::A, got: 0..0 };
+        let mut roles: Vec<Role> = (0..first[ranks]).map(|_| empty()).collect();
+        let mut all = vec![0; next[ranks]];
+        // Behind the last role of each rank so far.
+        let mut ends = first.clone();
+        for (exchange, Exchange { side, moves }) in exchanges.iter().enumerate() {
+            for (number, of) in moves.iter().enumerate() {
+                for rank in [of.from, of.to] {
+                    let end = ends[rank];
+                    if end == first[rank] || roles[end - 1].exchange != exchange {
+                        roles[end] = Role { exchange, side: *side, got: next[rank]..next[rank] };
+                        ends[rank] += 1;
+                    }
+                }
+                all[next[of.to]] = number;
+                next[of.to] += 1;
+                roles[ends[of.to] - 1].got.end = next[of.to];
+            }
+        }
+        Ok(Self { roles, first, got: all })
+    }
+
+    /// Those of a rank, in the order of the exchanges.
+    pub(super) fn rank(&self, rank: usize) -> &[Role] {
+        &self.roles[self.first[rank]..self.first[rank + 1]]
+    }
+
+    /// What an exchange brings to a rank.
+    pub(super) fn got<'s>(&self, exchanges: &'s [Exchange], role: &Role) -> impl Iterator<Item = &'s Move> {
+        let moves = &exchanges[role.exchange].moves;
+        self.got[role.got.clone()].iter().map(|number| &moves[*number])
+    }
+}
+
+/// The number of a role among those of its rank.
+pub(super) fn find(roles: &[Role], exchange: usize) -> Option<usize> {
+    roles.binary_search_by_key(&exchange, |role| role.exchange).ok()
+}
+
+/// What an exchange brings, by the slot that it goes to.
+pub(super) fn by_slot<'m>(got: impl Iterator<Item = &'m Move>, into: &mut Vec<(usize, &'m Block)>) {
+    into.clear();
+    into.extend(got.filter_map(|of| match of.into {
+        Place::Slot(slot) => Some((slot, &of.block)),
+        Place::Shard | Place::Gathered => None,
+    }));
+    into.sort_by_key(|(slot, _)| *slot);
+}
+
+/// What memory each rank needs beside its shards.
+pub(super) fn rooms(schedule: &Schedule, roles: &Roles, c: &[Block]) -> Vec<Vec<Room>> {
+    let mut into = Vec::new();
+    let of_rank = |(rank, shard): (usize, &Block)| {
+        let mut rooms: BTreeMap<(Side, Place), usize> = BTreeMap::new();
+        for role in roles.rank(rank) {
+            let (side, got) = (role.side, || roles.got(&schedule.exchanges, role));
+            if got().any(|of| of.into == Place::Gathered) {
+                rooms.insert((side, Place::Gathered), schedule.size.needed(side, shard).len());
+            }
+            by_slot(got(), &mut into);
+            work(into.len());
+            for blocks in into.chunk_by(|(a, _), (b, _)| a == b) {
+                let held = blocks.iter().fold(Block::new(0..0, 0..0), |all, (_, block)| all.with(block));
+                let len = rooms.entry((side, Place::Slot(blocks[0].0))).or_default();
+                *len = held.len().max(*len);
+            }
+        }
+        rooms.into_iter().map(|((side, place), len)| Room { side, place, len }).collect()
+    };
+    c.iter().enumerate().map(of_rank).collect()
+}
