@@ -19,7 +19,9 @@ pub enum WorldError {
         why: Lost,
     },
     /// Ranks that do not do the same.
-    #[error("the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}")]
+    #[error(
+        "the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}"
+    )]
     Mismatch {
         /// Over what, as in `the extents of the product`.
         what: String,
@@ -31,6 +33,20 @@ pub enum WorldError {
         other: usize,
         /// What that one has.
         others: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Ranks that have the same of what each needs one of its own.
+    #[error("ranks {other} and {rank} have the same {what}, {value}. {remedy}")]
+    Shared {
+        /// Of what, as in `GPU`.
+        what: String,
+        /// The same of both.
+        value: String,
+        /// The first rank that has what one below has.
+        rank: usize,
+        /// The lowest that has it.
+        other: usize,
         /// What to do.
         remedy: &'static str,
     },
@@ -104,18 +120,22 @@ pub enum Lost {
     Failed(String),
     /// It has done all that it wanted to, and does not take part any more.
     Finished,
-    /// All ranks that live wait for one another: who for whom.
+    /// Ranks wait for one another, and for nothing that is under way, so that none of them can go on: who for whom.
     Deadlock(String),
 }
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("its connection was closed; look at what its process has said last"),
+            Self::Gone => {
+                f.write_str("its connection was closed; look at what its process has said last")
+            }
             Self::Late(time) => write!(f, "nothing has come of it for {:.1} s", time.as_secs_f64()),
             Self::Failed(with) => write!(f, "it failed with: {with}"),
-            Self::Finished => f.write_str("it has finished; do all ranks make the same calls in the same order?"),
-            Self::Deadlock(who) => write!(f, "all ranks wait: {who}"),
+            Self::Finished => {
+                f.write_str("it has finished; do all ranks make the same calls in the same order?")
+            }
+            Self::Deadlock(who) => write!(f, "ranks wait for one another: {who}"),
         }
     }
 }

@@ -1,0 +1,85 @@
+//! What has come to a rank, and what it knows of the others. Data, without a lock: whoever has it waits for what comes.
+
+use super::wire::{Broken, Tag};
+use std::collections::{HashMap, VecDeque};
+
+/// The messages of a rank that have come and were not taken.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    /// By who sent them, and under which tag. None of the queues is empty: tags come and go.
+    messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
+    left: Vec<bool>,
+    broken: Option<Broken>,
+}
+
+/// What there is for one who asks for the next message of a rank under a tag.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The message, which is taken.
+    Message(Vec<u8>),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing, and its rank has left.
+    Left,
+    /// Nothing any more: a rank was lost.
+    Broken(Broken),
+}
+
+impl Inbox {
+    /// An empty one, in a world of so many ranks.
+    pub(super) fn new(ranks: usize) -> Self {
+        Self { messages: HashMap::new(), left: vec![false; ranks], broken: None }
+    }
+
+    /// A message has come.
+    pub(super) fn push(&mut self, from: usize, tag: Tag, bytes: Vec<u8>) {
+        self.messages.entry((from, tag)).or_default().push_back(bytes);
+    }
+
+    /// A rank has left. What it had sent before can still be taken.
+    pub(super) fn leave(&mut self, rank: usize) {
+        if let Some(left) = self.left.get_mut(rank) {
+            *left = true;
+        }
+    }
+
+    /// Whether a rank has left.
+    pub(super) fn has_left(&self, rank: usize) -> bool {
+        self.left.get(rank).copied().unwrap_or(false)
+    }
+
+    /// Whether all ranks but one have left.
+    pub(super) fn is_last(&self, rank: usize) -> bool {
+        self.left.iter().enumerate().all(|(other, left)| other == rank || *left)
+    }
+
+    /// A rank was lost. Whether it is the first.
+    pub(super) fn lose(&mut self, broken: Broken) -> bool {
+        let first = self.broken.is_none();
+        if first {
+            self.broken = Some(broken);
+            self.messages.clear();
+        }
+        first
+    }
+
+    /// The first rank that was lost.
+    pub(super) fn broken(&self) -> Option<&Broken> {
+        self.broken.as_ref()
+    }
+
+    /// The next message of a rank under a tag.
+    pub(super) fn next(&mut self, from: usize, tag: Tag) -> Next {
+        if let Some(broken) = &self.broken {
+            return Next::Broken(broken.clone());
+        }
+        let Some(queue) = self.messages.get_mut(&(from, tag)) else {
+            return if self.has_left(from) { Next::Left } else { Next::Nothing };
+        };
+        let message = queue.pop_front();
+        if queue.is_empty() {
+            self.messages.remove(&(from, tag));
+        }
+        message.map_or(Next::Nothing, Next::Message)
+    }
+}

@@ -1,0 +1,368 @@
+//! A process that is connected: what has come to its rank, its connections, and the threads that read and write them.
+//!
+//! Rank 0's process has a connection to each other rank, any other process one, to that of rank 0. What is different about
+//! rank 0's is that it hands on messages, and that it decides which rank was lost first and tells all.
+
+use super::Limits;
+use super::answer::is_timeout;
+use super::frame::Frame;
+use crate::world::error::Lost;
+use crate::world::inbox::{Inbox, Next};
+use crate::world::wire::{Broken, Tag};
+use std::io::{BufReader, BufWriter, Result, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a rank that has seen another one lost waits for what rank 0 says of it, and rank 0's process for those that it
+/// has told, at most.
+const VERDICT: Duration = Duration::from_secs(1);
+
+/// What is collected before it is written or taken apart, in bytes.
+const BUFFER: usize = 1 << 16;
+
+/// A connection to begin with.
+#[derive(Debug)]
+pub(super) struct Start {
+    /// The rank at its other end.
+    pub(super) peer: usize,
+    pub(super) stream: TcpStream,
+    /// What is said first on it.
+    pub(super) first: Arc<[u8]>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    rank: usize,
+    ranks: usize,
+    limits: Limits,
+    state: Mutex<State>,
+    changed: Condvar,
+    links: Vec<Link>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    inbox: Inbox,
+    /// How many threads have not ended.
+    threads: usize,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Link {
+    peer: usize,
+    stream: Arc<TcpStream>,
+    /// What its writer is to write; none when that is to end.
+    queue: Mutex<Option<Sender<Frame>>>,
+}
+
+impl Link {
+    fn post(&self, frame: Frame) {
+        if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+            // A writer that has ended has cut the connection, which the reader tells of.
+            _ = queue.send(frame);
+        }
+    }
+
+    /// The writer ends when it has written what is queued.
+    fn close(&self) {
+        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Nothing is read or written any more.
+    fn cut(&self) {
+        // One that is cut already is what it is to be.
+        _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Counts a thread as ended, however it ends.
+struct Ended(Arc<Node>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.lock().threads -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Node {
+    /// Starts the threads of all connections.
+    ///
+    /// # Errors
+    /// Where one cannot be started; those that were have ended then.
+    pub(super) fn start(
+        rank: usize,
+        ranks: usize,
+        starts: Vec<Start>,
+        limits: &Limits,
+    ) -> Result<Arc<Self>> {
+        let mut links = Vec::new();
+        let mut queues = Vec::new();
+        for Start { peer, stream, first } in starts {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(limits.silence))?;
+            // A reader finds out that nobody is there; a writer only waits until there is room.
+            stream.set_write_timeout(None)?;
+            let (queue, frames) = channel();
+            // The other end of this queue is in the next line.
+            _ = queue.send(Frame::First(first));
+            queues.push(frames);
+            links.push(Link { peer, stream: Arc::new(stream), queue: Mutex::new(Some(queue)) });
+        }
+        let node = Arc::new(Self {
+            rank,
+            ranks,
+            limits: limits.clone(),
+            state: Mutex::new(State { inbox: Inbox::new(ranks), threads: 0 }),
+            changed: Condvar::new(),
+            links,
+            threads: Mutex::new(Vec::new()),
+        });
+        for (link, frames) in queues.into_iter().enumerate() {
+            let writes = node.spawn("write", move |node| node.write(link, &frames));
+            let reads = writes.and_then(|()| node.spawn("read", move |node| node.read(link)));
+            if let Err(error) = reads {
+                node.cut();
+                return Err(error);
+            }
+        }
+        Ok(node)
+    }
+
+    fn spawn(
+        self: &Arc<Self>,
+        does: &str,
+        body: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<()> {
+        self.lock().threads += 1;
+        let ended = Ended(Arc::clone(self));
+        let name = format!("gemm-{does}-{}", self.rank);
+        let thread = thread::Builder::new().name(name).spawn(move || body(&ended.0))?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// A thread that panics with it leaves a state that is whole: nothing that is done with it calls what could.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something holds, for so long at most.
+    fn wait_until(&self, time: Duration, holds: impl Fn(&State) -> bool) {
+        let waited = self.changed.wait_timeout_while(self.lock(), time, |state| !holds(state));
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn broken(&self) -> Option<Broken> {
+        self.lock().inbox.broken().cloned()
+    }
+
+    pub(super) fn has_left(&self, rank: usize) -> bool {
+        self.lock().inbox.has_left(rank)
+    }
+
+    /// The connection that leads to a rank.
+    fn link_to(&self, rank: usize) -> Option<&Link> {
+        if self.rank == 0 { self.links.get(rank.checked_sub(1)?) } else { self.links.first() }
+    }
+
+    /// Hands a message on: to the inbox here, or to the connection that leads to who is to have it.
+    pub(super) fn route(&self, to: usize, from: usize, tag: Tag, bytes: Vec<u8>) {
+        if to == self.rank {
+            self.lock().inbox.push(from, tag, bytes);
+            self.changed.notify_all();
+        } else if let Some(link) = self.link_to(to) {
+            link.post(Frame::Message { to, from, tag, bytes });
+        }
+    }
+
+    /// The next message of a rank under a tag.
+    pub(super) fn take(
+        &self,
+        from: usize,
+        tag: Tag,
+        deadline: Instant,
+    ) -> std::result::Result<Vec<u8>, Broken> {
+        let began = Instant::now();
+        let mut state = self.lock();
+        let why = loop {
+            let now = Instant::now();
+            match state.inbox.next(from, tag) {
+                Next::Message(bytes) => return Ok(bytes),
+                Next::Broken(broken) => return Err(broken),
+                Next::Left => break Lost::Finished,
+                Next::Nothing if now >= deadline => break Lost::Late(now.duration_since(began)),
+                Next::Nothing => {}
+            }
+            let waited = self.changed.wait_timeout(state, deadline.duration_since(now));
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(state);
+        Err(self.report(Broken { rank: from, why }))
+    }
+
+    /// A rank is lost, as far as this one knows: the first that was, as rank 0's process says, or as this one knows where
+    /// that says nothing.
+    pub(super) fn report(&self, broken: Broken) -> Broken {
+        if self.rank != 0 && self.broken().is_none() {
+            self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
+            self.wait_until(VERDICT.min(self.limits.silence), |state| {
+                state.inbox.broken().is_some()
+            });
+        }
+        self.lose(broken.clone());
+        self.broken().unwrap_or(broken)
+    }
+
+    /// A rank is lost. Rank 0's process tells all others, if it is the first.
+    fn lose(&self, broken: Broken) {
+        let first = self.lock().inbox.lose(broken.clone());
+        self.changed.notify_all();
+        if first && self.rank == 0 {
+            self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
+        }
+    }
+
+    /// This rank leaves.
+    pub(super) fn leave(&self) {
+        let mut state = self.lock();
+        if !state.inbox.has_left(self.rank) {
+            state.inbox.leave(self.rank);
+            self.links.iter().for_each(|link| link.post(Frame::Left(self.rank)));
+        }
+    }
+
+    /// Something has come from the other end of a connection.
+    ///
+    /// # Errors
+    /// What that one is lost with where it says what it cannot say.
+    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), Lost> {
+        let speaks_for = |rank| if self.rank == 0 { rank == peer } else { rank < self.ranks };
+        match frame {
+            Frame::Alive => {}
+            Frame::Message { to, from, tag, bytes }
+                if speaks_for(from) && to < self.ranks && (self.rank == 0 || to == self.rank) =>
+            {
+                self.route(to, from, tag, bytes);
+            }
+            Frame::Left(rank) if speaks_for(rank) => {
+                self.lock().inbox.leave(rank);
+                self.changed.notify_all();
+                if self.rank == 0 {
+                    let others = self.links.iter().filter(|link| link.peer != rank);
+                    others.for_each(|link| link.post(Frame::Left(rank)));
+                }
+            }
+            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(broken),
+            _ => return Err(Lost::Failed("what came from its process cannot be read".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// A reader: until the connection ends.
+    fn read(&self, link: usize) {
+        let Some(link) = self.links.get(link) else {
+            return;
+        };
+        let mut from = BufReader::with_capacity(BUFFER, &*link.stream);
+        let why = loop {
+            match Frame::read(&mut from) {
+                Ok(Some(frame)) => {
+                    if let Err(why) = self.arrived(link.peer, frame) {
+                        break why;
+                    }
+                }
+                Err(error) if is_timeout(&error) => break Lost::Late(self.limits.silence),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                    break Lost::Failed("what came from its process cannot be read".to_owned());
+                }
+                Ok(None) | Err(_) => break Lost::Gone,
+            }
+        };
+        // Who has left may go. Where it is this rank that has, rank 0's process may too.
+        let well = self.has_left(link.peer) && self.rank == 0
+            || self.has_left(self.rank) && self.rank != 0;
+        if !well {
+            self.lose(Broken { rank: link.peer, why });
+        }
+        link.close();
+    }
+
+    /// A writer: until its queue ends, or the connection does.
+    fn write(&self, link: usize, frames: &Receiver<Frame>) {
+        let Some(link) = self.links.get(link) else {
+            return;
+        };
+        let wrote = write_all(&link.stream, frames, self.limits.heartbeat);
+        let ended = wrote.and_then(|()| link.stream.shutdown(Shutdown::Write));
+        if ended.is_err() {
+            link.cut();
+        }
+    }
+
+    fn cut(&self) {
+        self.links.iter().for_each(Link::cut);
+        self.links.iter().for_each(Link::close);
+    }
+
+    /// The end of this rank's part: what is queued is written, rank 0's process waits for the others, and then all threads
+    /// have ended.
+    pub(super) fn end(&self) {
+        let left = self.has_left(self.rank);
+        let broken = |state: &State| state.inbox.broken().is_some();
+        if self.rank == 0 {
+            if left {
+                self.wait_until(self.limits.linger, |state| {
+                    broken(state) || state.inbox.is_last(0)
+                });
+            } else {
+                self.lose(Broken { rank: 0, why: Lost::Gone });
+            }
+            self.links.iter().for_each(Link::close);
+            self.wait_until(VERDICT.min(self.limits.silence), |state| state.threads == 0);
+        } else if left {
+            self.links.iter().for_each(Link::close);
+            // Rank 0's process answers the end of what is written with the end of what it writes.
+            self.wait_until(self.limits.silence, |state| broken(state) || state.threads == 0);
+        }
+        self.cut();
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // One that has panicked has ended too.
+            _ = thread.join();
+        }
+    }
+}
+
+/// Writes what is queued, and a sign of life where nothing is for some time.
+fn write_all(stream: &TcpStream, frames: &Receiver<Frame>, heartbeat: Duration) -> Result<()> {
+    let mut to = BufWriter::with_capacity(BUFFER, stream);
+    loop {
+        let frame = match frames.try_recv() {
+            Ok(frame) => frame,
+            Err(TryRecvError::Disconnected) => return to.flush(),
+            Err(TryRecvError::Empty) => {
+                to.flush()?;
+                match frames.recv_timeout(heartbeat) {
+                    Ok(frame) => frame,
+                    Err(RecvTimeoutError::Timeout) => Frame::Alive,
+                    Err(RecvTimeoutError::Disconnected) => return to.flush(),
+                }
+            }
+        };
+        frame.write(&mut to)?;
+    }
+}
