@@ -93,7 +93,7 @@ mod warpgroup;
 mod warpgroups;
 mod words;
 
-pub use buffer::{Buffer, Element, Given};
+pub use buffer::{Buffer, Element, Given, from_bytes, to_bytes};
 pub use counters::{Counters, Profile};
 pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,

@@ -3,10 +3,13 @@
 //! Whatever knows which of the two it has is generic over [`Backend`], and addresses of one are no
 //! arguments for the other.
 
+mod area;
 pub(crate) mod driver;
 pub(crate) mod gpu;
 pub(crate) mod simulator;
 pub mod tensor_map;
+
+pub(crate) use area::{Area, Areas};
 
 use crate::address::{Address, Argument};
 use crate::error::Result;

@@ -7,7 +7,7 @@ use crate::memory::{Keeps, Memory};
 use gemm_dsl::sim::Element;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 
 /// A vector in the memory of one device, made by [`Device::upload`] or [`Device::alloc`], or, of
 /// elements other than `f32`, by [`Device::upload_of`] or [`Device::alloc_of`].
@@ -157,6 +157,12 @@ impl<'a, T: Element> BufferView<'a, T> {
 
     pub(crate) fn parts(&self) -> (&'a Buffer<T>, usize, usize) {
         (self.buffer, self.start, self.len)
+    }
+
+    /// Some of them; none where they are not all there.
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
+        let inside = range.start <= range.end && range.end <= self.len;
+        inside.then(|| Self { start: self.start + range.start, len: range.len(), ..*self })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::planes::Planes;
 use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::sim::Element;
+use std::ops::Range;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
 /// either, or a `CudaSlice` or `CudaView` of the `cudarc` context that the
@@ -172,6 +173,15 @@ impl<T: Element> Shared<'_, T> {
 
     pub(crate) fn is_list(&self) -> bool {
         matches!(self, Shared::List(..))
+    }
+
+    /// Some consecutive elements of an array; none where they are not all there, and of a list.
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
+        match self {
+            Shared::Buffer(view) => view.part(range).map(Shared::Buffer),
+            Shared::Cuda(view) => view.try_slice(range).map(Shared::Cuda),
+            Shared::List(..) => None,
+        }
     }
 
     pub(crate) fn copy(&self) -> Self {

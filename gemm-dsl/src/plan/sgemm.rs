@@ -79,9 +79,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{
-    Batch, Bounds, Epilogue, Fragment, Lanes, Layout, Rect, SgemmSpec, Sharing, Table, Tile,
-};
+use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
 use check::Geometry;
 
 /// Indices inside a block stay far from 2^31.
@@ -345,18 +343,7 @@ impl SgemmPlan {
     /// # Errors
     /// Faults of a line that is the same for all: a mistake of this function.
     pub(crate) fn in_f32(&self) -> Result<SgemmPlan, SpecErrors> {
-        let spec = SgemmSpec::default()
-            .tile(Tile::new(128, 128, 16))
-            .thread(Rect::new(8, 8))
-            .warp(Rect::new(32, 64))
-            .fragment(Fragment::Split)
-            .transpose(self.layout() != Layout::Tn)
-            .pad_a(if self.layout().transposes_a() { 0 } else { 4 })
-            .pad_b(if self.layout().transposes_b() { 4 } else { 0 })
-            .stages(3)
-            .layout(self.layout())
-            .pitched(self.pitched());
-        spec.computing(&self.spec).plan()
+        self.spec.in_f32().plan()
     }
 
     /// Another variant of a kernel that has some.

@@ -55,6 +55,27 @@ elements! {
     u8 = U8, |v| v.into(), |b| b as u8;
 }
 
+/// The bytes of elements, the lowest of each first: as they travel from one device to another.
+pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+    let size = T::ELEM.size() as usize;
+    let mut bytes = Vec::with_capacity(elements.len() * size);
+    for element in elements {
+        bytes.extend_from_slice(&element.bits().to_le_bytes()[..size]);
+    }
+    bytes
+}
+
+/// The elements that [`to_bytes`] gave these bytes of; none where they are not those of whole elements.
+pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
+    let elements = bytes.chunks_exact(T::ELEM.size() as usize);
+    let element = |bytes: &[u8]| {
+        let mut bits = [0; 8];
+        bits[..bytes.len()].copy_from_slice(bytes);
+        T::of_bits(u64::from_le_bytes(bits))
+    };
+    elements.remainder().is_empty().then(|| elements.map(element).collect())
+}
+
 /// Elements in simulated global memory, or a view of some.
 ///
 /// Clones and views share the same memory, as a copied pointer is. Elements are atomic, so blocks of
@@ -201,6 +222,18 @@ impl Buffer {
         if fits {
             for (i, value) in values.iter().enumerate() {
                 self.write(i, value.bits());
+            }
+        }
+        fits
+    }
+
+    /// Overwrites the first elements with those of another buffer, bit for bit; `false`, and nothing written, if they do not
+    /// fit or are of another size.
+    pub fn copy_of(&self, other: &Self) -> bool {
+        let fits = other.len <= self.len && other.elem.size() == self.elem.size();
+        if fits {
+            for at in 0..other.len {
+                self.write(at, other.read(at));
             }
         }
         fits

@@ -1,7 +1,7 @@
 //! The spec of a matrix product.
 
 use super::table::{
-    ActsOn, Datum, Kind, Need, Remedy, Value, derived_name, given_name, spec, words,
+    ActsOn, Datum, Kind, Need, Remedy, Table, Value, derived_name, given_name, spec, words,
 };
 use super::{Arith, Block, Epilogue, Rect, Tile};
 use crate::ir::{Mma, Wgmma};
@@ -386,6 +386,39 @@ impl SgemmSpec {
     /// give the same bits, whatever their tiles are.
     pub fn is_invariant(&self) -> bool {
         self.splits_sums().is_none()
+    }
+
+    /// The key by which the sums of a product depend on its extents M and N, so that a part of it that is computed by itself has
+    /// other bits than in the whole; none where they do not.
+    pub fn depends_on_size(&self) -> Option<&'static str> {
+        match self.sharing() {
+            Sharing::Stream => Some("stream_k"),
+            Sharing::AutoRanges => Some("split_k: auto"),
+            Sharing::Whole | Sharing::Ranges(_) => None,
+        }
+    }
+
+    /// Whether one number of A or B that its planes do not hold changes how all sums are made, not its own alone: they are
+    /// then those [in `f32`](Self::in_f32).
+    pub fn loses_as_a_whole(&self) -> bool {
+        self.arith.is_emulation() && self.is_wgmma()
+    }
+
+    /// The spec of a kernel in `f32` that computes the same and takes matrices as this one does, at any address: where tensor
+    /// cores stand for `f32`, and cannot be given some number, it has the last word.
+    pub fn in_f32(&self) -> Self {
+        let spec = Self::default()
+            .tile(Tile::new(128, 128, 16))
+            .thread(Rect::new(8, 8))
+            .warp(Rect::new(32, 64))
+            .fragment(Fragment::Split)
+            .transpose(self.layout != Layout::Tn)
+            .pad_a(if self.layout.transposes_a() { 0 } else { 4 })
+            .pad_b(if self.layout.transposes_b() { 4 } else { 0 })
+            .stages(3)
+            .layout(self.layout)
+            .pitched(self.pitched);
+        spec.computing(self)
     }
 
     /// The key by which it is not [invariant](Self::is_invariant).

@@ -1,10 +1,10 @@
 //! Which way is the fastest.
 
+use super::Machine;
 use super::build::Way;
 use super::check::{ScheduleFault, VerifiedSchedule};
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Layouts, Schedule, Side, Size};
-use super::Machine;
 use std::fmt;
 
 /// The most parts that are tried: beyond that, what each exchange costs by itself is more than what it hides.
@@ -57,8 +57,13 @@ impl Schedule {
     ) -> Result<Chosen, ScheduleFault> {
         let first = Self::new(layouts.clone(), ranks, Way::Sequential)?;
         let mut ways = vec![Way::Rotate];
-        let parts = std::iter::successors(Some(1), |parts| Some(parts * 2)).take_while(|parts| *parts <= MOST_PARTS);
-        ways.extend(parts.take_while(|parts| worthwhile(&first, machine, *parts)).map(|parts| Way::Gather { parts }));
+        let parts = std::iter::successors(Some(1), |parts| Some(parts * 2))
+            .take_while(|parts| *parts <= MOST_PARTS);
+        ways.extend(
+            parts
+                .take_while(|parts| worthwhile(&first, machine, *parts))
+                .map(|parts| Way::Gather { parts }),
+        );
         if first.exchanges.is_empty() {
             // They are all the same.
             ways.clear();
@@ -73,7 +78,9 @@ impl Schedule {
             let schedule = Self::new(layouts.clone(), ranks, way)?;
             let estimate = schedule.estimate(machine);
             let cost = |estimate: &Estimate| (estimate.time, estimate.most_memory());
-            let better = best.as_ref().is_none_or(|(_, best): &(_, usize)| cost(&estimate) < cost(&tried[*best].1));
+            let better = best
+                .as_ref()
+                .is_none_or(|(_, best): &(_, usize)| cost(&estimate) < cost(&tried[*best].1));
             if better && fits(&estimate) {
                 best = Some((schedule, tried.len()));
             }
@@ -81,7 +88,8 @@ impl Schedule {
         }
         let Some((schedule, number)) = best else {
             let needs = tried.iter().map(|(way, estimate)| (estimate.most_memory(), *way));
-            let (least, way) = needs.min_by_key(|(least, _)| *least).unwrap_or((0, Way::Sequential));
+            let (least, way) =
+                needs.min_by_key(|(least, _)| *least).unwrap_or((0, Way::Sequential));
             return Err(ScheduleFault::Memory { limit: limit.unwrap_or(0), least, way });
         };
         let (way, estimate) = tried[number].clone();
@@ -102,9 +110,15 @@ impl fmt::Display for Chosen {
         write!(f, "{m}x{n}x{k} on {} ranks of {}", self.schedule.ranks(), self.machine.name)?;
         match self.limit {
             None => writeln!(f)?,
-            Some(limit) => writeln!(f, ", with at most {} beside the shards of a rank", Bytes(limit))?,
+            Some(limit) => {
+                writeln!(f, ", with at most {} beside the shards of a rank", Bytes(limit))?
+            }
         }
-        writeln!(f, "  {:<13}{:>12}{:>12}{:>12}{:>12}", "way", "bytes in", "memory", "predicted", "efficiency")?;
+        writeln!(
+            f,
+            "  {:<13}{:>12}{:>12}{:>12}{:>12}",
+            "way", "bytes in", "memory", "predicted", "efficiency"
+        )?;
         for (way, estimate) in &self.tried {
             let chosen = if *way == self.way { '*' } else { ' ' };
             let most = estimate.bytes.iter().copied().max().unwrap_or(0);

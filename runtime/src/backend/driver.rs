@@ -34,14 +34,26 @@ pub(crate) fn library() -> Option<Library> {
     names.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
 }
 
+/// How many GPUs there are; none where there is no driver.
+pub(crate) fn gpus() -> Result<usize> {
+    if is_installed() { count() } else { Ok(0) }
+}
+
+/// How many GPUs a usable driver has.
+fn count() -> Result<usize> {
+    check_library()?;
+    match CudaContext::device_count() {
+        Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
+        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_STUB_LIBRARY)) => {
+            Ok(0)
+        }
+        Err(error) => Err(failed("initialising")(error)),
+    }
+}
+
 /// Checks that there is a usable driver and that it has a GPU of that number.
 pub(crate) fn check_ordinal(ordinal: usize) -> Result<()> {
-    check_library()?;
-    let count = match CudaContext::device_count() {
-        Ok(count) => usize::try_from(count).unwrap_or(0),
-        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_STUB_LIBRARY)) => 0,
-        Err(error) => return Err(failed("initialising")(error)),
-    };
+    let count = count()?;
     if count == 0 {
         return Err(Error::NoGpu);
     }

@@ -4,6 +4,7 @@
 //! stream's order is all the synchronisation they need. A user's slices may be used on other streams
 //! of the context: for those `cudarc`'s events are waited for and recorded, see [`Gpu::pass`].
 
+mod area;
 mod code;
 mod memory;
 mod scratch;
@@ -12,7 +13,7 @@ pub(crate) use memory::{Allocation, GpuAddress};
 pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
-use super::{Backend, Borrowed};
+use super::{Area, Areas, Backend, Borrowed};
 use crate::address::Argument;
 use crate::cache::Cache;
 use crate::compile::Arch;
@@ -237,5 +238,19 @@ impl Backend for Gpu {
         }
         let (at, used) = self.pass(|stream| view.view_ptr_mut(stream))?;
         Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
+    }
+}
+
+impl Areas for Gpu {
+    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
+        self.copy_area_on(&self.stream, from, to)
+    }
+
+    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
+        self.area_out(from)
+    }
+
+    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
+        self.area_in(to, elements)
     }
 }

@@ -1,6 +1,6 @@
 //! The simulator as a device: memory of the process, launches that finish before they return.
 
-use super::Backend;
+use super::{Area, Areas, Backend};
 use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
 use crate::launched::Counted;
@@ -158,6 +158,11 @@ impl Address for Buffer {
     }
 }
 
+/// An area that is not inside of its memory: whoever made it has measured it wrongly.
+fn outside() -> Error {
+    Error::Internal("an area reaches beyond its memory".to_owned())
+}
+
 impl Backend for Simulator {
     type Address = Buffer;
     type Allocation = Buffer;
@@ -256,6 +261,37 @@ impl Backend for Simulator {
     }
 
     fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Areas for Simulator {
+    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
+        for (from, to) in from.lines().zip(to.lines()) {
+            let (from, to) = (from.ok_or_else(outside)?, to.ok_or_else(outside)?);
+            if !to.copy_of(&from) {
+                return Err(outside());
+            }
+        }
+        Ok(())
+    }
+
+    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(from.len());
+        for line in from.lines() {
+            let line: Option<Vec<T>> = line.and_then(|line| line.to_vec_of());
+            all.extend(line.ok_or_else(outside)?);
+        }
+        Ok(all)
+    }
+
+    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
+        let lines = to.lines().zip(elements.chunks(to.cols.max(1)));
+        for (line, elements) in lines {
+            if !line.is_some_and(|line| line.copy_from(elements)) {
+                return Err(outside());
+            }
+        }
         Ok(())
     }
 }

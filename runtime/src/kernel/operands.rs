@@ -109,6 +109,13 @@ pub struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
+    /// The arrays, each with the shape of a matrix.
+    pub(crate) fn arrays_mut(
+        &mut self,
+    ) -> impl Iterator<Item = &mut (Shared<'a, f32>, Option<Shape>)> {
+        self.arrays.iter_mut()
+    }
+
     fn push(&mut self, given: Given<'a>) {
         match given {
             Given::Number(number) => self.numbers.push(number),
@@ -118,7 +125,7 @@ impl<'a> Beside<'a> {
 }
 
 /// Those of the operands that are arrays, in the order of the program's inputs.
-pub(super) fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
+pub(crate) fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
     operands.iter().filter(|operand| matches!(operand.slot, Slot::Array(_)))
 }
 

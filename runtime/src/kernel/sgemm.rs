@@ -42,6 +42,15 @@ impl<E> Sgemm<E> {
         Call::new(What::Kernel(&self.line), device, E::Unset::default())
     }
 
+    /// A call on a device that has been given its operands, whatever their kinds are.
+    pub(crate) fn call_with<'a, O: OperandsFor<E>>(
+        &'a self,
+        device: &'a Device,
+        given: O,
+    ) -> Call<'a, SgemmSpec, E, O> {
+        Call::new(What::Kernel(&self.line), device, given)
+    }
+
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
     /// the kernel's `layout` transposes is given column by column. For a `pitched` kernel rows, or
     /// columns, are padded on the way. An epilogue that reads C in place finds zeros. For kernels

@@ -1,5 +1,6 @@
 //! What can go wrong between ranks.
 
+use super::{LayoutError, ScheduleFault};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -75,6 +76,31 @@ pub enum WorldError {
         what: String,
         /// What is needed.
         need: String,
+    },
+    /// A layout that is not for these ranks.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// There is no schedule of a product of such matrices on so many ranks.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleFault),
+    /// A kernel that gives a part of a product other bits than the whole.
+    #[error(
+        "`{line}` shares its sums out by the extents of what it computes, of which each rank has a part: the bits would depend \
+         on how many ranks there are. Leave `{key}` out, or write `split_k` with a number"
+    )]
+    Divided {
+        /// The line of the kernel.
+        line: String,
+        /// The key by which it does so.
+        key: &'static str,
+    },
+    /// What a rank was to do has panicked.
+    #[error("rank {rank} panicked: {message}")]
+    Panicked {
+        /// The rank.
+        rank: usize,
+        /// What it said.
+        message: String,
     },
     /// NCCL was found nowhere.
     #[error(

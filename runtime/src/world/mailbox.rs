@@ -13,7 +13,7 @@
 mod delivery;
 mod post;
 
-pub(crate) use delivery::{Delivery, Fault, FaultKind};
+pub use delivery::{Delivery, Fault, FaultKind};
 
 use super::error::Lost;
 use super::wire::{Broken, Tag, Wire};

@@ -30,7 +30,7 @@ mod node;
 mod tests;
 
 pub(crate) use hello::{Fact, Hello, Met};
-pub(crate) use job::{Address, Job};
+pub(crate) use job::Job;
 
 use super::WorldError;
 use super::error::Lost;

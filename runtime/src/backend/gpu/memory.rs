@@ -136,7 +136,7 @@ impl Gpu {
             .map_err(failed("setting memory to zero"))
     }
 
-    fn bind(&self) -> Result<()> {
+    pub(super) fn bind(&self) -> Result<()> {
         self.context.bind_to_thread().map_err(failed("making the context current"))
     }
 

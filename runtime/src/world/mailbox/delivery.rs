@@ -4,27 +4,27 @@ use std::time::Duration;
 
 /// How what ranks of one process say to one another is delivered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// What the order in which messages become visible is drawn from. Without one each is so at once.
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// What goes wrong. Several at the same call happen in this order.
-    pub(crate) faults: Vec<Fault>,
+    pub faults: Vec<Fault>,
 }
 
 /// Something that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Of which rank.
-    pub(crate) rank: usize,
+    pub rank: usize,
     /// At which of its calls of `send` and `take`, counted from 0.
-    pub(crate) call: u64,
+    pub call: u64,
     /// What.
-    pub(crate) kind: FaultKind,
+    pub kind: FaultKind,
 }
 
 /// What goes wrong at a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FaultKind {
+pub enum FaultKind {
     /// The rank is gone, as if its thread had been killed: this call fails, and all that come after it.
     Die,
     /// The call takes so much longer.

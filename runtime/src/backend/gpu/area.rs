@@ -1,0 +1,154 @@
+//! Copies of rectangles of GPU memory.
+
+use super::Gpu;
+use super::memory::bytes;
+use crate::address::Address;
+use crate::backend::driver::failed;
+use crate::backend::{Area, Backend};
+use crate::error::{Error, Result};
+use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype};
+use cudarc::driver::{CudaStream, result};
+use gemm_dsl::sim::Element;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+/// One side of a copy: where its first row begins.
+enum Side {
+    Gpu(u64),
+    HostToRead(*const c_void),
+    HostToWrite(*mut c_void),
+}
+
+#[allow(unsafe_code, reason = "the driver copies between addresses")]
+impl Gpu {
+    /// Copies the elements of an area to another of the same extents, in the order of a stream of this context. They may
+    /// be memory of another GPU that this one can reach.
+    pub(crate) fn copy_area_on(
+        &self,
+        stream: &CudaStream,
+        from: &Area<Self>,
+        to: &Area<Self>,
+    ) -> Result<()> {
+        if (from.rows, from.cols) != (to.rows, to.cols) {
+            return Err(Error::Internal("areas of two extents are one copy".to_owned()));
+        }
+        if from.is_packed() && to.is_packed() {
+            let bytes = usize::try_from(bytes(from.first.elem, from.len() as u64));
+            let bytes = bytes.map_err(|_| self.too_large(from.first.elem, from.len() as u64))?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.bind()?;
+            // SAFETY: as below.
+            let copied = unsafe {
+                result::memcpy_dtod_async(to.first.at, from.first.at, bytes, stream.cu_stream())
+            };
+            return copied.map_err(failed(format!("copying {bytes} bytes")));
+        }
+        let (source, target) = (Side::Gpu(from.first.at), Side::Gpu(to.first.at));
+        // SAFETY: both areas lie in memory that whoever made them owns, until the stream has come so far.
+        unsafe { self.copy_rows(stream, to, (source, from.pitch), (target, to.pitch)) }
+    }
+
+    /// Copies an area to the host, after all work on the stream.
+    pub(super) fn area_out<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
+        if from.is_packed() {
+            return self.copy_out(&from.first, from.len() as u64);
+        }
+        let mut elements = vec![T::default(); from.len()];
+        let host = Side::HostToWrite(elements.as_mut_ptr().cast());
+        // SAFETY: the host has room for as many elements, numbers of which all bits are valid, and keeps it until the
+        // stream has been waited for.
+        let copied = unsafe {
+            self.copy_rows(
+                &self.stream,
+                from,
+                (Side::Gpu(from.first.at), from.pitch),
+                (host, from.cols),
+            )
+        };
+        let waited = self.synchronize();
+        copied?;
+        waited?;
+        Ok(elements)
+    }
+
+    /// Copies elements from the host and waits for the copy.
+    pub(super) fn area_in<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
+        if elements.len() != to.len() || T::ELEM.size() != to.first.elem().size() {
+            return Err(Error::Internal("an area is given other elements than it has".to_owned()));
+        }
+        if to.is_packed() {
+            return self.copy_in(&to.first, elements);
+        }
+        let host = Side::HostToRead(elements.as_ptr().cast());
+        // SAFETY: the host's elements, numbers without padding, stay borrowed until the stream has been waited for.
+        let copied = unsafe {
+            self.copy_rows(&self.stream, to, (host, to.cols), (Side::Gpu(to.first.at), to.pitch))
+        };
+        let waited = self.synchronize();
+        copied?;
+        waited
+    }
+
+    /// Copies rows, whose number and length are those of `area`, each side with its pitch in elements.
+    ///
+    /// # Safety
+    /// Both sides have these rows, until the stream has come so far.
+    unsafe fn copy_rows(
+        &self,
+        stream: &CudaStream,
+        area: &Area<Self>,
+        (source, source_pitch): (Side, usize),
+        (target, target_pitch): (Side, usize),
+    ) -> Result<()> {
+        if area.len() == 0 {
+            return Ok(());
+        }
+        let elem = area.first.elem();
+        let in_bytes = |elements: usize| {
+            let bytes = usize::try_from(bytes(elem, elements as u64));
+            bytes.map_err(|_| self.too_large(elem, elements as u64))
+        };
+        // Of one row the driver asks for no more than that its pitch is no shorter.
+        let pitch = |pitch: usize| if area.rows == 1 { area.cols } else { pitch };
+        let mut copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            srcHost: null(),
+            srcDevice: 0,
+            srcArray: null_mut(),
+            srcPitch: in_bytes(pitch(source_pitch))?,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            dstHost: null_mut(),
+            dstDevice: 0,
+            dstArray: null_mut(),
+            dstPitch: in_bytes(pitch(target_pitch))?,
+            WidthInBytes: in_bytes(area.cols)?,
+            Height: area.rows,
+        };
+        match source {
+            Side::Gpu(at) => copy.srcDevice = at,
+            Side::HostToRead(at) => {
+                copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+                copy.srcHost = at;
+            }
+            Side::HostToWrite(_) => return Err(Error::Internal("a target is read".to_owned())),
+        }
+        match target {
+            Side::Gpu(at) => copy.dstDevice = at,
+            Side::HostToWrite(at) => {
+                copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+                copy.dstHost = at;
+            }
+            Side::HostToRead(_) => return Err(Error::Internal("a source is written".to_owned())),
+        }
+        self.bind()?;
+        // SAFETY: the caller says that both sides have the rows that the description names; it is read by this call.
+        let copied = unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.cu_stream()) };
+        copied.result().map_err(failed(format!("copying {}x{} elements", area.rows, area.cols)))
+    }
+}

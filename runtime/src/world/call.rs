@@ -1,0 +1,223 @@
+//! Products of matrices that are dealt out.
+
+use super::kernels::{Kernels, asks_late};
+use super::product::{Product, follow};
+use super::{
+    Block, Chosen, Estimate, Layouts, Rank, Schedule, Sharded, Step, VerifiedSchedule, Way,
+    WorldError,
+};
+use crate::error::{Error, Result};
+use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
+use crate::kernel::{Sgemm, SgemmTable};
+use crate::launched::Launched;
+use gemm_dsl::kernel_table::SgemmShape;
+use gemm_dsl::spec::SgemmSpec;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A call of a kernel or of a table on all ranks, made by [`Sgemm::on`] or [`SgemmTable::on`].
+///
+/// Each rank computes those elements of C that it has, with all their terms; what it lacks of A and B comes from other ranks
+/// while it multiplies what is there. So the bits of C do not depend on how many ranks there are, or on how the matrices
+/// are dealt out.
+///
+/// ```
+/// use gemm_runtime::world::{Layout, World};
+/// use gemm_runtime::{SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2);
+///
+/// let (m, n, k) = (20, 24, 9);
+/// let product = World::simulated(3)?.run(|rank| {
+///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
+///     let b = rank.upload(&Layout::cols(k, n), &vec![2.0; k * n])?;
+///     let mut c = rank.alloc(&Layout::cols(m, n))?;
+///     GEMM.on(rank).launch(&a, &b, &mut c)?;
+///     rank.gather(&c, 0)
+/// })?;
+/// assert_eq!(product[0], Some(vec![18.0; m * n]));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub struct ShardedCall<'a, E = (), O = ()> {
+    what: What<'a, E>,
+    rank: &'a mut Rank,
+    given: O,
+    way: Option<Way>,
+}
+
+/// What is called.
+enum What<'a, E> {
+    Kernel(&'a Sgemm<E>),
+    Table(&'a SgemmTable<E>),
+}
+
+/// What a product on all ranks did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShardedLaunch {
+    /// The line of the kernel: the same on all ranks, and for all parts.
+    pub line: String,
+    /// What each rank was to do.
+    pub schedule: VerifiedSchedule,
+    /// What else it might have been, with what was predicted of each; none where the caller has said which way.
+    pub chosen: Option<Chosen>,
+    /// The launches of this rank, in order, one for each part of what it has of C.
+    pub launches: Vec<Launched>,
+}
+
+impl<E: Operands> Sgemm<E> {
+    /// A call on all ranks, which has not been given operands yet. All ranks make it.
+    pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedCall<'a, E, E::Unset<'a>> {
+        ShardedCall { what: What::Kernel(self), rank, given: E::Unset::default(), way: None }
+    }
+}
+
+impl<E: Operands> SgemmTable<E> {
+    /// A call on all ranks, which has not been given operands yet. All ranks make it. The row is the one for the product as
+    /// a whole, as packed matrices have it: the same for all parts of it, and for any number of ranks.
+    pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedCall<'a, E, E::Unset<'a>> {
+        ShardedCall { what: What::Table(self), rank, given: E::Unset::default(), way: None }
+    }
+}
+
+impl<'a, E> ShardedCall<'a, E> {
+    /// The call with a tuple of all operands of the kernel, in its order. An array is the part for what this rank has of C:
+    /// of `bias[n]` an element for each of its columns, of `scale[m]` for each of its rows, of `residual[m, n]` a matrix of its
+    /// extents. Numbers are the same on all ranks.
+    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
+        ShardedCall { what: self.what, rank: self.rank, given: operands, way: self.way }
+    }
+}
+
+impl<'a> ShardedCall<'a, ByName, Named<'a>> {
+    /// The call with an operand of the kernel: a number, or a reference to this rank's part of an array, as of
+    /// [`operands`](ShardedCall::operands).
+    #[must_use]
+    pub fn operand(mut self, name: &str, given: impl crate::AnyOperand + 'a) -> Self {
+        self.given.push(name, given);
+        self
+    }
+}
+
+impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
+    /// The call where what ranks lack comes to them in this way, not in the one that is predicted to be the fastest. Rows of A
+    /// and columns of B that are scaled as wholes, those of `f16x3` under `mma: wgmma`, always come before anything is
+    /// multiplied, where a rank has parts of them.
+    #[must_use]
+    pub fn way(mut self, way: Way) -> Self {
+        self.way = Some(way);
+        self
+    }
+
+    /// Multiplies: C = A·B, or what the kernel's epilogue makes of its sums. On GPUs the call returns before the work is
+    /// done; later work of the device comes after it.
+    ///
+    /// A rank that has some columns of C, but not all, and is to compute some of these before others, needs a `pitched`
+    /// kernel; without it the columns are computed at once.
+    ///
+    /// # Errors
+    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts or the way.
+    /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
+    /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided.
+    /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.
+    pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
+        let Self { what, rank, given, way } = self;
+        for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
+            rank.check_device(name, of.matrix().buffer().device())?;
+        }
+        let layouts =
+            Layouts { a: a.layout().clone(), b: b.layout().clone(), c: c.layout().clone() };
+        let size = (layouts.c.rows, layouts.c.cols, layouts.a.cols);
+        let talk = rank.talk("multiplying");
+        let line = match &what {
+            What::Kernel(kernel) => Cow::Borrowed(kernel.spec_line()),
+            What::Table(table) => {
+                Cow::Owned(table.choice(SgemmShape::from(size), rank.device())?.line)
+            }
+        };
+        let spec: SgemmSpec = line.parse()?;
+        check_divided(&line, &spec)?;
+        talk.agree(
+            "the product",
+            &format!("`{line}` of A {}, B {}, C {}{}", layouts.a, layouts.b, layouts.c, Said(way)),
+        )?;
+        // Nothing is multiplied before all of it is known.
+        let late = asks_late(&spec, &layouts.a, &layouts.b, rank.ranks())?;
+        let way = if late { Some(Way::Sequential) } else { way };
+        let (schedule, chosen) =
+            rank.schedule(layouts, way, spec.pitched || matches!(what, What::Table(_)))?;
+        let is_made_for = matches!(what, What::Table(_));
+        let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c))?;
+        let mut launches = Vec::new();
+        let product = Product { schedule: &schedule, a, b, c };
+        let made = follow(rank, &talk, product, &mut |part| {
+            launches.push(kernels.launch(part, &given)?);
+            Ok(())
+        });
+        made?;
+        kernels.end()?;
+        Ok(ShardedLaunch { line: line.into_owned(), schedule, chosen, launches })
+    }
+}
+
+impl Rank {
+    /// What the ranks do for a product: in the way that the caller says, or in the fastest that is predicted. A kernel that does
+    /// not take matrices with padding is not given such by being given its columns one part after the other.
+    fn schedule(
+        &self,
+        layouts: Layouts,
+        way: Option<Way>,
+        takes_pitches: bool,
+    ) -> Result<(VerifiedSchedule, Option<Chosen>), WorldError> {
+        let ranks = self.ranks();
+        if let Some(way) = way {
+            return Ok((Schedule::new(layouts, ranks, way)?, None));
+        }
+        let mut chosen = Schedule::cheapest(layouts.clone(), ranks, &self.machine, self.memory)?;
+        if !takes_pitches && cuts_columns(&chosen.schedule) {
+            let fits =
+                |estimate: &Estimate| self.memory.is_none_or(|most| estimate.most_memory() <= most);
+            let mut others: Vec<_> =
+                chosen.tried.iter().filter(|(_, estimate)| fits(estimate)).collect();
+            others.sort_by(|(_, one), (_, other)| one.time.total_cmp(&other.time));
+            for (way, estimate) in others {
+                let schedule = Schedule::new(layouts.clone(), ranks, *way)?;
+                if !cuts_columns(&schedule) {
+                    let (way, estimate) = (*way, estimate.clone());
+                    chosen = Chosen { schedule, way, estimate, ..chosen };
+                    break;
+                }
+            }
+        }
+        Ok((chosen.schedule.clone(), Some(chosen)))
+    }
+}
+
+/// Whether some rank computes some of its columns of C before others.
+fn cuts_columns(schedule: &VerifiedSchedule) -> bool {
+    let shards = &schedule.shards().c;
+    schedule.steps.iter().zip(shards).any(|(steps, shard)| {
+        let cuts = |block: &Block| block.cols != shard.cols;
+        steps.iter().any(|step| matches!(step, Step::Multiply { block, .. } if cuts(block)))
+    })
+}
+
+/// A kernel whose sums depend on the extents would give each part other bits than the whole.
+fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
+    match spec.depends_on_size() {
+        None => Ok(()),
+        Some(key) => Err(Error::World(WorldError::Divided { line: line.to_owned(), key })),
+    }
+}
+
+/// What the caller has said of the way.
+struct Said(Option<Way>);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(way) => write!(f, ", {way}"),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What brings blocks of matrices from one rank to another.
+//!
+//! Whatever it is, it is told the same: which exchanges begin, in one order on all ranks, and when something is needed of
+//! them. Exchanges travel beside the work of the device where the carrier can do that.
+
+mod by_wire;
+mod peers;
+
+pub(super) use by_wire::ByWire;
+pub(super) use peers::{Fetching, Peers};
+
+use super::{Block, Machine, Side};
+use crate::backend::{Area, Backend};
+use crate::device::Device;
+use crate::error::Result;
+
+/// What a rank does in an exchange.
+pub(super) enum Leg<B: Backend> {
+    /// It sends a block of its own.
+    Send {
+        /// To whom.
+        to: usize,
+        /// Where the block is.
+        from: Area<B>,
+    },
+    /// It gets a block.
+    Receive {
+        /// From whom.
+        from: usize,
+        /// Which part of the matrix it is.
+        block: Block,
+        /// Where it goes.
+        to: Area<B>,
+    },
+    /// It copies a block of its own to another place.
+    Copy {
+        /// Where the block is.
+        from: Area<B>,
+        /// Where it goes.
+        to: Area<B>,
+    },
+}
+
+/// An exchange that begins.
+pub(super) struct Begun<B: Backend> {
+    /// Its number.
+    pub(super) exchange: usize,
+    /// Of which matrix.
+    pub(super) side: Side,
+    /// What the rank does in it.
+    pub(super) legs: Vec<Leg<B>>,
+    /// Whether it brings something to where products that have been launched may still read: it is not to begin before they
+    /// are done.
+    pub(super) behind: bool,
+}
+
+/// A part of a matrix as a rank has it, from which others may be sent something.
+pub(super) struct Own<B: Backend> {
+    /// Of which matrix.
+    pub(super) side: Side,
+    /// Which part it is.
+    pub(super) block: Block,
+    /// Where it lies.
+    pub(super) area: Area<B>,
+}
+
+/// Brings blocks from rank to rank, for one product or reduction.
+pub(super) trait Carrier<B: Backend> {
+    /// Begins; all that has been launched on the device so far comes before.
+    fn start(&mut self, backend: &B, own: &[Own<B>]) -> Result<()>;
+
+    /// Begins an exchange.
+    fn begin(&mut self, backend: &B, begun: Begun<B>) -> Result<()>;
+
+    /// What is launched from now on finds what the exchange brings.
+    fn wait(&mut self, backend: &B, exchange: usize) -> Result<()>;
+
+    /// What is launched from now on may write what was sent, and what was brought here.
+    fn end(&mut self, backend: &B) -> Result<()>;
+}
+
+/// How a rank's device reaches those of others.
+pub(super) enum Links {
+    /// By messages.
+    Wire,
+    /// It reads their memory.
+    Peers(Peers),
+}
+
+impl Links {
+    /// Those between devices of one process.
+    pub(super) fn between(devices: &[Device]) -> Result<Vec<Self>> {
+        Ok(match Peers::between(devices)? {
+            Some(peers) => peers.into_iter().map(Self::Peers).collect(),
+            None => devices.iter().map(|_| Self::Wire).collect(),
+        })
+    }
+
+    /// What is known of devices that are connected like this.
+    pub(super) fn machine(&self) -> Machine {
+        match self {
+            Self::Wire => Machine::h200_nccl(),
+            Self::Peers(_) => Machine::h200_copy_engines(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! GPUs of one process that read one another's memory: by copy engines, beside the products, which lose no multiprocessor to
+//! it. Who needs a block fetches it from where its rank has it.
+
+use super::{Begun, Carrier, Leg, Own};
+use crate::backend::Area;
+use crate::backend::driver::failed;
+use crate::backend::gpu::Gpu;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::world::rank::{Signal, Talk};
+use crate::world::room::part;
+use crate::world::{Block, Side};
+use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the ranks of a process leave for one another: by call and rank.
+#[derive(Default)]
+struct Board {
+    /// Where each has its parts, and since when.
+    own: Mutex<HashMap<(u64, usize), Arc<Published>>>,
+    /// When each has fetched all that it needs.
+    done: Mutex<HashMap<(u64, usize), Arc<CudaEvent>>>,
+}
+
+/// Where a rank has its parts of A and B.
+struct Published {
+    /// When they are there.
+    ready: CudaEvent,
+    parts: Vec<(Side, Block, Area<Gpu>)>,
+}
+
+/// The end of a rank of what connects the GPUs of a process.
+pub(in crate::world) struct Peers {
+    /// What copies are made on. The driver hands its work out before that of the device's own stream.
+    stream: Arc<CudaStream>,
+    board: Arc<Board>,
+}
+
+impl Peers {
+    /// The ends of ranks whose devices are these, if all of them are GPUs that reach one another.
+    pub(in crate::world) fn between(devices: &[Device]) -> Result<Option<Vec<Self>>> {
+        let contexts: Option<Vec<_>> =
+            devices.iter().map(|device| device.cudarc().map(|(context, _)| context)).collect();
+        let Some(contexts) = contexts else { return Ok(None) };
+        for (n, one) in contexts.iter().enumerate() {
+            for other in contexts[n + 1..].iter().filter(|other| other.cu_ctx() != one.cu_ctx()) {
+                if !(reaches(one, other)? && reaches(other, one)?) {
+                    return Ok(None);
+                }
+            }
+        }
+        let board = Arc::new(Board::default());
+        let end = |context: &&Arc<CudaContext>| {
+            context.bind_to_thread().map_err(failed("making the context current"))?;
+            let range = result::stream::get_priority_range();
+            let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
+            let stream = context.new_stream_with_priority(most);
+            let stream = stream.map_err(failed("creating a stream"))?;
+            Ok(Self { stream, board: Arc::clone(&board) })
+        };
+        contexts.iter().map(end).collect::<Result<Vec<Self>>>().map(Some)
+    }
+}
+
+/// Whether a context reaches the memory of another one, and may from now on: what is allocated with the driver and what
+/// comes of its pools.
+#[allow(unsafe_code, reason = "the driver is asked for it, and cudarc has no such call")]
+fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
+    let doing = || failed(format!("letting GPU {} reach GPU {}", from.ordinal(), to.ordinal()));
+    let mut can = 0;
+    // SAFETY: both are devices of contexts that are there, and the answer has its place.
+    let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, from.cu_device(), to.cu_device()) };
+    asked.result().map_err(doing())?;
+    if can == 0 {
+        return Ok(false);
+    }
+    from.bind_to_thread().map_err(doing())?;
+    // SAFETY: the other context is there for as long as its device is, which the ranks of a world keep.
+    match unsafe { sys::cuCtxEnablePeerAccess(to.cu_ctx(), 0) }.result() {
+        Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)) => {}
+        Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)) => return Ok(false),
+        Err(error) => return Err(doing()(error)),
+    }
+    if !to.has_async_alloc() {
+        return Ok(true);
+    }
+    // As the driver has it, in every version: a kind and a number, and what may be done.
+    #[repr(C)]
+    struct Access {
+        kind: CUmemLocationType,
+        device: i32,
+        may: CUmemAccess_flags,
+    }
+    let access = Access {
+        kind: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        device: from.cu_device(),
+        may: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    let mut pool = std::ptr::null_mut();
+    // SAFETY: the pool has its place, is one of a device that is there, and the description is as the driver has it.
+    let granted = unsafe {
+        match sys::cuDeviceGetDefaultMemPool(&mut pool, to.cu_device()).result() {
+            Ok(()) => sys::cuMemPoolSetAccess(pool, (&raw const access).cast(), 1).result(),
+            error => error,
+        }
+    };
+    granted.map_err(doing())?;
+    Ok(true)
+}
+
+/// Blocks that are fetched from where they are, for one product or reduction.
+pub(in crate::world) struct Fetching<'t> {
+    peers: &'t Peers,
+    talk: &'t Talk,
+    /// Where others have their parts, as far as this rank has asked.
+    others: HashMap<usize, Arc<Published>>,
+    /// When each exchange that has begun is done.
+    done: HashMap<usize, CudaEvent>,
+}
+
+impl<'t> Fetching<'t> {
+    pub(in crate::world) fn new(peers: &'t Peers, talk: &'t Talk) -> Self {
+        Self { peers, talk, others: HashMap::new(), done: HashMap::new() }
+    }
+
+    /// Where another rank has its parts; from now on nothing is fetched before they are there.
+    fn published(&mut self, rank: usize) -> Result<Arc<Published>> {
+        if let Some(published) = self.others.get(&rank) {
+            return Ok(Arc::clone(published));
+        }
+        self.talk.hear(rank, Signal::Ready)?;
+        let published = self.peers.board.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let published = published.get(&(self.talk.call(), rank)).cloned();
+        let published = published
+            .ok_or_else(|| Error::Internal(format!("rank {rank} says nothing of its parts")))?;
+        self.peers.stream.wait(&published.ready).map_err(failed("waiting for another GPU"))?;
+        self.others.insert(rank, Arc::clone(&published));
+        Ok(published)
+    }
+}
+
+/// An event behind all work of a stream so far.
+fn now(stream: &CudaStream) -> Result<CudaEvent> {
+    stream.record_event(None).map_err(failed("recording an event"))
+}
+
+fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+    stream.wait(event).map_err(failed("waiting for an event"))
+}
+
+impl Carrier<Gpu> for Fetching<'_> {
+    fn start(&mut self, gpu: &Gpu, own: &[Own<Gpu>]) -> Result<()> {
+        let (call, number) = (self.talk.call(), self.talk.number());
+        let ready = now(gpu.stream())?;
+        wait(&self.peers.stream, &ready)?;
+        let parts = own.iter().map(|own| (own.side, own.block.clone(), own.area.clone())).collect();
+        let board = &self.peers.board;
+        let mut published = board.own.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever has come to this call is done with the one before the last.
+        published.retain(|(of, rank), _| *rank != number || of + 1 >= call);
+        published.insert((call, number), Arc::new(Published { ready, parts }));
+        drop(published);
+        let mut done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.retain(|(of, rank), _| *rank != number || of + 1 >= call);
+        drop(done);
+        self.talk.tell_all(Signal::Ready)
+    }
+
+    fn begin(&mut self, gpu: &Gpu, begun: Begun<Gpu>) -> Result<()> {
+        let Begun { exchange, side, legs, behind } = begun;
+        let stream = &self.peers.stream;
+        if behind {
+            wait(stream, &now(gpu.stream())?)?;
+        }
+        for leg in legs {
+            match leg {
+                Leg::Send { .. } => {}
+                Leg::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
+                Leg::Receive { from, block, to } => {
+                    let published = self.published(from)?;
+                    let has = published.parts.iter().find(|(of, ..)| *of == side);
+                    let has = has.map(|(_, origin, area)| part(area, origin, &block));
+                    let has = has.ok_or_else(|| {
+                        Error::Internal(format!("rank {from} has nothing of {side}"))
+                    })??;
+                    gpu.copy_area_on(stream, &has, &to)?;
+                }
+            }
+        }
+        self.done.insert(exchange, now(stream)?);
+        Ok(())
+    }
+
+    fn wait(&mut self, gpu: &Gpu, exchange: usize) -> Result<()> {
+        match self.done.get(&exchange) {
+            Some(done) => wait(gpu.stream(), done),
+            None => Err(Error::Internal(format!("exchange {exchange} has not begun"))),
+        }
+    }
+
+    /// Waits, on the device's stream, until all ranks have fetched what they need of this one.
+    fn end(&mut self, gpu: &Gpu) -> Result<()> {
+        let (call, number) = (self.talk.call(), self.talk.number());
+        let fetched = Arc::new(now(&self.peers.stream)?);
+        let board = &self.peers.board;
+        board.done.lock().unwrap_or_else(PoisonError::into_inner).insert((call, number), fetched);
+        self.talk.tell_all(Signal::Done)?;
+        for rank in 0..self.talk.ranks() {
+            if rank != number {
+                self.talk.hear(rank, Signal::Done)?;
+                // What this rank has not asked of another one it has been told nevertheless.
+                if !self.others.contains_key(&rank) {
+                    self.talk.hear(rank, Signal::Ready)?;
+                }
+            }
+            let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = done.get(&(call, rank)).cloned();
+            let done = done.ok_or_else(|| {
+                Error::Internal(format!("rank {rank} is done, but says not when"))
+            })?;
+            wait(gpu.stream(), &done)?;
+        }
+        Ok(())
+    }
+}

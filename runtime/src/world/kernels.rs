@@ -1,0 +1,189 @@
+//! Which kernel multiplies the parts of a product, and what it is given.
+
+use super::product::Part;
+use super::rank::Talk;
+use super::{Block, Layout, Rank, Sharded, WorldError};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::kernel::Sgemm;
+use crate::kernel::operands::{Beside, Operands, OperandsFor, arrays, sealed};
+use crate::launched::Launched;
+use crate::prepared::PreparedMatrix;
+use crate::view::MatrixRef;
+use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+
+/// The kernels of a product that is divided.
+pub(super) struct Kernels<'k, E> {
+    device: Device,
+    talk: &'k Talk,
+    spec: SgemmSpec,
+    /// Whether it is made for matrices however they lie, as those of tables are.
+    is_made_for: bool,
+    /// The planes of what this rank has of A and of B, where tensor cores multiply these.
+    planes: [Option<PreparedMatrix<'k>>; 2],
+    /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
+    /// whether all numbers are in planes.
+    kernels: Option<[Sgemm<E>; 2]>,
+    /// The extents of what it has of C.
+    c: [usize; 2],
+}
+
+impl<'k, E: Operands> Kernels<'k, E> {
+    /// The kernels of a spec. Where one number can change how all sums are made, and each rank has whole rows of A and whole
+    /// columns of B, all are asked for theirs; else they are before the first product.
+    pub(super) fn new(
+        rank: &Rank,
+        talk: &'k Talk,
+        (spec, is_made_for): (&SgemmSpec, bool),
+        (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
+    ) -> Result<Self> {
+        let mut all = Self {
+            device: rank.device().clone(),
+            talk,
+            spec: spec.clone(),
+            is_made_for,
+            planes: [None, None],
+            kernels: None,
+            c: [c.block().rows.len(), c.block().cols.len()],
+        };
+        if !spec.loses_as_a_whole() {
+            all.make()?;
+        } else if !asks_late(spec, a.layout(), b.layout(), rank.ranks())? {
+            all.planes = [all.prepare(a, &a.view().t())?, all.prepare(b, &b.view())?];
+            all.ask()?;
+        }
+        Ok(all)
+    }
+
+    fn prepare(&self, of: &Sharded, view: &MatrixRef<'k>) -> Result<Option<PreparedMatrix<'k>>> {
+        match of.block().is_empty() {
+            true => Ok(None),
+            false => Ok(Some(self.device.prepare(self.spec.arith, view)?)),
+        }
+    }
+
+    /// Whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
+    fn ask(&mut self) -> Result<()> {
+        self.ask_of(self.planes.iter().flatten().any(|planes| !planes.is_whole()))
+    }
+
+    /// The same, where this rank knows of its own.
+    fn ask_of(&mut self, has_lost: bool) -> Result<()> {
+        if self.talk.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
+            self.spec = self.spec.in_f32();
+            self.planes = [None, None];
+        }
+        self.make()
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let made = |padded| match self.is_made_for {
+            true => self.spec.clone().for_matrices(self.spec.layout, padded),
+            false => self.spec.clone(),
+        };
+        self.kernels = Some([Sgemm::new(made(false))?, Sgemm::new(made(true))?]);
+        Ok(())
+    }
+
+    /// What is left where this rank has multiplied nothing.
+    pub(super) fn end(mut self) -> Result<()> {
+        if self.kernels.is_none() { self.ask() } else { Ok(()) }
+    }
+
+    /// Launches the product of a part.
+    pub(super) fn launch<O: OperandsFor<E>>(
+        &mut self,
+        part: Part<'_>,
+        given: &O,
+    ) -> Result<Launched> {
+        let Part { a, b, mut c, of_c, is_own: [all_of_a, all_of_b] } = part;
+        if self.kernels.is_none() {
+            let of = |view: &MatrixRef<'_>| {
+                let is_empty = view.rows() == 0 || view.cols() == 0;
+                let whole = || self.device.prepare(self.spec.arith, view).map(|p| p.is_whole());
+                if is_empty { Ok(true) } else { whole() }
+            };
+            let is_whole = of(&a.t())? && of(&b)?;
+            self.ask_of(!is_whole)?;
+        }
+        let Some([packed, pitched]) = &self.kernels else {
+            return Err(Error::Internal("no kernel has been made".to_owned()));
+        };
+        let is_padded = [a.shape(), b.shape(), c.shape()].iter().any(|shape| shape.is_padded());
+        let kernel = if is_padded { pitched } else { packed };
+        let [of_a, of_b] = &self.planes;
+        let of_a = of_a.as_ref().filter(|_| all_of_a).map(PreparedMatrix::t);
+        let of_b = of_b.as_ref().filter(|_| all_of_b);
+        let call = kernel.call_with(&self.device, Cut { given, of_c, c: self.c });
+        match (of_a, of_b) {
+            (None, None) => call.launch(&a, &b, &mut c),
+            (Some(a), None) => call.launch(&a, &b, &mut c),
+            (None, Some(b)) => call.launch(&a, b, &mut c),
+            (Some(a), Some(b)) => call.launch(&a, b, &mut c),
+        }
+    }
+}
+
+/// Whether it is known only of whole rows of A and columns of B if planes hold their numbers, and some rank has parts of them:
+/// each then has to be asked when it has all that it needs.
+pub(super) fn asks_late(
+    spec: &SgemmSpec,
+    a: &Layout,
+    b: &Layout,
+    ranks: usize,
+) -> Result<bool, WorldError> {
+    if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
+        return Ok(false);
+    }
+    let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
+    let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
+    Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
+}
+
+/// What is given beside the matrices, cut to a part of what a rank has of C.
+struct Cut<'o, O> {
+    given: &'o O,
+    of_c: Block,
+    /// The extents of what the rank has.
+    c: [usize; 2],
+}
+
+impl<E, O: OperandsFor<E>> OperandsFor<E> for Cut<'_, O> {}
+
+impl<O: sealed::GiveAll> sealed::GiveAll for Cut<'_, O> {
+    fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>> {
+        let Block { rows, cols } = &self.of_c;
+        let [m, n] = self.c;
+        let mut beside = self.given.give_all(operands)?;
+        for (operand, (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
+            let wrong = |has: usize, need: String| {
+                let (argument, has) = (operand.name.to_string(), has as u64);
+                Error::WrongExtent { argument, has, need }
+            };
+            let (range, needed, of) = match (operand.along, &shape) {
+                (Along::Mn, Some(whole)) => {
+                    if (whole.rows, whole.cols) != (m, n) {
+                        let need = format!(
+                            "its shape {}x{} is not that of this rank's part of C, {m}x{n}",
+                            whole.rows, whole.cols
+                        );
+                        return Err(wrong(whole.rows.saturating_mul(whole.cols), need));
+                    }
+                    *shape = Some(whole.part(rows.clone(), cols.clone())?);
+                    continue;
+                }
+                (Along::M, _) => (rows, m, "row"),
+                (Along::N | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
+            };
+            let has = elements.len();
+            let cut = elements.part(range.clone()).filter(|_| has >= needed);
+            *elements = cut.ok_or_else(|| {
+                wrong(
+                    has,
+                    format!("{needed} are needed, one for each {of} of this rank's part of C"),
+                )
+            })?;
+        }
+        Ok(beside)
+    }
+}

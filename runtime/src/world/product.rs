@@ -1,0 +1,225 @@
+//! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
+
+use super::carrier::{Begun, ByWire, Carrier, Fetching, Leg, Links, Own};
+use super::rank::Talk;
+use super::room::{Rooms, area, area_of, part};
+use super::{Block, Exchange, Move, Place, Rank, Sharded, Side, Step, VerifiedSchedule};
+use crate::device::{Either, On};
+use crate::error::{Error, Result};
+use crate::memory::Keeps;
+use crate::view::{MatrixMut, MatrixRef};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A product whose matrices are dealt out.
+pub(super) struct Product<'p> {
+    pub(super) schedule: &'p VerifiedSchedule,
+    pub(super) a: &'p Sharded,
+    pub(super) b: &'p Sharded,
+    pub(super) c: &'p mut Sharded,
+}
+
+/// Where the matrices of one of its steps are.
+pub(super) struct Part<'p> {
+    pub(super) a: MatrixRef<'p>,
+    pub(super) b: MatrixRef<'p>,
+    pub(super) c: MatrixMut<'p>,
+    /// Which part it is of what the rank has of C, with its rows and columns counted from there.
+    pub(super) of_c: Block,
+    /// Whether A and B are all that the rank has of them itself.
+    pub(super) is_own: [bool; 2],
+}
+
+/// Follows the steps of this rank; `multiply` launches the product of each part.
+pub(super) fn follow(
+    rank: &mut Rank,
+    talk: &Talk,
+    product: Product<'_>,
+    multiply: &mut dyn FnMut(Part<'_>) -> Result<()>,
+) -> Result<()> {
+    let number = rank.number();
+    let schedule = product.schedule;
+    for (at, len) in rooms(schedule, number, &product)? {
+        rank.rooms.reserve(&rank.device, at, len)?;
+    }
+    let Rank { device, rooms, links, .. } = rank;
+    let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
+    let got = Got { rooms, gathered, slots: HashMap::new() };
+    let run = Run { number, got, product };
+    match (device.backend(), links) {
+        (Either::Gpu(backend), Links::Peers(peers)) => {
+            run.follow(On { device, backend }, &mut Fetching::new(peers, talk), multiply)
+        }
+        (Either::Gpu(backend), Links::Wire) => {
+            run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
+        }
+        (Either::Simulator(backend), _) => {
+            run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
+        }
+    }
+}
+
+/// How much room each place of a rank takes, in elements.
+fn rooms(
+    schedule: &VerifiedSchedule,
+    number: usize,
+    product: &Product<'_>,
+) -> Result<HashMap<(Side, Place), usize>> {
+    let mut rooms: HashMap<(Side, Place), usize> = HashMap::new();
+    for (exchange, of) in schedule.exchanges.iter().enumerate() {
+        let got = || of.moves.iter().filter(|of| of.to == number);
+        for place in got().map(|of| of.into) {
+            let block = match place {
+                Place::Gathered => schedule.size.needed(of.side, product.c.block()),
+                _ => bounds(got().filter(|of| of.into == place).map(|of| &of.block)),
+            };
+            let len = block.rows.len().checked_mul(block.cols.len());
+            let len = len.ok_or_else(|| Error::TooLarge {
+                what: format!("exchange {exchange} brings {block} of {}", of.side),
+                limit: usize::MAX as u64,
+                remedy: "Use smaller extents",
+            })?;
+            let room = rooms.entry((of.side, place)).or_default();
+            *room = (*room).max(len);
+        }
+    }
+    Ok(rooms)
+}
+
+/// The smallest block that has all of these in it.
+fn bounds<'b>(blocks: impl Iterator<Item = &'b Block>) -> Block {
+    let all = blocks.filter(|block| !block.is_empty()).cloned().reduce(|all, block| Block {
+        rows: all.rows.start.min(block.rows.start)..all.rows.end.max(block.rows.end),
+        cols: all.cols.start.min(block.cols.start)..all.cols.end.max(block.cols.end),
+    });
+    all.unwrap_or_else(|| Block::new(0..0, 0..0))
+}
+
+/// A schedule under way on one rank.
+struct Run<'r> {
+    number: usize,
+    got: Got<'r>,
+    product: Product<'r>,
+}
+
+/// What the rank has of others.
+struct Got<'r> {
+    rooms: &'r Rooms,
+    /// What is in the room for all that the rank needs of A and of B.
+    gathered: [Block; 2],
+    /// What is in each slot, or will be.
+    slots: HashMap<(Side, Place), Block>,
+}
+
+impl Run<'_> {
+    fn follow<B: Keeps>(
+        mut self,
+        on: On<'_, B>,
+        carrier: &mut dyn Carrier<B>,
+        multiply: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let schedule = self.product.schedule;
+        let shards = [(Side::A, self.product.a), (Side::B, self.product.b)];
+        let own = shards.into_iter().map(|(side, shard)| own(side, shard));
+        let own = own.collect::<Result<Vec<Own<B>>>>()?;
+        carrier.start(on.backend, &own)?;
+        for step in &schedule.steps[self.number] {
+            match step {
+                Step::Begin(exchange) => {
+                    let Exchange { side, moves } = &schedule.exchanges[*exchange];
+                    let (number, mut legs) = (self.number, Vec::new());
+                    for of in moves.iter().filter(|of| [of.from, of.to].contains(&number)) {
+                        legs.push(self.leg(&own[*side as usize], of, moves)?);
+                    }
+                    let is_slot = |of: &Move| matches!(of.into, Place::Slot(_));
+                    let behind = moves.iter().any(|of| of.to == number && is_slot(of));
+                    let begun = Begun { exchange: *exchange, side: *side, legs, behind };
+                    carrier.begin(on.backend, begun)?;
+                }
+                Step::Wait(exchange) => carrier.wait(on.backend, *exchange)?,
+                Step::Multiply { block, a, b } => {
+                    let Product { a: of_a, b: of_b, c, .. } = &mut self.product;
+                    let needed = Side::ALL.map(|side| schedule.size.needed(side, block));
+                    let a_part = self.got.view((Side::A, *a), of_a, &needed[0])?;
+                    let b_part = self.got.view((Side::B, *b), of_b, &needed[1])?;
+                    let of_c = within(c.block(), block)?;
+                    let is_own = [(*a, of_a.block()), (*b, of_b.block())];
+                    let is_own = [0, 1]
+                        .map(|at| is_own[at].0 == Place::Shard && needed[at] == *is_own[at].1);
+                    let mut whole = c.view_mut();
+                    let c = whole.part(of_c.rows.clone(), of_c.cols.clone())?;
+                    multiply(Part { a: a_part, b: b_part, c, of_c, is_own })?;
+                }
+            }
+        }
+        carrier.end(on.backend)
+    }
+
+    /// What a move is to this rank, one of those of an exchange.
+    fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &[Move]) -> Result<Leg<B>> {
+        let from = || part(&own.area, &own.block, &of.block);
+        if of.to != self.number {
+            return Ok(Leg::Send { to: of.to, from: from()? });
+        }
+        let at = (own.side, of.into);
+        let origin = match of.into {
+            Place::Gathered => self.got.gathered[own.side as usize].clone(),
+            Place::Shard | Place::Slot(_) => {
+                let into = all.iter().filter(|other| (other.to, other.into) == (of.to, of.into));
+                let origin = bounds(into.map(|of| &of.block));
+                self.got.slots.insert(at, origin.clone());
+                origin
+            }
+        };
+        let room = area(self.got.rooms.buffer(at)?, &origin)?;
+        let to = part(&room, &origin, &of.block)?;
+        Ok(match of.from == self.number {
+            true => Leg::Copy { from: from()?, to },
+            false => Leg::Receive { from: of.from, block: of.block.clone(), to },
+        })
+    }
+}
+
+impl Got<'_> {
+    /// A block of a matrix in its place.
+    fn view<'v>(
+        &'v self,
+        at: (Side, Place),
+        shard: &'v Sharded,
+        block: &Block,
+    ) -> Result<MatrixRef<'v>> {
+        // Of no elements there is neither a room nor a place in the shard, which may have other rows.
+        if block.is_empty() {
+            return MatrixRef::new(shard.matrix().buffer(), block.rows.len(), block.cols.len());
+        }
+        let origin = match at.1 {
+            Place::Shard => {
+                let Block { rows, cols } = within(shard.block(), block)?;
+                return shard.view().part(rows, cols);
+            }
+            Place::Gathered => &self.gathered[at.0 as usize],
+            Place::Slot(_) => self.slots.get(&at).unwrap_or(block),
+        };
+        let Block { rows, cols } = within(origin, block)?;
+        MatrixRef::new(self.rooms.buffer(at)?, origin.rows.len(), origin.cols.len())?
+            .part(rows, cols)
+    }
+}
+
+/// What the rank has of a matrix.
+fn own<B: Keeps>(side: Side, shard: &Sharded) -> Result<Own<B>> {
+    let matrix = shard.matrix();
+    let area = area_of(matrix.buffer(), matrix.rows(), matrix.cols(), matrix.pitch())?;
+    Ok(Own { side, block: shard.block().clone(), area })
+}
+
+/// A block with its rows and columns counted from the first ones of another.
+fn within(origin: &Block, block: &Block) -> Result<Block> {
+    let shifted = |range: &Range<usize>, by: usize| {
+        Some(range.start.checked_sub(by)?..range.end.checked_sub(by)?)
+    };
+    let rows = shifted(&block.rows, origin.rows.start);
+    let cols = shifted(&block.cols, origin.cols.start);
+    let both = rows.zip(cols).map(|(rows, cols)| Block { rows, cols });
+    both.ok_or_else(|| Error::Internal(format!("{block} is no part of {origin}")))
+}

@@ -1,0 +1,65 @@
+//! Memory for what comes from other ranks, kept from product to product.
+
+use super::{Block, Place, Side};
+use crate::address::Address;
+use crate::backend::Area;
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::Keeps;
+use std::collections::HashMap;
+
+/// The memory of each place but the shards.
+#[derive(Default)]
+pub(super) struct Rooms(HashMap<(Side, Place), Buffer>);
+
+impl Rooms {
+    /// Has room for so many elements, with anything in them.
+    pub(super) fn reserve(&mut self, device: &Device, at: (Side, Place), len: usize) -> Result<()> {
+        if self.0.get(&at).is_none_or(|buffer| buffer.len() < len) {
+            // What is too small is not kept beside what is made.
+            self.0.remove(&at);
+            self.0.insert(at, device.alloc(len)?);
+        }
+        Ok(())
+    }
+
+    /// The memory of a place for which there is room.
+    pub(super) fn buffer(&self, at: (Side, Place)) -> Result<&Buffer> {
+        let (side, place) = at;
+        let room = self.0.get(&at);
+        room.ok_or_else(|| {
+            Error::Internal(format!("there is no room for what of {side} goes to {place}"))
+        })
+    }
+}
+
+/// A block of a matrix that lies at the beginning of a buffer, row after row.
+pub(super) fn area<B: Keeps>(buffer: &Buffer, block: &Block) -> Result<Area<B>> {
+    let (rows, cols) = (block.rows.len(), block.cols.len());
+    area_of(buffer, rows, cols, cols)
+}
+
+/// Rows that lie from the beginning of a buffer on.
+pub(super) fn area_of<B: Keeps>(
+    buffer: &Buffer,
+    rows: usize,
+    cols: usize,
+    pitch: usize,
+) -> Result<Area<B>> {
+    let outside = || Error::Internal("a block is larger than its room".to_owned());
+    let whole = buffer.address::<B>().ok_or_else(outside)?;
+    let area = Area { first: whole.clone(), rows, cols, pitch };
+    let first = whole.part(0, area.span() as u64).filter(|_| area.span() <= buffer.len());
+    Ok(Area { first: first.ok_or_else(outside)?, ..area })
+}
+
+/// The part of an area that holds a block, where it holds another one from its first element on.
+pub(super) fn part<B: Keeps>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
+    let rows = block.rows.start.checked_sub(origin.rows.start);
+    let cols = block.cols.start.checked_sub(origin.cols.start);
+    let part = rows
+        .zip(cols)
+        .and_then(|(row, col)| area.part(row..row + block.rows.len(), col..col + block.cols.len()));
+    part.ok_or_else(|| Error::Internal(format!("{block} is no part of {origin}")))
+}

@@ -1,0 +1,281 @@
+//! Who there is, and what all of them do.
+
+use super::carrier::Links;
+use super::mailbox::{Delivery, mailboxes};
+use super::rank::Rank;
+use super::room::Rooms;
+use super::tcp::{Fact, Hello, Job, Limits, meet};
+use super::wire::{Broken, Wire};
+use super::{Lost, Machine, WorldError};
+use crate::backend::driver;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use std::any::Any;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// What devices of a world are.
+const KINDS: &str =
+    "All devices are of one kind and one architecture, as the bits of others may differ";
+
+/// How long a rank waits for another one where nobody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The devices that work together, or those of them that this process has.
+pub struct World {
+    ends: Vec<End>,
+    patience: Duration,
+    machine: Option<Machine>,
+    memory: Option<u64>,
+}
+
+/// A rank of this process.
+struct End {
+    device: Device,
+    wire: Arc<dyn Wire>,
+    links: Links,
+}
+
+impl World {
+    /// So many simulated devices, each with memory of its own. What one sends another arrives at once.
+    ///
+    /// # Errors
+    /// [`WorldError::Impossible`] for 0.
+    pub fn simulated(ranks: usize) -> Result<Self> {
+        Self::of((0..ranks).map(|_| Device::simulator()).collect())
+    }
+
+    /// The same, where messages become visible in an order drawn from a seed, and things go wrong as planned: to try what a
+    /// program does then.
+    ///
+    /// ```
+    /// use gemm_runtime::Error;
+    /// use gemm_runtime::world::{Delivery, Fault, FaultKind, Lost, World, WorldError};
+    ///
+    /// let dies = Fault { rank: 1, call: 0, kind: FaultKind::Die };
+    /// let delivery = Delivery { seed: Some(1), faults: vec![dies] };
+    /// let error = World::simulated_with(2, delivery)?.run(|rank| rank.barrier()).unwrap_err();
+    /// assert!(matches!(error, Error::World(WorldError::RankLost { rank: 1, why: Lost::Gone, .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`World::simulated`].
+    pub fn simulated_with(ranks: usize, delivery: Delivery) -> Result<Self> {
+        Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), delivery)
+    }
+
+    /// What the environment says: one rank of a job, if a launcher has started this process as such (`RANK` and `WORLD_SIZE`
+    /// as `torchrun` sets them, or the variables of Slurm, Open MPI, MPICH), with the GPU of its number on this host; else
+    /// all GPUs of this machine; else one simulated device. A rank of a job without a GPU is simulated too.
+    ///
+    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`.
+    /// Connections are plain TCP, and whoever reaches the port can take part.
+    ///
+    /// # Errors
+    /// [`WorldError::Environment`] for variables that contradict one another; those of the meeting, which are the same on all
+    /// ranks: [`WorldError::Rendezvous`], [`WorldError::Mismatch`], [`WorldError::RankLost`]; and those of [`Device::cuda`].
+    pub fn from_env() -> Result<Self> {
+        let own = |local: usize| match driver::gpus()? {
+            0 => Ok(Device::simulator()),
+            // As where a launcher shows each process its own alone.
+            1 => Device::cuda(0),
+            _ => Device::cuda(local),
+        };
+        if let Some(world) = Self::of_job(own)? {
+            return Ok(world);
+        }
+        match driver::gpus()? {
+            0 => Self::simulated(1),
+            count => Self::gpus(&(0..count).collect::<Vec<_>>()),
+        }
+    }
+
+    /// One rank of a job, if a launcher has started this process as such, with a device that is made for its number on this
+    /// host; none where it is no such process.
+    ///
+    /// # Errors
+    /// As [`World::from_env`]. What making the device fails with all ranks are told.
+    pub fn of_job(device: impl FnOnce(usize) -> Result<Device>) -> Result<Option<Self>> {
+        let Some(job) = Job::from_env()? else { return Ok(None) };
+        let made = device(job.local_rank.unwrap_or(job.rank));
+        let kind = made.as_ref().map_or_else(
+            |_| String::new(),
+            |device| match device.arch() {
+                None => "the simulator".to_owned(),
+                Some(arch) => arch.to_string(),
+            },
+        );
+        let mut hello = Hello::default();
+        match &made {
+            Ok(_) => hello.facts.push(Fact::same("the kind of device", kind, KINDS)),
+            Err(error) => hello.failure = Some(error.to_string()),
+        }
+        let met = meet(&job, &hello, &Limits::default());
+        // What has kept this rank from taking part says more than that it did not.
+        let device = made?;
+        let (wire, _) = met?;
+        let end = End { device, wire: Arc::new(wire), links: Links::Wire };
+        Ok(Some(Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }))
+    }
+
+    /// The GPUs of this process with these ordinals, each of them a rank. One GPU may be several ranks, which then share its
+    /// time and its memory.
+    ///
+    /// # Errors
+    /// [`WorldError::Impossible`] for none; those of [`Device::cuda`].
+    pub fn gpus(ordinals: &[usize]) -> Result<Self> {
+        Self::of(ordinals.iter().map(|ordinal| Device::cuda(*ordinal)).collect::<Result<_>>()?)
+    }
+
+    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. GPUs reach one another's memory where
+    /// the driver lets them, by their copy engines; else data goes through the host.
+    ///
+    /// # Errors
+    /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
+    /// differ, and for one device twice.
+    pub fn of(devices: Vec<Device>) -> Result<Self> {
+        Self::delivered(devices, Delivery::default())
+    }
+
+    fn delivered(devices: Vec<Device>, delivery: Delivery) -> Result<Self> {
+        let impossible = |what: String, need: &str| {
+            Err(Error::World(WorldError::Impossible { what, need: need.to_owned() }))
+        };
+        let Some(first) = devices.first() else {
+            return impossible("0 ranks".to_owned(), "at least one device is needed");
+        };
+        for (n, device) in devices.iter().enumerate() {
+            if device.arch() != first.arch() {
+                let what = format!("{} and {}", first.name(), device.name());
+                return impossible(what, KINDS);
+            }
+            if devices[..n].iter().any(|other| other.is_same(device)) {
+                let what = format!("the same {} twice", device.name());
+                return impossible(what, "each rank needs a device of its own: make one for each");
+            }
+        }
+        let links = Links::between(&devices)?;
+        let wires = mailboxes(devices.len(), delivery);
+        let ends = devices.into_iter().zip(wires).zip(links);
+        let ends = ends.map(|((device, wire), links)| End { device, wire, links }).collect();
+        Ok(Self { ends, patience: PATIENCE, machine: None, memory: None })
+    }
+
+    /// How many ranks there are, in all processes.
+    pub fn ranks(&self) -> usize {
+        self.ends.first().map_or(0, |end| end.wire.ranks())
+    }
+
+    /// The numbers of the ranks of this process.
+    pub fn own(&self) -> impl Iterator<Item = usize> {
+        self.ends.iter().map(|end| end.wire.rank())
+    }
+
+    /// How long a rank waits for another one before it takes that for lost; 5 minutes where nobody says otherwise. Whoever
+    /// loads longer than that between two calls is late.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// What schedules are chosen by; where nobody says otherwise H200 of one host, and what connects the devices.
+    #[must_use]
+    pub fn machine(mut self, machine: Machine) -> Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// How many bytes of each device what comes of other ranks may take; where nobody says otherwise as many as there are.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Does something on every rank of this process, each in a thread of its own, and waits for all. What they return is in
+    /// the order of the ranks.
+    ///
+    /// Where a rank fails, all that wait for it are told, and so is every later call of theirs: the error that is returned is
+    /// the one that came first, not what others made of it. A rank that is busy with something else than the world is waited
+    /// for, whatever its patience: no thread can be ended from without.
+    ///
+    /// # Errors
+    /// What a rank fails with; [`WorldError::Panicked`] where it panics; [`WorldError::RankLost`] where all of this process
+    /// were stopped by one of another.
+    pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let Self { ends, patience, machine, memory } = self;
+        let work = &work;
+        let outcomes: Vec<Result<T>> = thread::scope(|scope| {
+            let threads = ends.into_iter().map(|End { device, wire, links }| {
+                let machine = machine.unwrap_or_else(|| links.machine());
+                let rank = Rank {
+                    device,
+                    wire,
+                    links,
+                    patience,
+                    machine,
+                    memory,
+                    rooms: Rooms::default(),
+                    calls: 0,
+                    not_sync: PhantomData,
+                };
+                let number = rank.number();
+                (number, scope.spawn(move || on_rank(rank, work)))
+            });
+            let threads: Vec<_> = threads.collect();
+            let outcome = threads.into_iter().map(|(number, thread)| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => Err(panicked(number, &*panic)),
+            });
+            outcome.collect()
+        });
+        first_fault(outcomes)
+    }
+}
+
+/// The work of one rank, and what the others are told of its end.
+fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> Result<T> {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let value = work(&mut rank)?;
+        // What has been launched is part of it, and nothing that a lost rank has left half done is.
+        rank.finish()?;
+        Ok(value)
+    }));
+    let number = rank.number();
+    let outcome = done.unwrap_or_else(|panic| Err(panicked(number, &*panic)));
+    match &outcome {
+        Ok(_) => rank.wire.leave(),
+        Err(error) => {
+            rank.wire.abort(Broken { rank: number, why: Lost::Failed(error.to_string()) });
+        }
+    }
+    outcome
+}
+
+fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = text.unwrap_or_else(|| "something that is no text".to_owned());
+    Error::World(WorldError::Panicked { rank, message })
+}
+
+/// All values, or the error that the others follow from.
+fn first_fault<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
+    let (mut values, mut fault) = (Vec::with_capacity(outcomes.len()), None);
+    let follows = |error: &Error| matches!(error, Error::World(WorldError::RankLost { .. }));
+    for outcome in outcomes {
+        match outcome {
+            Ok(value) => values.push(value),
+            Err(error) if fault.as_ref().is_none_or(|first| follows(first) && !follows(&error)) => {
+                fault = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+    fault.map_or(Ok(values), Err)
+}

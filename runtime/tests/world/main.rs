@@ -1,0 +1,6 @@
+//! Worlds of simulated devices against one device: the same bits, whatever the ranks, the layouts, the shapes and the lines
+//! are; and what becomes of worlds in which something goes wrong.
+
+mod draw;
+mod faults;
+mod products;
