@@ -19,7 +19,9 @@ pub enum WorldError {
         why: Lost,
     },
     /// Ranks that do not do the same.
-    #[error("the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}")]
+    #[error(
+        "the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}"
+    )]
     Mismatch {
         /// Over what, as in `the extents of the product`.
         what: String,
@@ -81,7 +83,9 @@ pub enum WorldError {
         need: u32,
     },
     /// NCCL failed.
-    #[error("NCCL failed at {doing}: {text} (code {code})")]
+    #[error(
+        "NCCL failed at {doing}: {text} (code {code}). With NCCL_DEBUG=WARN in the environment it says more"
+    )]
     Nccl {
         /// What it was to do.
         doing: String,
@@ -89,6 +93,26 @@ pub enum WorldError {
         code: i32,
         /// What it says of that, and of the last error.
         text: String,
+    },
+    /// NCCL was not called, since what it was to be given cannot be.
+    #[error("NCCL was not called for {doing}: {need}")]
+    NcclRefused {
+        /// What it was to do.
+        doing: String,
+        /// What is needed, with the value that is not so.
+        need: String,
+    },
+    /// NCCL was not done by the deadline.
+    #[error(
+        "NCCL was not done with {doing} after {:.1} s: it waits for a rank that does not take part, or that does \
+         something else. Do all ranks make the same calls in the same order?",
+        waited.as_secs_f64()
+    )]
+    NcclLate {
+        /// What it was at.
+        doing: String,
+        /// For how long it was waited for.
+        waited: Duration,
     },
 }
 
@@ -111,10 +135,14 @@ pub enum Lost {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("its connection was closed; look at what its process has said last"),
+            Self::Gone => {
+                f.write_str("its connection was closed; look at what its process has said last")
+            }
             Self::Late(time) => write!(f, "nothing has come of it for {:.1} s", time.as_secs_f64()),
             Self::Failed(with) => write!(f, "it failed with: {with}"),
-            Self::Finished => f.write_str("it has finished; do all ranks make the same calls in the same order?"),
+            Self::Finished => {
+                f.write_str("it has finished; do all ranks make the same calls in the same order?")
+            }
             Self::Deadlock(who) => write!(f, "all ranks wait: {who}"),
         }
     }
