@@ -15,7 +15,6 @@
 mod listing;
 mod nvrtc;
 mod resources;
-mod search;
 
 pub use resources::Resources;
 

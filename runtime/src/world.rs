@@ -47,9 +47,11 @@ mod sharded;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod wire;
 
 pub use call::{ShardedCall, ShardedLaunch};
+pub use carrier::Carry;
 pub use error::{Lost, WorldError};
 pub use gemm_dsl::world::{
     Block, Chosen, Cut, Estimate, Exchange, Gpu, Hosts, Layout, LayoutError, Layouts, Link,

@@ -4,12 +4,12 @@
 //! only, so that an explicit path could be overruled by another version on the loader's path, and
 //! which panics on a missing library.
 
-use super::search::{Candidate, Places, builtins_beside};
 use super::{Arch, Compiled, listing::listing};
 use crate::error::{Error, Result};
+use crate::library::{self, Candidate, NVRTC, Places, files_beside, open};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -42,8 +42,8 @@ pub(super) struct Nvrtc {
 
 /// The process's NVRTC.
 pub(super) fn get() -> Result<&'static Nvrtc> {
-    static NVRTC: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
-    let found = NVRTC.get_or_init(|| Places::from_env().find(Nvrtc::load));
+    static FOUND: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| Places::from_env(&NVRTC).find(Nvrtc::load));
     found.as_ref().map_err(|searched| Error::NvrtcMissing { searched: searched.clone() })
 }
 
@@ -203,30 +203,36 @@ impl Drop for Program<'_> {
     }
 }
 
-#[allow(unsafe_code, reason = "a library is loaded at run time")]
-fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
-    unsafe { Library::new(path) }.map_err(|error| format!("{}: {}", path.display(), causes(&error)))
-}
-
-/// A function of a library.
+/// A function of NVRTC.
 ///
 /// # Safety
 /// `F` must be the function's type.
 #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller vouches for the type.
-    let found = unsafe { library.get::<F>(name) }.map(|symbol| *symbol);
-    found.map_err(|error| format!("it has no {name}, so it is not NVRTC ({})", causes(&error)))
+    unsafe { library::symbol(library, name, "NVRTC") }
 }
 
-/// An error with what lies behind it: the loader's own words come last.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut behind = error.source();
-    while let Some(cause) = behind {
-        text = format!("{text}: {cause}");
-        behind = cause.source();
+/// The builtins that lie beside a library and that it will ask the loader for by name.
+fn builtins_beside(library: &Path) -> Vec<PathBuf> {
+    files_beside(library, |name| {
+        name.starts_with("libnvrtc-builtins.so") || name.starts_with("nvrtc-builtins64_")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::builtins_beside;
+
+    #[test]
+    fn builtins_are_found_beside_the_library_alone() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = |name: &str| dir.path().join(name);
+        for name in ["libnvrtc.so.13", "libnvrtc.alt.so.13", "libnvrtc-builtins.so.13.0"] {
+            std::fs::write(file(name), b"").expect("writable");
+        }
+        let found = builtins_beside(&file("libnvrtc.so.13"));
+        assert_eq!(found, [file("libnvrtc-builtins.so.13.0")]);
+        assert!(builtins_beside(std::path::Path::new("libnvrtc.so.13")).is_empty());
     }
-    text
 }

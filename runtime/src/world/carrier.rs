@@ -4,14 +4,20 @@
 //! them. Exchanges travel beside the work of the device where the carrier can do that.
 
 mod by_wire;
+mod links;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod peers;
 
 pub(super) use by_wire::ByWire;
-pub(super) use peers::{Fetching, Peers};
+pub use links::Carry;
+pub(super) use links::{Links, in_job};
+#[cfg(feature = "nccl")]
+pub(super) use nccl::{Communicators, Moved};
+pub(super) use peers::Fetching;
 
-use super::{Block, Machine, Side};
+use super::{Block, Side};
 use crate::backend::{Area, Backend};
-use crate::device::Device;
 use crate::error::Result;
 
 /// What a rank does in an exchange.
@@ -77,30 +83,4 @@ pub(super) trait Carrier<B: Backend> {
 
     /// What is launched from now on may write what was sent, and what was brought here.
     fn end(&mut self, backend: &B) -> Result<()>;
-}
-
-/// How a rank's device reaches those of others.
-pub(super) enum Links {
-    /// By messages.
-    Wire,
-    /// It reads their memory.
-    Peers(Peers),
-}
-
-impl Links {
-    /// Those between devices of one process.
-    pub(super) fn between(devices: &[Device]) -> Result<Vec<Self>> {
-        Ok(match Peers::between(devices)? {
-            Some(peers) => peers.into_iter().map(Self::Peers).collect(),
-            None => devices.iter().map(|_| Self::Wire).collect(),
-        })
-    }
-
-    /// What is known of devices that are connected like this.
-    pub(super) fn machine(&self) -> Machine {
-        match self {
-            Self::Wire => Machine::h200_nccl(),
-            Self::Peers(_) => Machine::h200_copy_engines(),
-        }
-    }
 }

@@ -123,7 +123,9 @@ pub enum WorldError {
         need: u32,
     },
     /// NCCL failed.
-    #[error("NCCL failed at {doing}: {text} (code {code})")]
+    #[error(
+        "NCCL failed at {doing}: {text} (code {code}). With NCCL_DEBUG=WARN in the environment it says more"
+    )]
     Nccl {
         /// What it was to do.
         doing: String,
@@ -131,6 +133,26 @@ pub enum WorldError {
         code: i32,
         /// What it says of that, and of the last error.
         text: String,
+    },
+    /// NCCL was not called, since what it was to be given cannot be.
+    #[error("NCCL was not called for {doing}: {need}")]
+    NcclRefused {
+        /// What it was to do.
+        doing: String,
+        /// What is needed, with the value that is not so.
+        need: String,
+    },
+    /// NCCL was not done by the deadline.
+    #[error(
+        "NCCL was not done with {doing} after {:.1} s: it waits for a rank that does not take part, or that does \
+         something else. Do all ranks make the same calls in the same order?",
+        waited.as_secs_f64()
+    )]
+    NcclLate {
+        /// What it was at.
+        doing: String,
+        /// For how long it was waited for.
+        waited: Duration,
     },
 }
 

@@ -1,5 +1,7 @@
 //! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
 
+#[cfg(feature = "nccl")]
+use super::carrier::Moved;
 use super::carrier::{Begun, ByWire, Carrier, Fetching, Leg, Links, Own};
 use super::rank::Talk;
 use super::room::{Rooms, area, area_of, part};
@@ -52,6 +54,10 @@ pub(super) fn follow(
         }
         (Either::Gpu(backend), Links::Wire) => {
             run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
+        }
+        #[cfg(feature = "nccl")]
+        (Either::Gpu(backend), Links::Nccl(nccl)) => {
+            run.follow(On { device, backend }, &mut Moved::new(nccl, talk), multiply)
         }
         (Either::Simulator(backend), _) => {
             run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)

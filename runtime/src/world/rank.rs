@@ -231,7 +231,19 @@ impl Talk {
         Error::World(broken.at(&self.doing))
     }
 
-    fn deadline(&self) -> Instant {
+    /// Whether no rank has been lost.
+    #[cfg(feature = "nccl")]
+    pub(super) fn held(&self) -> Result<()> {
+        Ok(self.held_world()?)
+    }
+
+    /// The same, for those who know of no other errors.
+    #[cfg(feature = "nccl")]
+    pub(super) fn held_world(&self) -> Result<(), WorldError> {
+        self.wire.broken().map_or(Ok(()), |broken| Err(broken.at(&self.doing)))
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.patience
     }
 

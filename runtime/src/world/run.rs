@@ -1,10 +1,11 @@
 //! Who there is, and what all of them do.
 
-use super::carrier::Links;
+use super::carrier::{Carry, Links, in_job};
 use super::mailbox::{Delivery, mailboxes};
 use super::rank::Rank;
 use super::room::Rooms;
 use super::tcp::{Fact, Hello, Job, Limits, meet};
+use super::watch::Watched;
 use super::wire::{Broken, Wire};
 use super::{Lost, Machine, WorldError};
 use crate::backend::driver;
@@ -33,10 +34,10 @@ pub struct World {
 }
 
 /// A rank of this process.
-struct End {
+pub(super) struct End {
     device: Device,
-    wire: Arc<dyn Wire>,
-    links: Links,
+    pub(super) wire: Arc<dyn Wire>,
+    pub(super) links: Links,
 }
 
 impl World {
@@ -65,7 +66,7 @@ impl World {
     /// # Errors
     /// As [`World::simulated`].
     pub fn simulated_with(ranks: usize, delivery: Delivery) -> Result<Self> {
-        Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), delivery)
+        Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), None, delivery)
     }
 
     /// What the environment says: one rank of a job, if a launcher has started this process as such (`RANK` and `WORLD_SIZE`
@@ -73,7 +74,9 @@ impl World {
     /// all GPUs of this machine; else one simulated device. A rank of a job without a GPU is simulated too.
     ///
     /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`.
-    /// Connections are plain TCP, and whoever reaches the port can take part.
+    /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
+    /// ([`Carry`]); without it GPUs of one process fetch it from one another, and those of several have NCCL, with the feature of
+    /// that name, else the host.
     ///
     /// # Errors
     /// [`WorldError::Environment`] for variables that contradict one another; those of the meeting, which are the same on all
@@ -90,7 +93,10 @@ impl World {
         }
         match driver::gpus()? {
             0 => Self::simulated(1),
-            count => Self::gpus(&(0..count).collect::<Vec<_>>()),
+            count => {
+                let devices = (0..count).map(Device::cuda).collect::<Result<_>>()?;
+                Self::delivered(devices, Carry::from_env()?, Delivery::default())
+            }
         }
     }
 
@@ -101,24 +107,20 @@ impl World {
     /// As [`World::from_env`]. What making the device fails with all ranks are told.
     pub fn of_job(device: impl FnOnce(usize) -> Result<Device>) -> Result<Option<Self>> {
         let Some(job) = Job::from_env()? else { return Ok(None) };
-        let made = device(job.local_rank.unwrap_or(job.rank));
-        let kind = made.as_ref().map_or_else(
-            |_| String::new(),
-            |device| match device.arch() {
-                None => "the simulator".to_owned(),
-                Some(arch) => arch.to_string(),
-            },
-        );
         let mut hello = Hello::default();
-        match &made {
-            Ok(_) => hello.facts.push(Fact::same("the kind of device", kind, KINDS)),
-            Err(error) => hello.failure = Some(error.to_string()),
-        }
+        let made = device(job.local_rank.unwrap_or(job.rank)).and_then(|device| {
+            let kind = device.arch().map_or("the simulator".to_owned(), |arch| arch.to_string());
+            hello.facts.push(Fact::same("the kind of device", kind, KINDS));
+            let connected = in_job(&device, job.rank, Carry::from_env()?, &mut hello)?;
+            Ok((device, connected))
+        });
+        hello.failure = made.as_ref().err().map(ToString::to_string);
         let met = meet(&job, &hello, &Limits::default());
         // What has kept this rank from taking part says more than that it did not.
-        let device = made?;
-        let (wire, _) = met?;
-        let end = End { device, wire: Arc::new(wire), links: Links::Wire };
+        let (device, connected) = made?;
+        let (wire, met) = met?;
+        let links = connected.links(&device, &met.payload)?;
+        let end = End { device, wire: Arc::new(wire), links };
         Ok(Some(Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }))
     }
 
@@ -138,10 +140,20 @@ impl World {
     /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
     /// differ, and for one device twice.
     pub fn of(devices: Vec<Device>) -> Result<Self> {
-        Self::delivered(devices, Delivery::default())
+        Self::delivered(devices, None, Delivery::default())
     }
 
-    fn delivered(devices: Vec<Device>, delivery: Delivery) -> Result<Self> {
+    /// As [`World::of`], with what carries data between them.
+    ///
+    /// # Errors
+    /// As [`World::of`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
+    /// [`WorldError::NcclMissing`], [`WorldError::NcclOld`], [`WorldError::Nccl`], and [`WorldError::Shared`] for a GPU that is
+    /// two ranks.
+    pub fn carried(devices: Vec<Device>, carry: Carry) -> Result<Self> {
+        Self::delivered(devices, Some(carry), Delivery::default())
+    }
+
+    fn delivered(devices: Vec<Device>, carry: Option<Carry>, delivery: Delivery) -> Result<Self> {
         let impossible = |what: String, need: &str| {
             Err(Error::World(WorldError::Impossible { what, need: need.to_owned() }))
         };
@@ -158,7 +170,7 @@ impl World {
                 return impossible(what, "each rank needs a device of its own: make one for each");
             }
         }
-        let links = Links::between(&devices)?;
+        let links = Links::between(&devices, carry)?;
         let wires = mailboxes(devices.len(), delivery);
         let ends = devices.into_iter().zip(wires).zip(links);
         let ends = ends.map(|((device, wire), links)| End { device, wire, links }).collect();
@@ -210,6 +222,7 @@ impl World {
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
         let Self { ends, patience, machine, memory } = self;
         let work = &work;
+        let watched = Watched::of(&ends);
         let outcomes: Vec<Result<T>> = thread::scope(|scope| {
             let threads = ends.into_iter().map(|End { device, wire, links }| {
                 let machine = machine.unwrap_or_else(|| links.machine());
@@ -228,11 +241,14 @@ impl World {
                 (number, scope.spawn(move || on_rank(rank, work)))
             });
             let threads: Vec<_> = threads.collect();
+            watched.watch(scope);
             let outcome = threads.into_iter().map(|(number, thread)| match thread.join() {
                 Ok(outcome) => outcome,
                 Err(panic) => Err(panicked(number, &*panic)),
             });
-            outcome.collect()
+            let outcomes = outcome.collect();
+            watched.end();
+            outcomes
         });
         first_fault(outcomes)
     }
@@ -241,9 +257,11 @@ impl World {
 /// The work of one rank, and what the others are told of its end.
 fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> Result<T> {
     let done = catch_unwind(AssertUnwindSafe(|| {
+        rank.links.connect(&rank.device, &*rank.wire, rank.patience)?;
         let value = work(&mut rank)?;
         // What has been launched is part of it, and nothing that a lost rank has left half done is.
         rank.finish()?;
+        rank.links.finish(&rank.device, &*rank.wire, rank.patience)?;
         Ok(value)
     }));
     let number = rank.number();

@@ -52,16 +52,22 @@ impl Peers {
             }
         }
         let board = Arc::new(Board::default());
-        let end = |context: &&Arc<CudaContext>| {
-            context.bind_to_thread().map_err(failed("making the context current"))?;
-            let range = result::stream::get_priority_range();
-            let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
-            let stream = context.new_stream_with_priority(most);
-            let stream = stream.map_err(failed("creating a stream"))?;
-            Ok(Self { stream, board: Arc::clone(&board) })
+        let end = |device: &Device| {
+            Ok(Self { stream: stream_beside(device)?, board: Arc::clone(&board) })
         };
-        contexts.iter().map(end).collect::<Result<Vec<Self>>>().map(Some)
+        devices.iter().map(end).collect::<Result<Vec<Self>>>().map(Some)
     }
+}
+
+/// A stream beside the device's own, whose work the driver hands out before that one's.
+pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
+    let Some((context, _)) = device.cudarc() else {
+        return Err(Error::Internal("a simulator has no streams".to_owned()));
+    };
+    context.bind_to_thread().map_err(failed("making the context current"))?;
+    let range = result::stream::get_priority_range();
+    let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
+    context.new_stream_with_priority(most).map_err(failed("creating a stream"))
 }
 
 /// Whether a context reaches the memory of another one, and may from now on: what is allocated with the driver and what

@@ -1,0 +1,47 @@
+//! Libraries of C that are looked for and loaded at run time.
+
+mod search;
+mod wanted;
+
+#[cfg(feature = "nccl")]
+pub(crate) use search::find_at;
+pub(crate) use search::{Candidate, Places, files_beside};
+#[cfg(feature = "nccl")]
+pub(crate) use wanted::NCCL;
+pub(crate) use wanted::NVRTC;
+
+use libloading::Library;
+use std::path::Path;
+
+/// The library that a candidate stands for.
+#[allow(unsafe_code, reason = "a library is loaded at run time")]
+pub(crate) fn open(path: &Path) -> Result<Library, String> {
+    // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
+    unsafe { Library::new(path) }.map_err(|error| format!("{}: {}", path.display(), causes(&error)))
+}
+
+/// A function of a library, which is not `what` where it has none of that name.
+///
+/// # Safety
+/// `F` must be the function's type.
+#[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
+pub(crate) unsafe fn symbol<F: Copy>(
+    library: &Library,
+    name: &str,
+    what: &str,
+) -> Result<F, String> {
+    // SAFETY: the caller vouches for the type.
+    let found = unsafe { library.get::<F>(name) }.map(|symbol| *symbol);
+    found.map_err(|error| format!("it has no {name}, so it is not {what} ({})", causes(&error)))
+}
+
+/// An error with what lies behind it: the loader's own words come last.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut behind = error.source();
+    while let Some(cause) = behind {
+        text = format!("{text}: {cause}");
+        behind = cause.source();
+    }
+    text
+}

@@ -1,0 +1,205 @@
+//! Where a library is looked for.
+//!
+//! Its own variable of the environment comes first and alone ([`Wanted`]). Else the loader's own path, the toolkit that
+//! `CUDA_PATH` or `CUDA_HOME` names, and the Python wheels of the active virtual environment and of `python3`, in the
+//! order that is the library's.
+
+use super::wanted::{Place, Wanted};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The places to look in, taken from the environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// What is looked for.
+    wanted: &'static Wanted,
+    /// The user's explicit choice.
+    explicit: Option<PathBuf>,
+    /// Names for the loader to resolve.
+    names: Vec<&'static str>,
+    /// Roots of CUDA toolkits, each with the variable that names it.
+    toolkits: Vec<(&'static str, PathBuf)>,
+    /// The root of the active virtual environment.
+    virtual_env: Option<PathBuf>,
+    /// The interpreter to ask for its module path.
+    python: Option<&'static str>,
+}
+
+/// One library to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// A name that the loader resolves.
+    Name(&'static str),
+    /// A file.
+    File(PathBuf),
+}
+
+impl Places {
+    /// Where to look for a library.
+    pub(crate) fn from_env(wanted: &'static Wanted) -> Self {
+        let path = |name| {
+            let value = env::var_os(name).filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
+        };
+        Self {
+            wanted,
+            explicit: path(wanted.variable),
+            names: wanted.names.to_vec(),
+            toolkits: ["CUDA_PATH", "CUDA_HOME"]
+                .into_iter()
+                .filter_map(|variable| Some((variable, path(variable)?)))
+                .collect(),
+            virtual_env: path("VIRTUAL_ENV"),
+            python: Some(if cfg!(windows) { "python" } else { "python3" }),
+        }
+    }
+
+    /// Loads the first library that can be loaded.
+    ///
+    /// # Errors
+    /// What was tried, in order, each with its outcome.
+    pub(crate) fn find<T>(
+        &self,
+        load: impl FnMut(&Candidate) -> Result<T, String>,
+    ) -> Result<T, Vec<String>> {
+        first(self.candidates(), self.wanted, load)
+    }
+
+    /// Each place with the libraries in it. Lazy: an interpreter is started only where what comes before has not led
+    /// to a library.
+    fn candidates(&self) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
+        let Some(path) = &self.explicit else {
+            return Box::new(self.wanted.order.iter().flat_map(|place| self.of(*place)));
+        };
+        let place = format!("{}={}", self.wanted.variable, path.display());
+        Box::new(std::iter::once((place, files_under(path, self.wanted))))
+    }
+
+    fn of(&self, place: Place) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
+        match place {
+            Place::Loader => Box::new(std::iter::once_with(|| {
+                let names = self.names.iter().copied().map(Candidate::Name);
+                ("the loader's path".to_owned(), names.collect())
+            })),
+            Place::Toolkits => Box::new(self.toolkits.iter().map(|(variable, root)| {
+                let place = format!("{variable}={}", root.display());
+                (place, files_under(root, self.wanted))
+            })),
+            Place::Wheels => {
+                let environment = self.virtual_env.iter().flat_map(|root| site_packages(root));
+                let interpreter = self.python.iter().flat_map(|python| module_path(python));
+                Box::new(environment.chain(interpreter).map(|site| {
+                    let place = format!("Python packages in {}", site.display());
+                    (place, files_under(&site, self.wanted))
+                }))
+            }
+        }
+    }
+}
+
+/// Loads a library from a file or a directory, wherever else there may be one.
+///
+/// # Errors
+/// What was tried, as of [`Places::find`].
+#[cfg(feature = "nccl")]
+pub(crate) fn find_at<T>(
+    path: &Path,
+    wanted: &Wanted,
+    load: impl FnMut(&Candidate) -> Result<T, String>,
+) -> Result<T, Vec<String>> {
+    let place = (path.display().to_string(), files_under(path, wanted));
+    first(std::iter::once(place), wanted, load)
+}
+
+/// The first library that can be loaded, or what was tried.
+fn first<T>(
+    places: impl Iterator<Item = (String, Vec<Candidate>)>,
+    wanted: &Wanted,
+    mut load: impl FnMut(&Candidate) -> Result<T, String>,
+) -> Result<T, Vec<String>> {
+    let mut tried = Vec::new();
+    for (place, candidates) in places {
+        if candidates.is_empty() {
+            tried.push(format!("{place}: no {} library there", wanted.name));
+        }
+        for candidate in candidates {
+            match load(&candidate) {
+                Ok(found) => return Ok(found),
+                Err(why) => tried.push(format!("{place}: {why}")),
+            }
+        }
+    }
+    Err(tried)
+}
+
+/// The libraries at a path that is one, or in a directory laid out as a toolkit, as Python's
+/// site-packages, or flat; newest first within a directory.
+fn files_under(path: &Path, wanted: &Wanted) -> Vec<Candidate> {
+    if path.is_file() {
+        return vec![Candidate::File(path.to_owned())];
+    }
+    let mut dirs = vec![path.to_owned(), path.join("lib64"), path.join("lib")];
+    if cfg!(windows) {
+        dirs.extend([path.join("bin"), path.join("bin/x64")]);
+    }
+    // A wheel: nvidia/cuda_nvrtc/lib, from CUDA 13 on nvidia/cu13/lib; nvidia/nccl/lib.
+    for package in entries(&path.join("nvidia")) {
+        dirs.extend([package.join("lib"), package.join("bin")]);
+    }
+    let libraries = dirs.iter().flat_map(|dir| {
+        let mut found = entries(dir);
+        found.retain(|file| file_name(file).is_some_and(wanted.is_file));
+        found.reverse();
+        found
+    });
+    libraries.map(Candidate::File).collect()
+}
+
+/// The files in the directory of a library that are named so.
+pub(crate) fn files_beside(library: &Path, is_named: fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut found = library.parent().map(entries).unwrap_or_default();
+    found.retain(|file| file_name(file).is_some_and(is_named));
+    found
+}
+
+/// The sorted paths in a directory; none where it cannot be read.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let Ok(read) = dir.read_dir() else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = read.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+/// The package directories of a virtual environment.
+fn site_packages(root: &Path) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> =
+        entries(&root.join("lib")).into_iter().map(|python| python.join("site-packages")).collect();
+    dirs.push(root.join("Lib").join("site-packages"));
+    dirs.retain(|dir| dir.is_dir());
+    dirs
+}
+
+/// The directories that an interpreter imports from; none where there is no such interpreter.
+fn module_path(python: &str) -> Vec<PathBuf> {
+    let output = Command::new(python)
+        .args(["-c", "import sys; print('\\n'.join(sys.path))"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let dirs = text.lines().map(|line| PathBuf::from(line.trim_end()));
+    dirs.filter(|dir| dir.join("nvidia").is_dir()).collect()
+}
+
+#[cfg(test)]
+mod tests;

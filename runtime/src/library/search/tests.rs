@@ -1,0 +1,156 @@
+use super::{Candidate, Places, files_beside};
+use crate::library::wanted::{NVRTC, Wanted};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// No place at all.
+fn nowhere(wanted: &'static Wanted) -> Places {
+    let (names, toolkits) = (Vec::new(), Vec::new());
+    Places { wanted, explicit: None, names, toolkits, virtual_env: None, python: None }
+}
+
+fn touch(path: &Path) {
+    fs::create_dir_all(path.parent().expect("a parent")).expect("writable");
+    fs::write(path, b"").expect("writable");
+}
+
+/// Everything that would be tried, where nothing can be loaded.
+fn all(places: &Places) -> (Vec<Candidate>, Vec<String>) {
+    let mut seen = Vec::new();
+    let tried = places.find(|candidate| {
+        seen.push(candidate.clone());
+        Err::<(), _>("cannot be loaded".to_owned())
+    });
+    (seen, tried.expect_err("nothing can be loaded"))
+}
+
+fn file(path: PathBuf) -> Candidate {
+    Candidate::File(path)
+}
+
+#[test]
+fn keeps_the_documented_order() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let root = dir.path();
+    let toolkit = root.join("cuda/lib64/libnvrtc.so.12");
+    let old = root.join("venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib");
+    let new = root.join("venv/lib/python3.13/site-packages/nvidia/cu13/lib");
+    for file in [
+        &toolkit,
+        &old.join("libnvrtc.so.12"),
+        &new.join("libnvrtc.so.13"),
+        &new.join("libnvrtc.alt.so.13"),
+        &new.join("libnvrtc-builtins.so.13.0"),
+    ] {
+        touch(file);
+    }
+    let places = Places {
+        names: vec!["libnvrtc.so"],
+        toolkits: vec![("CUDA_HOME", root.join("cuda"))],
+        virtual_env: Some(root.join("venv")),
+        ..nowhere(&NVRTC)
+    };
+    let expected = [
+        Candidate::Name("libnvrtc.so"),
+        file(toolkit),
+        file(old.join("libnvrtc.so.12")),
+        file(new.join("libnvrtc.so.13")),
+    ];
+    assert_eq!(all(&places).0, expected);
+    let first = places.find(|c| match c {
+        Candidate::File(path) => Ok(path.clone()),
+        Candidate::Name(_) => Err(String::new()),
+    });
+    assert_eq!(first, Ok(root.join("cuda/lib64/libnvrtc.so.12")));
+    let builtins =
+        files_beside(&new.join("libnvrtc.so.13"), |name| name.starts_with("libnvrtc-builtins.so"));
+    assert_eq!(builtins, [new.join("libnvrtc-builtins.so.13.0")]);
+}
+
+#[test]
+fn an_explicit_path_excludes_all_others() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let library = dir.path().join("lib/libnvrtc.so.13");
+    touch(&library);
+    let mut places = Places {
+        explicit: Some(dir.path().to_owned()),
+        names: vec!["libnvrtc.so"],
+        ..nowhere(&NVRTC)
+    };
+    assert_eq!(all(&places).0, [file(library.clone())]);
+    places.explicit = Some(library.clone());
+    assert_eq!(all(&places).0, [file(library)]);
+    places.explicit = Some(dir.path().join("nowhere"));
+    let (seen, tried) = all(&places);
+    assert!(seen.is_empty());
+    assert_eq!(tried.len(), 1);
+    assert!(tried[0].starts_with("GEMM_NVRTC_PATH="), "{tried:?}");
+}
+
+#[test]
+fn every_place_is_reported() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let places = Places {
+        names: vec!["libnvrtc.so"],
+        toolkits: vec![("CUDA_PATH", dir.path().to_owned())],
+        ..nowhere(&NVRTC)
+    };
+    let (_, tried) = all(&places);
+    assert_eq!(tried.len(), 2);
+    assert_eq!(tried[0], "the loader's path: cannot be loaded");
+    assert!(tried[1].contains("CUDA_PATH") && tried[1].contains("no NVRTC library"));
+}
+
+#[test]
+fn a_missing_interpreter_is_no_error() {
+    let places = Places { python: Some("gemm-no-such-interpreter"), ..nowhere(&NVRTC) };
+    assert!(all(&places).0.is_empty());
+}
+
+/// As NVRTC, but wheels come before toolkits, and plugins are not NCCL.
+#[cfg(feature = "nccl")]
+#[test]
+fn nccl_is_looked_for_in_its_own_order() {
+    use crate::library::wanted::NCCL;
+
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let root = dir.path();
+    let toolkit = root.join("cuda/lib64");
+    let wheel = root.join("venv/lib/python3.13/site-packages/nvidia/nccl/lib");
+    for file in [
+        toolkit.join("libnccl.so"),
+        toolkit.join("libnccl.so.2.28.9"),
+        toolkit.join("libnccl-net.so"),
+        toolkit.join("libnccl_static.a"),
+        toolkit.join("libnvrtc.so.13"),
+        wheel.join("libnccl.so.2"),
+    ] {
+        touch(&file);
+    }
+    let mut places = Places {
+        names: NCCL.names.to_vec(),
+        toolkits: vec![("CUDA_PATH", root.join("cuda")), ("CUDA_HOME", root.join("other"))],
+        virtual_env: Some(root.join("venv")),
+        ..nowhere(&NCCL)
+    };
+    let (seen, tried) = all(&places);
+    let expected = [
+        Candidate::Name("libnccl.so.2"),
+        Candidate::Name("libnccl.so"),
+        file(wheel.join("libnccl.so.2")),
+        file(toolkit.join("libnccl.so.2.28.9")),
+        file(toolkit.join("libnccl.so")),
+    ];
+    assert_eq!(seen, expected);
+    let other = root.join("other");
+    let last = format!("CUDA_HOME={}: no NCCL library there", other.display());
+    assert_eq!(tried.last(), Some(&last));
+
+    // The packages of an environment, by its root.
+    places.explicit = Some(root.join("venv/lib/python3.13/site-packages"));
+    assert_eq!(all(&places).0, [file(wheel.join("libnccl.so.2"))]);
+    places.explicit = Some(other.clone());
+    let (seen, tried) = all(&places);
+    assert!(seen.is_empty());
+    assert_eq!(tried, [format!("GEMM_NCCL_PATH={}: no NCCL library there", other.display())]);
+}

@@ -1,0 +1,68 @@
+//! How a communicator is to be.
+
+use std::ffi::{c_char, c_int, c_uint};
+use std::ptr;
+
+/// `NCCL_CONFIG_UNDEF_INT`: NCCL chooses.
+const UNDEFINED: c_int = c_int::MIN;
+
+/// `ncclConfig_t` as 2.22 has it (`src/nccl.h.in`). Later versions append fields; they copy as many bytes as `size` says and
+/// take no field that came after `version` (`parseCommConfig` in `src/init.cc`, read in 2.22.3, 2.28.9 and 2.30.7).
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Config {
+    size: usize,
+    magic: c_uint,
+    version: c_uint,
+    blocking: c_int,
+    cga_cluster_size: c_int,
+    min_ctas: c_int,
+    max_ctas: c_int,
+    net_name: *const c_char,
+    split_share: c_int,
+}
+
+impl Config {
+    /// One whose calls return while NCCL is still at work, so that they can be given up. `max_ctas` bounds the blocks that
+    /// move data.
+    ///
+    /// `NCCL_COMM_BLOCKING` and `NCCL_MAX_CTAS` in the environment overrule both.
+    pub(super) fn non_blocking(max_ctas: Option<c_int>) -> Self {
+        Self {
+            size: size_of::<Self>(),
+            magic: 0xcafe_beef,
+            version: super::OLDEST,
+            blocking: 0,
+            cga_cluster_size: UNDEFINED,
+            min_ctas: UNDEFINED,
+            max_ctas: max_ctas.unwrap_or(UNDEFINED),
+            net_name: ptr::null(),
+            split_share: UNDEFINED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Config;
+    use std::mem::offset_of;
+
+    /// As a compiler of C lays the struct out where pointers have 8 bytes.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn the_struct_is_laid_out_as_in_the_header() {
+        let offsets = [
+            offset_of!(Config, size),
+            offset_of!(Config, magic),
+            offset_of!(Config, version),
+            offset_of!(Config, blocking),
+            offset_of!(Config, cga_cluster_size),
+            offset_of!(Config, min_ctas),
+            offset_of!(Config, max_ctas),
+            offset_of!(Config, net_name),
+            offset_of!(Config, split_share),
+        ];
+        assert_eq!(offsets, [0, 8, 12, 16, 20, 24, 28, 32, 40]);
+        assert_eq!(size_of::<Config>(), 48);
+    }
+}

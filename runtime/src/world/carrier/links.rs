@@ -1,0 +1,286 @@
+//! What connects the devices of a world.
+
+use super::peers::Peers;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::world::tcp::{Fact, Hello};
+use crate::world::wire::Wire;
+use crate::world::{Machine, WorldError};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What carries data from one rank to another. Whatever it is, results are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carry {
+    /// Each GPU fetches what it needs from where another one has it, by its copy engines: within one process, where GPUs reach
+    /// one another.
+    Peers,
+    /// NCCL, within one process or between many, on one host or many. It takes the feature `nccl`, and a GPU is one rank.
+    Nccl,
+    /// The host, from memory to memory, or over the connections by which ranks speak to one another: slow, but always there.
+    /// Simulated devices have nothing else.
+    Host,
+}
+
+impl Carry {
+    /// What it is called, as in `GEMM_CARRY=host`.
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::Peers, "peers"), (Self::Nccl, "nccl"), (Self::Host, "host")];
+
+    /// What the variable `GEMM_CARRY` says, if it is set.
+    pub(in crate::world) fn from_env() -> Result<Option<Self>> {
+        let Some(value) = std::env::var_os("GEMM_CARRY").filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        let value = value.to_string_lossy().into_owned();
+        match value.parse() {
+            Ok(carry) => Ok(Some(carry)),
+            Err(need) => {
+                Err(Error::World(WorldError::Environment { variable: "GEMM_CARRY", value, need }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Carry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(carry, _)| carry == self);
+        f.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Carry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(_, name)| *name == text);
+        let need = || "it has to be `peers`, `nccl` or `host`".to_owned();
+        found.map(|(carry, _)| *carry).ok_or_else(need)
+    }
+}
+
+/// How a rank's device reaches those of others.
+pub(in crate::world) enum Links {
+    /// By messages.
+    Wire,
+    /// It reads their memory.
+    Peers(Peers),
+    /// By NCCL.
+    #[cfg(feature = "nccl")]
+    Nccl(super::nccl::Nccl),
+}
+
+impl Links {
+    /// Those between devices of one process: as the caller says, or the fastest there are.
+    pub(in crate::world) fn between(devices: &[Device], carry: Option<Carry>) -> Result<Vec<Self>> {
+        let by_wire = || devices.iter().map(|_| Self::Wire).collect();
+        let are_gpus = devices.iter().all(|device| !device.is_simulator());
+        if !are_gpus {
+            return match carry {
+                None | Some(Carry::Host) => Ok(by_wire()),
+                Some(other) => Err(impossible(
+                    format!("simulated devices that `{other}` connects"),
+                    "what they send goes through the host",
+                )),
+            };
+        }
+        match carry {
+            Some(Carry::Host) => Ok(by_wire()),
+            Some(Carry::Nccl) => nccl_between(devices),
+            Some(Carry::Peers) | None => match Peers::between(devices)? {
+                Some(peers) => Ok(peers.into_iter().map(Self::Peers).collect()),
+                None if carry.is_some() => Err(impossible(
+                    "peers among these GPUs".to_owned(),
+                    "each has to reach the memory of all others, and the driver says that some do not",
+                )),
+                None if cfg!(feature = "nccl") && are_distinct(devices) => nccl_between(devices),
+                None => Ok(by_wire()),
+            },
+        }
+    }
+
+    /// What is known of devices that are connected like this.
+    pub(in crate::world) fn machine(&self) -> Machine {
+        match self {
+            Self::Peers(_) => Machine::h200_copy_engines(),
+            _ => Machine::h200_nccl(),
+        }
+    }
+
+    /// Connects this rank's device with the others, all of which do so now.
+    pub(in crate::world) fn connect(
+        &self,
+        _device: &Device,
+        _wire: &dyn Wire,
+        _patience: Duration,
+    ) -> Result<()> {
+        match self {
+            Self::Wire | Self::Peers(_) => Ok(()),
+            #[cfg(feature = "nccl")]
+            Self::Nccl(nccl) => nccl.connect(_device, _wire, _patience),
+        }
+    }
+
+    /// Parts from the others in agreement, when all work of the device is done.
+    pub(in crate::world) fn finish(
+        &self,
+        _device: &Device,
+        _wire: &dyn Wire,
+        _patience: Duration,
+    ) -> Result<()> {
+        match self {
+            Self::Wire | Self::Peers(_) => Ok(()),
+            #[cfg(feature = "nccl")]
+            Self::Nccl(nccl) => nccl.finish(_device, _wire, _patience),
+        }
+    }
+}
+
+fn impossible(what: String, need: &str) -> Error {
+    Error::World(WorldError::Impossible { what, need: need.to_owned() })
+}
+
+/// Whether no two of these GPUs are one.
+fn are_distinct(devices: &[Device]) -> bool {
+    let ordinals =
+        || devices.iter().filter_map(Device::cudarc).map(|(context, _)| context.ordinal());
+    ordinals().enumerate().all(|(n, ordinal)| ordinals().take(n).all(|other| other != ordinal))
+}
+
+#[cfg(not(feature = "nccl"))]
+fn nccl_between(_: &[Device]) -> Result<Vec<Links>> {
+    Err(no_feature())
+}
+
+#[cfg(not(feature = "nccl"))]
+fn no_feature() -> Error {
+    impossible(
+        "ranks that NCCL connects".to_owned(),
+        "gemm-runtime was built without its feature `nccl`",
+    )
+}
+
+#[cfg(feature = "nccl")]
+fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
+    let library = crate::nccl::Library::load()?;
+    if !are_distinct(devices) && !shares_gpus() {
+        let ordinal = |device: &Device| device.cudarc().map(|(context, _)| context.ordinal());
+        let same =
+            |n: &usize| devices[..*n].iter().position(|d| ordinal(d) == ordinal(&devices[*n]));
+        let twice = (0..devices.len()).find_map(|rank| Some((rank, same(&rank)?)));
+        let (rank, other) = twice.unwrap_or((1, 0));
+        return Err(Error::World(WorldError::Shared {
+            what: "GPU".to_owned(),
+            value: devices[rank].name().to_owned(),
+            rank,
+            other,
+            remedy: GPUS,
+        }));
+    }
+    if devices.len() > 1 && library.reaches_into_buffers() {
+        let version = library.version();
+        return Err(impossible(
+            format!("several ranks of one process that this NCCL connects ({version})"),
+            "before 2.24 it reaches into memory that other GPUs do not have: take a later one, set \
+             NCCL_P2P_DIRECT_DISABLE=1, or start a process for each GPU",
+        ));
+    }
+    let ends = super::nccl::Nccl::between(devices, &library, library.unique_id()?)?;
+    Ok(ends.into_iter().map(Links::Nccl).collect())
+}
+
+/// What NCCL asks of the GPUs of a world.
+#[cfg(feature = "nccl")]
+const GPUS: &str =
+    "NCCL takes each GPU as one rank: start as many ranks as there are GPUs, each with its own";
+
+/// Whether NCCL was told to take a GPU as two ranks, as it can from 2.30 on.
+#[cfg(feature = "nccl")]
+fn shares_gpus() -> bool {
+    std::env::var("NCCL_MULTI_RANK_GPU_ENABLE").is_ok_and(|value| value.trim() == "1")
+}
+
+/// How the device of a rank of a job is connected, once the ranks have met.
+pub(in crate::world) enum InJob {
+    /// By messages.
+    Wire,
+    /// By NCCL, whose communicators rank 0 has named.
+    #[cfg(feature = "nccl")]
+    Nccl(std::sync::Arc<crate::nccl::Library>),
+}
+
+/// What a rank of a job says of how its device is to be connected.
+///
+/// # Errors
+/// What cannot be, which the other ranks are to be told.
+pub(in crate::world) fn in_job(
+    device: &Device,
+    _rank: usize,
+    carry: Option<Carry>,
+    hello: &mut Hello,
+) -> Result<InJob> {
+    const SAME: &str =
+        "Set GEMM_CARRY alike for all ranks, or for none, and start the same build of the program";
+    let takes_nccl = match carry {
+        Some(Carry::Peers) => {
+            return Err(impossible(
+                "peers among processes".to_owned(),
+                "the memory of a GPU is reached within one process: set GEMM_CARRY=nccl or host, or leave it out",
+            ));
+        }
+        Some(Carry::Host) => false,
+        Some(Carry::Nccl) if device.is_simulator() => {
+            return Err(impossible(
+                "a simulated device that NCCL connects".to_owned(),
+                "it takes GPUs",
+            ));
+        }
+        Some(Carry::Nccl) => true,
+        None => !device.is_simulator() && cfg!(feature = "nccl"),
+    };
+    let name = if takes_nccl { Carry::Nccl } else { Carry::Host };
+    hello.facts.push(Fact::same("what carries data", name.to_string(), SAME));
+    if !takes_nccl {
+        return Ok(InJob::Wire);
+    }
+    #[cfg(not(feature = "nccl"))]
+    return Err(no_feature());
+    #[cfg(feature = "nccl")]
+    {
+        const VERSIONS: &str = "All ranks load the same NCCL: set GEMM_NCCL_PATH to it";
+        let library = crate::nccl::Library::load()?;
+        let version = library.version().to_string();
+        hello.facts.push(Fact::same("the version of NCCL", version, VERSIONS));
+        if let (Some((context, _)), false) = (device.cudarc(), shares_gpus()) {
+            let uuid = context.uuid();
+            let uuid =
+                uuid.map_err(crate::backend::driver::failed("reading the GPU's identity"))?;
+            let uuid: String =
+                uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+            hello.facts.push(Fact::distinct("GPU", uuid, GPUS));
+        }
+        if _rank == 0 {
+            hello.payload = library.unique_id()?.to_vec();
+        }
+        Ok(InJob::Nccl(library))
+    }
+}
+
+impl InJob {
+    /// The end of a rank, with what rank 0 has given all.
+    pub(in crate::world) fn links(self, _device: &Device, _payload: &[u8]) -> Result<Links> {
+        match self {
+            Self::Wire => Ok(Links::Wire),
+            #[cfg(feature = "nccl")]
+            Self::Nccl(library) => {
+                let id = _payload.try_into();
+                let id =
+                    id.map_err(|_| Error::Internal("rank 0 has named no communicator".to_owned()))?;
+                let ends = super::nccl::Nccl::between(std::slice::from_ref(_device), &library, id)?;
+                let end = ends.into_iter().next();
+                end.map(Links::Nccl).ok_or_else(|| Error::Internal("a rank has no end".to_owned()))
+            }
+        }
+    }
+}
