@@ -19,7 +19,9 @@ pub enum WorldError {
         why: Lost,
     },
     /// Ranks that do not do the same.
-    #[error("the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}")]
+    #[error(
+        "the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}"
+    )]
     Mismatch {
         /// Over what, as in `the extents of the product`.
         what: String,
@@ -111,10 +113,14 @@ pub enum Lost {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("its connection was closed; look at what its process has said last"),
+            Self::Gone => {
+                f.write_str("its connection was closed; look at what its process has said last")
+            }
             Self::Late(time) => write!(f, "nothing has come of it for {:.1} s", time.as_secs_f64()),
             Self::Failed(with) => write!(f, "it failed with: {with}"),
-            Self::Finished => f.write_str("it has finished; do all ranks make the same calls in the same order?"),
+            Self::Finished => {
+                f.write_str("it has finished; do all ranks make the same calls in the same order?")
+            }
             Self::Deadlock(who) => write!(f, "all ranks wait: {who}"),
         }
     }
