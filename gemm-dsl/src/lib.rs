@@ -28,7 +28,8 @@ pub mod world;
 
 pub use error::{SpecError, SpecErrors};
 
-use ir::VerifiedProgram;
+use ir::{Elem, VerifiedProgram};
+use plan::{Blocks, ReducePlan};
 use spec::{Arith, Instruction, Layout, ReduceSpec, SgemmOperand, SgemmSpec, Spec, Tile};
 
 /// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
@@ -50,6 +51,56 @@ impl Family for ReduceSpec {
     fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         let plan = self.plan()?;
         Ok(lower::reduce(&plan)?)
+    }
+}
+
+/// Arrays that are cut along the axis that is folded, each piece wherever it is. A spec with `run` says where they may be
+/// cut: pieces, or shards, have whole runs, but for the last one. For any cut the bits of the results are those of
+/// [`Family::program`] on the whole.
+impl ReduceSpec {
+    /// The program that folds the elements of one shard. Its inputs are those of [`Family::program`], of the shard alone.
+    /// Its extents are the shard's, `outer`, `len` and `inner` as far as there are such, and then `first`, the index
+    /// that the shard's first element has in the whole, and `total`, the length of the whole, both along the axis that is
+    /// folded: indices and `len` in a `map` are those of the whole. Its outputs are the [`partials`](Self::partials) of the
+    /// shard's runs: packed arrays of (outer, runs, inner), with as many runs as [`runs`](Self::runs) says of `len`. A shard without
+    /// elements has none, and nothing is launched.
+    ///
+    /// The contract of its kernels has it that `first` is a multiple of `run`, and `len` too, unless the shard ends with the
+    /// whole.
+    ///
+    /// # Errors
+    /// As [`Family::program`]; and a spec without `run` has no shards.
+    pub fn program_of_shard(&self) -> Result<VerifiedProgram, SpecErrors> {
+        Ok(lower::shard(&self.plan_of_runs()?)?)
+    }
+
+    /// The program that makes the results of what all shards have left. Its inputs are the [`partials`](Self::partials) of
+    /// all runs of the whole, in the order of the runs: packed arrays of (outer, runs, inner), with as many runs as
+    /// [`runs`](Self::runs) says of `len`, none where there is no element. Its extents are those of the whole, `outer`, `len` and
+    /// `inner` as far as there are such, and its outputs are those of [`Family::program`].
+    ///
+    /// # Errors
+    /// As [`program_of_shard`](Self::program_of_shard).
+    pub fn program_of_partials(&self) -> Result<VerifiedProgram, SpecErrors> {
+        Ok(lower::of_partials(&self.plan_of_runs()?)?)
+    }
+
+    /// What is left of a run: by what messages call them, arrays of these elements, one for each part that is kept of what
+    /// was folded. A partial has an element of each.
+    ///
+    /// # Errors
+    /// As [`program_of_shard`](Self::program_of_shard).
+    pub fn partials(&self) -> Result<Vec<(String, Elem)>, SpecErrors> {
+        Ok(lower::partials(&self.plan_of_runs()?))
+    }
+
+    /// The plan of a spec whose blocks fold runs.
+    fn plan_of_runs(&self) -> Result<ReducePlan, SpecErrors> {
+        let plan = self.plan()?;
+        match plan.blocks() {
+            Blocks::Runs(_) => Ok(plan),
+            Blocks::One | Blocks::InTurn(_) => Err(self.without_runs().into()),
+        }
     }
 }
 

@@ -5,5 +5,5 @@ mod reduce;
 mod sgemm;
 mod tickets;
 
-pub use reduce::reduce;
+pub use reduce::{of_partials, partials, reduce, shard};
 pub use sgemm::{has_planes_to_give, planes_of_b, sgemm, sgemm_of};

@@ -10,7 +10,7 @@ mod tests;
 pub use decision::Decision;
 use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
-pub use reduce::{BlockFold, Part, ReducePlan, Share, Types};
+pub use reduce::{BlockFold, Blocks, Part, ReducePlan, Share, Types};
 pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MatrixPlan, NaivePlan, OperandPlan,
     Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk, WarpTile,

@@ -3,7 +3,7 @@
 mod reduce;
 mod sgemm;
 
-pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce};
+pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce, with_runs};
 pub use sgemm::{on_tensor_cores, sgemm};
 
 use gemm_dsl::SpecErrors;

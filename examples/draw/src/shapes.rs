@@ -1,6 +1,6 @@
 //! Small shapes at which a spec is simulated: as few blocks as show what each does.
 
-use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
+use gemm_dsl::plan::{Blocks, ReducePlan, SgemmPlan, Shape};
 use gemm_dsl::spec::Over;
 
 /// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
@@ -49,14 +49,18 @@ impl Arrays {
 /// # Errors
 /// Says that a single one is too large.
 pub fn arrays(plan: &ReducePlan, most: Most) -> Result<Arrays, String> {
-    let parts = if plan.has_partials() { plan.blocks().min(PARTS) } else { 1 };
+    // What a block folds before it goes on, if it does, and how many of that a result has.
+    let (part, parts) = match plan.blocks() {
+        Blocks::One => (plan.elements_per_round(), ROUNDS),
+        Blocks::InTurn(most) => (plan.elements_per_round(), ROUNDS.max(most.min(PARTS).into())),
+        Blocks::Runs(run) => (run.into(), PARTS.into()),
+    };
     let per_block = u64::from(plan.results_per_block());
-    let rounds = [ROUNDS.max(parts.into()), 1].into_iter();
-    let mut sizes = rounds.flat_map(|rounds| [8, 4, 2, 1].map(|blocks| (blocks, rounds)));
-    let fitting = sizes.find_map(|(blocks, rounds)| {
-        let len = plan.elements_per_round().checked_mul(rounds)?;
+    let mut sizes = [parts, 1].into_iter().flat_map(|n| [8, 4, 2, 1].map(|blocks| (blocks, n)));
+    let fitting = sizes.find_map(|(blocks, parts)| {
+        let len = part.checked_mul(parts)?;
         let (outer, len, inner) = match plan.spec().over {
-            Over::All => (1, plan.elements_per_block().checked_mul(blocks)?, 1),
+            Over::All => (1, part.checked_mul(blocks)?, 1),
             Over::Rows | Over::Segments => (per_block * blocks, len, 1),
             Over::Columns => (1, len, per_block * blocks),
             Over::Middle => (blocks.min(2), len, per_block * blocks.div_ceil(2)),
@@ -67,7 +71,7 @@ pub fn arrays(plan: &ReducePlan, most: Most) -> Result<Arrays, String> {
         Some(Arrays { size, elements })
     });
     fitting.ok_or_else(|| {
-        let (elements, most) = (plan.elements_per_block(), most.elements);
+        let (elements, most) = (part.max(plan.elements_per_block()), most.elements);
         format!(
             "a block is too large to simulate: it reduces {elements} elements, and at most \
              {most} are taken here"

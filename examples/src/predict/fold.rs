@@ -6,6 +6,7 @@ use crate::cli::Failure;
 use crate::rows::launch::{Chosen, Inputs, Launch};
 use crate::sample::compiled;
 use gemm_dsl::Family;
+use gemm_dsl::plan::Blocks;
 use gemm_dsl::predict::Waits;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::{Device, Error};
@@ -27,9 +28,10 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
     }
     let plan = spec.plan().map_err(Error::from)?;
     let program = spec.program().map_err(Error::from)?;
-    let unit = match plan.has_partials() {
-        true => plan.elements_per_round() * u64::from(plan.blocks()),
-        false => plan.elements_per_block() * BLOCKS,
+    let unit = match plan.blocks() {
+        Blocks::One => plan.elements_per_block() * BLOCKS,
+        Blocks::InTurn(most) => plan.elements_per_round() * u64::from(most),
+        Blocks::Runs(run) => u64::from(run) * BLOCKS,
     } as usize;
     let device = Device::simulator_compiled();
     let chosen = Chosen::of(spec.clone())?;

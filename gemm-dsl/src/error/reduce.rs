@@ -5,7 +5,7 @@ use super::value::fault;
 use crate::arch::{BLOCK_THREADS, WARP};
 use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
-use crate::spec::Tree;
+use crate::spec::{Over, Tree};
 use crate::value::Tokens;
 
 pub(crate) fn block_zero() -> SpecError {
@@ -141,12 +141,80 @@ pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
     )
 }
 
-pub(crate) fn blocks_of_groups(group: u32, block: u32) -> SpecError {
+/// `key` is what has several blocks fold a result.
+pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> SpecError {
     SpecError::at_value(
-        &["blocks", "group"],
+        &[key, "group"],
         format!(
-            "`blocks` has several blocks fold a row, and here {group} threads fold one; use `group: {block}`, or \
-             leave `blocks` out"
+            "`{key}` has several blocks fold a row, and here {group} threads fold one; use `group: {block}`, or \
+             leave `{key}` out"
+        ),
+    )
+}
+
+pub(crate) fn run_and_blocks(run: u32) -> SpecError {
+    SpecError::at_value(
+        &["run", "blocks"],
+        format!(
+            "`run` and `blocks` contradict each other: a run of {run} elements has a block of its own, and `blocks` \
+             says how many blocks take turns; leave one of them out"
+        ),
+    )
+}
+
+/// `round` is what a block takes in at once: threads, items and elements of an item.
+pub(crate) fn run_of_rounds(run: u32, (threads, items, vector): (u32, u32, u32)) -> SpecError {
+    let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
+    let round = u64::from(threads) * u64::from(items) * u64::from(vector);
+    let run = u64::from(run);
+    let below = run / round * round;
+    let better = match (below, below + round) {
+        (0, above) => format!("`run: {above}`"),
+        (below, above) if u128::from(above) > MAX_BLOCK_ELEMENTS => format!("`run: {below}`"),
+        (below, above) => format!("`run: {below}` or `run: {above}`"),
+    };
+    SpecError::at_value(
+        &["run", "items", "block", "group", "float4"],
+        format!(
+            "`run: {run}`: a block takes in {threads} threads · {items} items{width} = {round} elements of a result \
+             at once, and a run is a multiple of them: {run} mod {round} = {}; use {better}",
+            run % round,
+        ),
+    )
+}
+
+pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
+    let most = MAX_BLOCK_ELEMENTS as u64 / round * round;
+    SpecError::at_value(
+        &["run"],
+        format!(
+            "`run: {run}` is more than the 2^30 = {MAX_BLOCK_ELEMENTS} elements that a block takes in; use \
+             `run: {most}` or less"
+        ),
+    )
+}
+
+/// `round` is what a block takes in at once.
+pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
+    let remedy = match over {
+        Over::Segments => {
+            "the length of a segment is not known when it is launched; cut the array \
+                           between segments instead"
+                .to_owned()
+        }
+        _ => {
+            let example = (1 << 20) / round.max(1) * round;
+            format!(
+                "without `run` a block's share of them is spread over all, and no piece holds all of it; add a \
+                 multiple of the {round} elements that a block takes in at once, such as `run: {example}`"
+            )
+        }
+    };
+    SpecError::at_key(
+        &["run", "over"],
+        format!(
+            "the elements of a result are folded piece by piece, with the same bits, where each piece has whole \
+             runs: {remedy}"
         ),
     )
 }

@@ -168,6 +168,9 @@ impl Contract {
                 }
                 Requirement::Multiple { scalar, of } => *of > 0 && is_bound(k, *scalar),
                 Requirement::Range { scalar, min, max } => min <= max && is_bound(k, *scalar),
+                Requirement::Piece { first, len, total, of } => {
+                    *of > 0 && [first, len, total].into_iter().all(|scalar| is_bound(k, *scalar))
+                }
             };
             if !sound {
                 return Err(format!("the requirement {requirement:?} on no such parameter"));

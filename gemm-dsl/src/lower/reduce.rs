@@ -3,7 +3,7 @@
 //! ladder's beginning (`tiles`), and rounds, in which the threads of a result go through its elements
 //! (`rounds`, with its `params` and their `shape`; `reader` is a thread's way through them, `kept` what it
 //! keeps), who they are (`place`) and what becomes of what they have folded (`finish`, and `long` for segments
-//! that take a block).
+//! that take a block). `shards` has the programs for arrays that are cut along the axis that is folded.
 
 mod expressions;
 mod finish;
@@ -15,6 +15,7 @@ mod place;
 mod reader;
 mod rounds;
 mod shape;
+mod shards;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::arch;
 use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
 use crate::spec::Op;
+pub use shards::{of_partials, partials, shard};
 
 /// Threads of a warp.
 const WARP: i32 = arch::WARP as i32;

@@ -6,13 +6,14 @@
 //! * by `launch: tiles`, said or not, a block takes in at most 2^30 elements; otherwise a thread holds at most 64
 //!   at once;
 //! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type, without `map`,
-//!   `finish`, `compensated` and `blocks`;
+//!   `finish`, `compensated`, `blocks` and `run`;
 //! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
 //! * `unroll_last_warp` has a block of at least 64, and a tree whose last threads are one warp;
 //! * `shuffle` has no tree to contradict, and where no block folds one result there is no `tree`;
 //! * `group` is a power of two: of rows and segments up to a warp, or the block; of columns up to the block;
 //! * several blocks fold a row only if each does so as a whole;
-//! * there are at most 65,535 blocks of one result;
+//! * `blocks` are at most 65,535, and there is no `run` beside them;
+//! * a `run` is a multiple of the elements of a result that a block takes in at once, at most 2^30;
 //! * what the threads of a block keep of columns fits in 48 KiB of shared memory, unless `group` is 1;
 //! * elements are folded in their own type, or in one of 4 bytes or more that holds them, or that a `map`
 //!   gives (`types`); a mean, a logarithm and a compensated sum are floating-point numbers, and a logarithm is
@@ -33,8 +34,8 @@ pub use types::Types;
 
 use super::{Faults, check_name};
 use crate::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
-use crate::error::{SpecErrors, reduce as error};
-use crate::ir::{Elem, VECTOR_BYTES};
+use crate::error::{SpecError, SpecErrors, reduce as error};
+use crate::ir::Elem;
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
 
 /// The most elements that a block takes in.
@@ -87,6 +88,18 @@ pub enum Share {
     },
 }
 
+/// The blocks that fold one result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// One folds all of it.
+    One,
+    /// At most so many, at least 2, take turns, a round each.
+    InTurn(u32),
+    /// Each folds a run of so many elements that follow one another, the last one what is left. There are as many
+    /// as runs.
+    Runs(u32),
+}
+
 /// A sound reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReducePlan {
@@ -94,7 +107,7 @@ pub struct ReducePlan {
     types: Types,
     parts: Vec<Part>,
     share: Share,
-    blocks: u32,
+    blocks: Blocks,
     block_fold: BlockFold,
 }
 
@@ -113,6 +126,7 @@ impl ReduceSpec {
         check_block_fold(self, &mut faults);
         check_group(self, &mut faults);
         check_blocks(self, &mut faults);
+        check_run(self, &mut faults);
         let parts = parts::parts(self, types);
         check_shared(self, &parts, &mut faults);
         faults.check_acting(self);
@@ -131,18 +145,33 @@ impl ReduceSpec {
                 Share::Columns { group, width: self.coarsen * self.vector() }
             }
         };
-        let blocks = match (self.blocks, share, self.over) {
+        let most = match (self.blocks, share, self.over) {
             (Some(blocks), ..) => blocks,
             (None, Share::Neighbours { .. }, Over::All) => BLOCKS,
             (None, ..) => 1,
         };
+        let blocks = match (self.run, most) {
+            (Some(run), _) => Blocks::Runs(run),
+            (None, 1) => Blocks::One,
+            (None, most) => Blocks::InTurn(most),
+        };
         Ok(ReducePlan { spec: self.clone(), types, parts, share, blocks, block_fold })
     }
 
-    /// Elements of an item.
-    fn vector(&self) -> u32 {
-        if self.float4 { VECTOR_BYTES / self.element.elem().size() } else { 1 }
+    /// What a block takes in at once of a result: threads, items of each and elements of an item.
+    fn round(&self) -> (u32, u32, u32) {
+        (self.group_of_result(), self.items, self.vector_of_result())
     }
+
+    /// What is wrong with folding the elements of a result piece by piece.
+    pub(crate) fn without_runs(&self) -> SpecError {
+        error::shards_without_runs(self.over, elements(self.round()))
+    }
+}
+
+/// How many elements a round has.
+fn elements((threads, items, vector): (u32, u32, u32)) -> u64 {
+    u64::from(threads) * u64::from(items) * u64::from(vector)
 }
 
 fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
@@ -209,10 +238,30 @@ fn check_group(spec: &ReduceSpec, faults: &mut Faults) {
 fn check_blocks(spec: &ReduceSpec, faults: &mut Faults) {
     let Some(blocks) = spec.blocks else { return };
     faults.require(blocks <= MAX_BLOCKS, || error::too_many_blocks(blocks, MAX_BLOCKS));
+    check_row("blocks", spec, faults);
+}
+
+/// Several blocks fold a row as they fold an array.
+fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
     let by_parts = spec.over == Over::Rows && !spec.folds_by_blocks();
     if faults.sound(&["group", "block"]) {
         let group = spec.group_of_result();
-        faults.require(!by_parts, || error::blocks_of_groups(group, spec.block));
+        faults.require(!by_parts, || error::blocks_of_groups(key, group, spec.block));
+    }
+}
+
+fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
+    // Segments have none at all.
+    let Some(run) = spec.run.filter(|_| spec.over != Over::Segments) else { return };
+    faults.require(spec.blocks.is_none(), || error::run_and_blocks(run));
+    check_row("run", spec, faults);
+    if faults.sound(&["run", "block", "group", "items"]) {
+        let round = elements(spec.round());
+        if u128::from(run) > MAX_BLOCK_ELEMENTS {
+            faults.0.push(error::run_long(run, round));
+        } else if !u64::from(run).is_multiple_of(round) {
+            faults.0.push(error::run_of_rounds(run, spec.round()));
+        }
     }
 }
 
@@ -224,7 +273,8 @@ fn check_shared(spec: &ReduceSpec, parts: &[Part], faults: &mut Faults) {
         let kept: u64 = parts.iter().map(|part| u64::from(part.elem.size())).sum();
         let bytes = u64::from(spec.block) * width * kept;
         // A word beside them says who has the last ticket. What fits in one launch form fits in the other.
-        let word = if spec.blocks.is_some_and(|blocks| blocks > 1) { TICKET_BYTES } else { 0 };
+        let several = spec.run.is_some() || spec.blocks.is_some_and(|blocks| blocks > 1);
+        let word = if several { TICKET_BYTES } else { 0 };
         faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
             error::too_much_shared(spec.block, width, (kept, word), STATIC_SHARED_BYTES)
         });
@@ -271,14 +321,14 @@ impl ReducePlan {
         self.share
     }
 
-    /// The most blocks that fold one result; all that it takes under [`Share::Tiles`].
-    pub fn blocks(&self) -> u32 {
+    /// The blocks that fold one result; under [`Share::Tiles`] each launch has as many as it takes.
+    pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
     /// Whether several blocks may fold one result, which is then folded of what they leave.
     pub fn has_partials(&self) -> bool {
-        self.share != Share::Tiles && self.blocks > 1
+        self.share != Share::Tiles && self.blocks != Blocks::One
     }
 
     /// Whether what they leave is folded in the same launch.
@@ -354,7 +404,6 @@ impl ReducePlan {
 
     /// Elements of one result that the threads of a block take in at once.
     pub fn elements_per_round(&self) -> u64 {
-        let vector = if self.width() == 1 { self.vector() } else { 1 };
-        u64::from(self.group()) * u64::from(self.items()) * u64::from(vector)
+        elements((self.group(), self.items(), self.spec.vector_of_result()))
     }
 }

@@ -8,7 +8,7 @@ pub use types::{AccType, DataType, IndexType, ResultType};
 use super::expression::{Finish, Fold, Identity, Map};
 use super::table::{derived_name, given_name, spec, words};
 use crate::arch::WARP;
-use crate::ir::Elem;
+use crate::ir::{Elem, VECTOR_BYTES};
 use acts::{
     ALIGNED, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
     SHARED_TREE, SUM, WHOLE_BLOCK,
@@ -142,7 +142,9 @@ spec! {
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
         /// The most blocks that fold one result, each of which goes on until no elements are left; without it 1024 of a whole array, else 1. What they leave is folded by a fixed tree over their numbers.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result takes a block", on SHARED;
-        /// In how many launches several blocks fold one result. Without it `tiles` where that goes and there are no `blocks`, else `passes`.
+        /// Elements of a result, one after the other, that a block folds: a multiple of what it takes in at once. There are as many blocks as such runs, in place of `blocks`, which take turns. What is left of runs is folded by a fixed tree over their numbers, so that pieces of whole runs may be folded apart, each on a device of its own, and give the same bits.
+        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has elements", on SHARED;
+        /// In how many launches several blocks fold one result. Without it `tiles` where that goes and there are neither `blocks` nor `run`, else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
     }
 }
@@ -185,6 +187,19 @@ impl ReduceSpec {
         }
     }
 
+    /// Elements of an item: those of 16 bytes for a vector, else 1.
+    pub(crate) fn vector(&self) -> u32 {
+        if self.float4 { VECTOR_BYTES / self.element.elem().size() } else { 1 }
+    }
+
+    /// Elements of an item that belong to one result: of columns a vector has one of each.
+    pub(crate) fn vector_of_result(&self) -> u32 {
+        match self.over {
+            Over::All | Over::Rows | Over::Segments => self.vector(),
+            Over::Columns | Over::Middle => 1,
+        }
+    }
+
     /// Whether the threads of a block fold one result in the end.
     pub(crate) fn folds_by_blocks(&self) -> bool {
         match self.over {
@@ -218,8 +233,14 @@ impl ReduceSpec {
             ("compensated", self.compensated),
             ("over", self.over != Over::All),
             ("blocks", self.blocks.is_some()),
+            ("run", self.run.is_some()),
         ];
         beyond.into_iter().find(|(_, beyond)| *beyond).map(|(key, _)| key)
+    }
+
+    /// How many runs so many elements of a result have: none where there is no element. None without `run`.
+    pub fn runs(&self, len: u64) -> Option<u64> {
+        self.run.filter(|run| *run > 0).map(|run| len.div_ceil(run.into()))
     }
 
     /// The names of the arrays that are folded together: those of `map`, in its order.

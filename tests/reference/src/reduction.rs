@@ -2,7 +2,7 @@
 
 use crate::UNIT;
 use crate::fold::Depth;
-use gemm_dsl::plan::{ReducePlan, Share};
+use gemm_dsl::plan::{Blocks, ReducePlan, Share};
 use gemm_dsl::spec::Op;
 use rayon::prelude::*;
 
@@ -206,10 +206,12 @@ fn is_power_of_two(x: f32) -> bool {
     x.is_normal() && x.to_bits() & 0x007f_ffff == 0
 }
 
-/// The launches that a reduction of an array takes: each leaves one value a block, the last one value.
+/// The launches that a reduction of an array takes: each leaves one value a block, the last one value. Of no elements
+/// there are no runs.
 pub fn passes(plan: &ReducePlan, len: usize) -> usize {
     if plan.share() != Share::Tiles {
-        return if plan.has_partials() && !plan.is_once() { 2 } else { 1 };
+        let leaves = len > 0 || !matches!(plan.blocks(), Blocks::Runs(_));
+        return if plan.has_partials() && !plan.is_once() && leaves { 2 } else { 1 };
     }
     let mut left = (len as u64).div_ceil(plan.elements_per_block());
     let mut passes = 1;

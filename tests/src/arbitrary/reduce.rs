@@ -3,7 +3,7 @@
 use super::{repaired, values, with};
 use crate::reduction::CLASSIC;
 use gemm_dsl::plan::Share;
-use gemm_dsl::spec::{AccType, DataType, Op, Over, ReduceSpec, Spec};
+use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, Spec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -30,10 +30,11 @@ pub fn classic() -> impl Strategy<Value = ReduceSpec> {
 }
 
 /// The keys of the geometry, which must fit each other, and the operators: each is as likely as another.
-const OWN: &[&str] = &["block", "op", "group", "blocks"];
+const OWN: &[&str] = &["block", "op", "group", "blocks", "run"];
 
 /// Those, and the expressions.
-const PLAIN: &[&str] = &["block", "op", "group", "blocks", "map", "finish", "fold", "identity"];
+const PLAIN: &[&str] =
+    &["block", "op", "group", "blocks", "run", "map", "finish", "fold", "identity"];
 
 /// Any sound reduction with up to 5 items; every key varies but the name.
 pub fn reduce() -> impl Strategy<Value = ReduceSpec> {
@@ -67,15 +68,27 @@ fn with_keys(
 ) -> impl Strategy<Value = ReduceSpec> {
     let group = option::weighted(0.6, select(vec![1, 2, 4, 8, 16, 32, 64, 128]));
     let blocks = option::weighted(0.5, select(vec![1, 2, 3, 7, 64]));
-    let geometry = (5..=8u32, group, blocks, any::<bool>());
+    let rounds = option::weighted(0.25, select(vec![1, 2, 3, 8]));
+    let geometry = (5..=8u32, group, (blocks, rounds), any::<bool>());
     (values::<ReduceSpec>(own), geometry, select(Op::ALL)).prop_filter_map(
         "the spec cannot be repaired",
-        move |(values, (block, group, blocks, whole), op)| {
+        move |(values, (block, group, (blocks, rounds), whole), op)| {
             let mut spec = with(ReduceSpec::default().block(1 << block).op(op), &values);
             // A row that a block folds as a whole is one of many groups, and the one with most keys.
             spec.group = if whole { Some(spec.block) } else { group };
             spec.blocks = blocks;
-            repaired(said(spec), |spec| spec.plan().map(drop), Spec::reset)
+            let spec = repaired(said(spec), |spec| spec.plan().map(drop), Spec::reset)?;
+            Some(rounds.and_then(|rounds| with_runs(&spec, rounds)).unwrap_or(spec))
         },
     )
+}
+
+/// The spec with runs of so many rounds in place of `blocks`; none where a result is not shared by blocks.
+pub fn with_runs(spec: &ReduceSpec, rounds: u32) -> Option<ReduceSpec> {
+    let round = u32::try_from(spec.plan().ok()?.elements_per_round()).ok()?;
+    let mut spec = spec.clone();
+    spec.blocks = None;
+    spec.launch = spec.launch.filter(|form| *form != LaunchForm::Tiles);
+    let spec = spec.run(rounds * round);
+    spec.plan().is_ok().then_some(spec)
 }

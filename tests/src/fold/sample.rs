@@ -28,8 +28,10 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
         let strategy = arbitrary::plain_reduce_of(op, over, element);
         let Some(mut spec) = arbitrary::one(strategy, random.bits()) else { continue };
         if n % 2 == 1 {
-            let blocks = spec.blocks.unwrap_or(3);
-            let once = spec.clone().blocks(blocks).launch(LaunchForm::Once);
+            let mut once = spec.clone().launch(LaunchForm::Once);
+            if spec.run.is_none() {
+                once = once.blocks(spec.blocks.unwrap_or(3));
+            }
             spec = if once.plan().is_ok() { once } else { spec };
         }
         let Some(case) = case(&spec, &mut random) else { continue };

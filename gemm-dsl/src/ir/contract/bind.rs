@@ -434,6 +434,23 @@ impl Contract {
                 }
                 Ok(())
             }
+            Requirement::Piece { first, len, total, of } => {
+                let [begin, count, whole] = [first, len, total].map(scalar);
+                let end = begin.saturating_add(count);
+                if end > whole {
+                    return Err(self.unmet(subject(total), Need::AtLeast(end), whole.into()));
+                }
+                if count == 0 {
+                    return Ok(());
+                }
+                if !begin.is_multiple_of(of) {
+                    return Err(self.unmet(subject(first), Need::Cut { of }, begin.into()));
+                }
+                if end < whole && !count.is_multiple_of(of) {
+                    return Err(self.unmet(subject(len), Need::Cut { of }, count.into()));
+                }
+                Ok(())
+            }
         }
     }
 

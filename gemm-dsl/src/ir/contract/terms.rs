@@ -27,6 +27,10 @@ impl Extent {
     pub const INNER: Extent = Extent("inner");
     /// Segments of a reduction over segments.
     pub const SEGMENTS: Extent = Extent("segments");
+    /// Of a piece of what is folded: the index of its first element in the whole.
+    pub const FIRST: Extent = Extent("first");
+    /// The length of the whole that pieces are cut from.
+    pub const TOTAL: Extent = Extent("total");
     /// Rows of A and C.
     pub const M: Extent = Extent("m");
     /// Columns of B and C.
@@ -103,6 +107,18 @@ pub enum Requirement {
         min: u64,
         /// The greatest value.
         max: u64,
+    },
+    /// Three scalar parameters are a piece of a whole that is cut at multiples of `of`: from `first` on, `len` of
+    /// `total`. The last piece ends with the whole, and one of nothing may be anywhere.
+    Piece {
+        /// The parameter that says where it begins.
+        first: Scalar,
+        /// The parameter that says how long it is.
+        len: Scalar,
+        /// The parameter that says how long the whole is.
+        total: Scalar,
+        /// The divisor.
+        of: u64,
     },
 }
 

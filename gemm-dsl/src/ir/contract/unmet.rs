@@ -138,6 +138,11 @@ pub enum Need {
         /// The divisor.
         of: u64,
     },
+    /// A multiple, as what is cut into pieces is cut there; the last piece alone may end elsewhere.
+    Cut {
+        /// The divisor.
+        of: u64,
+    },
     /// This value and no other.
     Exactly(u64),
     /// No smaller value.
@@ -229,10 +234,25 @@ impl fmt::Display for Unmet {
                     value % divisor
                 )
             }
+            (_, Need::Cut { of }) => {
+                let divisor = i128::from(*of);
+                write!(
+                    f,
+                    "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
+                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
+                    value / divisor,
+                    value % divisor
+                )
+            }
             (_, Need::Distinct(min)) => write!(
                 f,
                 "{subject} to be at least {min}, so that no element is written twice, but it is \
                  {value}. Place them further apart"
+            ),
+            (Subject::Extent(Extent::TOTAL), Need::AtLeast(end)) => write!(
+                f,
+                "{subject} to be at least {end}, where the piece ends, but it is {value}. Give the length of the \
+                 whole that the piece is cut from"
             ),
             (_, Need::AtLeast(min)) => {
                 write!(f, "{subject} to be at least {min}, but it is {value}. Pad the operands")
@@ -240,7 +260,7 @@ impl fmt::Display for Unmet {
             (Subject::Blocks { .. }, Need::AtMost(max)) => write!(
                 f,
                 "{subject} to be at most {max}, but these extents take {value}. Use larger tiles, \
-                 or more items or rows per block, or split the problem"
+                 longer runs, or more items or rows per block, or split the problem"
             ),
             (Subject::Stride { .. }, Need::AtMost(max)) => write!(
                 f,

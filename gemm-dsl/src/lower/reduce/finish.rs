@@ -10,7 +10,7 @@ use super::rounds::Role;
 use super::team::{Team, load, store, values};
 use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Special};
 use crate::lower::tickets::{self, Tickets};
-use crate::plan::ReducePlan;
+use crate::plan::{Blocks, ReducePlan};
 
 /// The end of a kernel.
 pub(super) struct Finish<'f> {
@@ -42,7 +42,7 @@ impl Finish<'_> {
     ) {
         match role {
             Role::Whole => self.fold_team(k, team, kept, To::Results),
-            Role::First => self.fold_team(k, team, kept, To::Partials),
+            Role::First | Role::Shard => self.fold_team(k, team, kept, To::Partials),
             Role::Last => {
                 self.fold_partials(k, kept);
                 self.fold_team(k, team, kept, To::Results);
@@ -173,11 +173,17 @@ impl Finish<'_> {
     /// Each thread folds some of the partials; which, and how the threads then fold theirs, is the same for
     /// whichever block does it.
     fn fold_partials(&self, k: &mut KernelBuilder, kept: &Kept) {
-        k.comment("Partials are folded by a fixed tree over the numbers of their blocks: first each thread");
+        let (one, many) = match self.plan.blocks() {
+            Blocks::Runs(_) => ("run", "runs"),
+            Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
+        };
+        k.comment(format!(
+            "Partials are folded by a fixed tree over the numbers of their {many}: first each thread"
+        ));
         k.comment("strides through them, then the threads fold theirs.");
         let step = Change::Add(Expr::from(self.place.group).wide());
-        let (from, blocks) = (self.place.lane.clone().wide(), self.split().blocks.clone());
-        k.loop_("block", For::below(from, blocks).change(step), |k, block| {
+        let (from, partials) = (self.place.lane.clone().wide(), self.split().partials.clone());
+        k.loop_(one, For::below(from, partials).change(step), |k, block| {
             let held = self.load_neighbours(k, block.into());
             self.place.each(k, |k, w| {
                 let index = self.place.partial_of_some(block.into(), w.clone());

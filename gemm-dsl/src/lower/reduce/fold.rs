@@ -94,11 +94,18 @@ pub(super) struct Held {
     pub(super) column: Option<Expr>,
     /// The index of the first one of each item, in terms of the item.
     pub(super) first: Box<dyn Fn(Expr) -> Expr>,
+    /// How many elements of the result lie before those that are here, of a shard.
+    pub(super) before: Option<Expr>,
     /// How many elements there are in all, where some that are held may be past them.
     pub(super) ragged: Option<Expr>,
 }
 
 impl Held {
+    /// The index of an element among all of its result.
+    fn position(&self, index: Expr) -> Expr {
+        self.before.iter().cloned().fold(index, |index, before| before + index)
+    }
+
     /// Does something with each of them, its value and its index.
     fn each(&self, k: &mut KernelBuilder, mut f: impl FnMut(&mut KernelBuilder, Expr, Expr)) {
         let value = |index: Vec<Expr>| Access::new(self.values, index).load();
@@ -195,10 +202,10 @@ impl Fold {
         self.keeps_indices
     }
 
-    /// Prepares what a thread keeps for values whose first index is this, of so many.
-    pub(super) fn begin(&self, k: &mut KernelBuilder, kept: &[Cell], first: Expr, n: &Expr) {
+    /// Prepares what a thread keeps for values of which the first, if it is there, is the element of this index.
+    pub(super) fn begin(&self, k: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
         if let Kind::Arg(arg) = &self.kind {
-            arg.begin(k, &kept[1], first, n);
+            arg.begin(k, &kept[1], is_there, first);
         }
     }
 
@@ -208,7 +215,9 @@ impl Fold {
             Kind::Value(operator) => held.each(k, |k, value, _| {
                 kept[0].set(k, operator.apply(kept[0].get(), value));
             }),
-            Kind::Arg(arg) => held.each(k, |k, value, index| arg.absorb(k, kept, value, index)),
+            Kind::Arg(arg) => held.each(k, |k, value, index| {
+                arg.absorb(k, kept, value, held.position(index));
+            }),
             Kind::Compensated => held.each(k, |k, value, _| compensated::absorb(k, kept, value)),
             Kind::Moments => moments::absorb(k, kept, held, self.types),
             Kind::Logsumexp(fold) => fold.absorb(k, kept, held),

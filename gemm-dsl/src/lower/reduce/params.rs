@@ -5,11 +5,11 @@ use super::fold::Fold;
 use super::rounds::Role;
 use super::shape::{self, Shape};
 use crate::ir::{
-    BufferId, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Ty,
+    BufferId, Const, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Ty,
 };
 use crate::lower::tickets;
-use crate::plan::ReducePlan;
-use crate::spec::Over;
+use crate::plan::{Blocks, ReducePlan};
+use crate::spec::{IndexType, Over};
 
 /// The parameters of a kernel, as far as it has them.
 pub(super) struct Params {
@@ -19,9 +19,23 @@ pub(super) struct Params {
     pub(super) partials: Vec<BufferId>,
     /// How many blocks of a result have left theirs.
     pub(super) tickets: Option<BufferId>,
-    /// Elements of a result; of segments, of all.
+    /// Elements of a result; of segments, of all; of a shard, of those that are in it.
     pub(super) n: Scalar,
     pub(super) results: Results,
+    /// Where a shard lies in the whole.
+    pub(super) shard: Option<Shard>,
+    /// Elements of a run, where blocks fold runs.
+    pub(super) run: Option<Const>,
+    pub(super) role: Role,
+}
+
+/// Where a shard lies along the axis that is folded.
+#[derive(Clone, Copy)]
+pub(super) struct Shard {
+    /// The index of its first element.
+    pub(super) first: Scalar,
+    /// How many elements there are in all shards.
+    pub(super) total: Scalar,
 }
 
 /// Of what there are results.
@@ -44,7 +58,22 @@ impl Params {
             Results::Rows(outer) | Results::Segments(outer, _) => (Some(outer), None),
             Results::Columns(inner, outer) => (outer, Some(inner)),
         };
-        Shape { plan, n: self.n.into(), outer: outer.map(Expr::from), inner: inner.map(Expr::from) }
+        let [outer, inner] = [outer, inner].map(|extent| extent.map(Expr::from));
+        let run = self.run.map(|run| Expr::from(run).wide());
+        Shape { plan, role: self.role, run, n: self.n.into(), outer, inner }
+    }
+
+    /// The index of an element among all of its result, of its index among those that are here.
+    pub(super) fn position(&self, index: Expr) -> Expr {
+        match self.shard {
+            None => index,
+            Some(Shard { first, .. }) => Expr::from(first) + index,
+        }
+    }
+
+    /// How many elements a result has that has so many here.
+    pub(super) fn length(&self, here: &Expr) -> Expr {
+        self.shard.map_or_else(|| here.clone(), |shard| shard.total.into())
     }
 }
 
@@ -56,7 +85,7 @@ pub(super) fn params(
     fold: &Fold,
 ) -> Params {
     let (spec, over) = (plan.spec(), plan.spec().over);
-    let reads = role != Role::Last;
+    let reads = role.reads();
     let mut inputs = Vec::new();
     let names = match (reads, &spec.map) {
         (false, _) => Vec::new(),
@@ -72,7 +101,7 @@ pub(super) fn params(
     let offsets = (over == Over::Segments)
         .then(|| k.global("offsets", plan.types().index, Operand::Input(inputs.len())));
     let mut outputs = Vec::new();
-    if role != Role::First {
+    if role.finishes() {
         let results = spec.results();
         for (n, (name, elem)) in results.iter().enumerate() {
             let name = if results.len() == 1 { "out".to_owned() } else { format!("out_{name}") };
@@ -105,7 +134,18 @@ pub(super) fn params(
         (Some(rows), None, None) => Results::Rows(rows),
         (None, None, _) => Results::Array,
     };
-    let params = Params { inputs, outputs, partials, tickets, n, results };
+    let shard = (role == Role::Shard).then(|| Shard {
+        first: k.extent("first", Ty::U64, Extent::FIRST),
+        total: k.extent("n_total", Ty::U64, Extent::TOTAL),
+    });
+    let run = match plan.blocks() {
+        Blocks::Runs(run) => {
+            let meaning = "elements of a run, which a block folds";
+            Some(k.constant("RUN", run as i32, meaning))
+        }
+        Blocks::One | Blocks::InTurn(_) => None,
+    };
+    let params = Params { inputs, outputs, partials, tickets, n, results, shard, run, role };
     params.declare_inputs(k, plan, &names, wide && reads);
     params.declare_others(k, plan, wide && reads);
     params
@@ -156,9 +196,21 @@ impl Params {
     }
 }
 
-pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, role: Role, p: &Params) {
+/// What a launch must satisfy beside what its arrays do.
+pub(super) fn requirements(k: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold, p: &Params) {
+    let all = p.shard.map_or(p.n, |shard| shard.total);
+    if plan.spec().index == IndexType::U32 && fold.keeps_indices() {
+        let max = u64::from(u32::MAX) - 1;
+        k.require(Requirement::Range { scalar: all, min: 0, max });
+    }
+    if let (Some(Shard { first, total }), Blocks::Runs(run)) = (p.shard, plan.blocks()) {
+        k.require(Requirement::Piece { first, len: p.n, total, of: run.into() });
+    }
+}
+
+pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
     let shape = p.shape(plan);
-    let several = plan.has_partials() && role != Role::Last;
+    let several = plan.has_partials() && p.role.reads();
     let blocks = if several { shape.blocks() } else { 1u64.into() };
     let block = match p.results {
         Results::Columns(..) => (plan.block() / plan.group(), plan.group()),

@@ -8,9 +8,10 @@ pub(super) use segment::Groups;
 
 use super::params::{Params, Results};
 use super::reader::Round;
+use super::rounds::Role;
 use super::shape;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Special, Var};
-use crate::plan::ReducePlan;
+use crate::plan::{Blocks, ReducePlan};
 
 /// What a thread is, and where it reads and writes.
 pub(super) struct Place {
@@ -47,6 +48,19 @@ pub(super) struct Split {
     pub(super) block: Expr,
     /// How many there are.
     pub(super) blocks: Expr,
+    /// How many of them leave what they have folded of elements.
+    pub(super) partials: Expr,
+    /// The run that it folds, where it does not take turns with others.
+    pub(super) run: Option<Run>,
+}
+
+/// A run of elements.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    /// The index of its first element.
+    pub(super) from: Var,
+    /// That of the element behind its last.
+    pub(super) end: Var,
 }
 
 impl Place {
@@ -176,16 +190,40 @@ impl Split {
         p: &Params,
         (group, number): (Const, Special),
     ) -> Option<Self> {
-        if !plan.has_partials() {
-            return None;
+        let block = Expr::from(number).wide();
+        match (plan.blocks(), p.run) {
+            (Blocks::Runs(_), Some(run)) => Some(Self::of_run(k, p, block, run)),
+            (Blocks::InTurn(most), _) => {
+                let round = Round::new(k, plan, group, "ROUND").elements;
+                let meaning = "the most blocks that fold one result";
+                let most = k.constant("BLOCKS", most as i32, meaning);
+                let rounds = shape::rounds(p.n.into(), Expr::from(round).wide());
+                let rounds = k.let_("rounds", rounds);
+                let blocks = Expr::from(rounds).min(Expr::from(most).wide());
+                let blocks: Expr = k.let_("blocks", blocks).into();
+                Some(Self { block, partials: blocks.clone(), blocks, run: None })
+            }
+            _ => None,
         }
-        let round = Round::new(k, plan, group, "ROUND").elements;
-        let most =
-            k.constant("BLOCKS", plan.blocks() as i32, "the most blocks that fold one result");
-        let rounds = k.let_("rounds", shape::rounds(p.n.into(), Expr::from(round).wide()));
-        let blocks = Expr::from(rounds).min(Expr::from(most).wide());
-        let blocks = k.let_("blocks", blocks).into();
-        Some(Self { block: Expr::from(number).wide(), blocks })
+    }
+
+    /// The same where each block folds a run.
+    fn of_run(k: &mut KernelBuilder, p: &Params, block: Expr, run: Const) -> Self {
+        let own = p.role.reads().then(|| {
+            let from = k.let_("from", block.clone() * run);
+            Run { from, end: k.let_("end", (from + run).min(p.n)) }
+        });
+        let mut partials = Expr::from(p.n).div_ceil(Expr::from(run).wide());
+        if matches!(p.role, Role::Last | Role::Once) {
+            partials = k.let_("runs", partials).into();
+        }
+        let mut blocks = partials.clone();
+        if p.role == Role::Once {
+            // Some block makes a result of no elements, too.
+            let some = blocks.clone().gt(0u64).select(blocks, 1u64);
+            blocks = k.let_("blocks", some).into();
+        }
+        Self { block, blocks, partials, run: own }
     }
 }
 

@@ -4,7 +4,7 @@ use super::expressions::Expressions;
 use super::fold::{Fold, Held};
 use super::kept::Kept;
 use super::params::Params;
-use super::place::{Columns, Place};
+use super::place::{Columns, Place, Split};
 use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Stmt, Var};
 use crate::plan::ReducePlan;
 use crate::spec::Over;
@@ -52,73 +52,77 @@ impl Reader<'_> {
         let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
         let Round { items, elements: round } = Round::new(k, plan, group, self.round);
-        let (from, step) = match &place.split {
-            None => (Expr::U64(0), Expr::from(round).wide()),
-            Some(split) => (split.block.clone() * round, split.blocks.clone() * round),
+        let (whole, in_rounds) = (place.n.clone(), Expr::from(round).wide());
+        let (from, end, step) = match &place.split {
+            None => (Expr::U64(0), whole, in_rounds),
+            Some(Split { run: Some(run), .. }) => (run.from.into(), run.end.into(), in_rounds),
+            Some(Split { block, blocks, .. }) => {
+                (block.clone() * round, whole, blocks.clone() * round)
+            }
         };
         if self.fold.keeps_indices() {
             let lane = place.lane.clone();
             let lane = if vector > 1 { lane * vector } else { lane };
             let first = from.clone() + lane;
-            place.each(k, |k, w| self.fold.begin(k, &kept.of(w), first.clone(), &place.n));
+            let position = p.position(first.clone());
+            let is_there = first.lt(end.clone());
+            place.each(k, |k, w| {
+                self.fold.begin(k, &kept.of(w), is_there.clone(), position.clone());
+            });
         }
         let name = self.round;
         let stride = match &place.split {
             None => format!("{name} elements per iteration"),
+            Some(Split { run: Some(_), .. }) => "Rounds of the run".to_owned(),
             Some(_) => "Grid-stride loop".to_owned(),
         };
         k.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
-        k.loop_(
-            "begin",
-            For::below(from, place.n.clone()).change(Change::Add(step)),
-            |k, begin| {
-                let lane = place.lane.clone();
-                let index = move |item: Expr| {
-                    let at = item * group + lane.clone();
-                    begin + if vector > 1 { at * vector } else { at }
-                };
-                let width = place.columns().and_then(|columns| columns.width);
-                let lanes = (vector > 1).then_some(Expr::I32(vector));
-                let dims =
-                    [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
-                let values = k.registers("e", self.fold.held(), dims, "the thread's elements");
-                let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
-                    values,
-                    items,
-                    vector: vector as u32,
-                    column,
-                    first: Box::new(index.clone()),
-                    ragged: ragged.cloned(),
-                };
-                let absorb = |k: &mut KernelBuilder, ragged: Option<&Expr>| {
-                    place
-                        .each(k, |k, w| self.fold.absorb(k, &kept.of(w.clone()), &held(ragged, w)));
-                };
-                let whole = k.block(|k| {
-                    self.load(k, p, &held(None, None));
-                    if self.fold.counts() {
-                        absorb(k, None);
-                    }
-                });
-                let n = Some(&place.n);
-                let otherwise = k.block(|k| {
-                    k.comment(if self.fold.counts() {
-                        "Tail: past the end zeros, which are not counted."
-                    } else {
-                        "Tail: past the end the identity."
-                    });
-                    self.load(k, p, &held(n, None));
-                    if self.fold.counts() {
-                        absorb(k, n);
-                    }
-                });
-                let cond = (begin + round).le(place.n.clone());
-                k.push(Stmt::If { cond, then: whole, otherwise });
-                if !self.fold.counts() {
+        k.loop_("begin", For::below(from, end.clone()).change(Change::Add(step)), |k, begin| {
+            let lane = place.lane.clone();
+            let index = move |item: Expr| {
+                let at = item * group + lane.clone();
+                begin + if vector > 1 { at * vector } else { at }
+            };
+            let width = place.columns().and_then(|columns| columns.width);
+            let lanes = (vector > 1).then_some(Expr::I32(vector));
+            let dims = [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
+            let values = k.registers("e", self.fold.held(), dims, "the thread's elements");
+            let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
+                values,
+                items,
+                vector: vector as u32,
+                column,
+                first: Box::new(index.clone()),
+                before: p.shard.map(|shard| shard.first.into()),
+                ragged: ragged.cloned(),
+            };
+            let absorb = |k: &mut KernelBuilder, ragged: Option<&Expr>| {
+                place.each(k, |k, w| self.fold.absorb(k, &kept.of(w.clone()), &held(ragged, w)));
+            };
+            let whole = k.block(|k| {
+                self.load(k, p, &held(None, None));
+                if self.fold.counts() {
                     absorb(k, None);
                 }
-            },
-        );
+            });
+            let n = Some(&end);
+            let otherwise = k.block(|k| {
+                k.comment(if self.fold.counts() {
+                    "Tail: past the end zeros, which are not counted."
+                } else {
+                    "Tail: past the end the identity."
+                });
+                self.load(k, p, &held(n, None));
+                if self.fold.counts() {
+                    absorb(k, n);
+                }
+            });
+            let cond = (begin + round).le(end.clone());
+            k.push(Stmt::If { cond, then: whole, otherwise });
+            if !self.fold.counts() {
+                absorb(k, None);
+            }
+        });
     }
 
     /// Elements of a result in an item.
@@ -160,12 +164,13 @@ impl Reader<'_> {
         let column = self.place.columns().map(|columns| columns.column(w));
         let load =
             |input: &BufferId| self.place.element(*input, index.clone(), column.clone()).load();
-        self.lifted(p.inputs.iter().map(load).collect(), index.clone())
+        self.lifted(p, p.inputs.iter().map(load).collect(), index.clone())
     }
 
-    fn lifted(&self, elements: Vec<Expr>, index: Expr) -> Expr {
+    fn lifted(&self, p: &Params, elements: Vec<Expr>, index: Expr) -> Expr {
         let held = (self.fold.held(), self.fold.is_truth());
-        self.expressions.lift(elements, (index, self.place.n.clone()), held)
+        let of_all = (p.position(index), p.length(&self.place.n));
+        self.expressions.lift(elements, of_all, held)
     }
 
     /// Fills what belongs to an item, one by one: of an element of a vector, or of a column.
@@ -205,7 +210,7 @@ impl Reader<'_> {
             let elements = loaded.iter().map(|v| Expr::from(*v).lane(lane as u8)).collect();
             let lane = lane as i32;
             let index = if place.columns().is_some() { i.into() } else { i + lane };
-            let value = self.lifted(elements, index);
+            let value = self.lifted(p, elements, index);
             k.store(Access::new(held.values, [item.into(), lane.into()]), value);
         }
     }

@@ -7,19 +7,19 @@ use super::finish::Finish;
 use super::fold::Fold;
 use super::kept::Kept;
 use super::long::Long;
-use super::params::{geometry, params};
+use super::params::{geometry, params, requirements};
 use super::place::{Folds, Place};
 use super::reader::Reader;
-use super::shape::{self, Shape};
+use super::shape::Shape;
 use super::team::Team;
-use crate::ir::program::{Launch, Program, Slot, Step};
-use crate::ir::{
-    Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Variant, VerifiedKernel,
-    VerifiedProgram,
-};
+use crate::ir::program::{KernelId, Launch, Program, Slot, Step};
+use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
 use crate::lower::tickets;
-use crate::plan::ReducePlan;
-use crate::spec::{IndexType, Over};
+use crate::plan::{Blocks, ReducePlan};
+use crate::spec::Over;
+
+/// What is called so that blocks leave, where it is one number each.
+const PARTIALS: &str = "partials";
 
 /// What a kernel folds, and what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,24 +32,33 @@ pub(super) enum Role {
     Last,
     /// Elements into partials, and the block with the last ticket these into results.
     Once,
+    /// Those elements of a result that are in a shard, into the partials of their runs.
+    Shard,
+}
+
+impl Role {
+    /// Whether it folds elements.
+    pub(super) fn reads(self) -> bool {
+        self != Role::Last
+    }
+
+    /// Whether it stores results.
+    pub(super) fn finishes(self) -> bool {
+        matches!(self, Role::Whole | Role::Last | Role::Once)
+    }
 }
 
 /// The program of a reduction in rounds.
 pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let (spec, over) = (plan.spec(), plan.spec().over);
     let mut program = Program::default();
-    let mut extents = Vec::new();
-    let mut extent = |program: &mut Program, extent: Extent| {
-        let value = program.extent(extent);
-        extents.push((extent, value.clone()));
-        value
+    let role = match (plan.has_partials(), plan.is_once()) {
+        (false, _) => Role::Whole,
+        (true, false) => Role::First,
+        (true, true) => Role::Once,
     };
-    let outer = shape::outer_extent(over).map(|outer| extent(&mut program, outer));
-    let length = extent(&mut program, Extent::LENGTH);
-    let inner = shape::inner_extent(over).map(|inner| extent(&mut program, inner));
-
+    let (shape, extents) = Shape::of_program(&mut program, plan, role);
     let mut bind = Vec::new();
-    let shape = Shape { plan, n: length, outer, inner };
     let dims = shape.elements();
     for (n, name) in spec.inputs().into_iter().enumerate() {
         let slot = program.input(name.to_owned(), plan.types().element, dims.clone());
@@ -63,16 +72,9 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
         bind.push((Operand::Output(n), program.output(name, elem, results.clone())));
     }
-    let kernels = |program: &mut Program, role: Role| {
-        let mut choose = Vec::new();
-        for wide in [true, false].into_iter().filter(|wide| plan.vector() > 1 || !wide) {
-            choose.push(program.kernel(kernel(plan, role, wide)?));
-        }
-        Ok::<_, IrError>(choose)
-    };
     let launch = |choose, bind| Step::Launch(Launch { choose, bind, extents: extents.clone() });
-    if !plan.has_partials() {
-        let choose = kernels(&mut program, Role::Whole)?;
+    if role == Role::Whole {
+        let choose = variants(&mut program, plan, role)?;
         program.steps = vec![launch(choose, bind)];
         return VerifiedProgram::new(program);
     }
@@ -80,19 +82,19 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let dims = shape.partials();
     let is_one = plan.parts().len() == 1;
     let temps = plan.parts().iter().enumerate().map(|(n, part)| {
-        let name = if is_one { "partials" } else { part.plural };
+        let name = if is_one { PARTIALS } else { part.plural };
         (Operand::Temp(n), program.temp(name, part.elem, dims.clone()))
     });
     let temps: Vec<(Operand, Slot)> = temps.collect();
     let is_output = |(operand, _): &&(Operand, Slot)| matches!(operand, Operand::Output(_));
-    if plan.is_once() {
+    if role == Role::Once {
         let tickets = (Operand::Temp(temps.len()), tickets::slot(&mut program, shape.tiles()));
         bind.extend(temps);
         bind.push(tickets);
-        let choose = kernels(&mut program, Role::Once)?;
+        let choose = variants(&mut program, plan, role)?;
         program.steps = vec![launch(choose, bind)];
     } else {
-        let first = kernels(&mut program, Role::First)?;
+        let first = variants(&mut program, plan, role)?;
         let last = vec![program.kernel(kernel(plan, Role::Last, false)?)];
         let outputs: Vec<_> = bind.iter().filter(is_output).chain(&temps).copied().collect();
         bind.retain(|bound| !is_output(&bound));
@@ -102,11 +104,25 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
+/// The kernels that fold elements: by vectors, where there are any, and by single ones.
+pub(super) fn variants(
+    program: &mut Program,
+    plan: &ReducePlan,
+    role: Role,
+) -> Result<Vec<KernelId>, IrError> {
+    let mut choose = Vec::new();
+    for wide in [true, false].into_iter().filter(|wide| plan.vector() > 1 || !wide) {
+        choose.push(program.kernel(kernel(plan, role, wide)?));
+    }
+    Ok(choose)
+}
+
 /// One kernel; `wide` where the elements of a vector are one 16-byte load.
-fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, IrError> {
+pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, IrError> {
     let spec = plan.spec();
     let name = match role {
         Role::Last => format!("{}_of_partials", plan.kernel_name()),
+        Role::Shard => format!("{}_of_shard", plan.kernel_name()),
         Role::Whole | Role::First | Role::Once => plan.kernel_name(),
     };
     let mut k = KernelBuilder::new(name);
@@ -121,19 +137,15 @@ fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, I
             });
         }
     }
-    let reads = role != Role::Last;
-    let expressions =
-        Expressions::new(&mut k, plan, Needs { map: reads, finish: role != Role::First });
+    let reads = role.reads();
+    let needs = Needs { map: reads, finish: role.finishes() };
+    let expressions = Expressions::new(&mut k, plan, needs);
     let fold = Fold::new(&mut k, plan, &expressions);
-    let params = params(&mut k, plan, role, wide, &fold);
-
     let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
     k.launch_bounds(block);
-    geometry(&mut k, plan, role, &params);
-    if spec.index == IndexType::U32 && fold.keeps_indices() {
-        let max = u64::from(u32::MAX) - 1;
-        k.require(Requirement::Range { scalar: params.n, min: 0, max });
-    }
+    let params = params(&mut k, plan, role, wide, &fold);
+    geometry(&mut k, plan, &params);
+    requirements(&mut k, plan, &fold, &params);
     let place = Place::new(&mut k, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
         // It stands for missing elements, too.
@@ -180,22 +192,36 @@ fn missing_of(fold: &Fold, identity: &[Expr]) -> Expr {
 }
 
 fn title(plan: &ReducePlan, role: Role) -> String {
-    let (noun, blocks) = (super::noun(plan), plan.blocks());
+    let noun = super::noun(plan);
+    let n = if role == Role::Shard { "n_total" } else { "n" };
     let of = match plan.spec().over {
-        Over::All => "of n elements",
-        Over::Rows => "of each row of n elements",
-        Over::Columns => "of each column of n elements",
-        Over::Middle => "of each column of n elements of each matrix",
-        Over::Segments => "of each segment of an array",
+        Over::All => format!("of {n} elements"),
+        Over::Rows => format!("of each row of {n} elements"),
+        Over::Columns => format!("of each column of {n} elements"),
+        Over::Middle => format!("of each column of {n} elements of each matrix"),
+        Over::Segments => "of each segment of an array".to_owned(),
     };
-    match role {
-        Role::Whole => format!("{noun} {of}."),
-        Role::First => {
-            format!("{noun} {of}, first part: what each of at most {blocks} blocks folds.")
-        }
-        Role::Last => {
+    match (role, plan.blocks()) {
+        (Role::Last, _) => {
             format!("{noun} {of}, last part: what the blocks before have left becomes one.")
         }
-        Role::Once => format!("{noun} {of}, by at most {blocks} blocks in one launch."),
+        (Role::First, Blocks::InTurn(most)) => {
+            format!("{noun} {of}, first part: what each of at most {most} blocks folds.")
+        }
+        (Role::Once, Blocks::InTurn(most)) => {
+            format!("{noun} {of}, by at most {most} blocks in one launch.")
+        }
+        (Role::First, Blocks::Runs(_)) => {
+            format!("{noun} {of}, first part: what each block folds of a run.")
+        }
+        (Role::Once, Blocks::Runs(_)) => {
+            format!("{noun} {of}, by a block for each run in one launch.")
+        }
+        (Role::Shard, _) => {
+            format!(
+                "{noun} {of}, those of a shard, n from the one at first on: what each block folds of a run."
+            )
+        }
+        (Role::Whole | Role::First | Role::Once, _) => format!("{noun} {of}."),
     }
 }

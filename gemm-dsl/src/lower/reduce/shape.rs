@@ -1,8 +1,10 @@
 //! Extents and strides of the arrays of a reduction, in terms of its three extents: those of a program, or the
 //! parameters of a kernel.
 
+use super::rounds::Role;
+use crate::ir::program::Program;
 use crate::ir::{Expr, Extent, KernelBuilder, Operand, Requirement, Source, Ty, joined};
-use crate::plan::ReducePlan;
+use crate::plan::{Blocks, ReducePlan};
 use crate::spec::Over;
 
 /// The extent that says how many rows, matrices or segments there are.
@@ -28,6 +30,9 @@ pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
 /// What is folded.
 pub(super) struct Shape<'s> {
     pub(super) plan: &'s ReducePlan,
+    pub(super) role: Role,
+    /// Elements of a run, where blocks fold runs.
+    pub(super) run: Option<Expr>,
     /// Elements of a result; of segments, of all.
     pub(super) n: Expr,
     /// Rows, matrices or segments.
@@ -36,7 +41,30 @@ pub(super) struct Shape<'s> {
     pub(super) inner: Option<Expr>,
 }
 
-impl Shape<'_> {
+impl<'s> Shape<'s> {
+    /// That of what a program folds, whose extents are added to it.
+    pub(super) fn of_program(
+        program: &mut Program,
+        plan: &'s ReducePlan,
+        role: Role,
+    ) -> (Self, Vec<(Extent, Expr)>) {
+        let over = plan.spec().over;
+        let mut extents = Vec::new();
+        let mut add = |extent: Extent| {
+            let value = program.extent(extent);
+            extents.push((extent, value.clone()));
+            value
+        };
+        let outer = outer_extent(over).map(&mut add);
+        let n = add(Extent::LENGTH);
+        let inner = inner_extent(over).map(&mut add);
+        let run = match plan.blocks() {
+            Blocks::Runs(run) => Some(u64::from(run).into()),
+            Blocks::One | Blocks::InTurn(_) => None,
+        };
+        (Self { plan, role, run, n, outer, inner }, extents)
+    }
+
     /// The extents of an input.
     pub(super) fn elements(&self) -> Vec<Expr> {
         match self.plan.spec().over {
@@ -57,8 +85,17 @@ impl Shape<'_> {
 
     /// How many blocks fold a result, where several do.
     pub(super) fn blocks(&self) -> Expr {
-        let (round, most) = (self.plan.elements_per_round(), u64::from(self.plan.blocks()));
-        rounds(self.n.clone(), round.into()).min(most)
+        match (self.plan.blocks(), &self.run) {
+            (Blocks::Runs(_), Some(run)) => match self.role {
+                // Some block makes a result of no elements, too.
+                Role::Once => rounds(self.n.clone(), run.clone()),
+                _ => self.n.clone().div_ceil(run.clone()),
+            },
+            (Blocks::InTurn(most), _) => {
+                rounds(self.n.clone(), self.plan.elements_per_round().into()).min(u64::from(most))
+            }
+            _ => 1u64.into(),
+        }
     }
 
     /// The extents of partials: those of results, and before the columns which of a result's blocks has left it.

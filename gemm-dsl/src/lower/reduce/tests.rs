@@ -1,7 +1,8 @@
 //! Names of a user beside those of the text.
 
-use super::reduce;
+use super::{reduce, shard};
 use crate::cuda;
+use crate::ir::VerifiedProgram;
 use crate::spec::ReduceSpec;
 use std::collections::BTreeSet;
 
@@ -18,6 +19,8 @@ const LINES: &[&str] = &[
     "fold: |$, b| $ * b, identity: 1.0, map: |x| x + 1.0",
     "fold: |a, b| a * b, identity: 1.0, map: |$| { let b = exp($); b / 2.0 }",
     "op: sum, compensated, map: |$| $ * $",
+    "op: argmax, map: |$, y| $ + y, run: 512",
+    "op: mean_var, map: |x| { let $ = x * x; $ + x }, over: middle, run: 32, launch: once",
 ];
 
 /// What C++ keeps for itself, or has a meaning elsewhere.
@@ -28,9 +31,11 @@ const OTHERS: &[&str] = &[
 
 fn identifiers(line: &str) -> BTreeSet<String> {
     let spec: ReduceSpec = line.replace('$', "own").parse().expect(line);
-    let program = reduce(&spec.plan().expect(line)).expect(line);
+    let plan = spec.plan().expect(line);
+    let mut programs = vec![reduce(&plan).expect(line)];
+    programs.extend(spec.run.map(|_| shard(&plan).expect(line)));
     let mut all: BTreeSet<String> = OTHERS.iter().map(|name| (*name).to_owned()).collect();
-    for kernel in program.variants() {
+    for kernel in programs.iter().flat_map(VerifiedProgram::variants) {
         let source = cuda::source(kernel);
         let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -47,7 +52,11 @@ fn whatever_a_text_is_made_of_may_be_a_name_of_the_user() {
             // A word of the language, or one of the results: said where it stands.
             let Ok(spec) = line.replace('$', name).parse::<ReduceSpec>() else { continue };
             let Ok(plan) = spec.plan() else { continue };
-            reduce(&plan).unwrap_or_else(|error| panic!("{spec}: {error}"));
+            let mut programs = vec![reduce(&plan)];
+            programs.extend(spec.run.map(|_| shard(&plan)));
+            for program in programs {
+                program.unwrap_or_else(|error| panic!("{spec}: {error}"));
+            }
             built += 1;
         }
         assert!(10 * built > 7 * names.len(), "{line}: {built} of {}", names.len());

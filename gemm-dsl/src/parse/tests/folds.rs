@@ -99,7 +99,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: segments, launch: once",
         &[(
             "launch",
-            "`launch` has nothing to act on: one block folds a result where `blocks` does not say more; leave it out",
+            "`launch` has nothing to act on: one block folds a result where neither `blocks` nor `run` says more; leave it out",
         )],
     ),
 ];

@@ -199,10 +199,73 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "launch: tiles, run: 1024",
+        &[(
+            "tiles",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `run` says otherwise; leave one of them out",
+        )],
+    ),
+    (
+        "blocks: 8, run: 1024",
+        &[(
+            "1024",
+            "`run` and `blocks` contradict each other: a run of 1024 elements has a block of its own, and `blocks` says how many blocks take turns; leave one of them out",
+        )],
+    ),
+    (
+        "items: 4, float4, run: 10000",
+        &[(
+            "10000",
+            "`run: 10000`: a block takes in 256 threads · 4 items · 4 = 4096 elements of a result at once, and a run is a multiple of them: 10000 mod 4096 = 1808; use `run: 8192` or `run: 12288`",
+        )],
+    ),
+    (
+        "type: f64, float4, run: 100",
+        &[(
+            "100",
+            "`run: 100`: a block takes in 256 threads · 1 items · 2 = 512 elements of a result at once, and a run is a multiple of them: 100 mod 512 = 100; use `run: 512`",
+        )],
+    ),
+    (
+        "over: columns, float4, group: 4, items: 3, run: 13",
+        &[(
+            "13",
+            "`run: 13`: a block takes in 4 threads · 3 items = 12 elements of a result at once, and a run is a multiple of them: 13 mod 12 = 1; use `run: 12` or `run: 24`",
+        )],
+    ),
+    (
+        "items: 3, run: 1073741823",
+        &[(
+            "1073741823",
+            "`run: 1073741823`: a block takes in 256 threads · 3 items = 768 elements of a result at once, and a run is a multiple of them: 1073741823 mod 768 = 255; use `run: 1073741568`",
+        )],
+    ),
+    (
+        "items: 3, run: 4294967295",
+        &[(
+            "4294967295",
+            "`run: 4294967295` is more than the 2^30 = 1073741824 elements that a block takes in; use `run: 1073741568` or less",
+        )],
+    ),
+    (
+        "over: rows, run: 32",
+        &[(
+            "32",
+            "`run` has several blocks fold a row, and here 32 threads fold one; use `group: 256`, or leave `run` out",
+        )],
+    ),
+    (
+        "over: segments, run: 4096",
+        &[(
+            "run",
+            "`run` has nothing to act on: the length of a segment is not known when it is launched; leave it out",
+        )],
+    ),
+    (
         "over: rows, launch: passes",
         &[(
             "launch",
-            "`launch` has nothing to act on: one block folds a result where `blocks` does not say more; leave it out",
+            "`launch` has nothing to act on: one block folds a result where neither `blocks` nor `run` says more; leave it out",
         )],
     ),
     (

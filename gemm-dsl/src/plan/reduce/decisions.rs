@@ -1,6 +1,6 @@
 //! What a plan of a reduction decided, for people.
 
-use super::{BlockFold, ReducePlan, Share};
+use super::{BlockFold, Blocks, ReducePlan, Share};
 use crate::plan::decision::{Decision, Decisions};
 use crate::spec::Over;
 
@@ -54,8 +54,13 @@ impl ReducePlan {
         if self.spec.over != Over::All && self.spec.over != Over::Segments {
             list.say("strides", if self.spec.pitched { "of the launch" } else { "packed" });
         }
-        if self.has_partials() {
-            list.say("blocks of a result", format!("at most {}", self.blocks));
+        let several = match self.blocks {
+            Blocks::One => None,
+            Blocks::InTurn(most) => Some(format!("at most {most}")),
+            Blocks::Runs(run) => Some(format!("one for each run of {run} elements")),
+        };
+        if let Some(blocks) = several {
+            list.say("blocks of a result", blocks);
             list.say(
                 "launches",
                 if self.is_once() {

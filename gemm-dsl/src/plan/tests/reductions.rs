@@ -1,16 +1,17 @@
 //! What holds for every plan of a reduction.
 
 use crate::Family;
-use crate::ir::Kernel;
-use crate::plan::{ReducePlan, Share};
-use crate::spec::{Datum, Kind, Over, ReduceSpec, Spec, Table};
+use crate::ir::program::Array;
+use crate::ir::{Elem, Extent, Kernel, VerifiedProgram};
+use crate::plan::{Blocks, ReducePlan, Share};
+use crate::spec::{Datum, Kind, LaunchForm, Over, ReduceSpec, Spec, Table};
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::HashMap;
 
 /// The keys that must fit each other: they are drawn together.
-const GEOMETRY: [&str; 3] = ["block", "group", "blocks"];
+const GEOMETRY: [&str; 4] = ["block", "group", "blocks", "run"];
 
 /// Any sound reduction without expressions: of every other key any flag or word, seldom a number. Whatever is
 /// added to the table is drawn here too.
@@ -35,16 +36,30 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
     }
     let group = weighted(0.6, select(vec![1, 2, 8, 32, 64, 128]));
     let blocks = weighted(0.5, select(vec![1, 2, 3, 64]));
-    let drawn = (5..=8u32, group, blocks, any::<bool>(), data);
-    drawn.prop_filter_map("the spec cannot be repaired", |(block, group, blocks, whole, data)| {
+    let rounds = weighted(0.3, select(vec![1, 2, 5]));
+    let drawn = (5..=8u32, group, (blocks, rounds), any::<bool>(), data);
+    drawn.prop_filter_map("the spec cannot be repaired", |(block, group, several, whole, data)| {
+        let (blocks, rounds) = several;
         let mut spec = ReduceSpec::default().block(1 << block);
         spec.group = if whole { Some(spec.block) } else { group };
         spec.blocks = blocks;
         for (key, datum) in data.into_iter().flatten() {
             assert!(spec.set(key, &datum), "{key}");
         }
-        sound(spec)
+        let spec = sound(spec)?;
+        Some(rounds.and_then(|rounds| with_runs(&spec, rounds)).unwrap_or(spec))
     })
+}
+
+/// The spec with runs of so many rounds in place of `blocks`, where that is sound.
+fn with_runs(spec: &ReduceSpec, rounds: u32) -> Option<ReduceSpec> {
+    let mut spec = spec.clone();
+    spec.blocks = None;
+    // The rounds of another form may be longer.
+    spec.launch = spec.launch.filter(|form| *form != LaunchForm::Tiles);
+    let round = u32::try_from(spec.plan().ok()?.elements_per_round()).ok()?;
+    let spec = spec.run(rounds.checked_mul(round)?);
+    spec.plan().is_ok().then_some(spec)
 }
 
 /// The spec without the keys that its faults blame.
@@ -58,14 +73,21 @@ fn sound(mut spec: ReduceSpec) -> Option<ReduceSpec> {
 
 /// The kernels of a plan but for their names and titles, which say the spec.
 fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
-    let program =
-        plan.spec().program().unwrap_or_else(|error| panic!("`{}`: {error}", plan.spec()));
+    let spec = plan.spec();
+    let mut programs = vec![spec.program()];
+    if spec.run.is_some() {
+        programs.extend([spec.program_of_shard(), spec.program_of_partials()]);
+    }
     let unnamed = |kernel: &crate::ir::VerifiedKernel| {
         let mut kernel = kernel.clone().into_inner();
         (kernel.name, kernel.title) = (String::new(), Vec::new());
         kernel
     };
-    program.kernels.iter().map(unnamed).collect()
+    let sound = |program: Result<VerifiedProgram, _>| {
+        program.unwrap_or_else(|error| panic!("`{spec}`: {error}"))
+    };
+    let programs = programs.into_iter().map(sound);
+    programs.flat_map(|p| p.kernels.iter().map(unnamed).collect::<Vec<_>>()).collect()
 }
 
 proptest! {
@@ -80,7 +102,12 @@ proptest! {
         let round = u64::from(plan.group()) * u64::from(plan.items()) * u64::from(vector);
         prop_assert_eq!(plan.elements_per_round(), round);
         prop_assert!(plan.types().acc.computes());
-        prop_assert_eq!(plan.has_partials(), plan.share() != Share::Tiles && plan.blocks() > 1);
+        let several = plan.share() != Share::Tiles && plan.blocks() != Blocks::One;
+        prop_assert_eq!(plan.has_partials(), several);
+        if let Some(run) = spec.run {
+            prop_assert_eq!(plan.blocks(), Blocks::Runs(run));
+            prop_assert!(u64::from(run) % round == 0 && several);
+        }
         let program = spec.program().map_err(|e| TestCaseError::fail(format!("`{spec}`: {e}")))?;
         for kernel in &program.kernels {
             prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
@@ -99,9 +126,63 @@ proptest! {
         let results: Vec<_> =
             program.outputs.iter().map(|output| (&*output.name, output.elem)).collect();
         prop_assert_eq!(results, spec.results());
+        pieces(&spec, &plan, &program)?;
         // The line is the spec, and the name of the kernel is one.
         prop_assert_eq!(spec.to_string().parse::<ReduceSpec>().ok(), Some(spec));
     }
+}
+
+/// With runs, and only with them, a shard is folded into what blocks leave, and that into results.
+fn pieces(
+    spec: &ReduceSpec,
+    plan: &ReducePlan,
+    program: &VerifiedProgram,
+) -> Result<(), TestCaseError> {
+    let (Ok(shard), Ok(last), Ok(partials)) =
+        (spec.program_of_shard(), spec.program_of_partials(), spec.partials())
+    else {
+        let faults = spec.program_of_shard().expect_err("none of the three is there").to_string();
+        prop_assert!(spec.run.is_none() && faults.contains("whole runs"), "`{}`: {}", spec, faults);
+        return Ok(());
+    };
+    prop_assert!(spec.run.is_some());
+    let named = |arrays: &[Array]| -> Vec<(String, Elem)> {
+        arrays.iter().map(|array| (array.name.to_string(), array.elem)).collect()
+    };
+    let parts: Vec<Elem> = plan.parts().iter().map(|part| part.elem).collect();
+    prop_assert_eq!(partials.iter().map(|(_, elem)| *elem).collect::<Vec<_>>(), parts);
+    prop_assert_eq!(named(&shard.outputs), partials.clone());
+    prop_assert_eq!(named(&last.inputs), partials);
+    prop_assert_eq!(&shard.inputs, &program.inputs);
+    prop_assert_eq!(&last.outputs, &program.outputs);
+    prop_assert_eq!(&last.extents, &program.extents);
+    let more = [Extent::FIRST, Extent::TOTAL];
+    prop_assert_eq!(&shard.extents, &[&program.extents[..], &more].concat());
+    Ok(())
+}
+
+/// Arrays of a user's are called as what a program leaves, without harm.
+#[test]
+fn what_is_left_has_no_name_of_a_users() {
+    let names = ["partials", "values", "indices", "counts", "means", "squared", "sums", "first"];
+    for name in names {
+        for line in ["op: argmax", "op: mean_var", "op: sum, compensated", "op: max"] {
+            let line = format!("{line}, run: 256, map: |{name}, n_total| {name} + n_total");
+            let spec: ReduceSpec = line.parse().expect("a line");
+            for program in [spec.program(), spec.program_of_shard(), spec.program_of_partials()] {
+                assert!(program.is_ok(), "{line}: {program:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_array_has_as_many_runs_as_it_takes() {
+    let spec = ReduceSpec::default().run(512);
+    let runs = [0, 1, 511, 512, 513, 5120, u64::MAX].map(|len| spec.runs(len));
+    assert_eq!(runs, [0, 1, 1, 1, 2, 10, 1 << 55].map(Some));
+    assert_eq!(ReduceSpec::default().runs(7), None);
+    assert_eq!(ReduceSpec::default().run(0).runs(7), None);
 }
 
 /// No decision is kept from whoever asks: plans of which the same is said have the same kernels.

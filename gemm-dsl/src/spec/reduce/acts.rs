@@ -77,9 +77,11 @@ pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
 
 /// Reductions of which several blocks do.
 pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
-    includes: |spec| spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1),
+    includes: |spec| {
+        spec.run.is_some() || spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1)
+    },
     rests_on: &["over"],
-    because: "one block folds a result where `blocks` does not say more",
+    because: "one block folds a result where neither `blocks` nor `run` says more",
     remedy: Remedy::Say("leave it out"),
 };
 

@@ -1,13 +1,13 @@
 //! How many operations stand between a value and its result, by the tree of a plan.
 
 use crate::reduction;
-use gemm_dsl::plan::{ReducePlan, Share};
+use gemm_dsl::plan::{Blocks, ReducePlan, Share};
 
 /// The tree over the values of one result.
 ///
 /// A round takes in `group · items · vector` of them, and there are `ceil(n / round)`, which the parts share
-/// evenly: a thread goes through `ceil(n / (parts · round))` of them and takes `items · vector` values in
-/// sequence in each. Then the threads of a result halve their number until one is left, and where there are
+/// evenly: a thread goes through `ceil(n / (parts · round))` of them, of a run through all of its own, and takes
+/// `items · vector` values in sequence in each. Then the threads of a result halve their number until one is left, and where there are
 /// partials, a thread takes `ceil(parts / group)` of them in sequence, before the threads halve again.
 /// Threads that have none of either add the identity, which changes no value and is no rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,19 @@ impl Depth {
         if !plan.has_partials() {
             return Self { held, rounds, combined: halvings };
         }
-        let parts = rounds.min(plan.blocks().into());
+        let (parts, rounds) = match plan.blocks() {
+            Blocks::One => (1, rounds),
+            Blocks::InTurn(most) => {
+                let parts = rounds.min(most.into());
+                (parts, rounds.div_ceil(parts))
+            }
+            Blocks::Runs(run) => {
+                let of_run = u64::from(run) / plan.elements_per_round();
+                (n.div_ceil(run.into()), rounds.min(of_run))
+            }
+        };
         let in_sequence = parts.div_ceil(plan.group().into());
-        Self { held, rounds: rounds.div_ceil(parts), combined: 2 * halvings + in_sequence }
+        Self { held, rounds, combined: 2 * halvings + in_sequence }
     }
 
     /// The additions that a term passes in a sum, at most.
@@ -72,5 +82,9 @@ mod tests {
         // 20 rounds of 256 by 3 blocks: 7 at most, 3 partials of which a thread has one.
         assert_eq!(depth("over: all, blocks: 3", 5120), [1, 7, 17]);
         assert_eq!(depth("over: columns, group: 2, blocks: 5", 30), [1, 3, 5]);
+        // Runs of 4 rounds: 5 of them, the last one shorter, or all in a part of one.
+        assert_eq!(depth("run: 1024", 4500), [1, 4, 17]);
+        assert_eq!(depth("run: 1024", 300), [1, 2, 17]);
+        assert_eq!(depth("over: columns, group: 2, run: 2", 30), [1, 1, 10]);
     }
 }

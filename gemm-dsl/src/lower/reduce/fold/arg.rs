@@ -46,8 +46,8 @@ impl Arg {
 
     /// The thread's first element has the index to begin with: the first of elements that are all as small
     /// as can be wins too.
-    pub(super) fn begin(&self, k: &mut KernelBuilder, at: &Cell, first: Expr, n: &Expr) {
-        k.if_(first.clone().lt(n.clone()), |k| at.set(k, first.cast(at.elem())));
+    pub(super) fn begin(&self, k: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
+        k.if_(is_there, |k| at.set(k, first.cast(at.elem())));
     }
 
     pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], value: Expr, index: Expr) {
