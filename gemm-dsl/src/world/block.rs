@@ -45,7 +45,8 @@ impl Block {
             (_, true) => self.clone(),
             (true, false) => other.clone(),
             (false, false) => {
-                let with = |a: &Range<usize>, b: &Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+                let with =
+                    |a: &Range<usize>, b: &Range<usize>| a.start.min(b.start)..a.end.max(b.end);
                 Self { rows: with(&self.rows, &other.rows), cols: with(&self.cols, &other.cols) }
             }
         }
@@ -69,7 +70,8 @@ pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)
     if blocks.len() < 2 {
         return None;
     }
-    let mut sorted: Vec<&Block> = blocks.iter().copied().filter(|block| !block.is_empty()).collect();
+    let mut sorted: Vec<&Block> =
+        blocks.iter().copied().filter(|block| !block.is_empty()).collect();
     work(sorted.len());
     // Most often they lie behind one another.
     sorted.sort_by_key(|block| block.cols.start);

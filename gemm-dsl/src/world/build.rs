@@ -61,7 +61,11 @@ struct Source {
     cuts: Vec<usize>,
 }
 
-pub(super) fn schedule(layouts: Layouts, ranks: usize, way: Way) -> Result<Schedule, ScheduleFault> {
+pub(super) fn schedule(
+    layouts: Layouts,
+    ranks: usize,
+    way: Way,
+) -> Result<Schedule, ScheduleFault> {
     let size = Size { m: layouts.c.rows, n: layouts.c.cols, k: layouts.a.cols };
     extents(&layouts, size)?;
     let of = |matrix, layout: &Layout| {
@@ -93,7 +97,8 @@ pub(super) fn schedule(layouts: Layouts, ranks: usize, way: Way) -> Result<Sched
     };
     let first = exchange(other, moves);
     let source = Source { size, side, cuts: deal.cuts(side), deal, c, way };
-    let (own, parts): (Vec<Range<usize>>, Vec<Vec<Part>>) = (0..ranks).map(|rank| source.parts(rank)).unzip();
+    let (own, parts): (Vec<Range<usize>>, Vec<Vec<Part>>) =
+        (0..ranks).map(|rank| source.parts(rank)).unzip();
     let rounds = parts.iter().map(Vec::len).max().unwrap_or(0);
     // The n-th parts of all ranks travel together.
     let in_parts: Vec<Option<usize>> = (0..rounds)
@@ -103,7 +108,13 @@ pub(super) fn schedule(layouts: Layouts, ranks: usize, way: Way) -> Result<Sched
                 work(1);
                 let Some(Part { place, outer }) = parts.get(round) else { continue };
                 for outer in outer {
-                    bring(&source.deal, rank, &side.block(outer.clone(), 0..size.k), *place, &mut moves);
+                    bring(
+                        &source.deal,
+                        rank,
+                        &side.block(outer.clone(), 0..size.k),
+                        *place,
+                        &mut moves,
+                    );
                 }
             }
             exchange(side, moves)

@@ -147,7 +147,14 @@ fn one_move(
     } else {
         return Ok(());
     };
-    Err(ScheduleFault::Move { exchange, from: *from, to: *to, block: block.clone(), into: *into, why })
+    Err(ScheduleFault::Move {
+        exchange,
+        from: *from,
+        to: *to,
+        block: block.clone(),
+        into: *into,
+        why,
+    })
 }
 
 /// What is on its way into a slot, or there.
@@ -176,7 +183,12 @@ struct State<'s> {
     scratch: (Vec<(usize, &'s Block)>, Vec<&'s Block>),
 }
 
-fn of_rank(schedule: &Schedule, shards: &Shards, all: &Roles, rank: usize) -> Result<(), ScheduleFault> {
+fn of_rank(
+    schedule: &Schedule,
+    shards: &Shards,
+    all: &Roles,
+    rank: usize,
+) -> Result<(), ScheduleFault> {
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
     for (side, arrived) in Side::ALL.into_iter().zip(&mut gathered) {
@@ -231,7 +243,9 @@ impl<'s> State<'s> {
             }
             Some(role) if role.exchange == exchange => role,
             Some(role) if role.exchange < exchange => {
-                return Err(self.fault(role.exchange, "others wait for it while it is in a later one"));
+                return Err(
+                    self.fault(role.exchange, "others wait for it while it is in a later one")
+                );
             }
             _ => return Err(self.fault(exchange, "it takes part in it no more, or never")),
         };
@@ -244,7 +258,11 @@ impl<'s> State<'s> {
             once(self.rank, role.side, &blocks)?;
             let (rank, side, slot) = (self.rank, role.side, of_slot[0].0);
             let held = self.slots.entry((side, slot));
-            let held = held.or_insert_with(|| Slot { role: 0, awaited: true, arrived: Arrived::default() });
+            let held = held.or_insert_with(|| Slot {
+                role: 0,
+                awaited: true,
+                arrived: Arrived::default(),
+            });
             if !held.awaited {
                 let before = self.roles[held.role].exchange;
                 return Err(ScheduleFault::Unawaited { rank, exchange, before, side, slot });
@@ -260,7 +278,8 @@ impl<'s> State<'s> {
 
     fn wait(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
         let begun = find(&self.roles[..self.begun], exchange);
-        let number = begun.ok_or_else(|| self.fault(exchange, "it waits for what it has not begun"))?;
+        let number =
+            begun.ok_or_else(|| self.fault(exchange, "it waits for what it has not begun"))?;
         if std::mem::replace(&mut self.awaited[number], true) {
             return Ok(());
         }
@@ -300,7 +319,9 @@ impl<'s> State<'s> {
             // Nobody has room for nothing.
             Place::Gathered | Place::Slot(_) if needed.is_empty() => (false, ""),
             Place::Shard => (self.shards.of(side)[self.rank].contains(&needed), ""),
-            Place::Gathered => (self.gathered[side as usize].within(outer) == needed.len(), " by then"),
+            Place::Gathered => {
+                (self.gathered[side as usize].within(outer) == needed.len(), " by then")
+            }
             Place::Slot(slot) => {
                 let held = self.slots.get(&(side, slot)).filter(|held| held.awaited);
                 let within = held.map_or(0, |held| held.arrived.within(outer));

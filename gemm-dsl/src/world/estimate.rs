@@ -137,7 +137,8 @@ impl VerifiedSchedule {
             all.saturating_mul(ELEMENT)
         };
         let kept = self.shards().c.iter();
-        let local = kept.map(|block| machine.gpu.product([block.rows.len(), block.cols.len(), self.size.k]));
+        let local = kept
+            .map(|block| machine.gpu.product([block.rows.len(), block.cols.len(), self.size.k]));
         let times = time::of(self, machine, &traffic.times);
         Estimate {
             bytes: traffic.bytes,

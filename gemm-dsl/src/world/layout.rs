@@ -127,7 +127,12 @@ impl Cut {
     pub const EVEN: Self = Self::Even(1);
 
     /// The parts of an extent, which is of rows or columns.
-    fn parts(&self, what: &'static str, extent: usize, parts: usize) -> Result<Vec<Range<usize>>, LayoutError> {
+    fn parts(
+        &self,
+        what: &'static str,
+        extent: usize,
+        parts: usize,
+    ) -> Result<Vec<Range<usize>>, LayoutError> {
         match self {
             Self::Even(0) => Err(LayoutError::Unit),
             Self::Even(unit) => {
@@ -220,18 +225,23 @@ impl Layout {
         let (all_rows, all_cols) = (|| vec![0..*rows], || vec![0..*cols]);
         Ok(match split {
             Split::Whole => Deal { rows: all_rows(), cols: all_cols(), patch: None },
-            Split::Rows(cut) => {
-                Deal { rows: cut.parts("rows", *rows, ranks)?, cols: all_cols(), patch: Some([1, 1]) }
-            }
-            Split::Cols(cut) => {
-                Deal { rows: all_rows(), cols: cut.parts("columns", *cols, ranks)?, patch: Some([1, 1]) }
-            }
+            Split::Rows(cut) => Deal {
+                rows: cut.parts("rows", *rows, ranks)?,
+                cols: all_cols(),
+                patch: Some([1, 1]),
+            },
+            Split::Cols(cut) => Deal {
+                rows: all_rows(),
+                cols: cut.parts("columns", *cols, ranks)?,
+                patch: Some([1, 1]),
+            },
             Split::Grid { ranks: grid @ [down, across], patch, cuts } => {
                 if down.checked_mul(*across) != Some(ranks) {
                     return Err(LayoutError::Grid { ranks: *grid, has: ranks });
                 }
                 // Neither of them is 0: there are ranks.
-                if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0) {
+                if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0)
+                {
                     return Err(LayoutError::Patch { ranks: *grid, patch: *patch });
                 }
                 let rows = cuts[0].parts("rows", *rows, *down)?;
@@ -257,7 +267,10 @@ impl Deal {
             Some([down, across]) => {
                 let (patch, inside) = (rank / (down * across), rank % (down * across));
                 let patches = self.cols.len() / across;
-                [patch / patches * down + inside / across, patch % patches * across + inside % across]
+                [
+                    patch / patches * down + inside / across,
+                    patch % patches * across + inside % across,
+                ]
             }
         };
         Block::new(self.rows[row].clone(), self.cols[col].clone())

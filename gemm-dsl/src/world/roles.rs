@@ -1,9 +1,9 @@
 //! Who takes part in which exchanges, and what they bring.
 
+use super::Block;
 use super::check::ScheduleFault;
 use super::schedule::{Exchange, Move, Place, Room, Schedule, Side};
 use super::work::work;
-use super::Block;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -44,7 +44,8 @@ impl Roles {
             work(moves.len());
             for Move { from, to, .. } in moves {
                 for rank in [*from, *to] {
-                    let unknown = ScheduleFault::Unknown { rank: *from, what: "rank", number: rank };
+                    let unknown =
+                        ScheduleFault::Unknown { rank: *from, what: "rank", number: rank };
                     let (taken, _, last) = counts.get_mut(rank).ok_or(unknown)?;
                     *taken += usize::from(*last != Some(exchange));
                     *last = Some(exchange);
@@ -87,7 +88,11 @@ impl Roles {
     }
 
     /// What an exchange brings to a rank.
-    pub(super) fn got<'s>(&self, exchanges: &'s [Exchange], role: &Role) -> impl Iterator<Item = &'s Move> {
+    pub(super) fn got<'s>(
+        &self,
+        exchanges: &'s [Exchange],
+        role: &Role,
+    ) -> impl Iterator<Item = &'s Move> {
         let moves = &exchanges[role.exchange].moves;
         self.got[role.got.clone()].iter().map(|number| &moves[*number])
     }
@@ -121,7 +126,8 @@ pub(super) fn rooms(schedule: &Schedule, roles: &Roles, c: &[Block]) -> Vec<Vec<
             by_slot(got(), &mut into);
             work(into.len());
             for blocks in into.chunk_by(|(a, _), (b, _)| a == b) {
-                let held = blocks.iter().fold(Block::new(0..0, 0..0), |all, (_, block)| all.with(block));
+                let held =
+                    blocks.iter().fold(Block::new(0..0, 0..0), |all, (_, block)| all.with(block));
                 let len = rooms.entry((side, Place::Slot(blocks[0].0))).or_default();
                 *len = held.len().max(*len);
             }

@@ -217,7 +217,11 @@ impl Schedule {
     /// # Errors
     /// [`ScheduleFault::Layout`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
     /// ranks, or not for one product.
-    pub fn new(layouts: Layouts, ranks: usize, way: Way) -> Result<VerifiedSchedule, ScheduleFault> {
+    pub fn new(
+        layouts: Layouts,
+        ranks: usize,
+        way: Way,
+    ) -> Result<VerifiedSchedule, ScheduleFault> {
         build::schedule(layouts, ranks, way)?.verify()
     }
 

@@ -22,7 +22,9 @@ impl Arrived {
     /// Nothing has come, and these may.
     pub(super) fn expect<'b>(&mut self, side: Side, blocks: impl Iterator<Item = &'b Block>) {
         self.ends.clear();
-        self.ends.extend(blocks.map(|block| side.outer(block)).flat_map(|range| [range.start, range.end]));
+        self.ends.extend(
+            blocks.map(|block| side.outer(block)).flat_map(|range| [range.start, range.end]),
+        );
         work(self.ends.len());
         self.ends.sort();
         self.ends.dedup();

@@ -71,7 +71,9 @@ pub enum ScheduleFault {
         why: &'static str,
     },
     /// A slot that is written while something else is on its way there, which nobody has waited for.
-    #[error("rank {rank}: exchange {exchange} brings something into slot {slot} of {side}, which it has not waited for exchange {before} to fill")]
+    #[error(
+        "rank {rank}: exchange {exchange} brings something into slot {slot} of {side}, which it has not waited for exchange {before} to fill"
+    )]
     Unawaited {
         /// The rank.
         rank: usize,
@@ -85,7 +87,9 @@ pub enum ScheduleFault {
         slot: usize,
     },
     /// A product that reads what is not there.
-    #[error("rank {rank} multiplies with {block} of {side}, but not all of it is in its {place}{why}")]
+    #[error(
+        "rank {rank} multiplies with {block} of {side}, but not all of it is in its {place}{why}"
+    )]
     Read {
         /// The rank.
         rank: usize,
@@ -131,7 +135,9 @@ pub enum ScheduleFault {
         len: usize,
     },
     /// No way to go about a product that needs so little memory.
-    #[error("no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{way}`")]
+    #[error(
+        "no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{way}`"
+    )]
     Memory {
         /// How many bytes each rank has.
         limit: u64,
