@@ -5,6 +5,7 @@ use super::build::Way;
 use super::check::{ScheduleFault, VerifiedSchedule};
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Layouts, Schedule, Side, Size};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The most parts that are tried: beyond that, what each exchange costs by itself is more than what it hides.
@@ -31,7 +32,8 @@ impl Schedule {
     /// The fastest schedule on a machine, by [`VerifiedSchedule::estimate`], of those that need at most so many bytes beside the
     /// shards of any rank. Of those that are equally fast it is the one that needs least.
     ///
-    /// Tried are all of [`Way`], gathering in 1, 2, 4 and so on up to 32 parts as long as each has as much as a tile has.
+    /// Tried are all of [`Way`], gathering in 1, 2, 4 and so on parts, and in as many as there are other ranks, twice as many and
+    /// so on: up to 32 parts, as long as each has as many rows or columns as a tile.
     ///
     /// # Errors
     /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
@@ -56,17 +58,18 @@ impl Schedule {
         limit: Option<u64>,
     ) -> Result<Chosen, ScheduleFault> {
         let first = Self::new(layouts.clone(), ranks, Way::Sequential)?;
-        let mut ways = vec![Way::Rotate];
-        let parts = std::iter::successors(Some(1), |parts| Some(parts * 2))
-            .take_while(|parts| *parts <= MOST_PARTS);
-        ways.extend(
-            parts
-                .take_while(|parts| worthwhile(&first, machine, *parts))
-                .map(|parts| Way::Gather { parts }),
-        );
-        if first.exchanges.is_empty() {
-            // They are all the same.
-            ways.clear();
+        let doubled =
+            |number: usize| std::iter::successors(Some(number), |parts| parts.checked_mul(2));
+        let numbers =
+            |number| doubled(number).take_while(|parts| worthwhile(&first, machine, *parts));
+        // Where nothing is exchanged they are all the same.
+        let parts: BTreeSet<usize> = match first.exchanges.is_empty() {
+            true => BTreeSet::new(),
+            false => numbers(1).chain(numbers(ranks.saturating_sub(1).max(1))).collect(),
+        };
+        let mut ways: Vec<Way> = parts.into_iter().map(|parts| Way::Gather { parts }).collect();
+        if !ways.is_empty() {
+            ways.push(Way::Rotate);
         }
         let mut tried = vec![(Way::Sequential, first.estimate(machine))];
         let mut best = None;
@@ -101,7 +104,9 @@ impl Schedule {
 fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
     let side = sequential.exchanges.last().map_or(Side::A, |exchange| exchange.side);
     let most = sequential.shards().c.iter().map(|shard| side.outer(shard).len()).max();
-    parts == 1 || most.is_some_and(|most| most / parts >= machine.gpu.tile[side as usize])
+    parts == 1
+        || parts <= MOST_PARTS
+            && most.is_some_and(|most| most / parts >= machine.gpu.tile[side as usize])
 }
 
 impl fmt::Display for Chosen {
