@@ -48,7 +48,7 @@ fn is_nvrtc(name: &str) -> bool {
 
 /// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
 /// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
-#[cfg(feature = "nccl")]
+#[cfg(any(test, feature = "nccl"))]
 pub(crate) static NCCL: Wanted = Wanted {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
@@ -58,7 +58,7 @@ pub(crate) static NCCL: Wanted = Wanted {
 };
 
 /// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
-#[cfg(feature = "nccl")]
+#[cfg(any(test, feature = "nccl"))]
 fn is_nccl(name: &str) -> bool {
     name == "libnccl.so" || name.starts_with("libnccl.so.")
 }

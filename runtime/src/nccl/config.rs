@@ -42,27 +42,14 @@ impl Config {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::Config;
+// As a compiler of C lays the struct out where pointers have 8 bytes.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
     use std::mem::offset_of;
 
-    /// As a compiler of C lays the struct out where pointers have 8 bytes.
-    #[cfg(target_pointer_width = "64")]
-    #[test]
-    fn the_struct_is_laid_out_as_in_the_header() {
-        let offsets = [
-            offset_of!(Config, size),
-            offset_of!(Config, magic),
-            offset_of!(Config, version),
-            offset_of!(Config, blocking),
-            offset_of!(Config, cga_cluster_size),
-            offset_of!(Config, min_ctas),
-            offset_of!(Config, max_ctas),
-            offset_of!(Config, net_name),
-            offset_of!(Config, split_share),
-        ];
-        assert_eq!(offsets, [0, 8, 12, 16, 20, 24, 28, 32, 40]);
-        assert_eq!(size_of::<Config>(), 48);
-    }
-}
+    assert!(offset_of!(Config, magic) == 8 && offset_of!(Config, version) == 12);
+    assert!(offset_of!(Config, blocking) == 16 && offset_of!(Config, cga_cluster_size) == 20);
+    assert!(offset_of!(Config, min_ctas) == 24 && offset_of!(Config, max_ctas) == 28);
+    assert!(offset_of!(Config, net_name) == 32 && offset_of!(Config, split_share) == 40);
+    assert!(size_of::<Config>() == 48);
+};

@@ -1,5 +1,5 @@
 use super::{Candidate, Places, files_beside};
-use crate::library::wanted::{NVRTC, Wanted};
+use crate::library::wanted::{NCCL, NVRTC, Wanted};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -108,11 +108,8 @@ fn a_missing_interpreter_is_no_error() {
 }
 
 /// As NVRTC, but wheels come before toolkits, and plugins are not NCCL.
-#[cfg(feature = "nccl")]
 #[test]
 fn nccl_is_looked_for_in_its_own_order() {
-    use crate::library::wanted::NCCL;
-
     let dir = tempfile::tempdir().expect("a temporary directory");
     let root = dir.path();
     let toolkit = root.join("cuda/lib64");
