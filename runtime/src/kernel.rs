@@ -1,7 +1,7 @@
 //! The kernel values that the macros make.
 
 pub(crate) mod operands;
-mod reduce;
+pub(crate) mod reduce;
 mod sgemm;
 mod table;
 
@@ -157,7 +157,7 @@ impl<S: Family, E> Kernel<S, E> {
         }
     }
 
-    fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
+    pub(crate) fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
         device.programs().get::<S>(&self.line)
     }
 }

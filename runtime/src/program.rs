@@ -8,7 +8,7 @@ use gemm_dsl::Family;
 use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::ir::program::{KernelId, Known};
 use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
-use gemm_dsl::spec::{Arith, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Arith, ReduceSpec, SgemmOperand, SgemmSpec};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -52,6 +52,24 @@ impl Programs {
         self.kept("planes", &name, || {
             let program = SgemmSpec::planes_of_b(arith, by_column)?;
             Ok(Prepared::new(program, Vec::new()))
+        })
+    }
+
+    /// The program that folds a shard of what a reduction folds.
+    pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<Prepared>> {
+        self.kept("shard", line, || {
+            let spec = line.parse::<ReduceSpec>()?;
+            let program = spec.program_of_shard()?;
+            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
+        })
+    }
+
+    /// The program that folds what all shards have left.
+    pub(crate) fn of_partials(&self, line: &str) -> Result<Arc<Prepared>> {
+        self.kept("partials", line, || {
+            let spec = line.parse::<ReduceSpec>()?;
+            let program = spec.program_of_partials()?;
+            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
         })
     }
 

@@ -36,9 +36,11 @@ mod call;
 mod carrier;
 mod codec;
 mod error;
+mod fold;
 mod inbox;
 mod kernels;
 mod mailbox;
+mod partials;
 mod product;
 mod rank;
 mod room;
@@ -53,6 +55,7 @@ mod wire;
 pub use call::{ShardedCall, ShardedLaunch};
 pub use carrier::Carry;
 pub use error::{Lost, WorldError};
+pub use fold::{ShardedFor, ShardedReduce};
 pub use gemm_dsl::world::{
     Block, Chosen, Cut, Estimate, Exchange, Gpu, Hosts, Layout, LayoutError, Layouts, Link,
     Machine, Move, Place, Schedule, ScheduleFault, Side, Size, Split, Step, VerifiedSchedule, Way,

@@ -6,6 +6,7 @@ mod fold;
 mod host;
 mod lists;
 mod shape;
+mod shards;
 mod table;
 
 pub use by_name::Arrays;
@@ -18,7 +19,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launched::Launched;
 use crate::segments::{Offset, Segments};
-use fold::{Given, fold};
+pub(crate) use fold::{Given, fold};
+pub(crate) use lists::sealed;
+pub(crate) use shards::{fold_partials, fold_shard};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::Element;
 use gemm_dsl::spec::ReduceSpec;

@@ -94,6 +94,29 @@ pub enum WorldError {
         /// The key by which it does so.
         key: &'static str,
     },
+    /// A reduction whose blocks take turns, of elements of which each rank has some.
+    #[error(
+        "`{line}` folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend \
+         on how many ranks there are. Write `run: 65536`, or another multiple of what a block takes in at once, in place of \
+         `blocks`, and cut the elements between runs"
+    )]
+    Unrun {
+        /// The line of the kernel.
+        line: String,
+    },
+    /// A rank has a part of a run.
+    #[error(
+        "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut them between runs, as the layout \
+         `1x1000000 cols/{run}` does", at / run, at % run
+    )]
+    CutRun {
+        /// The rank.
+        rank: usize,
+        /// The index at which its part begins or ends.
+        at: usize,
+        /// Elements of a run.
+        run: usize,
+    },
     /// What a rank was to do has panicked.
     #[error("rank {rank} panicked: {message}")]
     Panicked {

@@ -7,6 +7,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
+use gemm_dsl::sim::Element;
 use std::collections::HashMap;
 
 /// The memory of each place but the shards.
@@ -35,14 +36,14 @@ impl Rooms {
 }
 
 /// A block of a matrix that lies at the beginning of a buffer, row after row.
-pub(super) fn area<B: Keeps>(buffer: &Buffer, block: &Block) -> Result<Area<B>> {
+pub(super) fn area<B: Keeps>(buffer: &Buffer<impl Element>, block: &Block) -> Result<Area<B>> {
     let (rows, cols) = (block.rows.len(), block.cols.len());
     area_of(buffer, rows, cols, cols)
 }
 
 /// Rows that lie from the beginning of a buffer on.
 pub(super) fn area_of<B: Keeps>(
-    buffer: &Buffer,
+    buffer: &Buffer<impl Element>,
     rows: usize,
     cols: usize,
     pitch: usize,

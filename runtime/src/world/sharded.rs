@@ -3,7 +3,9 @@
 use super::{Block, Layout, Rank, WorldError};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::view::{MatrixMut, MatrixRef};
+use crate::operand::{Exclusive, Input, Output, Shared, input, output};
+use crate::shape::Shape;
+use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 use gemm_dsl::sim::Element;
 
 /// One rank's part of a matrix that is dealt out to the ranks of a world, or of an array, which is a matrix of one row.
@@ -47,6 +49,24 @@ impl<T: Element> Sharded<T> {
     /// The part as a matrix to be written.
     pub fn view_mut(&mut self) -> MatrixMut<'_, T> {
         self.matrix.view_mut()
+    }
+}
+
+input!(Sharded<T>: |part| (Shared::Buffer(part.matrix.buffer().whole()), Some(part.matrix.shape())));
+
+output!(Sharded<T>: |part| (Exclusive::Buffer(part.matrix.buffer().whole()), Some(part.matrix.shape())));
+
+impl<T: Element> MatrixOf<T> for Sharded<T> {}
+
+impl<T: Element> AsMatrixMut for Sharded<T> {
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, T> {
+        self.view_mut()
+    }
+}
+
+impl<T: Element> AsMatrix for Sharded<T> {
+    fn as_matrix(&self) -> MatrixRef<'_, T> {
+        self.view()
     }
 }
 

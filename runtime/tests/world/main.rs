@@ -3,4 +3,6 @@
 
 mod draw;
 mod faults;
+mod jobs;
 mod products;
+mod reductions;

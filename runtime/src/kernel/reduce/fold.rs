@@ -17,17 +17,17 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use std::sync::Arc;
 
 /// What a launch is given: as many arrays as the program has inputs beside the offsets, and outputs.
-pub(super) struct Given<'g, 'a> {
-    pub(super) inputs: &'g [AnyInput<'a>],
-    pub(super) segments: Option<&'g Cut<'a>>,
-    pub(super) outputs: &'g mut [AnyOutput<'a>],
+pub(crate) struct Given<'g, 'a, 'o> {
+    pub(crate) inputs: &'g [AnyInput<'a>],
+    pub(crate) segments: Option<&'g Cut<'a>>,
+    pub(crate) outputs: &'g mut [AnyOutput<'o>],
 }
 
 /// Launches a reduction.
-pub(super) fn fold(
+pub(crate) fn fold(
     device: &Device,
     program: &Arc<Prepared>,
-    given: Given<'_, '_>,
+    given: Given<'_, '_, '_>,
 ) -> Result<Launched> {
     dispatch!(device, on => fold_on(on, program, given))
 }
@@ -58,7 +58,7 @@ fn extents_on<B: Finds>(
 fn fold_on<B: Finds>(
     on: On<'_, B>,
     prepared: &Arc<Prepared>,
-    given: Given<'_, '_>,
+    given: Given<'_, '_, '_>,
 ) -> Result<Launched> {
     let spec = prepared.spec::<ReduceSpec>();
     let over = spec.over;

@@ -24,7 +24,7 @@ pub trait InputsFor<T>: sealed::Reads {}
 )]
 pub trait ResultsFor<R>: sealed::Writes {}
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     use super::{AnyInput, AnyOutput};
 
     pub trait Reads {

@@ -1,0 +1,291 @@
+//! Reductions of matrices that are dealt out.
+
+use super::partials::partials;
+use super::{Block, Layout, Rank, Sharded, WorldError};
+use crate::error::{Error, Result};
+use crate::kernel::ReduceKernel;
+use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed};
+use crate::{Elements, InputsFor, ResultsFor};
+use gemm_dsl::sim::Element;
+use gemm_dsl::spec::{Over, ReduceSpec};
+use std::ops::Range;
+
+/// What may be given for the inputs `T` of a reduction on all ranks: a reference to a [`Sharded`], or a tuple of two to four
+/// of them, which are dealt out alike.
+pub trait ShardedFor<T>: InputsFor<T> {
+    #[doc(hidden)]
+    fn layouts(&self) -> Vec<&Layout>;
+}
+
+impl<T: Element> ShardedFor<T> for &Sharded<T> {
+    fn layouts(&self) -> Vec<&Layout> {
+        vec![self.layout()]
+    }
+}
+
+macro_rules! tuples {
+    ($(($($at:tt)*) $ty:ty, $of:ty;)*) => {
+        $(
+            impl<T: Element> ShardedFor<$ty> for $of {
+                fn layouts(&self) -> Vec<&Layout> {
+                    vec![$(self.$at.layout()),*]
+                }
+            }
+        )*
+    };
+}
+tuples! {
+    (0 1) (T, T), (&Sharded<T>, &Sharded<T>);
+    (0 1 2) (T, T, T), (&Sharded<T>, &Sharded<T>, &Sharded<T>);
+    (0 1 2 3) (T, T, T, T), (&Sharded<T>, &Sharded<T>, &Sharded<T>, &Sharded<T>);
+}
+
+/// A reduction on all ranks, made by [`ReduceKernel::on`].
+///
+/// Where a rank has all elements of a result it folds them as one device does. Where it has some, as of an array that is dealt
+/// out or of rows whose columns are, the kernel folds [runs](gemm_dsl::spec::ReduceSpec): each rank those that it has, which
+/// leave a partial each, and whoever has a part of a result is sent the partials of all its runs. So the bits are those of one
+/// device, whoever has which runs.
+///
+/// ```
+/// use gemm_runtime::world::{Layout, World};
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+///
+/// const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 64);
+/// const LARGEST: ReduceKernel<f32, u32> = reduce_kernel!(op: argmax, over: rows);
+///
+/// let x: Vec<f32> = (0..1000).map(|i| 1.0 / (1 + i) as f32).collect();
+/// // An array is a matrix of one row, cut between runs.
+/// let layout: Layout = "1x1000 cols/64".parse()?;
+/// let sums = World::simulated(3)?.run(|rank| {
+///     let x = rank.upload(&layout, &x)?;
+///     SUM.on(rank).run(&x)
+/// })?;
+/// assert_eq!(sums, [SUM.run(&Device::simulator(), &x)?; 3]);
+///
+/// // Whole rows stay where they are, and so do their results.
+/// let largest = World::simulated(2)?.run(|rank| {
+///     let rows = rank.upload(&Layout::rows(4, 250), &x)?;
+///     let mut largest = rank.device().alloc_of(2)?;
+///     LARGEST.on(rank).launch(&rows, &mut largest)?;
+///     rank.device().download(&largest)
+/// })?;
+/// assert_eq!(largest, [[0, 0], [0, 0]]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub struct ShardedReduce<'a, T, R> {
+    kernel: &'a ReduceKernel<T, R>,
+    rank: &'a mut Rank,
+}
+
+impl<T, R> ReduceKernel<T, R> {
+    /// The reduction on all ranks. All ranks make it.
+    pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedReduce<'a, T, R> {
+        ShardedReduce { kernel: self, rank }
+    }
+}
+
+impl<T, R: Elements> ShardedReduce<'_, T, R> {
+    /// The one result of a kernel `over: all`, at every rank.
+    ///
+    /// # Errors
+    /// Those of [`launch`](Self::launch); [`Error::WrongOver`] of another kernel.
+    pub fn run<I: ShardedFor<T>>(self, inputs: I) -> Result<R> {
+        let spec: ReduceSpec = self.kernel.spec_line().parse()?;
+        if spec.over != Over::All {
+            return Err(Error::WrongOver {
+                over: spec.over,
+                found: "a matrix of which one result is wanted".to_owned(),
+                remedy: "Call `launch`, with arrays for the results",
+            });
+        }
+        let device = self.rank.device().clone();
+        let mut results = (0..R::COUNT)
+            .map(|_| device.alloc_of::<R::One>(1))
+            .collect::<Result<Vec<_>>>()?;
+        let mut borrowed: Vec<_> = results.iter_mut().collect();
+        let mut erased: Vec<_> = borrowed.iter_mut().map(|one| crate::erased::AnyOutput(one)).collect();
+        self.fold(&inputs, &mut erased)?;
+        let arrays = results.iter().map(|one| device.download(one)).collect::<Result<Vec<_>>>()?;
+        let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
+        result.ok_or_else(|| Error::Internal("a result is missing".to_owned()))
+    }
+}
+
+impl<T, R> ShardedReduce<'_, T, R> {
+    /// Folds matrices that are dealt out alike into arrays of this rank's device. The results of a rank are those of the rows
+    /// that it has a part of, where rows are folded, of the columns, where these are, and the one of a whole array.
+    ///
+    /// # Errors
+    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel or the layout.
+    /// * [`WorldError::Unrun`] where ranks have parts of what becomes one result, and the kernel has no `run`.
+    /// * [`WorldError::CutRun`] where such a part ends within a run.
+    /// * [`WorldError::Impossible`] for inputs that are dealt out in several ways, for a kernel `over: middle` or `over: segments`,
+    ///   and for elements of an array that do not follow one another on a rank.
+    /// * [`WorldError::RankLost`], and those of [`ReduceKernel::launch`].
+    pub fn launch<I, O>(self, inputs: I, mut results: O) -> Result<()>
+    where
+        I: ShardedFor<T>,
+        O: ResultsFor<R>,
+    {
+        self.fold(&inputs, &mut sealed::Writes::arrays(&mut results))
+    }
+
+    fn fold<I: ShardedFor<T>>(
+        self,
+        inputs: &I,
+        results: &mut [crate::erased::AnyOutput<'_>],
+    ) -> Result<()> {
+        let Self { kernel, rank } = self;
+        let line = kernel.spec_line();
+        let spec: ReduceSpec = line.parse()?;
+        let layouts = inputs.layouts();
+        let layout = layouts.first().copied().cloned();
+        let layout = layout.ok_or_else(|| Error::Internal("a reduction has an input".to_owned()))?;
+        let talk = rank.talk("folding");
+        let said: Vec<String> = layouts.iter().map(ToString::to_string).collect();
+        talk.agree("the reduction", &format!("`{line}` of {}", said.join(", ")))?;
+        if let Some(other) = layouts.iter().find(|other| ***other != layout) {
+            return Err(impossible(
+                format!("inputs dealt out as {layout} and as {other}"),
+                "all inputs of a reduction are dealt out alike",
+            ));
+        }
+        let cuts = cuts(&spec, &layout, rank.ranks())?;
+        let arrays = sealed::Reads::arrays(inputs);
+        let own = &cuts.of_ranks[rank.number()];
+        if cuts.are_whole() {
+            if own.kept.is_empty() && spec.over != Over::All {
+                return Ok(());
+            }
+            let given = Given { inputs: &arrays, segments: None, outputs: results };
+            fold(rank.device(), &kernel.prepare(rank.device())?, given)?;
+            return Ok(());
+        }
+        cuts.check(line, &spec)?;
+        let runs = |range: &Range<usize>| {
+            let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
+            run(range.start)..run(range.end)
+        };
+        let all_runs = runs(&(0..cuts.total));
+        let place = |kept: &Range<usize>, runs: Range<usize>| match spec.over {
+            Over::Columns => Block::new(runs, kept.clone()),
+            _ => Block::new(kept.clone(), runs),
+        };
+        let shards = cuts.of_ranks.iter().map(|of| place(&of.kept, runs(&of.folded)));
+        let needed = cuts.of_ranks.iter().map(|of| match of.kept.is_empty() {
+            true => Block::new(0..0, 0..0),
+            false => place(&of.kept, all_runs.clone()),
+        });
+        let (shards, needed): (Vec<Block>, Vec<Block>) = (shards.collect(), needed.collect());
+        let device = rank.device().clone();
+        let (mine, all) = (&shards[rank.number()], &needed[rank.number()]);
+        let mut partials = partials(&device, &spec, mine, all)?;
+        if !mine.is_empty() {
+            let mut outputs: Vec<_> = partials.iter_mut().map(|part| part.output()).collect();
+            let lies = (own.folded.start as u64, cuts.total as u64);
+            fold_shard(&device, line, &arrays, &mut outputs, lies)?;
+        }
+        for part in &partials {
+            let talk = rank.talk("gathering partials");
+            part.carry(rank, &talk, &shards, &needed)?;
+        }
+        if own.kept.is_empty() {
+            return Ok(());
+        }
+        let (kept, total) = (own.kept.len() as u64, cuts.total as u64);
+        let extents = match spec.over {
+            Over::Columns => (1, total, kept),
+            Over::Rows => (kept, total, 1),
+            _ => (1, total, 1),
+        };
+        let inputs: Vec<_> = partials.iter().map(|part| part.input()).collect();
+        fold_partials(&device, line, &inputs, results, extents)
+    }
+}
+
+fn impossible(what: String, need: &str) -> Error {
+    Error::World(WorldError::Impossible { what, need: need.to_owned() })
+}
+
+/// What each rank has along the axis that is folded and along the one that is kept.
+struct Cuts {
+    of_ranks: Vec<Has>,
+    /// Elements of a result.
+    total: usize,
+}
+
+/// What a rank has.
+struct Has {
+    folded: Range<usize>,
+    /// Its rows, where columns are folded, and the other way round; of a whole array the one result.
+    kept: Range<usize>,
+}
+
+fn cuts(spec: &ReduceSpec, layout: &Layout, ranks: usize) -> Result<Cuts> {
+    let shards = layout.shards(ranks).map_err(WorldError::Layout)?;
+    let cols = layout.cols;
+    let total = match spec.over {
+        Over::All => layout.rows.checked_mul(cols).ok_or_else(|| Error::TooLarge {
+            what: format!("the layout `{layout}` is of {}·{cols} elements", layout.rows),
+            limit: usize::MAX as u64,
+            remedy: "Use smaller extents",
+        })?,
+        Over::Rows => cols,
+        Over::Columns => layout.rows,
+        Over::Middle | Over::Segments => {
+            return Err(impossible(
+                format!("a reduction `over: {}` on ranks", spec.over),
+                "what is dealt out is an array or a matrix: use a kernel over all elements, rows or columns",
+            ));
+        }
+    };
+    let of_rank = |block: Block| {
+        let Block { rows, cols: own } = block;
+        Ok(match spec.over {
+            Over::Rows => Has { folded: own, kept: rows },
+            Over::Columns => Has { folded: rows, kept: own },
+            _ if rows.is_empty() || own.is_empty() => Has { folded: 0..0, kept: 0..1 },
+            _ if own.len() == cols => Has { folded: rows.start * cols..rows.end * cols, kept: 0..1 },
+            _ if rows.len() == 1 => {
+                let before = rows.start * cols;
+                Has { folded: before + own.start..before + own.end, kept: 0..1 }
+            }
+            _ => {
+                return Err(impossible(
+                    format!("a fold of all elements of `{layout}`"),
+                    "the elements of a rank follow one another where it has whole rows, or a part of one",
+                ));
+            }
+        })
+    };
+    let of_ranks = shards.into_iter().map(of_rank).collect::<Result<Vec<Has>>>()?;
+    Ok(Cuts { of_ranks, total })
+}
+
+impl Cuts {
+    /// Whether all have whole results, or none.
+    fn are_whole(&self) -> bool {
+        let is_whole = |has: &Has| has.kept.is_empty() || has.folded == (0..self.total);
+        // Where there are no elements, everybody has them all.
+        self.total == 0 || self.of_ranks.iter().all(is_whole)
+    }
+
+    /// Checks that the kernel folds runs, and that no rank has a part of one.
+    fn check(&self, line: &str, spec: &ReduceSpec) -> Result<(), WorldError> {
+        let Some(run) = spec.run else {
+            return Err(WorldError::Unrun { line: line.to_owned() });
+        };
+        for (rank, has) in self.of_ranks.iter().enumerate() {
+            if has.kept.is_empty() || has.folded.is_empty() {
+                continue;
+            }
+            let Range { start, end } = has.folded;
+            let is_cut = |at: usize| at != self.total && !at.is_multiple_of(run as usize);
+            if let Some(at) = [start, end].into_iter().find(|at| is_cut(*at)) {
+                return Err(WorldError::CutRun { rank, at, run: run as usize });
+            }
+        }
+        Ok(())
+    }
+}

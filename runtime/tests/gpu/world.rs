@@ -1,0 +1,129 @@
+//! Worlds of GPUs have the bits of simulated ones. One GPU stands for several ranks where there are no more: it fetches from
+//! itself, and what has to be ordered is as with many.
+
+#[path = "../world/draw.rs"]
+mod draw;
+
+use super::{Outcome, ensure};
+use fastrand::Rng;
+use gemm_runtime::world::{Carry, Layout, World};
+use gemm_runtime::{Device, ReduceKernel, SgemmKernel};
+
+const LINES: [&str; 6] = [
+    "tile: 32x32x8, thread: 4x4, pitched",
+    "tile: 64x64x8, thread: 8x8, double_buffer, pitched",
+    "tile: 64x64x16, thread: 8x8, stages: 3, float4, pitched",
+    "tile: 64x64x8, thread: 8x8, split_k: 3, pitched",
+    "tile: 128x64x32, arith: bf16x6, mma: wgmma, pitched",
+    "tile: 128x64x32, arith: f16x3, mma: wgmma, pitched",
+];
+
+/// The GPUs that ranks are on: all that there are, in turn.
+fn devices(ranks: usize) -> Result<Vec<Device>, gemm_runtime::Error> {
+    let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count();
+    (0..ranks).map(|rank| Device::cuda(rank % there.max(1))).collect()
+}
+
+pub fn peers() -> Outcome {
+    products(Some(Carry::Peers), &[1, 2, 3, 4], 21)?;
+    reductions(Some(Carry::Peers), &[1, 2, 3, 4])
+}
+
+pub fn host() -> Outcome {
+    products(Some(Carry::Host), &[1, 2, 3], 22)?;
+    reductions(Some(Carry::Host), &[1, 2, 3])
+}
+
+/// With one GPU one rank, or two where NCCL was told that a GPU may be two.
+#[cfg(feature = "nccl")]
+pub fn nccl() -> Outcome {
+    use gemm_runtime::Error;
+    use gemm_runtime::world::WorldError;
+    if !gemm_runtime::__private::nccl::multicast_is_off() {
+        return Err("set NCCL_NVLS_ENABLE=0: multicast can put a host's GPUs out of service".into());
+    }
+    let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count();
+    let shared = std::env::var("NCCL_MULTI_RANK_GPU_ENABLE").is_ok_and(|value| value == "1");
+    let ranks: Vec<usize> = (1..=if shared { 2 * there } else { there }).collect();
+    products(Some(Carry::Nccl), &ranks, 23)?;
+    reductions(Some(Carry::Nccl), &ranks)?;
+    if !shared {
+        let twice = World::carried(vec![Device::cuda(0)?, Device::cuda(0)?], Carry::Nccl);
+        let is_told = matches!(twice, Err(Error::World(WorldError::Shared { .. })));
+        ensure(is_told, || "one GPU was two ranks of NCCL".to_owned())?;
+    }
+    Ok(())
+}
+
+fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
+    let mut rng = Rng::with_seed(seed);
+    for round in 0..48 {
+        let line = LINES[round % LINES.len()];
+        let kernel = SgemmKernel::new(line.parse()?)?;
+        let ranks = all_ranks[rng.usize(0..all_ranks.len())];
+        let [m, n, k] = [0; 3].map(|_| draw::extent(&mut rng, 300));
+        let mut a = draw::numbers(&mut rng, m * k);
+        if rng.bool() {
+            a.iter_mut().for_each(|value| *value = value.clamp(0.25, 4.0));
+        }
+        let b = draw::numbers(&mut rng, k * n);
+        let [of_a, of_b, of_c] =
+            [(m, k), (k, n), (m, n)].map(|(rows, cols)| draw::layout(&mut rng, rows, cols, ranks));
+        let way = draw::way(&mut rng);
+        let devices = devices(ranks)?;
+        let world = match carry {
+            Some(carry) => World::carried(devices, carry)?,
+            None => World::of(devices)?,
+        };
+        let found = world.run(|rank| {
+            let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
+            // Several in a row: what the first has left is used by the next.
+            let mut found = None;
+            for _ in 0..3 {
+                let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
+                let call = kernel.on(rank);
+                let call = if let Some(way) = way { call.way(way) } else { call };
+                call.launch(&a, &b, &mut c)?;
+                found = rank.gather(&c, 0)?;
+            }
+            Ok(found)
+        })?;
+        let expected = kernel.run(&Device::simulator(), &a, &b, (m, n, k))?;
+        let found = found.into_iter().next().flatten().unwrap_or_default();
+        let same = |(found, expected): (&f32, &f32)| {
+            // Which NaN it is depends on the hardware.
+            found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())
+        };
+        let is_same = found.len() == expected.len() && found.iter().zip(&expected).all(same);
+        ensure(is_same, || {
+            format!("{line}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits")
+        })?;
+    }
+    Ok(())
+}
+
+fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
+    let mut rng = Rng::with_seed(7);
+    let sum = <ReduceKernel>::new("block: 256, float4, items: 2, shuffle, run: 4096".parse()?)?;
+    let arg = ReduceKernel::<f32, u32>::new("op: argmax, block: 128, run: 1024".parse()?)?;
+    let moments = ReduceKernel::<f32, (f32, f32)>::new("op: mean_var, block: 128, run: 1024".parse()?)?;
+    for ranks in all_ranks {
+        let len = rng.usize(1..200_000);
+        let x: Vec<f32> = (0..len).map(|_| rng.f32() - 0.25).collect();
+        let layout: Layout = format!("1x{len} cols/4096").parse()?;
+        let devices = devices(*ranks)?;
+        let world = match carry {
+            Some(carry) => World::carried(devices, carry)?,
+            None => World::of(devices)?,
+        };
+        let found = world.run(|rank| {
+            let x = rank.upload(&layout, &x)?;
+            Ok((sum.on(rank).run(&x)?, arg.on(rank).run(&x)?, moments.on(rank).run(&x)?))
+        })?;
+        let device = Device::simulator();
+        let expected = (sum.run(&device, &x)?, arg.run(&device, &x)?, moments.run(&device, &x)?);
+        let is_same = found.iter().all(|found| *found == expected);
+        ensure(is_same, || format!("{len} elements, {ranks} ranks: {found:?}, not {expected:?}"))?;
+    }
+    Ok(())
+}
