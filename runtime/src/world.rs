@@ -40,6 +40,8 @@ mod fold;
 mod inbox;
 mod kernels;
 mod mailbox;
+#[cfg(feature = "npy")]
+mod npy;
 mod partials;
 mod product;
 mod rank;

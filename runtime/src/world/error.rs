@@ -125,6 +125,14 @@ pub enum WorldError {
         /// What it said.
         message: String,
     },
+    /// A file that is not what it should be.
+    #[error("{path}: {reason}")]
+    Npy {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// NCCL was found nowhere.
     #[error(
         "NCCL, which carries data between GPUs, was not found. Install it with `pip install nvidia-nccl-cu13` or \

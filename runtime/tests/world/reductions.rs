@@ -35,10 +35,10 @@ fn sums_of_arrays_have_the_bits_of_one_device() {
     for round in 0..120 {
         let (line, run) = LINES[round % LINES.len()];
         let op = *rng.choice(&["sum", "prod", "max", "min"]).expect("some");
-        let extra = *rng.choice(&["", ", map: |x| x * f32(i) + f32(len)", ", finish: |s, n| s / n"]).expect("some");
+        let extra = *rng.choice(&["", ", map: |x| x * f32(i) + f32(len)", ", finish: |s, count| s / count"]).expect("some");
         let compensated = if op == "sum" && rng.u32(0..3) == 0 { ", compensated" } else { "" };
         let line = format!("op: {op}, {line}{extra}{compensated}");
-        let Ok(spec) = line.parse() else { panic!("{line} is no line") };
+        let spec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         let kernel = <ReduceKernel>::new(spec).unwrap_or_else(|error| panic!("{line}: {error}"));
         let ranks = *rng.choice(&[1, 2, 3, 4, 7, 8]).expect("some");
         let len = draw::extent(&mut rng, 12 * run);
