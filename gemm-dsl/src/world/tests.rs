@@ -6,6 +6,7 @@ mod mutants;
 mod order;
 mod run;
 mod schedules;
+mod times;
 
 use super::*;
 use proptest::prelude::*;
