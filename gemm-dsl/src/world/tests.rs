@@ -1,5 +1,6 @@
 //! Schedules do what they say, and what does not is refused.
 
+mod faults;
 mod figures;
 mod layouts;
 mod mutants;

@@ -27,7 +27,7 @@ fn local_products_take_as_long_as_was_measured() {
 #[test]
 fn all_gathers_are_as_fast_as_was_measured() {
     for (mib, rate) in [(1, 58e9), (16, 251e9), (64, 296e9), (256, 324e9), (1024, 341e9)] {
-        let bytes = 3 * mib << 20;
+        let bytes = (3 * mib) << 20;
         within(bytes as f64 / Machine::h200_nccl().link.time(bytes), rate, 0.05, "an all-gather");
     }
     // Those of the products.

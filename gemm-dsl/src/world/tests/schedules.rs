@@ -80,6 +80,18 @@ proptest! {
         }
     }
 
+    /// Each rank asks the one behind it first, and so on round: not all ask the same one.
+    #[test]
+    fn ranks_ask_others_in_turn((layouts, ranks, _) in case()) {
+        let schedule = Schedule::new(layouts, ranks, Way::Sequential).unwrap();
+        for exchange in &schedule.exchanges {
+            for rank in 0..ranks {
+                let turns = exchange.moves.iter().filter(|of| of.to == rank);
+                prop_assert!(turns.map(|of| (of.from + ranks - rank) % ranks).is_sorted());
+            }
+        }
+    }
+
     /// The bytes that have to come are those that come: what is needed and is not there, once.
     #[test]
     fn nothing_comes_twice((layouts, ranks, way) in case()) {

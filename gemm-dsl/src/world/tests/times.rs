@@ -106,16 +106,16 @@ fn the_last_wave_takes_as_long_as_any() {
 
 #[test]
 fn bytes_and_times_print_for_people() {
-    let estimate = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
+    let rotating = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
     let text = "bytes: at most 804 B into a rank, 804 B in all
 memory: at most 404 B of a rank beside its shards
 predicted time: 1002.00 s = 202.00 s of products + 800.00 s exposed, of 807.00 s of exchanges; 20.2 % of the local speed
 ";
-    assert_eq!(estimate.to_string(), text);
-    let bytes = |bytes| crate::world::estimate::Bytes(bytes).to_string();
+    assert_eq!(rotating.to_string(), text);
+    let bytes = |bytes| estimate::Bytes(bytes).to_string();
     let printed = [0, 999, 1000, 999_949, 999_950, u64::MAX].map(bytes);
     assert_eq!(printed, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "18.4 EB"]);
-    let seconds = |seconds| crate::world::estimate::Seconds(seconds).to_string();
+    let seconds = |seconds| estimate::Seconds(seconds).to_string();
     assert_eq!(
         [0.0, 3.2e-6, 999.996e-6, 1.5, 2e3].map(seconds),
         ["0.00 us", "3.20 us", "1.00 ms", "1.50 s", "2000.00 s"]
