@@ -14,8 +14,8 @@
 //! waited for.
 
 use super::build::{self, Way};
-use super::check::{self, ScheduleFault, VerifiedSchedule};
-use super::{Block, Layout};
+use super::check::{self, ScheduleFault};
+use super::{Block, Layout, VerifiedSchedule};
 use std::fmt;
 use std::ops::Range;
 

@@ -106,7 +106,10 @@ fn faults_of_slots() {
 fn faults_of_products() {
     let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
     let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its slot 0 by then, or no more";
-    assert_eq!(of(|steps| drop(steps.remove(3))), late);
+    let no_wait = |steps: &mut Vec<Step>| {
+        steps.remove(3);
+    };
+    assert_eq!(of(no_wait), late);
     let elsewhere =
         "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its gathered by then";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Gathered)), elsewhere);

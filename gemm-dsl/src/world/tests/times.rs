@@ -2,11 +2,13 @@
 
 use crate::world::*;
 
+const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
+
 /// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a product of m, n and k takes
 /// m·n·k seconds. A byte takes a second, an exchange one more.
 fn slow(lost: f64) -> Machine {
     let gpu =
-        Gpu { flops: 2.0, tile: [1, 1], multiprocessors: 1, launch: 0.0, memory: f64::INFINITY };
+        Gpu { flops: 2.0, tiles: &[ONE], multiprocessors: 1, launch: 0.0, memory: f64::INFINITY };
     Machine { name: "slow", gpu, link: Link { latency: 1.0, rate: 1.0 }, lost, hosts: None }
 }
 
@@ -94,7 +96,8 @@ fn own_terms_are_copied() {
 
 #[test]
 fn the_last_wave_takes_as_long_as_any() {
-    let gpu = Gpu { flops: 200.0, tile: [4, 2], multiprocessors: 10, launch: 0.5, memory: 1.0 };
+    let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }];
+    let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0 };
     // A wave is 80 elements of 5 terms, of two operations each: 800 of them.
     for ([m, n], waves) in
         [([4, 20], 1.0), ([5, 20], 2.0), ([4, 21], 2.0), ([1, 1], 1.0), ([8, 20], 2.0)]
@@ -102,6 +105,20 @@ fn the_last_wave_takes_as_long_as_any() {
         assert_eq!(gpu.product([m, n, 5]), 0.5 + 4.0 * waves, "{m} {n}");
     }
     assert_eq!((gpu.product([0, 4, 5]), gpu.product([4, 4, 0])), (0.0, 0.5));
+    // Smaller tiles are worth what they lose where large ones do not fill a wave.
+    let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }, Tile { rows: 2, cols: 1, reached: 0.5 }];
+    let both = Gpu { tiles, ..gpu };
+    for ([m, n], waves) in [
+        ([4, 20], 1.0),
+        ([4, 5], 0.5),
+        ([4, 6], 1.0),
+        ([8, 11], 2.0),
+        ([8, 10], 1.0),
+        ([5, 12], 2.0),
+        ([2, 21], 1.5),
+    ] {
+        assert_eq!(both.product([m, n, 5]), 0.5 + 4.0 * waves, "{m} {n}");
+    }
 }
 
 #[test]
