@@ -33,13 +33,15 @@ mod roles;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod verified;
 mod work;
 
 pub use block::Block;
 pub use build::Way;
-pub use check::{ScheduleFault, Shards, VerifiedSchedule};
+pub use check::ScheduleFault;
 pub use choose::Chosen;
 pub use estimate::Estimate;
 pub use layout::{Cut, Layout, LayoutError, Split};
-pub use machine::{Gpu, Hosts, Link, Machine};
+pub use machine::{Gpu, Hosts, Link, Machine, Tile};
 pub use schedule::{Exchange, Layouts, Move, Place, Room, Schedule, Side, Size, Step};
+pub use verified::{Shards, VerifiedSchedule};

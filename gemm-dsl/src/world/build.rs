@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// How a rank comes by what it needs of others.
 ///
-/// Where both A and B are not all there, B is gathered first, and A comes in parts; otherwise the one does of which something
-/// is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
+/// Where ranks lack something of A and of B, B is gathered first, and A comes in parts; otherwise the one does of which
+/// something is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
     /// It gathers all of it, and then multiplies, at once.
@@ -38,10 +38,11 @@ impl fmt::Display for Way {
     }
 }
 
-/// Parts of so many rows or columns are cut at multiples of [`UNIT`], so that no tile is cut in two.
-const ALIGNED: usize = 4 * UNIT;
-/// Rows or columns of the largest tiles in use, or a multiple of those.
-const UNIT: usize = 128;
+/// Rows and columns of the largest tiles in use. Parts that have more than a few of them are cut at their multiples, so that no
+/// tile is cut in two.
+const TILE: [usize; 2] = [128, 256];
+/// How many those are at least.
+const FEW: usize = 4;
 
 /// What a rank multiplies next: where it is, and its rows of C, or its columns, which may go round from the last to the first.
 struct Part {
@@ -205,25 +206,25 @@ impl Source {
             Part { place, outer }
         };
         let cut = match way {
-            Way::Sequential => evenly(rest, 1),
-            Way::Gather { parts } => evenly(rest, (*parts).max(1)),
+            Way::Sequential => evenly(rest, 1, TILE[*side as usize]),
+            Way::Gather { parts } => evenly(rest, (*parts).max(1), TILE[*side as usize]),
             Way::Rotate => at(rest, &self.cuts),
         };
         (own, cut.into_iter().enumerate().map(part).collect())
     }
 }
 
-/// Two ranges, one behind the other, cut into at most so many parts of about the same length.
-fn evenly([first, second]: [Range<usize>; 2], parts: usize) -> Vec<[Range<usize>; 2]> {
+/// Two ranges, one behind the other, cut into at most so many parts of about the same length, long ones at multiples of a unit.
+fn evenly([first, second]: [Range<usize>; 2], parts: usize, unit: usize) -> Vec<[Range<usize>; 2]> {
     let all = first.len() + second.len();
     let parts = parts.min(all);
     // How many are before the end of a part.
     let before = |part: usize| {
         let before = (all as u128 * part as u128 / parts as u128) as usize;
-        if part == parts || all / parts < ALIGNED {
+        if part == parts || all / parts < FEW * unit {
             return before;
         }
-        let down = |at: usize, start: usize| (at / UNIT * UNIT).max(start) - start;
+        let down = |at: usize, start: usize| (at / unit * unit).max(start) - start;
         match before.checked_sub(first.len()) {
             None => down(first.start + before, first.start),
             Some(beyond) => first.len() + down(second.start + beyond, second.start),

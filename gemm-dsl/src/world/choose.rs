@@ -1,10 +1,10 @@
 //! Which way is the fastest.
 
-use super::Machine;
 use super::build::Way;
-use super::check::{ScheduleFault, VerifiedSchedule};
+use super::check::ScheduleFault;
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Layouts, Schedule, Side, Size};
+use super::{Machine, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -106,7 +106,7 @@ fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) ->
     let most = sequential.shards().c.iter().map(|shard| side.outer(shard).len()).max();
     parts == 1
         || parts <= MOST_PARTS
-            && most.is_some_and(|most| most / parts >= machine.gpu.tile[side as usize])
+            && most.is_some_and(|most| most / parts >= machine.gpu.largest()[side as usize])
 }
 
 impl fmt::Display for Chosen {

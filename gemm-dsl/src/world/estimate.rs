@@ -17,11 +17,11 @@ pub(super) const ELEMENT: u64 = 4;
 /// whichever is more, and a host as well. A product begins behind the one before it and behind the waits before it, and is
 /// slower while its rank is in an exchange.
 ///
-/// What the model does not know: kernels that were not measured, above all those for products of less than a wave of tiles,
-/// which split K or have smaller tiles; products whose last wave runs beside the first one of the next; clocks that fall under
-/// load; kernels of NCCL that wait for multiprocessors that a product holds, for up to the time of a tile; links that are not
-/// equally fast between all GPUs of a host; networks with less between some hosts than into each; and how long a process
-/// takes to begin.
+/// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
+/// reads and writes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
+/// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
+/// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
+/// how long ranks take to come to the first step. Nothing of several hosts was measured.
 ///
 /// ```
 /// use gemm_dsl::world::{Layout, Layouts, Machine, Schedule, Way};
@@ -35,7 +35,7 @@ pub(super) const ELEMENT: u64 = 4;
 ///     estimate.to_string(),
 ///     "bytes: at most 805.3 MB into a rank, 3.2 GB in all
 /// memory: at most 1.1 GB of a rank beside its shards
-/// predicted time: 45.19 ms = 42.71 ms of products + 2.49 ms exposed, of 2.49 ms of exchanges; 94.5 % of the local speed
+/// predicted time: 45.20 ms = 42.71 ms of products + 2.49 ms exposed, of 2.49 ms of exchanges; 94.5 % of the local speed
 /// "
 /// );
 /// # Ok::<(), gemm_dsl::world::ScheduleFault>(())

@@ -222,19 +222,13 @@ impl Layout {
         if ranks == 0 {
             return Err(LayoutError::Nobody);
         }
-        let (all_rows, all_cols) = (|| vec![0..*rows], || vec![0..*cols]);
+        let rows_of = |cut: &Cut, parts| cut.parts("rows", *rows, parts);
+        let cols_of = |cut: &Cut, parts| cut.parts("columns", *cols, parts);
+        let deal = |rows, cols, patch| Deal { rows, cols, patch };
         Ok(match split {
-            Split::Whole => Deal { rows: all_rows(), cols: all_cols(), patch: None },
-            Split::Rows(cut) => Deal {
-                rows: cut.parts("rows", *rows, ranks)?,
-                cols: all_cols(),
-                patch: Some([1, 1]),
-            },
-            Split::Cols(cut) => Deal {
-                rows: all_rows(),
-                cols: cut.parts("columns", *cols, ranks)?,
-                patch: Some([1, 1]),
-            },
+            Split::Whole => deal(rows_of(&Cut::EVEN, 1)?, cols_of(&Cut::EVEN, 1)?, None),
+            Split::Rows(cut) => deal(rows_of(cut, ranks)?, cols_of(&Cut::EVEN, 1)?, Some([1, 1])),
+            Split::Cols(cut) => deal(rows_of(&Cut::EVEN, 1)?, cols_of(cut, ranks)?, Some([1, 1])),
             Split::Grid { ranks: grid @ [down, across], patch, cuts } => {
                 if down.checked_mul(*across) != Some(ranks) {
                     return Err(LayoutError::Grid { ranks: *grid, has: ranks });
@@ -244,8 +238,7 @@ impl Layout {
                 {
                     return Err(LayoutError::Patch { ranks: *grid, patch: *patch });
                 }
-                let rows = cuts[0].parts("rows", *rows, *down)?;
-                Deal { rows, cols: cuts[1].parts("columns", *cols, *across)?, patch: Some(*patch) }
+                deal(rows_of(&cuts[0], *down)?, cols_of(&cuts[1], *across)?, Some(*patch))
             }
         })
     }

@@ -33,14 +33,25 @@ pub struct Machine {
 pub struct Gpu {
     /// Additions and multiplications in a second, where all multiprocessors have a tile.
     pub flops: f64,
-    /// Rows and columns of C that a multiprocessor computes at a time.
-    pub tile: [usize; 2],
+    /// What a multiprocessor may compute of C at a time: there is a kernel for each of them.
+    pub tiles: &'static [Tile],
     /// How many multiprocessors it has.
     pub multiprocessors: usize,
     /// Seconds of a launch beside those of its product.
     pub launch: f64,
     /// Bytes in a second that its memory reads and writes.
     pub memory: f64,
+}
+
+/// A part of C.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tile {
+    /// Its rows.
+    pub rows: usize,
+    /// Its columns.
+    pub cols: usize,
+    /// The share of [`Gpu::flops`] that is reached with it.
+    pub reached: f64,
 }
 
 /// How fast data travels: a latency and a rate.
@@ -65,18 +76,28 @@ pub struct Hosts {
 }
 
 impl Gpu {
-    /// Seconds of a product of `[m, n, k]` in one launch: multiprocessors take tiles in waves, and the last one takes as long as
-    /// any. Nothing is launched for none.
+    /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
+    /// waves, and the last one takes as long as any. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
-        let [rows, cols] = self.tile.map(|extent| extent.max(1));
-        let multiprocessors = self.multiprocessors.max(1);
         if m == 0 || n == 0 {
             return 0.0;
         }
-        let tiles = m.div_ceil(rows) as u128 * n.div_ceil(cols) as u128;
-        let waves = tiles.div_ceil(multiprocessors as u128) as f64;
-        let of_tile = 2.0 * (rows as f64) * (cols as f64) * k as f64;
-        self.launch + waves * of_tile * multiprocessors as f64 / self.flops
+        let multiprocessors = self.multiprocessors.max(1);
+        let time = |Tile { rows, cols, reached }: &Tile| {
+            let [rows, cols] = [rows, cols].map(|extent| *extent.max(&1));
+            let tiles = m.div_ceil(rows).saturating_mul(n.div_ceil(cols));
+            let waves = tiles.div_ceil(multiprocessors) as f64;
+            let of_wave = 2.0 * rows as f64 * cols as f64 * k as f64 * multiprocessors as f64;
+            waves * of_wave / (self.flops * reached)
+        };
+        let fastest = self.tiles.iter().map(time).min_by(f64::total_cmp);
+        self.launch + fastest.unwrap_or(0.0)
+    }
+
+    /// The most rows and columns of a tile.
+    pub(super) fn largest(&self) -> [usize; 2] {
+        let most = |extent: fn(&Tile) -> usize| self.tiles.iter().map(extent).max().unwrap_or(1);
+        [most(|tile| tile.rows), most(|tile| tile.cols)]
     }
 }
 
@@ -101,9 +122,22 @@ impl Hosts {
 
 /// cuBLAS in `f32` (TF32 off) on an H200: products of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and 32768 x 8192 x 32768 took
 /// 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63 waves, each as fast as 53.1 TFLOP/s, but for 0.8 % of
-/// the last one. A launch is the 3.2 us of `predict::devices`, and memory has the share of its 4.8 TB/s that copies reach.
-const H200: Gpu =
-    Gpu { flops: 53.1e12, tile: [128, 256], multiprocessors: 132, launch: 3.2e-6, memory: 4.46e12 };
+/// the last one. What smaller tiles reach is that of the fastest product with each at 1024 in `tests/profiler/times.csv`, less
+/// than it would be with more terms: they are for parts that do not fill a wave of large ones. A launch is the 3.2 us of
+/// `predict::devices`, and memory has the share of its 4.8 TB/s that copies reach.
+const H200: Gpu = Gpu {
+    flops: 53.1e12,
+    tiles: &[
+        Tile { rows: 128, cols: 256, reached: 1.0 },
+        Tile { rows: 128, cols: 128, reached: 0.88 },
+        Tile { rows: 64, cols: 128, reached: 0.90 },
+        Tile { rows: 64, cols: 64, reached: 0.84 },
+        Tile { rows: 32, cols: 64, reached: 0.77 },
+    ],
+    multiprocessors: 132,
+    launch: 3.2e-6,
+    memory: 4.46e12,
+};
 
 /// All-gathers of NCCL 2.28.9 between 4 H200 of one host (NV18, NVLS off) came at 58, 251, 296, 324 and 341 GB/s into a GPU, at
 /// 1, 16, 64, 256 and 1024 MiB a rank: within 4 % of these two.

@@ -14,8 +14,8 @@
 //! waited for.
 
 use super::build::{self, Way};
-use super::check::{self, ScheduleFault, VerifiedSchedule};
-use super::{Block, Layout};
+use super::check::{self, ScheduleFault};
+use super::{Block, Layout, VerifiedSchedule};
 use std::fmt;
 use std::ops::Range;
 
@@ -217,6 +217,7 @@ impl Schedule {
     /// # Errors
     /// [`ScheduleFault::Layout`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
     /// ranks, or not for one product.
+    #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
     pub fn new(
         layouts: Layouts,
         ranks: usize,

@@ -1,11 +1,13 @@
 //! Schedules do what they say, and what does not is refused.
 
+mod faults;
 mod figures;
 mod layouts;
 mod mutants;
 mod order;
 mod run;
 mod schedules;
+mod times;
 
 use super::*;
 use proptest::prelude::*;

@@ -27,7 +27,7 @@ fn local_products_take_as_long_as_was_measured() {
 #[test]
 fn all_gathers_are_as_fast_as_was_measured() {
     for (mib, rate) in [(1, 58e9), (16, 251e9), (64, 296e9), (256, 324e9), (1024, 341e9)] {
-        let bytes = 3 * mib << 20;
+        let bytes = (3 * mib) << 20;
         within(bytes as f64 / Machine::h200_nccl().link.time(bytes), rate, 0.05, "an all-gather");
     }
     // Those of the products.
@@ -57,18 +57,15 @@ fn beside_nccl_products_are_as_slow_as_was_measured() {
         let way = Way::Gather { parts: 1 };
         within(efficiency(&Machine::h200_nccl(), n, way), measured, 0.03, "own rows first, NCCL");
     }
-    // In 2 to 16 parts; those that cut waves, of 8192, are far worse in the model.
-    for (n, parts, measured) in [
-        (8192, 2, [0.75, 0.83]),
-        (16384, 4, [0.90, 0.94]),
-        (32768, 4, [0.93, 0.95]),
-        (32768, 16, [0.93, 0.95]),
-    ] {
-        let predicted = efficiency(&Machine::h200_nccl(), n, Way::Gather { parts });
-        assert!(
-            predicted >= measured[0] * 0.9 && predicted <= measured[1] * 1.1,
-            "{n}, {parts}: {predicted}"
-        );
+    // In 4, 8 and 16 chunks of all rows, of which a quarter is own ones.
+    for (n, [least, most]) in SIZES.into_iter().zip([[0.75, 0.83], [0.90, 0.94], [0.93, 0.95]]) {
+        for parts in [3, 6, 12] {
+            let predicted = efficiency(&Machine::h200_nccl(), n, Way::Gather { parts });
+            assert!(
+                predicted >= least * 0.9 && predicted <= most * 1.1,
+                "{n}, {parts}: {predicted}"
+            );
+        }
     }
 }
 
@@ -91,7 +88,7 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
 fn ideal(teraflops: f64) -> Machine {
     let gpu = Gpu {
         flops: teraflops * 1e12,
-        tile: [1, 1],
+        tiles: &[Tile { rows: 1, cols: 1, reached: 1.0 }],
         multiprocessors: 1,
         launch: 0.0,
         memory: f64::INFINITY,

@@ -13,17 +13,21 @@ use std::collections::BTreeMap;
 type Mutation = fn(&mut Schedule, &mut Rng) -> Option<()>;
 
 /// Mistakes, and the least share of each that is refused.
-const MUTATIONS: [(&str, Mutation, f64); 15] = [
+const MUTATIONS: [(&str, Mutation, f64); 19] = [
     ("a wait is dropped", drop_wait, 0.95),
     ("a wait comes after the product", late_wait, 0.95),
+    ("a wait comes before its begin", early_wait, 1.0),
     ("a begin is missing", drop_begin, 1.0),
+    ("a begin is made instead of another", begin_instead, 1.0),
     ("two begins are exchanged", swap_begins, 1.0),
     ("a block that is moved is shifted", shift_move, 0.95),
     ("a block that is multiplied is shifted", shift_product, 1.0),
     ("a move is missing", drop_move, 1.0),
     ("a move is made twice", move_twice, 0.95),
+    ("a move is made instead of another", move_instead, 0.95),
     ("who sends does not have it", wrong_sender, 1.0),
     ("somebody else gets it", wrong_receiver, 1.0),
+    ("somebody gets what he does not need", needless, 0.95),
     ("a product is made twice", multiply_twice, 1.0),
     ("a product is missing", drop_product, 1.0),
     ("a slot is used too early", early_slot, 0.95),
@@ -93,10 +97,25 @@ fn late_wait(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
+fn early_wait(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
+    let (rank, number) = any_step(schedule, rng, is_wait)?;
+    let Step::Wait(exchange) = schedule.steps[rank].remove(number) else { return None };
+    let begin = schedule.steps[rank].iter().position(|step| *step == Step::Begin(exchange))?;
+    schedule.steps[rank].insert(begin, Step::Wait(exchange));
+    Some(())
+}
+
 fn drop_begin(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (rank, number) = any_step(schedule, rng, is_begin)?;
     schedule.steps[rank].remove(number);
     Some(())
+}
+
+fn begin_instead(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
+    let (rank, number) = any_step(schedule, rng, is_begin)?;
+    let other = rng.usize(0..schedule.exchanges.len());
+    let begin = std::mem::replace(&mut schedule.steps[rank][number], Step::Begin(other));
+    (begin != Step::Begin(other)).then_some(())
 }
 
 fn swap_begins(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
@@ -142,6 +161,20 @@ fn move_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
+/// As many elements come as before.
+fn move_instead(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
+    let (exchange, number) = any_move(schedule, rng)?;
+    let moves = &mut schedule.exchanges[exchange].moves;
+    let one = moves[number].clone();
+    let alike = |of: &Move| (of.to, of.into, of.block.len()) == (one.to, one.into, one.block.len());
+    let others = (0..moves.len()).filter(|other| *other != number && alike(&moves[*other]));
+    let other = *any(rng, &others.collect::<Vec<_>>())?;
+    // Who has sent the other one sends something still, so that all take part as they did.
+    let sends = moves.iter().filter(|of| of.from == moves[other].from).count() > 1;
+    moves[other] = one;
+    sends.then_some(())
+}
+
 fn wrong_sender(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let from = &mut schedule.exchanges[exchange].moves[number].from;
@@ -154,6 +187,19 @@ fn wrong_receiver(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let to = &mut schedule.exchanges[exchange].moves[number].to;
     let other = rng.usize(0..schedule.steps.len());
     (std::mem::replace(to, other) != other).then_some(())
+}
+
+fn needless(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
+    let (exchange, number) = any_move(schedule, rng)?;
+    let moves = &mut schedule.exchanges[exchange].moves;
+    // Somebody who takes part.
+    let (to, into) = any(rng, moves).map(|other| (other.to, other.into))?;
+    let of = Move { to, into, ..moves[number].clone() };
+    let needs = schedule.layouts.c.shards(schedule.steps.len()).ok()?[to].clone();
+    let needed =
+        schedule.size.needed(schedule.exchanges[exchange].side, &needs).contains(&of.block);
+    schedule.exchanges[exchange].moves.push(of);
+    (!needed).then_some(())
 }
 
 fn multiply_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {

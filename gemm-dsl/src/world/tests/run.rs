@@ -17,13 +17,15 @@ enum Cell {
 struct Memory {
     block: Block,
     cells: Vec<Cell>,
+    /// Whether something was written beside it.
+    beside: bool,
     /// The exchange that fills it, if it is a slot.
     of: Option<usize>,
 }
 
 impl Memory {
     fn new(block: Block, of: Option<usize>) -> Self {
-        Self { cells: vec![Cell::Missing; block.len()], block, of }
+        Self { cells: vec![Cell::Missing; block.len()], block, beside: false, of }
     }
 
     fn at(&mut self, row: usize, col: usize) -> Option<&mut Cell> {
@@ -34,8 +36,10 @@ impl Memory {
     }
 
     fn write(&mut self, row: usize, col: usize, new: Cell) {
-        if let Some(cell) = self.at(row, col) {
-            *cell = if *cell == Cell::Missing || *cell == new { new } else { Cell::Wrong };
+        match self.at(row, col) {
+            Some(cell) if *cell == Cell::Missing || *cell == new => *cell = new,
+            Some(cell) => *cell = Cell::Wrong,
+            None => self.beside = true,
         }
     }
 }
@@ -87,7 +91,7 @@ pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
             break;
         }
     }
-    // All have come to the end, nothing is under way, and C is right.
+    // All have come to the end, nothing is under way or lies where it may not, and C is right.
     all.iter_mut().zip(&shards.c).all(|(rank, shard)| {
         let places =
             shard.rows.clone().flat_map(|row| shard.cols.clone().map(move |col| (row, col)));
@@ -98,6 +102,8 @@ pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
         };
         rank.steps.is_empty()
             && rank.begun.is_empty()
+            && !rank.c.beside
+            && !rank.memory.values().any(|memory| memory.beside)
             && places
                 .into_iter()
                 .all(|(row, col)| rank.c.at(row, col).copied() == Some(product(row, col)))

@@ -1,7 +1,7 @@
 //! Every schedule that is made is right, and costs what it says.
 
+use super::case;
 use super::run::is_right;
-use super::{case, way};
 use crate::world::*;
 use proptest::prelude::*;
 
@@ -14,23 +14,40 @@ proptest! {
         prop_assert!(is_right(&schedule, seed), "{}", *schedule);
     }
 
-    /// Parts of many rows are cut at multiples of those of tiles, wherever they begin.
+    /// Parts of many rows or columns are cut at multiples of those of tiles, wherever they begin.
     #[test]
-    fn long_parts_do_not_cut_tiles(lengths in proptest::collection::vec(0..9000_usize, 1..6), way in way()) {
-        let (m, ranks) = (lengths.iter().sum(), lengths.len());
-        let a = Layout { split: Split::Rows(Cut::Lengths(lengths.clone())), ..Layout::whole(m, 1) };
-        let layouts = Layouts { a, b: Layout::cols(1, 9), c: Layout::cols(m, 9) };
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
-        let Way::Gather { parts } = way else { return Ok(()) };
-        for (steps, shard) in schedule.steps.iter().zip(&schedule.shards().a) {
-            let rest = m - shard.rows.len();
+    fn long_parts_do_not_cut_tiles(
+        lengths in proptest::collection::vec(0..9000_usize, 1..6),
+        parts in 1..6_usize,
+        side in prop::sample::select(&Side::ALL[..]),
+    ) {
+        let (all, ranks) = (lengths.iter().sum(), lengths.len());
+        let cut = Cut::Lengths(lengths);
+        let (layouts, unit) = match side {
+            Side::A => {
+                let a = Layout { split: Split::Rows(cut), ..Layout::whole(all, 1) };
+                (Layouts { a, b: Layout::cols(1, 9), c: Layout::cols(all, 9) }, 128)
+            }
+            Side::B => {
+                let b = Layout { split: Split::Cols(cut), ..Layout::whole(1, all) };
+                (Layouts { a: Layout::rows(9, 1), b, c: Layout::rows(9, all) }, 256)
+            }
+        };
+        let schedule = Schedule::new(layouts, ranks, Way::Gather { parts }).unwrap();
+        for (steps, shard) in schedule.steps.iter().zip(schedule.shards().of(side)) {
+            let own = side.outer(shard);
+            let rest = all - own.len();
             for step in steps {
-                let Step::Multiply { block, a: Place::Gathered, .. } = step else { continue };
-                let known = [0, m, shard.rows.start, shard.rows.end];
-                let at = |at| known.contains(&at) || at % 128 == 0 || rest / parts.max(1) < 512;
-                prop_assert!(at(block.rows.start) && at(block.rows.end), "{}", *schedule);
+                let Step::Multiply { block, a, b } = step else { continue };
+                if ![a, b].contains(&&Place::Gathered) {
+                    continue;
+                }
+                let range = side.outer(block);
+                let known = [0, all, own.start, own.end];
+                let at = |at| known.contains(&at) || at % unit == 0 || rest / parts < 4 * unit;
+                prop_assert!(at(range.start) && at(range.end), "{}", *schedule);
                 // About the same length.
-                prop_assert!(block.rows.len() <= rest.div_ceil(parts.max(1)) + 128);
+                prop_assert!(range.len() <= rest.div_ceil(parts) + unit);
             }
         }
     }
@@ -76,6 +93,18 @@ proptest! {
                     }
                     Place::Shard => prop_assert!(false),
                 }
+            }
+        }
+    }
+
+    /// Each rank asks the one behind it first, and so on round: not all ask the same one.
+    #[test]
+    fn ranks_ask_others_in_turn((layouts, ranks, _) in case()) {
+        let schedule = Schedule::new(layouts, ranks, Way::Sequential).unwrap();
+        for exchange in &schedule.exchanges {
+            for rank in 0..ranks {
+                let turns = exchange.moves.iter().filter(|of| of.to == rank);
+                prop_assert!(turns.map(|of| (of.from + ranks - rank) % ranks).is_sorted());
             }
         }
     }
