@@ -78,10 +78,9 @@ fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
 fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
     let mut text =
         format!("NVRTC {PINNED_NVRTC}; spills, stack, static and dynamic shared memory in bytes\n");
-    let width = rows.iter().map(|row| row.variant.len()).fold(7, usize::max);
     writeln!(
         text,
-        "{:width$} {:7} {:>9} {:>12} {:>11} {:>5} {:>6} {:>7} {:>8}",
+        "{:7} {:7} {:>9} {:>12} {:>11} {:>5} {:>6} {:>7} {:>8}",
         "variant",
         "arch",
         "registers",
@@ -96,7 +95,7 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
         let arch = arch.to_string();
         writeln!(
             text,
-            "{variant:width$} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
+            "{variant:7} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
             r.registers, r.spill_stores, r.spill_loads, r.stack, r.shared_bytes, r.barriers
         )?;
     }
