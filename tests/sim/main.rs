@@ -24,6 +24,7 @@ mod reduce_over;
 mod reduce_random;
 mod reduce_segments;
 mod reduce_semantics;
+mod reduce_shards;
 mod reduce_tuned;
 mod reduce_typed;
 mod reduce_views;

@@ -11,7 +11,7 @@ use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};
 
 /// Kernels of one launch, whose blocks speak: a tree, shuffles, folds of several parts, columns.
-const SPEAKING: [&str; 7] = [
+const SPEAKING: [&str; 10] = [
     "blocks: 3, block: 64, launch: once, type: i32",
     "blocks: 4, block: 64, launch: once, shuffle",
     "blocks: 3, block: 64, launch: once, op: argmax, tree: interleaved",
@@ -19,6 +19,9 @@ const SPEAKING: [&str; 7] = [
     "over: rows, block: 64, group: 64, blocks: 3, launch: once, op: logsumexp",
     "over: columns, block: 64, group: 4, blocks: 3, launch: once, type: i32",
     "over: middle, block: 64, group: 1, blocks: 3, launch: once, op: max",
+    "run: 256, block: 64, launch: once, type: i32",
+    "over: rows, run: 256, block: 64, group: 64, launch: once, op: mean_var",
+    "over: columns, run: 256, block: 64, group: 4, launch: once, type: i32",
 ];
 
 /// A case in which every part and every thread has a say.
@@ -97,7 +100,8 @@ fn a_ticket_that_is_not_put_back_is_noticed() {
 /// One block folds what the last one has not left yet.
 #[test]
 fn a_block_that_does_not_wait_for_all_is_noticed() {
-    for line in SPEAKING.into_iter().filter(|line| line.contains("blocks: 3")) {
+    let of_three = |line: &&str| line.contains("blocks: 3") || line.contains("run: 256");
+    for line in SPEAKING.into_iter().filter(of_three) {
         let (case, program) = sound(line);
         let early = planted(&program, |kernel| with_ticket(kernel, Order::AcqRel, 2));
         let found = shown(&case, &early.expect("a ticket"));
@@ -110,7 +114,8 @@ fn a_part_that_is_left_out_is_noticed_in_both_forms() {
     for line in SPEAKING {
         for line in [line.to_owned(), line.replace(", launch: once", "")] {
             let (case, program) = sound(&line);
-            let fewer = planted(&program, |kernel| with_other_end(kernel, "block", -1));
+            let name = if line.contains("run: ") { "run" } else { "block" };
+            let fewer = planted(&program, |kernel| with_other_end(kernel, name, -1));
             let found = shown(&case, &fewer.expect("partials"));
             assert_eq!(found, Shown::Wrong, "{line}");
         }

@@ -3,7 +3,7 @@
 use gemm_dsl::Family;
 use gemm_dsl::ir::contract::{Array, Axis, Given, Need, Place, Stretch, Subject, Unmet};
 use gemm_dsl::ir::program::Slot;
-use gemm_dsl::ir::{Elem, Expr, Extent};
+use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
 
 /// What is folded, and how: by the threads of a block, by several blocks, in one launch.
@@ -11,6 +11,10 @@ const LINES: &[&str] = &[
     "",
     "blocks: 3",
     "blocks: 3, launch: once",
+    "run: 1048576",
+    "run: 1048576, launch: once",
+    "over: rows, group: 256, run: 1048576",
+    "over: middle, run: 1048576, launch: once",
     "over: rows, group: 8",
     "over: rows, group: 256, blocks: 3",
     "over: rows, group: 256, blocks: 3, launch: once",
@@ -21,10 +25,14 @@ const LINES: &[&str] = &[
     "over: segments, group: 8",
 ];
 
-/// What the first launch says that refuses one result of so many elements, which lie packed where nobody looks.
+/// What the first launch says that refuses one result of so many elements.
 fn launch(spec: &ReduceSpec, length: u64) -> Result<(), Unmet> {
     let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
-    let count = |extent: &Extent| if *extent == Extent::LENGTH { length } else { 1 };
+    bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
+}
+
+/// What the first launch of a program says that refuses a problem, whose arrays lie packed where nobody looks.
+pub fn bound(program: &VerifiedProgram, count: impl Fn(&Extent) -> u64) -> Result<(), Unmet> {
     let problem: Vec<u64> = program.extents.iter().map(count).collect();
     let known = program.known(&problem).expect("numbers of 64 bits");
     let value = |expr: &Expr| program.eval(expr, &known).expect("numbers of 64 bits");

@@ -36,6 +36,7 @@ pub fn trial(stage: &Stage) -> Trial {
         let (shape, launched) = match ladder {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
+            "runs" => reduce_runs(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
                 (format!("m = {m}, n = {n}, k = {k}"), multiply(&line)?)
@@ -76,6 +77,15 @@ fn reduce(line: &str) -> Result<(String, Launched), Error> {
     let matrix = MatrixRef::new(&input, rows, columns)?;
     let launched = kernel.launch(&device, &matrix, &mut device.alloc(rows.max(columns))?)?;
     Ok((format!("{rows} rows, {columns} columns"), launched))
+}
+
+/// The index of an element of an array of a few runs, of which the last has one element.
+fn reduce_runs(line: &str) -> Result<(String, Launched), Error> {
+    let device = Device::simulator();
+    let kernel = ReduceKernel::<f32, u32>::new(line.parse()?)?;
+    let input = ones(&device, LENGTH)?;
+    let launched = kernel.launch(&device, &input, &mut device.alloc_of(1)?)?;
+    Ok((format!("n = {LENGTH}"), launched))
 }
 
 /// Segments of none to 60 elements, and one now and then that is longer than a group folds.

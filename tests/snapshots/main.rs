@@ -1,5 +1,5 @@
-//! Snapshots of every stage of both ladders, of reductions of segments, of products with an epilogue and of batches, in
-//! the top-level folder `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
+//! Snapshots of every stage of both ladders, of reductions of segments and of runs, of products with an epilogue and of batches,
+//! in the top-level folder `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
 //! compiler; and the pages that teach the DSL.
 //!
 //! `cargo bless` writes them anew.
@@ -22,13 +22,13 @@ use std::process::ExitCode;
 /// A stage of either ladder, or another kernel.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The folder of its ladder, or `segments`, `epilogue` or `batch`.
+    /// The folder of its ladder, or `segments`, `runs`, `epilogue` or `batch`.
     ladder: &'static str,
     /// `04_unroll_last_warp`: what its files start with.
     stem: String,
     /// Its spec as a line of the DSL.
     line: String,
-    /// The preferred kernel, then the fallback, then those of other launches of a product.
+    /// The preferred kernel, then the fallback, then those of other launches of a product or of runs, and of shards.
     kernels: Vec<VerifiedKernel>,
 }
 
@@ -46,7 +46,10 @@ impl Stage {
     /// What a snapshot of one of its kernels is called beside the stem.
     fn suffix(kernel: &VerifiedKernel) -> &'static str {
         match kernel.variant {
+            Variant::Scalar if kernel.name.ends_with("_of_shard") => ".shard.scalar",
             Variant::Scalar => ".scalar",
+            _ if kernel.name.ends_with("_of_shard") => ".shard",
+            _ if kernel.name.ends_with("_of_partials") => ".partials",
             _ if kernel.name.ends_with("_greatest") => ".greatest",
             _ if kernel.name.ends_with("_planes") => ".planes",
             _ if kernel.name.ends_with("_f32") => ".f32",
@@ -73,13 +76,17 @@ fn catalogue() -> Vec<Stage> {
     ladders.chain(reductions()).chain(products()).collect()
 }
 
-/// A reduction of segments, which groups fold up to some length and blocks beyond: its bits depend on that length.
+/// A reduction of segments, which groups fold up to some length and blocks beyond: its bits depend on that length. And one
+/// whose blocks fold runs, with the kernel that folds those of a shard.
 fn reductions() -> impl Iterator<Item = Stage> {
-    let groups = "over: segments, block: 128, group: 8, items: 4, shuffle";
-    [("segments", "groups", groups)].into_iter().map(|(folder, stem, line)| {
-        let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{error}"));
-        Stage::new(folder, stem.to_owned(), &spec)
-    })
+    let spec =
+        |line: &str| -> ReduceSpec { line.parse().unwrap_or_else(|error| panic!("{error}")) };
+    let groups = spec("over: segments, block: 128, group: 8, items: 4, shuffle");
+    let argmax = spec("op: argmax, block: 128, items: 2, shuffle, float4, run: 2048");
+    let mut runs = Stage::new("runs", "argmax".to_owned(), &argmax);
+    let shard = argmax.program_of_shard().expect("its blocks fold runs");
+    runs.kernels.extend(shard.variants().cloned());
+    [Stage::new("segments", "groups".to_owned(), &groups), runs].into_iter()
 }
 
 /// A small product whose expression has a bit of everything, the fastest stage with a function that is

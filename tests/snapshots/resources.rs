@@ -62,7 +62,7 @@ fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
             let dynamic = kernel.shared_is_dynamic();
             rows.push(Row {
                 variant: match (kernel.variant, suffix) {
-                    (Variant::Vector, _) => "vector",
+                    (Variant::Vector, "") => "vector",
                     (_, "") => "-",
                     (_, suffix) => suffix.trim_start_matches('.'),
                 },

@@ -6,6 +6,7 @@ pub mod device;
 pub mod draw;
 pub mod lying;
 pub mod sample;
+pub mod shards;
 pub mod simulate;
 pub mod typed;
 
@@ -15,6 +16,7 @@ use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_reference::fold::{Folded, Kind, Number, folded};
 use lying::{Images, Lying};
+use std::ops::Range;
 
 /// What is folded into each result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +173,24 @@ impl Case {
             }
         };
         at.iter().enumerate().map(value).collect()
+    }
+
+    /// The same case of the elements from one index to another along the axis that is folded, of results that are no
+    /// segments.
+    #[must_use]
+    pub fn piece(&self, range: &Range<usize>) -> Self {
+        let Shape::Tensor { outer, len, inner } = self.shape else {
+            unreachable!("segments are not cut")
+        };
+        let of_outer = |nth: usize| nth * len * inner;
+        let cut = |input: &Vec<u64>| -> Vec<u64> {
+            let lines = (0..outer).map(|nth| {
+                &input[of_outer(nth) + range.start * inner..of_outer(nth) + range.end * inner]
+            });
+            lines.flatten().copied().collect()
+        };
+        let shape = Shape::Tensor { outer, len: range.len(), inner };
+        Self { shape, inputs: self.inputs.iter().map(cut).collect(), ..self.clone() }
     }
 
     fn len(&self, result: usize) -> u64 {

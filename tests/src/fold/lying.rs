@@ -62,7 +62,7 @@ pub struct Image {
 const BEHIND: usize = 5;
 
 impl Image {
-    fn new(elem: Elem, extents: &[usize], start: usize, padding: &[usize]) -> Self {
+    pub(super) fn new(elem: Elem, extents: &[usize], start: usize, padding: &[usize]) -> Self {
         let (mut axes, mut stride) = (Vec::new(), 1);
         for (nth, extent) in extents.iter().rev().enumerate() {
             axes.insert(0, Axis { extent: *extent as u64, stride: stride as u64 });
@@ -87,7 +87,8 @@ impl Image {
         places
     }
 
-    fn filled(mut self, bits: &[u64]) -> Self {
+    /// The same with these elements.
+    pub(super) fn filled(mut self, bits: &[u64]) -> Self {
         for (place, bits) in self.places().into_iter().zip(bits) {
             self.memory[place] = *bits;
         }
@@ -131,7 +132,8 @@ pub struct Images {
     pub inputs: Vec<Image>,
     /// The outputs.
     pub outputs: Vec<Image>,
-    shape: Shape,
+    /// The extents of the problem.
+    pub extents: Vec<(Extent, u64)>,
 }
 
 impl Images {
@@ -152,12 +154,15 @@ impl Images {
         let outputs = spec.results().into_iter().enumerate();
         let outputs =
             outputs.map(|(n, (_, elem))| Image::new(elem, &extents, start(n + 1), &[])).collect();
-        Self { inputs, outputs, shape: shape.clone() }
+        let all = [Extent::OUTER, Extent::LENGTH, Extent::INNER, Extent::SEGMENTS];
+        let extents = all.map(|extent| (extent, shape.extent(extent))).to_vec();
+        Self { inputs, outputs, extents }
     }
 
     /// An extent of the problem.
     pub fn extent(&self, extent: Extent) -> u64 {
-        self.shape.extent(extent)
+        let found = self.extents.iter().find(|(of, _)| *of == extent);
+        found.map_or_else(|| panic!("nobody has said what {extent} is"), |(_, value)| *value)
     }
 
     /// The bits of each output.

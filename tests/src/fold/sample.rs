@@ -61,6 +61,15 @@ pub fn has_bits_of_both(case: &Case) -> bool {
 
 /// The spec with expressions of ours, as far as some suit, and random inputs; none where it is not sound at all.
 pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
+    case_of(spec, random, |random| shape(spec.over, random))
+}
+
+/// The same of another shape.
+pub fn case_of(
+    spec: &ReduceSpec,
+    random: &mut Random,
+    shape: impl FnOnce(&mut Random) -> Shape,
+) -> Option<Case> {
     let mut pick = |of: usize| (random.bits() as usize) % of.max(1);
     let truth = spec.operator().is_some_and(Op::is_truth);
     let acc = (!truth).then(|| spec.acc_elem());
@@ -72,7 +81,7 @@ pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
     let finish = if wants % 3 == 0 { finishes.get(pick(finishes.len())).copied() } else { None };
     let folds = closures::folds(spec.acc_elem());
     let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
-    let shape = shape(spec.over, random);
+    let shape = shape(random);
     let seed = random.bits();
     // What does not go together is left out, one after the other.
     let attempts =
@@ -93,6 +102,11 @@ fn length(random: &mut Random) -> usize {
 
 fn shape(over: Over, random: &mut Random) -> Shape {
     let len = length(random);
+    shape_of(over, len, random)
+}
+
+/// A shape with so many elements of a result.
+pub fn shape_of(over: Over, len: usize, random: &mut Random) -> Shape {
     let mut below = |n: usize| (random.bits() as usize) % n;
     // About as many elements whatever the shape.
     let most = 5000 / (len + 1) + 2;

@@ -27,6 +27,11 @@ const _: ReduceKernel = reduce_kernel!(over: rows, shuffle);
 const _: ReduceKernel = reduce_kernel!(over: segments, blocks: 4);
 const _: ReduceKernel = reduce_kernel!(over: rows, blocks: 4);
 const _: ReduceKernel = reduce_kernel!(blocks: 100000);
+const _: ReduceKernel = reduce_kernel!(over: segments, run: 4096);
+const _: ReduceKernel = reduce_kernel!(over: rows, run: 4096);
+const _: ReduceKernel = reduce_kernel!(run: 0);
+const _: ReduceKernel = reduce_kernel!(run: 1000, items: 2);
+const _: ReduceKernel = reduce_kernel!(run: 4096, blocks: 4);
 const _: ReduceKernel = reduce_kernel!(launch: twice);
 const _: ReduceKernel = reduce_kernel!(over: rows, launch: once);
 

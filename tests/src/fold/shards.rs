@@ -1,0 +1,150 @@
+//! Reductions of arrays that are cut along the axis that is folded, on the simulator: each shard by a program of its own,
+//! then what they have left, placed by the numbers of the runs.
+
+use super::lying::{Image, Images, Lying};
+use super::simulate::simulate;
+use super::{Case, Shape};
+use crate::random::Random;
+use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
+use gemm_dsl::spec::ReduceSpec;
+use std::ops::Range;
+
+/// What came of a case that was folded shard by shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folded {
+    /// The bits of each part of the partials of all runs.
+    pub partials: Vec<Vec<u64>>,
+    /// The bits of each output.
+    pub results: Vec<Vec<u64>>,
+    /// The access variants that folded shards.
+    pub variants: Vec<Variant>,
+}
+
+/// The programs of a spec with `run`.
+#[derive(Debug)]
+pub struct Shards<'s> {
+    spec: &'s ReduceSpec,
+    shard: VerifiedProgram,
+    last: VerifiedProgram,
+    parts: Vec<(String, Elem)>,
+}
+
+impl<'s> Shards<'s> {
+    /// Those of a spec.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(spec: &'s ReduceSpec) -> Result<Self, String> {
+        let text = |faults: gemm_dsl::SpecErrors| format!("`{spec}`: {faults}");
+        let (shard, last) = (spec.program_of_shard(), spec.program_of_partials());
+        let parts = spec.partials().map_err(text)?;
+        Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
+    }
+
+    /// Folds a case of the spec that is cut into these ranges; `lying` says how the arrays of each launch lie.
+    ///
+    /// # Errors
+    /// What is wrong: nothing is written beside what was asked for, nor to what is only read.
+    pub fn fold(
+        &self,
+        case: &Case,
+        cut: &[Range<usize>],
+        mut lying: impl FnMut() -> Lying,
+    ) -> Result<Folded, String> {
+        let Shape::Tensor { outer, len, inner } = case.shape else {
+            return Err("segments are not cut".to_owned());
+        };
+        let (mut left, mut variants) = (Vec::new(), Vec::new());
+        for range in cut {
+            let lies = lying();
+            let piece = case.piece(range);
+            let mut images = piece.images(&lies);
+            let runs = self.runs(range.len());
+            let extents = self.of_partials(&case.shape, runs);
+            let start = |nth: usize| lies.offset + nth * lies.shift;
+            let outputs = self.parts.iter().enumerate();
+            let outputs =
+                outputs.map(|(n, (_, elem))| Image::new(*elem, &extents, start(n + 1), &[]));
+            images.outputs = outputs.collect();
+            images.extents.push((Extent::FIRST, range.start as u64));
+            images.extents.push((Extent::TOTAL, len as u64));
+            variants.extend(run(&self.shard, &mut images, &format!("{range:?} of {len}"))?);
+            left.push((runs, images.results()?));
+        }
+        let partials: Vec<Vec<u64>> = (0..self.parts.len())
+            .map(|part| {
+                let of_outer = |nth: usize| {
+                    left.iter().flat_map(move |(runs, parts)| {
+                        let per_outer = runs * if self.has_inner() { inner } else { 1 };
+                        &parts[part][nth * per_outer..(nth + 1) * per_outer]
+                    })
+                };
+                let count = if self.has_outer() { outer } else { 1 };
+                (0..count).flat_map(of_outer).copied().collect()
+            })
+            .collect();
+        let results = self.results(case, &partials, &lying())?;
+        Ok(Folded { partials, results, variants })
+    }
+
+    /// What the results are that are made of the partials of all runs.
+    fn results(
+        &self,
+        case: &Case,
+        partials: &[Vec<u64>],
+        lies: &Lying,
+    ) -> Result<Vec<Vec<u64>>, String> {
+        let Shape::Tensor { len, .. } = case.shape else { unreachable!("segments are not cut") };
+        let extents = self.of_partials(&case.shape, self.runs(len));
+        let mut images = case.images(lies);
+        let inputs = self.parts.iter().zip(partials).enumerate().map(|(n, ((_, elem), bits))| {
+            let start = lies.offset + n * lies.shift;
+            Image::new(*elem, &extents, start, &[]).filled(bits)
+        });
+        images.inputs = inputs.collect();
+        run(&self.last, &mut images, "of partials")?;
+        images.results()
+    }
+
+    fn runs(&self, len: usize) -> usize {
+        let runs = self.spec.runs(len as u64);
+        runs.unwrap_or_else(|| unreachable!("it has shards")) as usize
+    }
+
+    fn has_outer(&self) -> bool {
+        self.last.extents.contains(&Extent::OUTER)
+    }
+
+    fn has_inner(&self) -> bool {
+        self.last.extents.contains(&Extent::INNER)
+    }
+
+    /// The extents of an array of partials.
+    fn of_partials(&self, shape: &Shape, runs: usize) -> Vec<usize> {
+        let of = |has: bool, extent| has.then(|| shape.extent(extent) as usize);
+        let outer = of(self.has_outer(), Extent::OUTER);
+        outer.into_iter().chain([runs]).chain(of(self.has_inner(), Extent::INNER)).collect()
+    }
+}
+
+/// Launches a program, which writes nothing that it only reads.
+fn run(program: &VerifiedProgram, images: &mut Images, what: &str) -> Result<Vec<Variant>, String> {
+    let before = images.inputs.clone();
+    let variants = simulate(program, images).map_err(|error| format!("{what}: {error}"))?;
+    if images.inputs != before {
+        return Err(format!("{what}: an input is written"));
+    }
+    Ok(variants)
+}
+
+/// So many shards of so many elements, cut between runs; some have none.
+pub fn cut(len: usize, run: usize, shards: usize, random: &mut Random) -> Vec<Range<usize>> {
+    let runs = len.div_ceil(run) as u64;
+    let mut ends: Vec<usize> = (1..shards)
+        .map(|_| ((random.bits() % (runs + 1)) as usize * run).min(len))
+        .chain([len])
+        .collect();
+    ends.sort_unstable();
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    begins.zip(ends.iter().copied()).map(|(begin, end)| begin..end).collect()
+}
