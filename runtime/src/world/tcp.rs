@@ -27,7 +27,7 @@ mod host;
 mod job;
 mod node;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub(crate) use hello::{Fact, Hello, Met};
 pub(crate) use job::{Address, Job};
@@ -139,7 +139,7 @@ impl Wire for TcpWire {
 
     fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
         if let Some(broken) = self.broken() {
-            return Err(broken);
+            return Err(self.node.tell(broken));
         }
         if let Some(broken) = self.is_impossible(to) {
             return Err(self.node.report(broken));
@@ -150,7 +150,7 @@ impl Wire for TcpWire {
 
     fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, Broken> {
         if let Some(broken) = self.broken() {
-            return Err(broken);
+            return Err(self.node.tell(broken));
         }
         if let Some(broken) = self.is_impossible(from) {
             return Err(self.node.report(broken));

@@ -42,14 +42,11 @@ pub(super) fn join(
     let mut pause = AGAIN.0;
     let mut lost = String::new();
     loop {
-        let happened = match visit(job, hello, &greeting, limits, deadline) {
+        let (happened, was_there) = match visit(job, hello, &greeting, limits, deadline) {
             Visit::Welcome(stream, met) => return Ok((stream, met)),
             Visit::Failed(error) => return Err(error),
-            Visit::Again(happened) => happened,
-            Visit::Lost(happened) => {
-                lost = format!(" (before, {happened})");
-                happened
-            }
+            Visit::Again(happened) => (happened, false),
+            Visit::Lost(happened) => (happened, true),
         };
         if Instant::now() + pause >= deadline {
             let time = limits.meeting.as_secs_f64();
@@ -57,6 +54,9 @@ pub(super) fn join(
                 "rank {} did not meet rank 0 in {time:.1} s: {happened}{lost}",
                 job.rank
             )));
+        }
+        if was_there {
+            lost = format!(" (before that, {happened})");
         }
         thread::sleep(pause);
         pause = AGAIN.1.min(pause * 2);
@@ -97,9 +97,12 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                 ));
             }
             Err(reason) => {
-                let waiting =
-                    waited_for.map(|missing| format!("while rank 0 waited for {missing}, "));
-                return Visit::Again(waiting.unwrap_or_default() + &reason);
+                return match waited_for {
+                    Some(missing) => {
+                        Visit::Lost(format!("while rank 0 waited for {missing}, {reason}"))
+                    }
+                    None => Visit::Again(reason),
+                };
             }
         }
     }

@@ -49,6 +49,8 @@ struct State {
     inbox: Inbox,
     /// How many threads have not ended.
     threads: usize,
+    /// By connection, whether its writer has written what rank was lost, or has ended.
+    told: Vec<bool>,
 }
 
 /// A connection.
@@ -118,7 +120,11 @@ impl Node {
             rank,
             ranks,
             limits: limits.clone(),
-            state: Mutex::new(State { inbox: Inbox::new(ranks), threads: 0 }),
+            state: Mutex::new(State {
+                inbox: Inbox::new(ranks),
+                threads: 0,
+                told: vec![false; links.len()],
+            }),
             changed: Condvar::new(),
             links,
             threads: Mutex::new(Vec::new()),
@@ -202,7 +208,10 @@ impl Node {
             let now = Instant::now();
             match state.inbox.next(from, tag) {
                 Next::Message(bytes) => return Ok(bytes),
-                Next::Broken(broken) => return Err(broken),
+                Next::Broken(broken) => {
+                    drop(state);
+                    return Err(self.tell(broken));
+                }
                 Next::Left => break Lost::Finished,
                 Next::Nothing if now >= deadline => break Lost::Late(now.duration_since(began)),
                 Next::Nothing => {}
@@ -219,21 +228,33 @@ impl Node {
     pub(super) fn report(&self, broken: Broken) -> Broken {
         if self.rank != 0 && self.broken().is_none() {
             self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
-            self.wait_until(VERDICT.min(self.limits.silence), |state| {
-                state.inbox.broken().is_some()
-            });
+            self.wait_until(self.verdict(), |state| state.inbox.broken().is_some());
         }
         self.lose(broken.clone());
-        self.broken().unwrap_or(broken)
+        self.tell(self.broken().unwrap_or(broken))
+    }
+
+    /// What this rank is told, when all others are: it may end its process.
+    pub(super) fn tell(&self, broken: Broken) -> Broken {
+        if self.rank == 0 {
+            self.wait_until(self.verdict(), |state| state.told.iter().all(|told| *told));
+        }
+        broken
+    }
+
+    fn verdict(&self) -> Duration {
+        VERDICT.min(self.limits.silence)
     }
 
     /// A rank is lost. Rank 0's process tells all others, if it is the first.
     fn lose(&self, broken: Broken) {
-        let first = self.lock().inbox.lose(broken.clone());
-        self.changed.notify_all();
-        if first && self.rank == 0 {
+        let mut state = self.lock();
+        // Under the lock: whoever sees the loss may close the connections, and then nothing is told any more.
+        if state.inbox.lose(broken.clone()) && self.rank == 0 {
             self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
         }
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// This rank leaves.
@@ -259,12 +280,14 @@ impl Node {
                 self.route(to, from, tag, bytes);
             }
             Frame::Left(rank) if speaks_for(rank) => {
-                self.lock().inbox.leave(rank);
-                self.changed.notify_all();
+                let mut state = self.lock();
+                state.inbox.leave(rank);
                 if self.rank == 0 {
                     let others = self.links.iter().filter(|link| link.peer != rank);
                     others.for_each(|link| link.post(Frame::Left(rank)));
                 }
+                drop(state);
+                self.changed.notify_all();
             }
             Frame::Lost(broken) if broken.rank < self.ranks => self.lose(broken),
             _ => return Err(Lost::Failed("what came from its process cannot be read".to_owned())),
@@ -302,14 +325,51 @@ impl Node {
     }
 
     /// A writer: until its queue ends, or the connection does.
-    fn write(&self, link: usize, frames: &Receiver<Frame>) {
-        let Some(link) = self.links.get(link) else {
+    fn write(&self, place: usize, frames: &Receiver<Frame>) {
+        let Some(link) = self.links.get(place) else {
             return;
         };
-        let wrote = write_all(&link.stream, frames, self.limits.heartbeat);
+        let wrote = self.write_all(place, &link.stream, frames);
         let ended = wrote.and_then(|()| link.stream.shutdown(Shutdown::Write));
         if ended.is_err() {
             link.cut();
+        }
+        self.has_told(place);
+    }
+
+    fn has_told(&self, place: usize) {
+        if let Some(told) = self.lock().told.get_mut(place) {
+            *told = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Writes what is queued, and a sign of life where nothing is for some time.
+    fn write_all(&self, place: usize, stream: &TcpStream, frames: &Receiver<Frame>) -> Result<()> {
+        let mut to = BufWriter::with_capacity(BUFFER, stream);
+        loop {
+            let frame = match frames.try_recv() {
+                Ok(frame) => frame,
+                Err(TryRecvError::Disconnected) => return to.flush(),
+                Err(TryRecvError::Empty) => {
+                    to.flush()?;
+                    match frames.recv_timeout(self.limits.heartbeat) {
+                        Ok(frame) => frame,
+                        Err(RecvTimeoutError::Timeout) => Frame::Alive,
+                        Err(RecvTimeoutError::Disconnected) => return to.flush(),
+                    }
+                }
+            };
+            match frame {
+                // Nobody takes it any more, and what all are to be told comes behind it.
+                Frame::Message { .. } if self.broken().is_some() => {}
+                Frame::Lost(_) => {
+                    frame.write(&mut to)?;
+                    to.flush()?;
+                    self.has_told(place);
+                }
+                _ => frame.write(&mut to)?,
+            }
         }
     }
 
@@ -332,7 +392,7 @@ impl Node {
                 self.lose(Broken { rank: 0, why: Lost::Gone });
             }
             self.links.iter().for_each(Link::close);
-            self.wait_until(VERDICT.min(self.limits.silence), |state| state.threads == 0);
+            self.wait_until(self.verdict(), |state| state.threads == 0);
         } else if left {
             self.links.iter().for_each(Link::close);
             // Rank 0's process answers the end of what is written with the end of what it writes.
@@ -344,25 +404,5 @@ impl Node {
             // One that has panicked has ended too.
             _ = thread.join();
         }
-    }
-}
-
-/// Writes what is queued, and a sign of life where nothing is for some time.
-fn write_all(stream: &TcpStream, frames: &Receiver<Frame>, heartbeat: Duration) -> Result<()> {
-    let mut to = BufWriter::with_capacity(BUFFER, stream);
-    loop {
-        let frame = match frames.try_recv() {
-            Ok(frame) => frame,
-            Err(TryRecvError::Disconnected) => return to.flush(),
-            Err(TryRecvError::Empty) => {
-                to.flush()?;
-                match frames.recv_timeout(heartbeat) {
-                    Ok(frame) => frame,
-                    Err(RecvTimeoutError::Timeout) => Frame::Alive,
-                    Err(RecvTimeoutError::Disconnected) => return to.flush(),
-                }
-            }
-        };
-        frame.write(&mut to)?;
     }
 }
