@@ -13,6 +13,7 @@
 mod delivery;
 mod post;
 
+#[allow(unused_imports, reason = "a world says these, and there is none yet")]
 pub(crate) use delivery::{Delivery, Fault, FaultKind};
 
 use super::error::Lost;

@@ -15,8 +15,11 @@ use std::time::{Duration, Instant};
 /// The ends of a world of some kind.
 type Ends = Vec<Arc<dyn Wire>>;
 
-/// Every kind of world, with so many ranks: memory in order, memory in an order of some seed, processes' connections.
-const KINDS: [(&str, fn(usize, u64) -> Ends); 3] = [
+/// Makes a world of so many ranks, by a seed.
+type Kind = fn(usize, u64) -> Ends;
+
+/// Every kind of world: memory in order, memory in an order of some seed, processes' connections.
+const KINDS: [(&str, Kind); 3] = [
     ("memory", |ranks, _| mailboxes(ranks, Delivery::default())),
     ("shuffled memory", |ranks, seed| {
         mailboxes(ranks, Delivery { seed: Some(seed), faults: Vec::new() })

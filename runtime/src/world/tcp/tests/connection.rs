@@ -7,7 +7,7 @@ use crate::world::tcp::frame::Frame;
 use crate::world::tcp::hello::{Greeting, Incoming};
 use crate::world::tcp::{Hello, Limits, Met, TcpWire, guest, meet, meet_at};
 use crate::world::wire::{Broken, Tag, Wire};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -278,5 +278,75 @@ fn the_end_of_a_world_takes_no_time() {
             drop(wires[rank].take());
         }
         assert!(began.elapsed() < Duration::from_millis(700), "{order:?}: {:?}", began.elapsed());
+    }
+}
+
+/// Reads what comes on a bare connection, some at a time, with a sign of life after each: how many bytes of messages.
+fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize> {
+    let mut alive = Vec::new();
+    Frame::Alive.write(&mut alive)?;
+    let mut bytes = Vec::new();
+    let mut some = vec![0; 2 << 20];
+    loop {
+        let read = stream.read(&mut some)?;
+        if read == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&some[..read]);
+        stream.write_all(&alive)?;
+        thread::sleep(pause);
+    }
+    let mut left = bytes.as_slice();
+    let mut messages = 0;
+    while let Some(frame) = Frame::read(&mut left)? {
+        if let Frame::Message { bytes, .. } = frame {
+            messages += bytes.len();
+        }
+    }
+    Ok(messages)
+}
+
+#[test]
+fn what_is_queued_is_written_however_long_that_takes() {
+    let (wire, mut stream) = with_a_bare_host(&quick());
+    for _ in 0..16 {
+        wire.send(0, Tag(0), vec![1; 4 << 20]).expect("it is there");
+    }
+    wire.leave();
+    let (read, time) = thread::scope(|scope| {
+        let host = scope.spawn(move || read_slowly(&mut stream, Duration::from_millis(40)));
+        let began = Instant::now();
+        drop(wire);
+        (host.join().expect("no panic").expect("no error"), began.elapsed())
+    });
+    assert_eq!(read, 64 << 20);
+    assert!(time > quick().silence, "it is to take longer than a silence: {time:?}");
+}
+
+#[test]
+fn a_rank_that_has_left_waits_for_no_dead_one() {
+    let linger = Duration::from_millis(1500);
+    for (signs, least) in [(false, quick().silence), (true, linger)] {
+        let (wire, mut stream) = with_a_bare_host(&Limits { linger, ..quick() });
+        wire.send(0, Tag(0), vec![1; 64 << 20]).expect("it is there");
+        wire.leave();
+        let time = thread::scope(|scope| {
+            let ends = scope.spawn(move || {
+                let began = Instant::now();
+                drop(wire);
+                began.elapsed()
+            });
+            // It reads nothing, whether it gives signs of life or not.
+            let mut alive = Vec::new();
+            Frame::Alive.write(&mut alive).expect("there is room");
+            while !ends.is_finished() {
+                if signs {
+                    _ = stream.write_all(&alive);
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            ends.join().expect("no panic")
+        });
+        assert!(time > least / 2 && time < least + Duration::from_secs(1), "{signs}: {time:?}");
     }
 }

@@ -77,7 +77,7 @@ fn every_launcher_says_which_rank_it_is() {
 
 #[test]
 fn the_innermost_launcher_counts() {
-    for inner in 0..LAUNCHERS.len() {
+    for (inner, [rank, ..]) in LAUNCHERS.into_iter().enumerate() {
         for outer in inner + 1..LAUNCHERS.len() {
             let mut both = whole(outer, 1, 3);
             both.extend(whole(inner, 2, 5));
@@ -86,7 +86,7 @@ fn the_innermost_launcher_counts() {
                 Ok(Some((2, 5)))
             );
             // A size alone, which scripts export for others, is none.
-            both.remove(LAUNCHERS[inner][0]);
+            both.remove(rank);
             assert_eq!(
                 job(&both).map(|job| job.map(|job| (job.rank, job.ranks))),
                 Ok(Some((1, 3)))

@@ -338,7 +338,8 @@ fn nobody_meets_where_something_else_listens() {
         _ = stream.write_all(&envelope);
         thread::sleep(Duration::from_millis(20));
     };
-    let what: [(fn(TcpStream), &str); 5] = [
+    type Something = fn(TcpStream);
+    let what: [(Something, &str); 5] = [
         (nothing, "c"),
         (silence, "nothing came in time"),
         (nonsense, "says \"HTTP/1.1 400 Bad"),
