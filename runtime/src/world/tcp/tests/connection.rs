@@ -18,7 +18,7 @@ fn soon() -> Instant {
 
 /// Limits under which silence is noticed soon.
 fn quick() -> Limits {
-    let (heartbeat, silence) = (Duration::from_millis(50), Duration::from_millis(700));
+    let (heartbeat, silence) = (Duration::from_millis(50), Duration::from_millis(1200));
     Limits { heartbeat, silence, ..limits() }
 }
 
@@ -285,7 +285,7 @@ fn the_end_of_a_world_takes_no_time() {
 fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize> {
     let mut alive = Vec::new();
     Frame::Alive.write(&mut alive)?;
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(65 << 20);
     let mut some = vec![0; 2 << 20];
     loop {
         let read = stream.read(&mut some)?;
@@ -308,13 +308,14 @@ fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize
 
 #[test]
 fn what_is_queued_is_written_however_long_that_takes() {
+    let messages = vec![vec![1; 4 << 20]; 16];
     let (wire, mut stream) = with_a_bare_host(&quick());
-    for _ in 0..16 {
-        wire.send(0, Tag(0), vec![1; 4 << 20]).expect("it is there");
+    for message in messages {
+        wire.send(0, Tag(0), message).expect("it is there");
     }
     wire.leave();
     let (read, time) = thread::scope(|scope| {
-        let host = scope.spawn(move || read_slowly(&mut stream, Duration::from_millis(40)));
+        let host = scope.spawn(move || read_slowly(&mut stream, Duration::from_millis(60)));
         let began = Instant::now();
         drop(wire);
         (host.join().expect("no panic").expect("no error"), began.elapsed())
@@ -325,10 +326,11 @@ fn what_is_queued_is_written_however_long_that_takes() {
 
 #[test]
 fn a_rank_that_has_left_waits_for_no_dead_one() {
-    let linger = Duration::from_millis(1500);
+    let linger = Duration::from_millis(2500);
     for (signs, least) in [(false, quick().silence), (true, linger)] {
+        let message = vec![1; 64 << 20];
         let (wire, mut stream) = with_a_bare_host(&Limits { linger, ..quick() });
-        wire.send(0, Tag(0), vec![1; 64 << 20]).expect("it is there");
+        wire.send(0, Tag(0), message).expect("it is there");
         wire.leave();
         let time = thread::scope(|scope| {
             let ends = scope.spawn(move || {

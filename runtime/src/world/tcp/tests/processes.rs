@@ -15,9 +15,14 @@ use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a process is to do, and which rank something happens to.
+/// What a process is to do, which rank something happens to, and in how many seconds all are to have met.
 const ROLE: &str = "GEMM_TEST_ROLE";
 const VICTIM: &str = "GEMM_TEST_VICTIM";
+const MEETING: &str = "GEMM_TEST_MEETING";
+
+/// Of processes that do meet, and of those that cannot.
+const LONG: usize = 20;
+const SHORT: usize = 3;
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
@@ -28,8 +33,8 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.count())
 }
 
-fn child_limits() -> Limits {
-    Limits { meeting: Duration::from_secs(3), silence: Duration::from_secs(1), ..limits() }
+fn number(variable: &str) -> usize {
+    std::env::var(variable).expect("it is set").parse().expect("a number")
 }
 
 /// One rank; of the test program itself nothing.
@@ -38,12 +43,13 @@ fn child() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
-    let victim: usize = std::env::var(VICTIM).expect("a victim").parse().expect("a number");
+    let meeting = Duration::from_secs(number(MEETING) as u64);
+    let limits = Limits { meeting, silence: Duration::from_secs(2), ..limits() };
     let before = threads();
     let job = Job::from_env().expect("it is well").expect("a job");
-    match meet(&job, &Hello::default(), &child_limits()) {
+    match meet(&job, &Hello::default(), &limits) {
         Ok((wire, _)) => {
-            println!("\n@{}", rank(&wire, &role, victim));
+            println!("\n@{}", rank(&wire, &role, number(VICTIM)));
             drop(wire);
         }
         Err(WorldError::Rendezvous { reason, .. }) => println!("\n@{reason}"),
@@ -115,14 +121,15 @@ fn port() -> u16 {
     ports.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a port")
 }
 
+/// Where a job meets, and what it is called.
+type Place<'a> = (&'a str, &'a str);
+
 /// A rank of a job, as `torchrun` would start it.
 fn start(
-    rank: usize,
-    ranks: usize,
-    place: &str,
-    token: &str,
-    role: &str,
-    victim: usize,
+    (rank, ranks): (usize, usize),
+    (place, token): Place<'_>,
+    (role, victim): (&str, usize),
+    meeting: usize,
 ) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("a program"));
     command.args([
@@ -132,7 +139,14 @@ fn start(
         "--test-threads=1",
     ]);
     command.envs(
-        [("RANK", rank), ("WORLD_SIZE", ranks), ("LOCAL_RANK", rank), (VICTIM, victim)].map(text),
+        [
+            ("RANK", rank),
+            ("WORLD_SIZE", ranks),
+            ("LOCAL_RANK", rank),
+            (VICTIM, victim),
+            (MEETING, meeting),
+        ]
+        .map(text),
     );
     command.envs([("GEMM_RENDEZVOUS", place), ("GEMM_JOB", token), (ROLE, role)]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -148,7 +162,9 @@ fn text((name, number): (&'static str, usize)) -> (&'static str, String) {
 /// All ranks of a job.
 fn all(ranks: usize, role: &str, victim: usize) -> Vec<Process> {
     let place = format!("127.0.0.1:{}", port());
-    (0..ranks).map(|rank| start(rank, ranks, &place, "this one", role, victim)).collect()
+    (0..ranks)
+        .map(|rank| start((rank, ranks), (&place, "this one"), (role, victim), LONG))
+        .collect()
 }
 
 /// What one says before its end, with which no thread is left.
@@ -209,7 +225,7 @@ fn all_others_are_told_of_one_that_stands_still() {
         let kill = format!("kill -STOP {}", stopped.0.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
         for process in &mut processes {
-            assert_eq!(told(process), format!("Broken {{ rank: {victim}, why: Late(1s) }}"));
+            assert_eq!(told(process), format!("Broken {{ rank: {victim}, why: Late(2s) }}"));
         }
     }
 }
@@ -218,7 +234,7 @@ fn all_others_are_told_of_one_that_stands_still() {
 fn a_rank_that_never_comes_is_named() {
     let place = format!("127.0.0.1:{}", port());
     let there: Vec<_> =
-        [0, 1, 3].map(|rank| start(rank, 4, &place, "this one", "speaks", 0)).into();
+        [0, 1, 3].map(|rank| start((rank, 4), (&place, "this one"), ("speaks", 0), SHORT)).into();
     for mut process in there {
         assert_eq!(told(&mut process), "rank 2 did not come in 3.0 s");
     }
@@ -227,9 +243,9 @@ fn a_rank_that_never_comes_is_named() {
 #[test]
 fn processes_of_two_jobs_at_one_place_do_not_meet() {
     let place = format!("127.0.0.1:{}", port());
-    let mut stale = start(1, 2, &place, "an earlier one", "speaks", 0);
+    let mut stale = start((1, 2), (&place, "an earlier one"), ("speaks", 0), SHORT);
     let mut good: Vec<_> =
-        [0, 1].map(|rank| start(rank, 2, &place, "this one", "speaks", 0)).into();
+        [0, 1].map(|rank| start((rank, 2), (&place, "this one"), ("speaks", 0), LONG)).into();
     for process in &mut good {
         assert_eq!(told(process), "as expected");
     }
@@ -242,9 +258,9 @@ fn a_place_that_is_taken_or_wrong_is_an_error_on_all() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let place = taken.local_addr().expect("an address").to_string();
     let wrong = format!("127.0.0.1:{}", port());
-    let mut host = start(0, 2, &place, "this one", "speaks", 0);
-    let mut guest = start(1, 2, &place, "this one", "speaks", 0);
-    let mut lost = start(1, 2, &wrong, "this one", "speaks", 0);
+    let mut host = start((0, 2), (&place, "this one"), ("speaks", 0), SHORT);
+    let mut guest = start((1, 2), (&place, "this one"), ("speaks", 0), SHORT);
+    let mut lost = start((1, 2), (&wrong, "this one"), ("speaks", 0), SHORT);
     let reason = told(&mut host);
     assert!(reason.contains("another process listens on this port"), "{reason}");
     for process in [&mut guest, &mut lost] {
