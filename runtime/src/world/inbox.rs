@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 /// The messages of a rank that have come and were not taken.
 #[derive(Debug)]
 pub(super) struct Inbox {
+    rank: usize,
     /// By who sent them, and under which tag. None of the queues is empty: tags come and go.
     messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
     left: Vec<bool>,
@@ -26,20 +27,25 @@ pub(super) enum Next {
 }
 
 impl Inbox {
-    /// An empty one, in a world of so many ranks.
-    pub(super) fn new(ranks: usize) -> Self {
-        Self { messages: HashMap::new(), left: vec![false; ranks], broken: None }
+    /// An empty one of a rank, in a world of so many.
+    pub(super) fn new(rank: usize, ranks: usize) -> Self {
+        Self { rank, messages: HashMap::new(), left: vec![false; ranks], broken: None }
     }
 
-    /// A message has come.
+    /// A message has come. It is kept as long as it may be taken.
     pub(super) fn push(&mut self, from: usize, tag: Tag, bytes: Vec<u8>) {
-        self.messages.entry((from, tag)).or_default().push_back(bytes);
+        if self.broken.is_none() && !self.has_left(self.rank) {
+            self.messages.entry((from, tag)).or_default().push_back(bytes);
+        }
     }
 
     /// A rank has left. What it had sent before can still be taken.
     pub(super) fn leave(&mut self, rank: usize) {
         if let Some(left) = self.left.get_mut(rank) {
             *left = true;
+        }
+        if rank == self.rank {
+            self.messages.clear();
         }
     }
 

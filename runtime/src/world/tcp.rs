@@ -1,14 +1,15 @@
 //! Ranks that are processes: they [`meet`] at rank 0, and from then on everything they say goes through its process.
 //!
 //! **Meeting.** Rank 0 listens; each other rank comes, says who it is and what is to be compared (`hello`), and waits.
-//! When all are there rank 0 compares, and answers all of them (`answer`): with what each has said, or with one error,
-//! which then is that of every rank. `host` is rank 0's side of it, `guest` that of the others. Nobody waits for longer
+//! When all are there rank 0 compares, and answers all of them (`answer`): with what each has said, or with one error (`fault`),
+//! which then is that of every rank. `host` is rank 0's side of it (`listen`: where), `guest` that of the others. Nobody waits for longer
 //! than the limit, and who comes there by mistake, or from an earlier job, disturbs nobody.
 //!
-//! **Afterwards** there is one connection between rank 0 and each other rank, with two threads at each end (`node`): one
+//! **Afterwards** there is one connection between rank 0 and each other rank, with two threads at each end (`node`, `link`): one
 //! reads, and hands what has come to the inbox or to the connection of who is to have it; one writes what is queued, and a
 //! sign of life where nothing is. A connection that ends before its rank has left says that it is gone, one on which
-//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all.
+//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Ranks
+//! that wait for one another are found by their deadlines alone.
 //!
 //! **Memory.** Nothing waits for a receiver, so what was sent and has not been taken lies in queues: at the sender, in the
 //! process of rank 0 on its way, in the inbox. Nothing bounds these but what ranks send ahead of others that take.
@@ -25,9 +26,11 @@ mod guest;
 mod hello;
 mod host;
 mod job;
+mod link;
+mod listen;
 mod node;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub(crate) use hello::{Fact, Hello, Met};
 pub(crate) use job::Job;
@@ -35,7 +38,8 @@ pub(crate) use job::Job;
 use super::WorldError;
 use super::error::Lost;
 use super::wire::{Broken, Tag, Wire};
-use node::{Node, Start};
+use link::Start;
+use node::Node;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,8 +53,20 @@ pub(crate) struct Limits {
     pub(crate) heartbeat: Duration,
     /// A process of which nothing has come for so long is late: 10 s.
     pub(crate) silence: Duration,
-    /// How long rank 0's process stays for the others where rank 0 has left: 60 s.
+    /// How long a rank that has left stays until what it has said is on its way, and rank 0's process for the others: 60 s.
     pub(crate) linger: Duration,
+}
+
+/// Longer than anything takes, and so short that a moment that much later has a number.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Limits {
+    fn bounded(&self) -> Self {
+        let Self { meeting, heartbeat, silence, linger } = self.clone();
+        let [meeting, heartbeat, silence, linger] =
+            [meeting, heartbeat, silence, linger].map(|time| time.min(LONGEST));
+        Self { meeting, heartbeat, silence, linger }
+    }
 }
 
 impl Default for Limits {
@@ -87,11 +103,12 @@ fn meet_at(
     hello: &Hello,
     limits: &Limits,
 ) -> Result<(TcpWire, Met), WorldError> {
+    let limits = &limits.bounded();
     let deadline = Instant::now() + limits.meeting;
     let (links, met) = if job.ranks <= 1 {
         (Vec::new(), hello::alone(hello)?)
     } else if job.rank == 0 {
-        let listener = listener.map_or_else(|| host::listen(&job.address, deadline), Ok)?;
+        let listener = listener.map_or_else(|| listen::listen(&job.address, deadline), Ok)?;
         host::host(listener, job, hello, limits, deadline)?
     } else {
         let (stream, met) = guest::join(job, hello, limits, deadline)?;
@@ -139,7 +156,7 @@ impl Wire for TcpWire {
 
     fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
         if let Some(broken) = self.broken() {
-            return Err(broken);
+            return Err(self.node.tell(broken));
         }
         if let Some(broken) = self.is_impossible(to) {
             return Err(self.node.report(broken));
@@ -150,7 +167,7 @@ impl Wire for TcpWire {
 
     fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, Broken> {
         if let Some(broken) = self.broken() {
-            return Err(broken);
+            return Err(self.node.tell(broken));
         }
         if let Some(broken) = self.is_impossible(from) {
             return Err(self.node.report(broken));

@@ -98,7 +98,7 @@ fn deadlock(mut ring: Vec<Channel>) -> Broken {
 impl Post {
     pub(super) fn new(ranks: usize, delivery: Delivery) -> Self {
         let state = State {
-            inboxes: (0..ranks).map(|_| Inbox::new(ranks)).collect(),
+            inboxes: (0..ranks).map(|rank| Inbox::new(rank, ranks)).collect(),
             under_way: Vec::new(),
             waits: vec![None; ranks],
             calls: vec![0; ranks],

@@ -23,8 +23,8 @@ enum Visit {
     Failed(WorldError),
     /// To be tried again. What happened.
     Again(String),
-    /// The same, of a rank 0 that was there.
-    Lost(String),
+    /// The same, where a rank 0 was there.
+    Heard(String),
 }
 
 /// Comes to rank 0, again and again, until it has answered or the time is over.
@@ -40,23 +40,23 @@ pub(super) fn join(
     let refused = |reason| WorldError::Rendezvous { address: job.address.to_string(), reason };
     let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
     let mut pause = AGAIN.0;
-    let mut lost = String::new();
+    let mut before = String::new();
     loop {
-        let happened = match visit(job, hello, &greeting, limits, deadline) {
+        let (happened, was_there) = match visit(job, hello, &greeting, limits, deadline) {
             Visit::Welcome(stream, met) => return Ok((stream, met)),
             Visit::Failed(error) => return Err(error),
-            Visit::Again(happened) => happened,
-            Visit::Lost(happened) => {
-                lost = format!(" (before, {happened})");
-                happened
-            }
+            Visit::Again(happened) => (happened, false),
+            Visit::Heard(happened) => (happened, true),
         };
         if Instant::now() + pause >= deadline {
             let time = limits.meeting.as_secs_f64();
             return Err(refused(format!(
-                "rank {} did not meet rank 0 in {time:.1} s: {happened}{lost}",
+                "rank {} did not meet rank 0 in {time:.1} s: {happened}{before}",
                 job.rank
             )));
+        }
+        if was_there {
+            before = format!(" (before that, {happened})");
         }
         thread::sleep(pause);
         pause = AGAIN.1.min(pause * 2);
@@ -83,7 +83,7 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                 until = until.max(Instant::now() + limits.silence).min(last);
                 waited_for = Some(missing);
             }
-            Ok(Answer::Away(reason)) => return Visit::Again(reason),
+            Ok(Answer::Away(reason)) => return Visit::Heard(reason),
             Ok(Answer::Failed(fault)) => {
                 return Visit::Failed(fault.error(&job.address.to_string(), hello));
             }
@@ -97,9 +97,12 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                 ));
             }
             Err(reason) => {
-                let waiting =
-                    waited_for.map(|missing| format!("while rank 0 waited for {missing}, "));
-                return Visit::Again(waiting.unwrap_or_default() + &reason);
+                return match waited_for {
+                    Some(missing) => {
+                        Visit::Heard(format!("while rank 0 waited for {missing}, {reason}"))
+                    }
+                    None => Visit::Again(reason),
+                };
             }
         }
     }

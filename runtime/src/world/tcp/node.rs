@@ -4,14 +4,12 @@
 //! rank 0's is that it hands on messages, and that it decides which rank was lost first and tells all.
 
 use super::Limits;
-use super::answer::is_timeout;
 use super::frame::Frame;
+use super::link::{Around, Link, Start, nonsense};
 use crate::world::error::Lost;
 use crate::world::inbox::{Inbox, Next};
 use crate::world::wire::{Broken, Tag};
-use std::io::{BufReader, BufWriter, Result, Write};
-use std::net::{Shutdown, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::io::Result;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,19 +17,6 @@ use std::time::{Duration, Instant};
 /// How long a rank that has seen another one lost waits for what rank 0 says of it, and rank 0's process for those that it
 /// has told, at most.
 const VERDICT: Duration = Duration::from_secs(1);
-
-/// What is collected before it is written or taken apart, in bytes.
-const BUFFER: usize = 1 << 16;
-
-/// A connection to begin with.
-#[derive(Debug)]
-pub(super) struct Start {
-    /// The rank at its other end.
-    pub(super) peer: usize,
-    pub(super) stream: TcpStream,
-    /// What is said first on it.
-    pub(super) first: Arc<[u8]>,
-}
 
 #[derive(Debug)]
 pub(super) struct Node {
@@ -49,35 +34,8 @@ struct State {
     inbox: Inbox,
     /// How many threads have not ended.
     threads: usize,
-}
-
-/// A connection.
-#[derive(Debug)]
-struct Link {
-    peer: usize,
-    stream: Arc<TcpStream>,
-    /// What its writer is to write; none when that is to end.
-    queue: Mutex<Option<Sender<Frame>>>,
-}
-
-impl Link {
-    fn post(&self, frame: Frame) {
-        if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A writer that has ended has cut the connection, which the reader tells of.
-            _ = queue.send(frame);
-        }
-    }
-
-    /// The writer ends when it has written what is queued.
-    fn close(&self) {
-        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// Nothing is read or written any more.
-    fn cut(&self) {
-        // One that is cut already is what it is to be.
-        _ = self.stream.shutdown(Shutdown::Both);
-    }
+    /// By connection, whether its writer has written what rank was lost, or has ended.
+    told: Vec<bool>,
 }
 
 /// Counts a thread as ended, however it ends.
@@ -101,31 +59,29 @@ impl Node {
         starts: Vec<Start>,
         limits: &Limits,
     ) -> Result<Arc<Self>> {
-        let mut links = Vec::new();
-        let mut queues = Vec::new();
-        for Start { peer, stream, first } in starts {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(limits.silence))?;
-            // A reader finds out that nobody is there; a writer only waits until there is room.
-            stream.set_write_timeout(None)?;
-            let (queue, frames) = channel();
-            // The other end of this queue is in the next line.
-            _ = queue.send(Frame::First(first));
-            queues.push(frames);
-            links.push(Link { peer, stream: Arc::new(stream), queue: Mutex::new(Some(queue)) });
-        }
+        let links = starts.into_iter().map(|start| Link::new(start, limits.silence));
+        let (links, queues): (Vec<Link>, Vec<_>) =
+            links.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let node = Arc::new(Self {
             rank,
             ranks,
             limits: limits.clone(),
-            state: Mutex::new(State { inbox: Inbox::new(ranks), threads: 0 }),
+            state: Mutex::new(State {
+                inbox: Inbox::new(rank, ranks),
+                threads: 0,
+                told: vec![false; links.len()],
+            }),
             changed: Condvar::new(),
             links,
             threads: Mutex::new(Vec::new()),
         });
-        for (link, frames) in queues.into_iter().enumerate() {
-            let writes = node.spawn("write", move |node| node.write(link, &frames));
-            let reads = writes.and_then(|()| node.spawn("read", move |node| node.read(link)));
+        for (place, frames) in queues.into_iter().enumerate() {
+            let writes = node.spawn("write", move |node| {
+                if let Some(link) = node.links.get(place) {
+                    link.write(node, &frames, node.limits.heartbeat);
+                }
+            });
+            let reads = writes.and_then(|()| node.spawn("read", move |node| node.read(place)));
             if let Err(error) = reads {
                 node.cut();
                 return Err(error);
@@ -202,7 +158,10 @@ impl Node {
             let now = Instant::now();
             match state.inbox.next(from, tag) {
                 Next::Message(bytes) => return Ok(bytes),
-                Next::Broken(broken) => return Err(broken),
+                Next::Broken(broken) => {
+                    drop(state);
+                    return Err(self.tell(broken));
+                }
                 Next::Left => break Lost::Finished,
                 Next::Nothing if now >= deadline => break Lost::Late(now.duration_since(began)),
                 Next::Nothing => {}
@@ -219,21 +178,35 @@ impl Node {
     pub(super) fn report(&self, broken: Broken) -> Broken {
         if self.rank != 0 && self.broken().is_none() {
             self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
-            self.wait_until(VERDICT.min(self.limits.silence), |state| {
-                state.inbox.broken().is_some()
-            });
+            self.wait_until(self.verdict(), |state| state.inbox.broken().is_some());
         }
         self.lose(broken.clone());
-        self.broken().unwrap_or(broken)
+        self.tell(self.broken().unwrap_or(broken))
+    }
+
+    /// What this rank is told, when all others are: it may end its process.
+    pub(super) fn tell(&self, broken: Broken) -> Broken {
+        if self.rank == 0 {
+            self.wait_until(self.verdict(), |state| state.told.iter().all(|told| *told));
+            // Those that do not listen are waited for once.
+            self.lock().told.fill(true);
+        }
+        broken
+    }
+
+    fn verdict(&self) -> Duration {
+        VERDICT.min(self.limits.silence)
     }
 
     /// A rank is lost. Rank 0's process tells all others, if it is the first.
     fn lose(&self, broken: Broken) {
-        let first = self.lock().inbox.lose(broken.clone());
-        self.changed.notify_all();
-        if first && self.rank == 0 {
+        let mut state = self.lock();
+        // Under the lock: whoever sees the loss may close the connections, and then nothing is told any more.
+        if state.inbox.lose(broken.clone()) && self.rank == 0 {
             self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
         }
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// This rank leaves.
@@ -245,70 +218,21 @@ impl Node {
         }
     }
 
-    /// Something has come from the other end of a connection.
-    ///
-    /// # Errors
-    /// What that one is lost with where it says what it cannot say.
-    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), Lost> {
-        let speaks_for = |rank| if self.rank == 0 { rank == peer } else { rank < self.ranks };
-        match frame {
-            Frame::Alive => {}
-            Frame::Message { to, from, tag, bytes }
-                if speaks_for(from) && to < self.ranks && (self.rank == 0 || to == self.rank) =>
-            {
-                self.route(to, from, tag, bytes);
-            }
-            Frame::Left(rank) if speaks_for(rank) => {
-                self.lock().inbox.leave(rank);
-                self.changed.notify_all();
-                if self.rank == 0 {
-                    let others = self.links.iter().filter(|link| link.peer != rank);
-                    others.for_each(|link| link.post(Frame::Left(rank)));
-                }
-            }
-            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(broken),
-            _ => return Err(Lost::Failed("what came from its process cannot be read".to_owned())),
-        }
-        Ok(())
-    }
-
     /// A reader: until the connection ends.
-    fn read(&self, link: usize) {
-        let Some(link) = self.links.get(link) else {
+    fn read(&self, place: usize) {
+        let Some(link) = self.links.get(place) else {
             return;
         };
-        let mut from = BufReader::with_capacity(BUFFER, &*link.stream);
-        let why = loop {
-            match Frame::read(&mut from) {
-                Ok(Some(frame)) => {
-                    if let Err(why) = self.arrived(link.peer, frame) {
-                        break why;
-                    }
-                }
-                Err(error) if is_timeout(&error) => break Lost::Late(self.limits.silence),
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                    break Lost::Failed("what came from its process cannot be read".to_owned());
-                }
-                Ok(None) | Err(_) => break Lost::Gone,
-            }
-        };
+        let why = link.read(self, self.limits.silence);
         // Who has left may go. Where it is this rank that has, rank 0's process may too.
-        let well = self.has_left(link.peer) && self.rank == 0
-            || self.has_left(self.rank) && self.rank != 0;
+        let well = if self.rank == 0 { self.has_left(link.peer) } else { self.has_left(self.rank) };
         if !well {
             self.lose(Broken { rank: link.peer, why });
         }
-        link.close();
-    }
-
-    /// A writer: until its queue ends, or the connection does.
-    fn write(&self, link: usize, frames: &Receiver<Frame>) {
-        let Some(link) = self.links.get(link) else {
-            return;
-        };
-        let wrote = write_all(&link.stream, frames, self.limits.heartbeat);
-        let ended = wrote.and_then(|()| link.stream.shutdown(Shutdown::Write));
-        if ended.is_err() {
+        if self.rank == 0 {
+            link.close();
+        } else {
+            // Nobody is there to whom something could be said.
             link.cut();
         }
     }
@@ -332,11 +256,11 @@ impl Node {
                 self.lose(Broken { rank: 0, why: Lost::Gone });
             }
             self.links.iter().for_each(Link::close);
-            self.wait_until(VERDICT.min(self.limits.silence), |state| state.threads == 0);
+            self.wait_until(self.verdict(), |state| state.threads == 0);
         } else if left {
             self.links.iter().for_each(Link::close);
             // Rank 0's process answers the end of what is written with the end of what it writes.
-            self.wait_until(self.limits.silence, |state| broken(state) || state.threads == 0);
+            self.wait_until(self.limits.linger, |state| broken(state) || state.threads == 0);
         }
         self.cut();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -347,22 +271,41 @@ impl Node {
     }
 }
 
-/// Writes what is queued, and a sign of life where nothing is for some time.
-fn write_all(stream: &TcpStream, frames: &Receiver<Frame>, heartbeat: Duration) -> Result<()> {
-    let mut to = BufWriter::with_capacity(BUFFER, stream);
-    loop {
-        let frame = match frames.try_recv() {
-            Ok(frame) => frame,
-            Err(TryRecvError::Disconnected) => return to.flush(),
-            Err(TryRecvError::Empty) => {
-                to.flush()?;
-                match frames.recv_timeout(heartbeat) {
-                    Ok(frame) => frame,
-                    Err(RecvTimeoutError::Timeout) => Frame::Alive,
-                    Err(RecvTimeoutError::Disconnected) => return to.flush(),
-                }
+impl Around for Node {
+    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), Lost> {
+        let speaks_for = |rank| if self.rank == 0 { rank == peer } else { rank < self.ranks };
+        match frame {
+            Frame::Alive => {}
+            Frame::Message { to, from, tag, bytes }
+                if speaks_for(from) && to < self.ranks && (self.rank == 0 || to == self.rank) =>
+            {
+                self.route(to, from, tag, bytes);
             }
-        };
-        frame.write(&mut to)?;
+            Frame::Left(rank) if speaks_for(rank) => {
+                let mut state = self.lock();
+                state.inbox.leave(rank);
+                if self.rank == 0 {
+                    let others = self.links.iter().filter(|link| link.peer != rank);
+                    others.for_each(|link| link.post(Frame::Left(rank)));
+                }
+                drop(state);
+                self.changed.notify_all();
+            }
+            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(broken),
+            _ => return Err(nonsense()),
+        }
+        Ok(())
+    }
+
+    fn is_broken(&self) -> bool {
+        self.lock().inbox.broken().is_some()
+    }
+
+    fn has_told(&self, peer: usize) {
+        // Rank 0's process has its connections in the order of ranks, from 1 on; any other one alone.
+        if let Some(told) = self.lock().told.get_mut(peer.saturating_sub(1)) {
+            *told = true;
+        }
+        self.changed.notify_all();
     }
 }
