@@ -6,7 +6,7 @@ use fastrand::Rng;
 use gemm_runtime::__private::nccl::{Communicator, Library, Part, Result, abort_all};
 use gemm_runtime::world::{Lost, WorldError};
 use libtest_mimic::Failed;
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -210,14 +210,15 @@ pub fn lost_rank() -> Result<(), Failed> {
         let stand = Stand::new()?;
         let library = stand.nccl()?;
         let (sender, receiver) = mpsc::channel();
-        let end = Barrier::new(ranks + 1);
+        let gate = Mutex::new(());
+        let closed = gate.lock();
         let lost = WorldError::RankLost {
             rank: ranks - 1,
             doing: "an exchange".to_owned(),
             why: Lost::Gone,
         };
         thread::scope(|scope| {
-            let (end, lost, sender) = (&end, &lost, sender);
+            let (gate, lost, sender) = (&gate, &lost, sender);
             scope.spawn(move || {
                 world(&library, ranks, |communicator| {
                     let rank = communicator.rank();
@@ -238,14 +239,14 @@ pub fn lost_rank() -> Result<(), Failed> {
                         });
                     }
                     sender.send((outcome, communicator)).expect("somebody waits");
-                    end.wait();
+                    drop(gate.lock());
                     drop(buffers);
                     Ok(())
                 })
             });
             let (outcomes, communicators): (Vec<_>, Vec<_>) = receiver.iter().take(ranks).unzip();
             let aborted = abort_all(communicators);
-            end.wait();
+            drop(closed);
             aborted?;
             let are_lost = outcomes.iter().filter(|outcome| outcome.as_ref() == Err(lost)).count();
             ensure(are_lost == ranks - 1, || format!("{outcomes:?}"))

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         stands("who_waits_may_give_up", faults::given_up),
         stands("calls_that_cannot_be_are_not_made", refused::calls),
         stands("nothing_is_begun_before_what_was_is_settled", refused::unsettled),
+        stands("what_has_failed_is_used_no_more", refused::failed),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

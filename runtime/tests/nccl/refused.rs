@@ -116,6 +116,31 @@ pub fn unsettled() -> Result<(), Failed> {
     // It settles what was begun by itself.
     exchange(&one)?;
     one.finish(soon(), &mut go_on)?;
-    begin()?.abort()?;
+    // Nor does one end while another one is in flight; it is aborted.
+    let one = begin()?;
+    settle(&one)?;
+    let other = begin()?;
+    is_refused(one.finish(soon(), &mut go_on), &["the end of a communicator", "with another"])?;
+    other.abort()?;
+    ensure(stand.get("ncclCommFinalize")? == 1, || "it was called".to_owned())?;
+    stand.is_clean()
+}
+
+/// What has failed once is used no more, even if NCCL says that all is well again.
+#[allow(unsafe_code, reason = "there is nothing to move")]
+pub fn failed() -> Result<(), Failed> {
+    let stand = Stand::new()?;
+    let library = stand.nccl()?;
+    let id = library.unique_id()?;
+    let communicator = Communicator::begin(library, id, 1, 0, None)?;
+    communicator.settle(soon(), &mut go_on)?;
+    stand.set("async", 6)?;
+    let outcome = communicator.progress();
+    ensure(matches!(outcome, Err(WorldError::Nccl { code: 6, .. })), || format!("{outcome:?}"))?;
+    stand.set("async", 0)?;
+    // SAFETY: nothing of it is called.
+    let outcome = unsafe { communicator.exchange(0, &[]) };
+    is_refused(outcome, &["the communicator has failed before, and has to be aborted"])?;
+    is_refused(communicator.finish(soon(), &mut go_on), &["the communicator has failed before"])?;
     stand.is_clean()
 }

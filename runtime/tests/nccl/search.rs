@@ -149,10 +149,14 @@ pub fn old() -> Result<(), Failed> {
         stand.set("version", version.into())?;
         ensure(stand.nccl()?.version() == version, || format!("{version}"))?;
     }
-    let stand = Stand::new()?;
-    stand.set("version", -1)?;
-    let searched = searched(stand.dir())?;
-    ensure(searched[0].contains("ncclGetVersion"), || format!("{searched:?}"))
+    for (setting, value) in [("version", -1), ("ncclGetVersion", 3)] {
+        let stand = Stand::new()?;
+        stand.set(setting, value)?;
+        let searched = searched(stand.dir())?;
+        let is_said = searched[0].contains("ncclGetVersion returned");
+        ensure(is_said, || format!("{searched:?}"))?;
+    }
+    Ok(())
 }
 
 /// Functions that the runtime needs.
