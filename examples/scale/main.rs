@@ -20,6 +20,7 @@ mod table;
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_runtime::world::World;
+use gemm_runtime::{ReduceKernel, SgemmKernel};
 use options::Options;
 use std::process::ExitCode;
 use table::Row;
@@ -29,16 +30,23 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
+    let kernels = &(options.kernel()?, options.sum_kernel()?);
     let mut rows: Vec<Row> = Vec::new();
     for ranks in &options.predict {
-        rows.extend(options.sizes().iter().map(|n| table::predicted(options, *ranks, *n)).collect::<Result<Vec<_>, _>>()?);
+        rows.extend(
+            options
+                .sizes()
+                .iter()
+                .map(|n| table::predicted(options, *ranks, *n))
+                .collect::<Result<Vec<_>, _>>()?,
+        );
     }
     if options.predict.is_empty() {
         if let Some(world) = options.job()? {
-            rows.extend(measured(options, world)?);
+            rows.extend(measured(options, world, kernels)?);
         } else {
             for ranks in options.ranks()? {
-                rows.extend(measured(options, options.world(ranks)?)?);
+                rows.extend(measured(options, options.world(ranks)?, kernels)?);
             }
         }
     }
@@ -47,8 +55,12 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
 }
 
 /// What is measured on a world; nothing where this process has not got rank 0, which speaks for all.
-fn measured(options: &Options, world: World) -> Result<Vec<Row>, Failure> {
+fn measured(
+    options: &Options,
+    world: World,
+    kernels: &(SgemmKernel, ReduceKernel),
+) -> Result<Vec<Row>, Failure> {
     let speaks = world.own().any(|rank| rank == 0);
-    let found = world.run(|rank| measure::all(options, rank))?;
+    let found = world.run(|rank| measure::all(options, rank, kernels))?;
     Ok(if speaks { found.into_iter().next().unwrap_or_default() } else { Vec::new() })
 }

@@ -2,8 +2,8 @@
 
 use crate::options::Options;
 use crate::table::{Row, layouts};
-use gemm_examples::gpu::median;
 use gemm_examples::data;
+use gemm_examples::gpu::median;
 use gemm_runtime::world::{Block, Layout, Layouts, Rank, Sharded, VerifiedSchedule};
 use gemm_runtime::{Device, Error, MatrixRef, ReduceKernel, Result, SgemmKernel};
 use std::time::Instant;
@@ -12,15 +12,17 @@ use std::time::Instant;
 const COMPARED: usize = 64;
 
 /// All products and sums that are asked for.
-pub fn all(options: &Options, rank: &mut Rank) -> Result<Vec<Row>> {
-    let kernel = options.kernel().map_err(|failure| Error::Internal(failure.to_string()))?;
-    let sum = options.sum_kernel().map_err(|failure| Error::Internal(failure.to_string()))?;
+pub fn all(
+    options: &Options,
+    rank: &mut Rank,
+    (kernel, sum): &(SgemmKernel, ReduceKernel),
+) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for n in options.sizes() {
-        rows.push(product(options, rank, &kernel, n)?);
+        rows.push(product(options, rank, kernel, n)?);
     }
     for len in options.sums() {
-        rows.push(fold(options, rank, &sum, len)?);
+        rows.push(fold(options, rank, sum, len)?);
     }
     Ok(rows)
 }
@@ -49,7 +51,9 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let rounds = if device.is_simulator() { 1 } else { options.rounds.max(1) };
     // The first round compiles, and is not counted.
     for round in 0..=rounds {
-        let own = timed(rank, &device, |_| kernel.call(&device).launch(&whole, &b, &mut alone).map(drop))?;
+        let own = timed(rank, &device, |_| {
+            kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
+        })?;
         let shared = timed(rank, &device, |rank| {
             schedule = Some(kernel.on(rank).launch(&a, &b, &mut c)?.schedule);
             Ok(())
@@ -71,8 +75,11 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
 
 fn fold(options: &Options, rank: &mut Rank, kernel: &ReduceKernel, len: usize) -> Result<Row> {
     let run = kernel.spec_line().parse::<gemm_runtime::ReduceSpec>()?.run.unwrap_or(1);
-    let layout: Layout = format!("1x{len} cols/{run}").parse().map_err(gemm_runtime::world::WorldError::from)?;
-    let x = rank.load(&layout, |block| Ok(data::uniform(options.seed + block.cols.start as u64, block.len(), 0.0, 1.0)))?;
+    let layout: Layout =
+        format!("1x{len} cols/{run}").parse().map_err(gemm_runtime::world::WorldError::from)?;
+    let x = rank.load(&layout, |block| {
+        Ok(data::uniform(options.seed + block.cols.start as u64, block.len(), 0.0, 1.0))
+    })?;
     let device = rank.device().clone();
     let mut own = device.alloc(1)?;
     let mut all = [Vec::new(), Vec::new()];
@@ -128,7 +135,8 @@ fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
         Ok(device.download(&part)?.iter().map(|value| value.to_bits()).collect())
     };
     let (first, last) = (rows.min(COMPARED), rows.saturating_sub(COMPARED));
-    Ok(bits(one, 0, first)? == bits(other, 0, first)? && bits(one, last, rows)? == bits(other, last, rows)?)
+    Ok(bits(one, 0, first)? == bits(other, 0, first)?
+        && bits(one, last, rows)? == bits(other, last, rows)?)
 }
 
 /// The medians over the rounds, of each the time of the slowest rank.

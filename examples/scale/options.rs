@@ -28,9 +28,9 @@ pub struct Options {
     /// Each rank has as many columns of C as one alone, so that the product grows with the ranks
     #[arg(long)]
     pub weak: bool,
-    /// The kernel
-    #[arg(long, default_value = "tile: 128x256x16, thread: 8x16, warp: 64x128, fragment: split, stages: 4, float4, pitched")]
-    pub line: String,
+    /// The kernel; that of the stage `fastest` without it
+    #[arg(long)]
+    pub line: Option<String>,
     /// Elements of an array to be summed
     #[arg(long, value_delimiter = ',', value_parser = count)]
     pub sum: Vec<usize>,
@@ -112,7 +112,10 @@ impl Options {
 
     /// This process as a rank of a job, if it is one.
     pub fn job(&self) -> Result<Option<World>, Failure> {
-        if std::env::var_os("RANK").is_none() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none() && std::env::var_os("SLURM_PROCID").is_none() {
+        if std::env::var_os("RANK").is_none()
+            && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
+            && std::env::var_os("SLURM_PROCID").is_none()
+        {
             return Ok(None);
         }
         Ok(Some(World::from_env()?))
@@ -135,14 +138,22 @@ impl Options {
 
     /// The kernel of the products.
     pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
-        let named = |reason: String| Failure::Usage(format!("--line \"{}\": {reason}", self.line));
-        let spec = self.line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
+        let Some(line) = &self.line else {
+            let fastest =
+                gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
+            let fastest = fastest
+                .ok_or_else(|| Failure::Missing("there is no stage `fastest`".to_owned()))?;
+            return Ok(SgemmKernel::new(fastest.spec)?);
+        };
+        let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
+        let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
         SgemmKernel::new(spec).map_err(|error| named(error.to_string()))
     }
 
     /// The kernel of the sums.
     pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
-        let named = |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
+        let named =
+            |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
         let spec = self.sum_line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
         <ReduceKernel>::new(spec).map_err(|error| named(error.to_string()))
     }
@@ -154,7 +165,9 @@ impl Options {
             _ => Machine::h200_nccl(),
         };
         match ranks > self.host && self.host > 0 {
-            true => Machine { hosts: Some(gemm_runtime::world::Hosts::infiniband(self.host)), ..one },
+            true => {
+                Machine { hosts: Some(gemm_runtime::world::Hosts::infiniband(self.host)), ..one }
+            }
             false => one,
         }
     }

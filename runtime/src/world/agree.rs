@@ -58,19 +58,6 @@ fn gather(
     }
 }
 
-/// Waits until all ranks have come to this place.
-///
-/// # Errors
-/// [`WorldError::RankLost`], with what this rank is `doing`.
-pub(crate) fn barrier(
-    wire: &dyn Wire,
-    tag: Tag,
-    doing: &str,
-    deadline: Instant,
-) -> Result<(), WorldError> {
-    gather_all(wire, tag, doing, Vec::new(), deadline).map(|_| ())
-}
-
 /// Holds all ranks to the same text.
 ///
 /// # Errors

@@ -41,8 +41,8 @@ pub(super) fn follow(
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
-    for (at, len) in rooms(schedule, number, &product)? {
-        rank.rooms.reserve(&rank.device, at, len)?;
+    for room in &schedule.rooms()[number] {
+        rank.rooms.reserve(&rank.device, (room.side, room.place), room.len)?;
     }
     let Rank { device, rooms, links, .. } = rank;
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
@@ -63,42 +63,6 @@ pub(super) fn follow(
             run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
         }
     }
-}
-
-/// How much room each place of a rank takes, in elements.
-fn rooms(
-    schedule: &VerifiedSchedule,
-    number: usize,
-    product: &Product<'_>,
-) -> Result<HashMap<(Side, Place), usize>> {
-    let mut rooms: HashMap<(Side, Place), usize> = HashMap::new();
-    for (exchange, of) in schedule.exchanges.iter().enumerate() {
-        let got = || of.moves.iter().filter(|of| of.to == number);
-        for place in got().map(|of| of.into) {
-            let block = match place {
-                Place::Gathered => schedule.size.needed(of.side, product.c.block()),
-                _ => bounds(got().filter(|of| of.into == place).map(|of| &of.block)),
-            };
-            let len = block.rows.len().checked_mul(block.cols.len());
-            let len = len.ok_or_else(|| Error::TooLarge {
-                what: format!("exchange {exchange} brings {block} of {}", of.side),
-                limit: usize::MAX as u64,
-                remedy: "Use smaller extents",
-            })?;
-            let room = rooms.entry((of.side, place)).or_default();
-            *room = (*room).max(len);
-        }
-    }
-    Ok(rooms)
-}
-
-/// The smallest block that has all of these in it.
-fn bounds<'b>(blocks: impl Iterator<Item = &'b Block>) -> Block {
-    let all = blocks.filter(|block| !block.is_empty()).cloned().reduce(|all, block| Block {
-        rows: all.rows.start.min(block.rows.start)..all.rows.end.max(block.rows.end),
-        cols: all.cols.start.min(block.cols.start)..all.cols.end.max(block.cols.end),
-    });
-    all.unwrap_or_else(|| Block::new(0..0, 0..0))
 }
 
 /// A schedule under way on one rank.
@@ -132,10 +96,11 @@ impl Run<'_> {
         for step in &schedule.steps[self.number] {
             match step {
                 Step::Begin(exchange) => {
-                    let Exchange { side, moves } = &schedule.exchanges[*exchange];
+                    let of_all = &schedule.exchanges[*exchange];
+                    let Exchange { side, moves } = of_all;
                     let (number, mut legs) = (self.number, Vec::new());
                     for of in moves.iter().filter(|of| [of.from, of.to].contains(&number)) {
-                        legs.push(self.leg(&own[*side as usize], of, moves)?);
+                        legs.push(self.leg(&own[*side as usize], of, of_all)?);
                     }
                     let is_slot = |of: &Move| matches!(of.into, Place::Slot(_));
                     let behind = moves.iter().any(|of| of.to == number && is_slot(of));
@@ -162,7 +127,7 @@ impl Run<'_> {
     }
 
     /// What a move is to this rank, one of those of an exchange.
-    fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &[Move]) -> Result<Leg<B>> {
+    fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &Exchange) -> Result<Leg<B>> {
         let from = || part(&own.area, &own.block, &of.block);
         if of.to != self.number {
             return Ok(Leg::Send { to: of.to, from: from()? });
@@ -171,8 +136,7 @@ impl Run<'_> {
         let origin = match of.into {
             Place::Gathered => self.got.gathered[own.side as usize].clone(),
             Place::Shard | Place::Slot(_) => {
-                let into = all.iter().filter(|other| (other.to, other.into) == (of.to, of.into));
-                let origin = bounds(into.map(|of| &of.block));
+                let origin = all.held(of.to, of.into);
                 self.got.slots.insert(at, origin.clone());
                 origin
             }

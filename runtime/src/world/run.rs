@@ -7,7 +7,7 @@ use super::room::Rooms;
 use super::tcp::{Fact, Hello, Job, Limits, meet};
 use super::watch::Watched;
 use super::wire::{Broken, Wire};
-use super::{Lost, Machine, WorldError};
+use super::{Hosts, Lost, Machine, WorldError};
 use crate::backend::driver;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -21,6 +21,16 @@ use std::time::Duration;
 /// What devices of a world are.
 const KINDS: &str =
     "All devices are of one kind and one architecture, as the bits of others may differ";
+
+/// What ranks tell one another of where they are.
+const HOST: &str = "host";
+
+/// The name of this machine, as far as the system has one.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok());
+    name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default().trim().to_owned()
+}
 
 /// How long a rank waits for another one where nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -111,6 +121,7 @@ impl World {
         let made = device(job.local_rank.unwrap_or(job.rank)).and_then(|device| {
             let kind = device.arch().map_or("the simulator".to_owned(), |arch| arch.to_string());
             hello.facts.push(Fact::same("the kind of device", kind, KINDS));
+            hello.facts.push(Fact::noted(HOST, host()));
             let connected = in_job(&device, job.rank, Carry::from_env()?, &mut hello)?;
             Ok((device, connected))
         });
@@ -120,8 +131,14 @@ impl World {
         let (device, connected) = made?;
         let (wire, met) = met?;
         let links = connected.links(&device, &met.payload)?;
+        let hosts: Vec<_> = (0..job.ranks).map(|rank| met.value(rank, HOST)).collect();
+        let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
+        // What goes from one host to another is no collective, so each rank there is sent its own.
+        let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
+        let machine =
+            (of_host < job.ranks).then(|| Machine { hosts: Some(network()), ..links.machine() });
         let end = End { device, wire: Arc::new(wire), links };
-        Ok(Some(Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }))
+        Ok(Some(Self { ends: vec![end], patience: PATIENCE, machine, memory: None }))
     }
 
     /// The GPUs of this process with these ordinals, each of them a rank. One GPU may be several ranks, which then share its

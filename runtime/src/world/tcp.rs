@@ -33,6 +33,8 @@ mod node;
 pub(super) mod tests;
 
 pub(crate) use hello::{Fact, Hello, Met};
+#[cfg(test)]
+pub(crate) use job::Address;
 pub(crate) use job::Job;
 
 use super::WorldError;

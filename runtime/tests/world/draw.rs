@@ -51,7 +51,9 @@ pub fn layout(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Layout {
         3..=4 => Split::Cols(cut(rng, cols, ranks)),
         _ => {
             let down = *rng
-                .choice(&[1, 2, 3, 4, 5, 6, 7, 8].map(|n| if ranks % n == 0 { n } else { 1 }))
+                .choice(
+                    &[1, 2, 3, 4, 5, 6, 7, 8].map(|n| if ranks.is_multiple_of(n) { n } else { 1 }),
+                )
                 .unwrap_or(&1);
             let across = ranks / down;
             Split::Grid {

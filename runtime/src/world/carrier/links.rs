@@ -161,8 +161,24 @@ fn no_feature() -> Error {
     )
 }
 
+/// No deadline holds where NCCL waits by itself.
+#[cfg(feature = "nccl")]
+fn check_waits() -> Result<()> {
+    const VARIABLE: &str = "NCCL_COMM_BLOCKING";
+    match std::env::var(VARIABLE) {
+        Ok(value) if value.trim() == "1" => Err(Error::World(WorldError::Environment {
+            variable: VARIABLE,
+            value,
+            need: "NCCL would wait for lost ranks for ever: leave it out, or set it to 0"
+                .to_owned(),
+        })),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(feature = "nccl")]
 fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
+    check_waits()?;
     let library = crate::nccl::Library::load()?;
     if !are_distinct(devices) && !shares_gpus() {
         let ordinal = |device: &Device| device.cudarc().map(|(context, _)| context.ordinal());
@@ -249,6 +265,7 @@ pub(in crate::world) fn in_job(
     #[cfg(feature = "nccl")]
     {
         const VERSIONS: &str = "All ranks load the same NCCL: set GEMM_NCCL_PATH to it";
+        check_waits()?;
         let library = crate::nccl::Library::load()?;
         let version = library.version().to_string();
         hello.facts.push(Fact::same("the version of NCCL", version, VERSIONS));

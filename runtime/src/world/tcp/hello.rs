@@ -35,6 +35,10 @@ enum Rule {
     /// They are the same. What to do where they are not.
     Same(&'static str),
     /// No two are the same. What to do where some are.
+    #[cfg_attr(
+        not(any(test, feature = "nccl")),
+        allow(dead_code, reason = "NCCL alone asks for it")
+    )]
     Distinct(&'static str),
 }
 
@@ -46,6 +50,10 @@ impl Fact {
     }
 
     /// One that no two ranks have in common, or there is no world: [`WorldError::Shared`] of `what`, as in `GPU`.
+    #[cfg_attr(
+        not(any(test, feature = "nccl")),
+        allow(dead_code, reason = "NCCL alone asks for it")
+    )]
     pub(crate) fn distinct(what: &str, value: impl Into<String>, remedy: &'static str) -> Self {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Distinct(remedy) }
     }

@@ -2,12 +2,17 @@
 
 use super::{KINDS, run, soon};
 use crate::world::WorldError;
-use crate::world::agree::{agree, barrier, gather_all};
+use crate::world::agree::{agree, gather_all};
 use crate::world::error::Lost;
 use crate::world::mailbox::{Delivery, Fault, FaultKind, mailboxes};
-use crate::world::wire::Tag;
+use crate::world::wire::{Tag, Wire};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// All have come to this place.
+fn barrier(wire: &dyn Wire, tag: Tag, doing: &str, deadline: Instant) -> Result<(), WorldError> {
+    gather_all(wire, tag, doing, Vec::new(), deadline).map(drop)
+}
 
 #[test]
 fn all_ranks_get_what_all_have_given() {
