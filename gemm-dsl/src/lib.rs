@@ -30,7 +30,8 @@ pub use error::{SpecError, SpecErrors};
 
 use ir::{Elem, VerifiedProgram};
 use plan::{Blocks, ReducePlan};
-use spec::{Arith, Instruction, Layout, ReduceSpec, SgemmOperand, SgemmSpec, Spec, Tile};
+use spec::{Arith, Instruction, Layout, ReduceSpec, SgemmOperand, SgemmSpec, Sharing, Spec, Tile};
+use std::ops::Range;
 
 /// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
 /// every family has as data is a [`FamilyInfo`](spec::FamilyInfo).
@@ -101,6 +102,37 @@ impl ReduceSpec {
             Blocks::Runs(_) => Ok(plan),
             Blocks::One | Blocks::InTurn(_) => Err(self.without_runs().into()),
         }
+    }
+}
+
+/// Products whose terms are summed in ranges, each by somebody else.
+impl SgemmSpec {
+    /// The ranges of `k` terms that blocks sum apart under `split_k: n`, in the order in which their sums are added: whole
+    /// tiles along K, or rounds, so many that there are n ranges at most and none is empty. One of all terms where the key is
+    /// not given. None where how many there are depends on the extents of C, as of `split_k: auto` and `stream_k`.
+    ///
+    /// ```
+    /// use gemm_dsl::spec::SgemmSpec;
+    ///
+    /// let spec: SgemmSpec = "tile: 16x16x8, thread: 2x2, split_k: 3".parse()?;
+    /// assert_eq!(spec.ranges(50)?, Some(vec![0..24, 24..48, 48..50]));
+    /// # Ok::<(), gemm_dsl::SpecErrors>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All of the spec's faults.
+    pub fn ranges(&self, k: u64) -> Result<Option<Vec<Range<u64>>>, SpecErrors> {
+        let plan = self.plan()?;
+        let most = match self.sharing() {
+            Sharing::Whole => 1,
+            Sharing::Ranges(most) => u64::from(most),
+            Sharing::AutoRanges | Sharing::Stream => return Ok(None),
+        };
+        let depth = u64::from(plan.depth());
+        let of_range = k.div_ceil(depth).div_ceil(most) * depth;
+        let ends = |begin: u64| (begin < k).then(|| begin..k.min(begin + of_range));
+        let starts = std::iter::successors(Some(0), |begin: &u64| begin.checked_add(of_range));
+        Ok(Some(starts.map_while(ends).collect()))
     }
 }
 

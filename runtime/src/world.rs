@@ -44,6 +44,7 @@ mod mailbox;
 mod npy;
 mod partials;
 mod product;
+mod ranges;
 mod rank;
 mod room;
 mod run;

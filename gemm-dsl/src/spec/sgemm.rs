@@ -398,6 +398,11 @@ impl SgemmSpec {
         }
     }
 
+    /// Whether it computes A·B in `f32` and nothing beside: no factors, no epilogue, one product.
+    pub fn is_plain(&self) -> bool {
+        Self::default().computing(self) == Self::default()
+    }
+
     /// Whether one number of A or B that its planes do not hold changes how all sums are made, not its own alone: they are
     /// then those [in `f32`](Self::in_f32).
     pub fn loses_as_a_whole(&self) -> bool {

@@ -109,6 +109,11 @@ pub struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
+    /// The numbers.
+    pub(crate) fn numbers(&self) -> &[f32] {
+        &self.numbers
+    }
+
     /// The arrays, each with the shape of a matrix.
     pub(crate) fn arrays_mut(
         &mut self,

@@ -3,15 +3,15 @@
 use super::kernels::{Kernels, asks_late};
 use super::product::{Product, follow};
 use super::{
-    Block, Chosen, Estimate, Layouts, Rank, Schedule, Sharded, Step, VerifiedSchedule, Way,
-    WorldError,
+    Block, Chosen, Estimate, Layouts, Place, Rank, Schedule, ScheduleFault, Sharded, Side, Step,
+    VerifiedSchedule, Way, WorldError,
 };
 use crate::error::{Error, Result};
 use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
 use crate::kernel::{Sgemm, SgemmTable};
 use crate::launched::Launched;
 use gemm_dsl::kernel_table::SgemmShape;
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Lanes, SgemmSpec};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub struct ShardedCall<'a, E = (), O = ()> {
 }
 
 /// What is called.
-enum What<'a, E> {
+pub(super) enum What<'a, E> {
     Kernel(&'a Sgemm<E>),
     Table(&'a SgemmTable<E>),
 }
@@ -61,6 +61,8 @@ pub struct ShardedLaunch {
     pub schedule: VerifiedSchedule,
     /// What else it might have been, with what was predicted of each; none where the caller has said which way.
     pub chosen: Option<Chosen>,
+    /// What was predicted of it, on the machine of the world.
+    pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
     pub launches: Vec<Launched>,
 }
@@ -77,6 +79,13 @@ impl<E: Operands> SgemmTable<E> {
     /// a whole, as packed matrices have it: the same for all parts of it, and for any number of ranks.
     pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedCall<'a, E, E::Unset<'a>> {
         ShardedCall { what: What::Table(self), rank, given: E::Unset::default(), way: None }
+    }
+}
+
+impl<'a, E, O> ShardedCall<'a, E, O> {
+    /// What is called, and on which rank.
+    pub(super) fn parts(self) -> (What<'a, E>, &'a mut Rank) {
+        (self.what, self.rank)
     }
 }
 
@@ -112,13 +121,16 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// Multiplies: C = A·B, or what the kernel's epilogue makes of its sums. On GPUs the call returns before the work is
     /// done; later work of the device comes after it.
     ///
-    /// A rank that has some columns of C, but not all, and is to compute some of these before others, needs a `pitched`
-    /// kernel; without it the columns are computed at once.
+    /// Between the rows of what a rank multiplies other elements may lie, as where it has some columns of a matrix that lies
+    /// there as a whole. A kernel that is not `pitched` is then made so, if that does not change how it sums: the terms of
+    /// one that shares them out (`lanes: k`, `partials`, `slices`) are dealt out otherwise.
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts or the way.
+    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
+    ///   operands, the memory or the machine.
     /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
-    /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided.
+    /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`] for one
+    ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
     /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
         let Self { what, rank, given, way } = self;
@@ -129,76 +141,115 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             Layouts { a: a.layout().clone(), b: b.layout().clone(), c: c.layout().clone() };
         let size = (layouts.c.rows, layouts.c.cols, layouts.a.cols);
         let talk = rank.talk("multiplying");
-        let line = match &what {
-            What::Kernel(kernel) => Cow::Borrowed(kernel.spec_line()),
+        let (line, is_made_for) = match &what {
+            What::Kernel(kernel) => (Cow::Borrowed(kernel.spec_line()), false),
             What::Table(table) => {
-                Cow::Owned(table.choice(SgemmShape::from(size), rank.device())?.line)
+                let chosen = table.choice(SgemmShape::from(size), rank.device());
+                (Cow::Owned(talk.telling(chosen)?.line), true)
             }
         };
-        let spec: SgemmSpec = line.parse()?;
-        check_divided(&line, &spec)?;
+        let spec: SgemmSpec = talk.telling(line.parse().map_err(Error::from))?;
+        let numbers = talk.telling(given.give_all(&spec.operands()))?.numbers().to_vec();
+        // All that the schedule and the bits depend on, and that a rank may have otherwise than others.
+        let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
+        let (machine, memory) = (&rank.machine, rank.memory);
         talk.agree(
             "the product",
             &format!("`{line}` of A {}, B {}, C {}{}", layouts.a, layouts.b, layouts.c, Said(way)),
         )?;
+        talk.agree(
+            "what a product is chosen by",
+            &format!("{is_made_for} {numbers:?} {bits:?} {memory:?} {machine:?}"),
+        )?;
+        check_divided(&line, &spec)?;
         // Nothing is multiplied before all of it is known.
         let late = asks_late(&spec, &layouts.a, &layouts.b, rank.ranks())?;
         let way = if late { Some(Way::Sequential) } else { way };
-        let (schedule, chosen) =
-            rank.schedule(layouts, way, spec.pitched || matches!(what, What::Table(_)))?;
-        let is_made_for = matches!(what, What::Table(_));
-        let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c))?;
+        let takes_pitches = spec.pitched || is_made_for || sums_alike(&spec);
+        let (schedule, chosen) = rank.schedule(layouts, way, &line, takes_pitches)?;
+        let estimate = schedule.estimate(&rank.machine);
         let mut launches = Vec::new();
-        let product = Product { schedule: &schedule, a, b, c };
-        let made = follow(rank, &talk, product, &mut |part| {
-            launches.push(kernels.launch(part, &given)?);
-            Ok(())
-        });
-        made?;
-        kernels.end()?;
-        Ok(ShardedLaunch { line: line.into_owned(), schedule, chosen, launches })
+        let mut work = || {
+            let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c))?;
+            let product = Product { schedule: &schedule, a, b, c };
+            follow(rank, &talk, product, &mut |part| {
+                launches.push(kernels.launch(part, &given)?);
+                Ok(())
+            })?;
+            kernels.end()
+        };
+        let made = work();
+        talk.telling(made)?;
+        Ok(ShardedLaunch { line: line.into_owned(), schedule, chosen, estimate, launches })
     }
+}
+
+/// Whether the bits of a kernel are those of the same `pitched`.
+pub(super) fn sums_alike(spec: &SgemmSpec) -> bool {
+    spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
 }
 
 impl Rank {
     /// What the ranks do for a product: in the way that the caller says, or in the fastest that is predicted. A kernel that does
-    /// not take matrices with padding is not given such by being given its columns one part after the other.
+    /// not take matrices with padding is given none.
     fn schedule(
         &self,
         layouts: Layouts,
         way: Option<Way>,
+        line: &str,
         takes_pitches: bool,
     ) -> Result<(VerifiedSchedule, Option<Chosen>), WorldError> {
         let ranks = self.ranks();
+        let fits =
+            |estimate: &Estimate| self.memory.is_none_or(|most| estimate.most_memory() <= most);
+        let is_for = |schedule: &VerifiedSchedule| takes_pitches || !has_padding(schedule);
+        let unpitched = || WorldError::Unpitched { line: line.to_owned() };
         if let Some(way) = way {
-            return Ok((Schedule::new(layouts, ranks, way)?, None));
+            let schedule = Schedule::new(layouts, ranks, way)?;
+            let estimate = schedule.estimate(&self.machine);
+            if !fits(&estimate) {
+                let (limit, least) = (self.memory.unwrap_or(0), estimate.most_memory());
+                return Err(ScheduleFault::Memory { limit, least, way }.into());
+            }
+            return if is_for(&schedule) { Ok((schedule, None)) } else { Err(unpitched()) };
         }
         let mut chosen = Schedule::cheapest(layouts.clone(), ranks, &self.machine, self.memory)?;
-        if !takes_pitches && cuts_columns(&chosen.schedule) {
-            let fits =
-                |estimate: &Estimate| self.memory.is_none_or(|most| estimate.most_memory() <= most);
-            let mut others: Vec<_> =
-                chosen.tried.iter().filter(|(_, estimate)| fits(estimate)).collect();
-            others.sort_by(|(_, one), (_, other)| one.time.total_cmp(&other.time));
-            for (way, estimate) in others {
-                let schedule = Schedule::new(layouts.clone(), ranks, *way)?;
-                if !cuts_columns(&schedule) {
-                    let (way, estimate) = (*way, estimate.clone());
-                    chosen = Chosen { schedule, way, estimate, ..chosen };
-                    break;
-                }
+        if is_for(&chosen.schedule) {
+            return Ok((chosen.schedule.clone(), Some(chosen)));
+        }
+        let mut others: Vec<_> =
+            chosen.tried.iter().filter(|(_, estimate)| fits(estimate)).cloned().collect();
+        others.sort_by(|(_, one), (_, other)| one.time.total_cmp(&other.time));
+        for (way, estimate) in others {
+            let schedule = Schedule::new(layouts.clone(), ranks, way)?;
+            if is_for(&schedule) {
+                chosen = Chosen { schedule, way, estimate, ..chosen };
+                return Ok((chosen.schedule.clone(), Some(chosen)));
             }
         }
-        Ok((chosen.schedule.clone(), Some(chosen)))
+        Err(unpitched())
     }
 }
 
-/// Whether some rank computes some of its columns of C before others.
-fn cuts_columns(schedule: &VerifiedSchedule) -> bool {
-    let shards = &schedule.shards().c;
-    schedule.steps.iter().zip(shards).any(|(steps, shard)| {
-        let cuts = |block: &Block| block.cols != shard.cols;
-        steps.iter().any(|step| matches!(step, Step::Multiply { block, .. } if cuts(block)))
+/// Whether something lies between the rows of what some rank multiplies: of C, of which it computes some columns, or of B, of
+/// which it has more. Rows of A are whole.
+fn has_padding(schedule: &VerifiedSchedule) -> bool {
+    let shards = schedule.shards();
+    let is_part =
+        |block: &Block, of: &Block| block.rows.len() > 1 && block.cols.len() < of.cols.len();
+    (0..schedule.ranks()).any(|rank| {
+        let (kept, own) = (&shards.c[rank], &shards.b[rank]);
+        schedule.steps[rank].iter().any(|step| {
+            let Step::Multiply { block, b, .. } = step else { return false };
+            let needed = schedule.size.needed(Side::B, block);
+            let lies_in = match b {
+                Place::Shard => own.clone(),
+                Place::Gathered => schedule.size.needed(Side::B, kept),
+                // A slot may hold more than one product takes: its rows lie as those of what came there.
+                Place::Slot(_) => schedule.size.needed(Side::B, kept),
+            };
+            is_part(block, kept) || is_part(&needed, &lies_in)
+        })
     })
 }
 

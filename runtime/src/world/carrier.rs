@@ -9,16 +9,22 @@ mod links;
 mod nccl;
 mod peers;
 
-pub(super) use by_wire::ByWire;
+use by_wire::ByWire;
 pub use links::Carry;
 pub(super) use links::{Links, in_job};
 #[cfg(feature = "nccl")]
-pub(super) use nccl::{Communicators, Moved};
-pub(super) use peers::Fetching;
+pub(super) use nccl::Communicators;
+#[cfg(feature = "nccl")]
+use nccl::Moved;
+use peers::Fetching;
 
+use super::rank::Talk;
 use super::{Block, Side};
-use crate::backend::{Area, Backend};
+use crate::backend::{Area, Areas, Backend};
+use crate::device::{Device, Either, On};
 use crate::error::Result;
+use crate::memory::Keeps;
+use gemm_dsl::sim::Element;
 
 /// What a rank does in an exchange.
 pub(super) enum Leg<B: Backend> {
@@ -83,4 +89,52 @@ pub(super) trait Carrier<B: Backend> {
 
     /// What is launched from now on may write what was sent, and what was brought here.
     fn end(&mut self, backend: &B) -> Result<()>;
+
+    /// In place of [`end`](Self::end) where something has failed, and all ranks have been told: waits until nothing of this rank's
+    /// memory is read or written any more by what was begun, as whoever has it may now give it back.
+    fn give_up(&mut self, backend: &B);
+}
+
+/// What is done with a carrier, whatever the back end is.
+pub(super) trait Work {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()>;
+}
+
+/// Does something with what carries elements of type `T` to and from a device. Where it fails all ranks are told, and nothing is
+/// under way when this returns.
+pub(super) fn carry<T: Element>(
+    device: &Device,
+    links: &Links,
+    talk: &Talk,
+    work: impl Work,
+) -> Result<()> {
+    match (device.backend(), links) {
+        (Either::Gpu(backend), Links::Peers(peers)) => {
+            finished(On { device, backend }, Fetching::new(peers, talk), talk, work)
+        }
+        #[cfg(feature = "nccl")]
+        (Either::Gpu(backend), Links::Nccl(nccl)) => {
+            finished(On { device, backend }, Moved::new(nccl, talk), talk, work)
+        }
+        (Either::Gpu(backend), Links::Wire) => {
+            finished(On { device, backend }, ByWire::<T, _>::new(talk), talk, work)
+        }
+        (Either::Simulator(backend), _) => {
+            finished(On { device, backend }, ByWire::<T, _>::new(talk), talk, work)
+        }
+    }
+}
+
+fn finished<B: Keeps + Areas>(
+    on: On<'_, B>,
+    mut carrier: impl Carrier<B>,
+    talk: &Talk,
+    work: impl Work,
+) -> Result<()> {
+    let outcome = work.run(on, &mut carrier);
+    if let Err(error) = &outcome {
+        talk.abort(error);
+        carrier.give_up(on.backend);
+    }
+    outcome
 }

@@ -94,6 +94,15 @@ pub enum WorldError {
         /// The key by which it does so.
         key: &'static str,
     },
+    /// A kernel that would have to be `pitched` on some ranks, and gives other bits then.
+    #[error(
+        "`{line}` shares the terms of a sum out, otherwise where it is `pitched`, which it would have to be here: some rank multiplies \
+         parts of matrices between whose rows others lie. Add `pitched`, or deal the matrices out otherwise"
+    )]
+    Unpitched {
+        /// The line of the kernel.
+        line: String,
+    },
     /// A reduction whose blocks take turns, of elements of which each rank has some.
     #[error(
         "`{line}` folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend \

@@ -153,6 +153,23 @@ impl<T, R> ShardedReduce<'_, T, R> {
             ));
         }
         let cuts = cuts(&spec, &layout, rank.ranks())?;
+        if !cuts.are_whole() {
+            cuts.check(line, &spec)?;
+        }
+        let folded = Self::agreed(kernel, rank, (&spec, &cuts), inputs, results);
+        // Where each rank has all that it folds nobody waits for it.
+        if cuts.are_whole() { folded } else { talk.telling(folded) }
+    }
+
+    /// The same, when all ranks have agreed.
+    fn agreed<I: ShardedFor<T>>(
+        kernel: &ReduceKernel<T, R>,
+        rank: &mut Rank,
+        (spec, cuts): (&ReduceSpec, &Cuts),
+        inputs: &I,
+        results: &mut [crate::erased::AnyOutput<'_>],
+    ) -> Result<()> {
+        let line = kernel.spec_line();
         let arrays = sealed::Reads::arrays(inputs);
         let own = &cuts.of_ranks[rank.number()];
         if cuts.are_whole() {
@@ -163,7 +180,6 @@ impl<T, R> ShardedReduce<'_, T, R> {
             fold(rank.device(), &kernel.prepare(rank.device())?, given)?;
             return Ok(());
         }
-        cuts.check(line, &spec)?;
         let runs = |range: &Range<usize>| {
             let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
             run(range.start)..run(range.end)
@@ -181,7 +197,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
         let (shards, needed): (Vec<Block>, Vec<Block>) = (shards.collect(), needed.collect());
         let device = rank.device().clone();
         let (mine, all) = (&shards[rank.number()], &needed[rank.number()]);
-        let mut partials = partials(&device, &spec, mine, all)?;
+        let mut partials = partials(&device, spec, mine, all)?;
         if !mine.is_empty() {
             let mut outputs: Vec<_> = partials.iter_mut().map(|part| part.output()).collect();
             let lies = (own.folded.start as u64, cuts.total as u64);

@@ -1,5 +1,6 @@
 //! Which kernel multiplies the parts of a product, and what it is given.
 
+use super::call::sums_alike;
 use super::product::Part;
 use super::rank::Talk;
 use super::{Block, Layout, Rank, Sharded, WorldError};
@@ -76,10 +77,17 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.make()
     }
 
+    /// The kernels. Those of a table are made for matrices however they lie; where their bits depend on that, as if all of them
+    /// were padded, so that they are the same for any number of ranks.
     fn make(&mut self) -> Result<()> {
-        let made = |padded| match self.is_made_for {
-            true => self.spec.clone().for_matrices(self.spec.layout, padded),
-            false => self.spec.clone(),
+        let alike = sums_alike(&self.spec);
+        let made = |padded: bool| {
+            let spec = self.spec.clone();
+            match (self.is_made_for, alike) {
+                (true, alike) => spec.for_matrices(self.spec.layout, padded || !alike),
+                (false, true) if padded => spec.pitched(true),
+                (false, _) => spec,
+            }
         };
         self.kernels = Some([Sgemm::new(made(false))?, Sgemm::new(made(true))?]);
         Ok(())

@@ -1,8 +1,6 @@
 //! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
 
-#[cfg(feature = "nccl")]
-use super::carrier::Moved;
-use super::carrier::{Begun, ByWire, Carrier, Fetching, Leg, Links, Own};
+use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
 use super::rank::Talk;
 use super::room::{area, part};
 use super::{Block, Rank, Side};
@@ -10,7 +8,7 @@ use crate::backend::Areas;
 use crate::backend::gpu::Gpu;
 use crate::backend::simulator::Simulator;
 use crate::buffer::Buffer;
-use crate::device::{Device, Either, On};
+use crate::device::{Device, On};
 use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
@@ -72,21 +70,7 @@ impl<T: Element> Partials for PartialsOf<T> {
     fn carry(&self, rank: &Rank, talk: &Talk, has: &[Block], needed: &[Block]) -> Result<()> {
         let device = &rank.device;
         let step = Step { partials: self, own: rank.number(), has, needed };
-        match (device.backend(), &rank.links) {
-            (Either::Gpu(backend), Links::Peers(peers)) => {
-                step.take(On { device, backend }, &mut Fetching::new(peers, talk))
-            }
-            #[cfg(feature = "nccl")]
-            (Either::Gpu(backend), Links::Nccl(nccl)) => {
-                step.take(On { device, backend }, &mut Moved::new(nccl, talk))
-            }
-            (Either::Gpu(backend), _) => {
-                step.take(On { device, backend }, &mut ByWire::<T, _>::new(talk))
-            }
-            (Either::Simulator(backend), _) => {
-                step.take(On { device, backend }, &mut ByWire::<T, _>::new(talk))
-            }
-        }
+        carry::<T>(device, &rank.links, talk, step)
     }
 }
 
@@ -98,8 +82,8 @@ struct Step<'s, T: Element> {
     needed: &'s [Block],
 }
 
-impl<T: Element> Step<'_, T> {
-    fn take<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
+impl<T: Element> Work for Step<'_, T> {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
         let Self { partials, own, has, needed } = self;
         let side = Side::A;
         let from = area::<B>(&partials.own, &has[own])?;

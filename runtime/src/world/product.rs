@@ -1,12 +1,11 @@
 //! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
 
-#[cfg(feature = "nccl")]
-use super::carrier::Moved;
-use super::carrier::{Begun, ByWire, Carrier, Fetching, Leg, Links, Own};
+use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
 use super::rank::Talk;
 use super::room::{Rooms, area, area_of, part};
 use super::{Block, Exchange, Move, Place, Rank, Sharded, Side, Step, VerifiedSchedule};
-use crate::device::{Either, On};
+use crate::backend::Areas;
+use crate::device::On;
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
 use crate::view::{MatrixMut, MatrixRef};
@@ -41,28 +40,17 @@ pub(super) fn follow(
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
-    for room in &schedule.rooms()[number] {
+    // What this product has no use for makes room.
+    let rooms = &schedule.rooms()[number];
+    rank.rooms.retain(|at| rooms.iter().any(|room| (room.side, room.place) == *at));
+    for room in rooms {
         rank.rooms.reserve(&rank.device, (room.side, room.place), room.len)?;
     }
     let Rank { device, rooms, links, .. } = rank;
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
     let got = Got { rooms, gathered, slots: HashMap::new() };
-    let run = Run { number, got, product };
-    match (device.backend(), links) {
-        (Either::Gpu(backend), Links::Peers(peers)) => {
-            run.follow(On { device, backend }, &mut Fetching::new(peers, talk), multiply)
-        }
-        (Either::Gpu(backend), Links::Wire) => {
-            run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
-        }
-        #[cfg(feature = "nccl")]
-        (Either::Gpu(backend), Links::Nccl(nccl)) => {
-            run.follow(On { device, backend }, &mut Moved::new(nccl, talk), multiply)
-        }
-        (Either::Simulator(backend), _) => {
-            run.follow(On { device, backend }, &mut ByWire::<f32, _>::new(talk), multiply)
-        }
-    }
+    let run = Run { number, got, product, multiply };
+    carry::<f32>(device, links, talk, run)
 }
 
 /// A schedule under way on one rank.
@@ -70,6 +58,7 @@ struct Run<'r> {
     number: usize,
     got: Got<'r>,
     product: Product<'r>,
+    multiply: &'r mut dyn FnMut(Part<'_>) -> Result<()>,
 }
 
 /// What the rank has of others.
@@ -81,13 +70,8 @@ struct Got<'r> {
     slots: HashMap<(Side, Place), Block>,
 }
 
-impl Run<'_> {
-    fn follow<B: Keeps>(
-        mut self,
-        on: On<'_, B>,
-        carrier: &mut dyn Carrier<B>,
-        multiply: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+impl Work for Run<'_> {
+    fn run<B: Keeps + Areas>(mut self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
         let schedule = self.product.schedule;
         let shards = [(Side::A, self.product.a), (Side::B, self.product.b)];
         let own = shards.into_iter().map(|(side, shard)| own(side, shard));
@@ -119,13 +103,15 @@ impl Run<'_> {
                         .map(|at| is_own[at].0 == Place::Shard && needed[at] == *is_own[at].1);
                     let mut whole = c.view_mut();
                     let c = whole.part(of_c.rows.clone(), of_c.cols.clone())?;
-                    multiply(Part { a: a_part, b: b_part, c, of_c, is_own })?;
+                    (self.multiply)(Part { a: a_part, b: b_part, c, of_c, is_own })?;
                 }
             }
         }
         carrier.end(on.backend)
     }
+}
 
+impl Run<'_> {
     /// What a move is to this rank, one of those of an exchange.
     fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &Exchange) -> Result<Leg<B>> {
         let from = || part(&own.area, &own.block, &of.block);
@@ -168,7 +154,9 @@ impl Got<'_> {
                 return shard.view().part(rows, cols);
             }
             Place::Gathered => &self.gathered[at.0 as usize],
-            Place::Slot(_) => self.slots.get(&at).unwrap_or(block),
+            Place::Slot(_) => self.slots.get(&at).ok_or_else(|| {
+                Error::Internal(format!("nothing has been brought to {} of {}", at.1, at.0))
+            })?,
         };
         let Block { rows, cols } = within(origin, block)?;
         MatrixRef::new(self.rooms.buffer(at)?, origin.rows.len(), origin.cols.len())?

@@ -2,7 +2,7 @@
 
 use super::agree;
 use super::carrier::Links;
-use super::error::WorldError;
+use super::error::{Lost, WorldError};
 use super::room::Rooms;
 use super::wire::{Broken, Tag, Wire};
 use super::{Machine, Sharded};
@@ -99,7 +99,7 @@ impl Rank {
         // What the rank has all of nobody sends.
         let is_there = shards[at] == layout.all();
         let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
-        let own = self.device.download(&part.view())?;
+        let own = talk.telling(self.device.download(&part.view()))?;
         if self.number() != at {
             if sends(self.number()) {
                 talk.send(at, 0, to_bytes(&own))?;
@@ -109,12 +109,14 @@ impl Rank {
         let mut all = Vec::new();
         let len = layout.rows.checked_mul(layout.cols);
         let room = len.filter(|len| all.try_reserve_exact(*len).is_ok());
-        let len = room.ok_or_else(|| Error::OutOfMemory {
-            bytes: (layout.rows as u64)
-                .saturating_mul(layout.cols as u64)
-                .saturating_mul(size_of::<T>() as u64),
-            device: "the host".to_owned(),
-        })?;
+        let len = talk.telling(room.ok_or_else(|| {
+            Error::OutOfMemory {
+                bytes: (layout.rows as u64)
+                    .saturating_mul(layout.cols as u64)
+                    .saturating_mul(size_of::<T>() as u64),
+                device: "the host".to_owned(),
+            }
+        }))?;
         all.resize(len, T::default());
         for (rank, block) in shards.iter().enumerate().filter(|(rank, _)| sends(*rank)) {
             let elements = if rank == at { own.clone() } else { talk.elements(rank, block.len())? };
@@ -166,6 +168,9 @@ impl std::fmt::Debug for Rank {
 /// Tags of one call: one for what all ranks say, one for each exchange, and one for each signal.
 const TAGS: u64 = 1 << 20;
 
+/// What a verdict of rank 0 takes until it is here.
+const MARGIN: Duration = Duration::from_millis(500);
+
 /// What a rank tells the others without words.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
@@ -188,14 +193,25 @@ impl Talk {
     pub(super) fn agree(&self, what: &str, value: &str) -> Result<()> {
         const REMEDY: &str =
             "All ranks make the same calls in the same order, with the same layouts";
-        let (tag, deadline) = (self.tag(None)?, self.deadline());
+        let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
         Ok(agree::agree(&*self.wire, tag, what, value, deadline, REMEDY)?)
     }
 
     /// What every rank says, in their order.
     pub(super) fn gather_all(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
-        let (tag, deadline) = (self.tag(None)?, self.deadline());
+        let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
         Ok(agree::gather_all(&*self.wire, tag, &self.doing, bytes, deadline)?)
+    }
+
+    /// Tells all ranks that this one has failed.
+    pub(super) fn abort(&self, error: &Error) {
+        let why = Lost::Failed(error.to_string());
+        self.wire.abort(Broken { rank: self.number(), why });
+    }
+
+    /// What this rank has come to, of which the others are told where it is an error: they would wait for it.
+    pub(super) fn telling<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.inspect_err(|error| self.abort(error))
     }
 
     /// Hands over what belongs to an exchange.
@@ -241,6 +257,13 @@ impl Talk {
     #[cfg(feature = "nccl")]
     pub(super) fn held_world(&self) -> Result<(), WorldError> {
         self.wire.broken().map_or(Ok(()), |broken| Err(broken.at(&self.doing)))
+    }
+
+    /// When all ranks are to have spoken. Rank 0 hears them, and says who is late: the others wait for what it says, which may
+    /// be as late itself.
+    fn deadline_of_all(&self) -> Instant {
+        let margin = if self.number() == 0 { Duration::ZERO } else { self.patience + MARGIN };
+        self.deadline() + margin
     }
 
     pub(super) fn deadline(&self) -> Instant {

@@ -15,6 +15,11 @@ use std::collections::HashMap;
 pub(super) struct Rooms(HashMap<(Side, Place), Buffer>);
 
 impl Rooms {
+    /// Gives back what is of no use.
+    pub(super) fn retain(&mut self, is_used: impl Fn(&(Side, Place)) -> bool) {
+        self.0.retain(|at, _| is_used(at));
+    }
+
     /// Has room for so many elements, with anything in them.
     pub(super) fn reserve(&mut self, device: &Device, at: (Side, Place), len: usize) -> Result<()> {
         if self.0.get(&at).is_none_or(|buffer| buffer.len() < len) {

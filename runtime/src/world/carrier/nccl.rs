@@ -74,6 +74,12 @@ impl Nccl {
         patience: Duration,
     ) -> Result<()> {
         bind(device)?;
+        if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
+            return Err(Error::World(WorldError::Impossible {
+                what: "a context of its own that NCCL connects".to_owned(),
+                need: "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`".to_owned(),
+            }));
+        }
         let (library, ranks, rank) = (Arc::clone(&self.library), wire.ranks(), wire.rank());
         let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;
         // Whoever gives all of them up finds this one too.
@@ -199,10 +205,14 @@ impl Carrier<Gpu> for Moved<'_> {
             };
             let queue = stream.cu_stream() as u64;
             // SAFETY: the stream is of this device. Blocks that are sent lie in this rank's parts, which the caller borrows
-            // until `end`, or in room of this carrier; those that are received in rooms that nothing else is brought to, as the
+            // until `end` or `give_up`, or in room of this carrier; those that are received in rooms that nothing else is brought to, as the
             // schedule has been checked for, and that are read behind `wait`. All are of this device.
-            unsafe { communicator.exchange(queue, &parts)? };
-            communicator.settle(self.talk.deadline(), &mut || self.talk.held_world())?;
+            let put = unsafe { communicator.exchange(queue, &parts) };
+            let put = put.and_then(|()| {
+                communicator.settle(self.talk.deadline(), &mut || self.talk.held_world())
+            });
+            drop(own);
+            put.map_err(|error| verdict(self.talk, error))?;
         }
         for (from, to) in after {
             gpu.copy_area_on(&stream, &from, &to)?;
@@ -225,6 +235,28 @@ impl Carrier<Gpu> for Moved<'_> {
         self.packed.clear();
         Ok(())
     }
+
+    /// NCCL gives up, and its kernels end soon after: then nothing is read or written any more.
+    fn give_up(&mut self, gpu: &Gpu) {
+        self.nccl.all.abort();
+        // What these fail with follows from the error that has brought us here.
+        _ = self.nccl.stream.synchronize();
+        _ = gpu.synchronize();
+        self.packed.clear();
+    }
+}
+
+/// What is known of a rank that is lost says more than what NCCL makes of it: it is waited for, for a moment.
+fn verdict(talk: &Talk, error: WorldError) -> Error {
+    const MOMENT: Duration = Duration::from_secs(2);
+    let end = Instant::now() + MOMENT;
+    while Instant::now() < end {
+        if let Err(lost) = talk.held() {
+            return lost;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Error::World(error)
 }
 
 fn bind_gpu(gpu: &Gpu) -> Result<()> {

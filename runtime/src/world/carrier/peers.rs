@@ -2,22 +2,27 @@
 //! it. Who needs a block fetches it from where its rank has it.
 
 use super::{Begun, Carrier, Leg, Own};
-use crate::backend::Area;
 use crate::backend::driver::failed;
 use crate::backend::gpu::Gpu;
-use crate::device::Device;
+use crate::backend::{Area, Backend};
+use crate::device::{Device, Either};
 use crate::error::{Error, Result};
 use crate::world::rank::{Signal, Talk};
-use crate::world::room::part;
+use crate::world::room::{area_of, part};
 use crate::world::{Block, Side};
 use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What the ranks of a process leave for one another: by call and rank.
 #[derive(Default)]
 struct Board {
+    /// How many are between the beginning of a call and its end, where they may read others' memory.
+    busy: Mutex<usize>,
+    /// Told when one is no more.
+    idle: Condvar,
     /// Where each has its parts, and since when.
     own: Mutex<HashMap<(u64, usize), Arc<Published>>>,
     /// When each has fetched all that it needs.
@@ -51,6 +56,14 @@ impl Peers {
                 }
             }
         }
+        for (n, one) in devices.iter().enumerate() {
+            for other in devices.iter().enumerate().filter(|(m, _)| *m != n).map(|(_, other)| other)
+            {
+                if is_other(one, other) && !arrives(one, other)? {
+                    return Ok(None);
+                }
+            }
+        }
         let board = Arc::new(Board::default());
         let end = |device: &Device| {
             Ok(Self { stream: stream_beside(device)?, board: Arc::clone(&board) })
@@ -68,6 +81,24 @@ pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
     let range = result::stream::get_priority_range();
     let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
     context.new_stream_with_priority(most).map_err(failed("creating a stream"))
+}
+
+/// Whether two devices are of two GPUs.
+fn is_other(one: &Device, other: &Device) -> bool {
+    let context = |device: &Device| device.cudarc().map(|(context, _)| context.cu_ctx() as usize);
+    context(one) != context(other)
+}
+
+/// Whether what one GPU fetches from another one is what lies there: that the driver says so is no proof.
+fn arrives(from: &Device, to: &Device) -> Result<bool> {
+    const LEN: usize = 1 << 16;
+    let pattern: Vec<u32> =
+        (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect();
+    let (source, target) = (from.upload_of(&pattern)?, to.alloc_of::<u32>(LEN)?);
+    let Either::Gpu(gpu) = to.backend() else { return Ok(false) };
+    let [source, room] = [&source, &target].map(|buffer| area_of::<Gpu>(buffer, 1, LEN, LEN));
+    let copied = gpu.copy_area_on(gpu.stream(), &source?, &room?);
+    Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))
 }
 
 /// Whether a context reaches the memory of another one, and may from now on: what is allocated with the driver and what
@@ -124,11 +155,25 @@ pub(in crate::world) struct Fetching<'t> {
     others: HashMap<usize, Arc<Published>>,
     /// When each exchange that has begun is done.
     done: HashMap<usize, CudaEvent>,
+    /// Whether it counts as busy.
+    is_busy: bool,
 }
 
 impl<'t> Fetching<'t> {
     pub(in crate::world) fn new(peers: &'t Peers, talk: &'t Talk) -> Self {
-        Self { peers, talk, others: HashMap::new(), done: HashMap::new() }
+        Self { peers, talk, others: HashMap::new(), done: HashMap::new(), is_busy: false }
+    }
+
+    fn busy(&mut self, is_busy: bool) {
+        let board = &self.peers.board;
+        let mut busy = board.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        match (self.is_busy, is_busy) {
+            (false, true) => *busy += 1,
+            (true, false) => *busy -= 1,
+            _ => return,
+        }
+        self.is_busy = is_busy;
+        board.idle.notify_all();
     }
 
     /// Where another rank has its parts; from now on nothing is fetched before they are there.
@@ -158,6 +203,7 @@ fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
 
 impl Carrier<Gpu> for Fetching<'_> {
     fn start(&mut self, gpu: &Gpu, own: &[Own<Gpu>]) -> Result<()> {
+        self.busy(true);
         let (call, number) = (self.talk.call(), self.talk.number());
         let ready = now(gpu.stream())?;
         wait(&self.peers.stream, &ready)?;
@@ -228,6 +274,27 @@ impl Carrier<Gpu> for Fetching<'_> {
             })?;
             wait(gpu.stream(), &done)?;
         }
+        self.busy(false);
         Ok(())
+    }
+
+    /// What this rank fetches, and what others fetch of it, comes to an end first: they have been told, and go out of the call too.
+    fn give_up(&mut self, gpu: &Gpu) {
+        /// Who is at something else, such as a compiler, is waited for so long: it reads nothing before it has noticed.
+        const LONGEST: Duration = Duration::from_secs(60);
+        // What these wait for in vain, or fail with, is told by the error that has brought us here.
+        _ = self.peers.stream.synchronize();
+        _ = gpu.synchronize();
+        self.busy(false);
+        let board = &self.peers.board;
+        let busy = board.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = board.idle.wait_timeout_while(busy, LONGEST, |busy| *busy > 0);
+        drop(left.unwrap_or_else(PoisonError::into_inner));
+        let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((call, _), fetched) in done.iter() {
+            if *call == self.talk.call() {
+                _ = fetched.synchronize();
+            }
+        }
     }
 }
