@@ -39,8 +39,8 @@ pub struct Subject {
     pub refused: Vec<Refused>,
     /// The ladder and the number of a stage.
     pub stage: Option<(&'static str, u32)>,
-    /// How long it took on the device that was measured: sizes and milliseconds.
-    pub times: Vec<(u64, f64)>,
+    /// How long it took on the device that was measured.
+    pub times: Vec<measured::Timed>,
 }
 
 impl Subject {
@@ -263,6 +263,8 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let kernel = &looked.kernel;
     let named = owners::named(&looked)?;
     let counts = looked.compiled()?;
+    let memory = memory::of(&looked);
+    let least = memory.operands;
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -274,19 +276,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions.collect(),
         answer: Vec::new(),
-        memory: memory::of(&looked.profile.total, looked.ran.bytes),
-        measured: match subject.family {
-            Family::Reduce => measured::reduction(&subject.times),
-            Family::Sgemm => {
-                let cycles = units::arithmetic(&looked.profile.total, spec.bits());
-                let most = looked.ran.flops / cycles
-                    * f64::from(units::DEVICE.sms)
-                    * units::DEVICE.hertz();
-                measured::product(&subject.times, most)
+        memory,
+        measured: match &spec {
+            Spec::Reduce(_) => measured::reduction(&subject.times),
+            Spec::Sgemm(spec) => {
+                measured::product(&subject.times, measured::matrices_beside(spec))
             }
         },
         work: looked.ran.work,
-        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), looked.ran.bytes),
+        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), least),
         conflicts: units::conflicts(&looked.profile.total, Some(counts)),
         compiled: compiled::predicted(counts, |quantity| {
             further_off::reason(subject.stage?, quantity)
