@@ -30,15 +30,16 @@ pub struct Given(BTreeMap<usize, Use>);
 impl Given {
     /// Those of a launch of a kernel.
     pub fn of(kernel: &VerifiedKernel, arguments: &Arguments) -> Self {
-        let arrays = kernel.params.iter().zip(arguments.bytes(kernel)).filter_map(|(param, bytes)| {
-            let (ParamKind::Buffer { buffer, operand } | ParamKind::TensorMap { buffer, operand, .. }) =
-                &param.kind
-            else {
-                return None;
-            };
-            let is_temp = matches!(operand, Operand::Temp(_));
-            Some((buffer.id, Use { bytes: bytes?, is_temp, ..Use::default() }))
-        });
+        let arrays =
+            kernel.params.iter().zip(arguments.bytes(kernel)).filter_map(|(param, bytes)| {
+                let (ParamKind::Buffer { buffer, operand }
+                | ParamKind::TensorMap { buffer, operand, .. }) = &param.kind
+                else {
+                    return None;
+                };
+                let is_temp = matches!(operand, Operand::Temp(_));
+                Some((buffer.id, Use { bytes: bytes?, is_temp, ..Use::default() }))
+            });
         let mut arrays: BTreeMap<usize, Use> = arrays.collect();
         for stmt in kernel.statements() {
             accesses(kernel, stmt, &mut |buffer, [is_read, is_written]| {

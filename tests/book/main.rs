@@ -87,6 +87,8 @@ fn main() -> ExitCode {
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),
         Trial::test("html::pages_need_nothing_else", html::alone),
+        Trial::test("html::words_are_explained", html::words_are_explained),
+        Trial::test("html::unseen_keys_are_shown", html::unseen_keys_are_shown),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test(

@@ -1,11 +1,15 @@
 //! How long the stages took on a device, from a file: what a page says was measured, was measured.
 
 use super::units::{self, DEVICE, UnitName};
+use crate::family::Family;
 use crate::show::percent;
 use gemm_dsl::predict::Work;
-use gemm_dsl::spec::{Along, SgemmSpec};
+use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
+use gemm_dsl::stages;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// What `examples/peers/times.py` has written: first the device, then the names of the columns.
 const FILE: &str = include_str!("../../../tests/profiler/times.csv");
@@ -103,8 +107,8 @@ impl Asked {
             lines: column("lines")?,
             sectors: column("sectors")?,
         };
-        let strips = column("tile_rows")? * column("strip_a")?
-            + column("tile_cols")? * column("strip_b")?;
+        let strips =
+            column("tile_rows")? * column("strip_a")? + column("tile_cols")? * column("strip_b")?;
         Some(Self { work, bytes: strips + column("once")? })
     }
 }
@@ -127,6 +131,75 @@ impl Timed {
         };
         self.launches.iter().map(of).sum()
     }
+}
+
+/// The time of a line at a size, and what the compiler made of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfLine {
+    pub(super) n: u64,
+    pub(super) milliseconds: f64,
+    /// Registers of a thread of the launch that asks for most.
+    pub(super) registers: u32,
+}
+
+/// All times of a line, of the stages and of what a search has tried.
+pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
+    static KNOWN: OnceLock<HashMap<String, Vec<OfLine>>> = OnceLock::new();
+    let normal = |family, line: &str| Some(format!("{family:?} {}", normal(family, line)?));
+    let known = KNOWN.get_or_init(|| {
+        let stage = |index: u32, name: &str| format!("{index}_{name}");
+        let stages: HashMap<(&str, String), String> = stages::reduce()
+            .iter()
+            .map(|of| (("reduce", stage(of.index, of.name)), of.spec.to_string()))
+            .chain(
+                stages::sgemm()
+                    .iter()
+                    .map(|of| (("sgemm", stage(of.index, of.name)), of.spec.to_string())),
+            )
+            .collect();
+        let mut lines = FILE.lines().skip(1);
+        let names: Vec<String> = cells(lines.next().unwrap_or_default());
+        let mut known: HashMap<String, Vec<OfLine>> = HashMap::new();
+        let place = |name: &str| names.iter().position(|of| of == name);
+        for cells in lines.map(cells) {
+            let [set, name, ..] = &cells[..] else { continue };
+            let family = if set == "reduce" { Family::Reduce } else { Family::Sgemm };
+            let line = stages.get(&(set, name.clone())).unwrap_or(name);
+            let number = |name: &str| cells.get(place(name)?)?.parse::<f64>().ok();
+            let numbers = (number("n"), number("time_ms"), number("registers"));
+            let (Some(n), Some(milliseconds), Some(registers)) = numbers else { continue };
+            let Some(line) = normal(family, line) else { continue };
+            let (n, registers) = (n as u64, registers as u32);
+            let all = known.entry(line).or_default();
+            match all.iter_mut().find(|of| of.n == n) {
+                Some(of) => of.registers = of.registers.max(registers),
+                None => all.push(OfLine { n, milliseconds, registers }),
+            }
+        }
+        known
+    });
+    normal(family, line).and_then(|line| known.get(&line)).map_or(&[], Vec::as_slice)
+}
+
+/// A line as its spec is written; nothing of what is none.
+fn normal(family: Family, line: &str) -> Option<String> {
+    Some(match family {
+        Family::Reduce => line.parse::<ReduceSpec>().ok()?.to_string(),
+        Family::Sgemm => line.parse::<SgemmSpec>().ok()?.to_string(),
+    })
+}
+
+/// The cells of a line, of which some are quoted.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().into_iter().for_each(|cell| cell.push(c)),
+        }
+    }
+    cells
 }
 
 /// The times of a stage by its ladder and its name, as in `22_fastest`, from the smallest size to the largest.
@@ -274,7 +347,6 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::stages;
 
     #[test]
     fn products_are_measured_at_five_sizes() {
@@ -306,7 +378,10 @@ mod tests {
         assert!((point.roof.expect("a roof") / most - 1.0).abs() < 1e-9, "{point:?}");
         assert!((point.share().expect("a share") * most / 2.0 - 1.0).abs() < 1e-9, "{point:?}");
         // Beside them a matrix of the extents of C.
-        assert_eq!(product(&[timed(1000, 1.0, fma)], 1).expect("a time").points[0].intensity, 125.0);
+        assert_eq!(
+            product(&[timed(1000, 1.0, fma)], 1).expect("a time").points[0].intensity,
+            125.0
+        );
         let folded = reduction(&[timed(1 << 20, 0.01, 0.0), timed(1 << 28, 0.25, 0.0)]);
         let folded = folded.expect("times");
         assert_eq!(folded.points.iter().map(|p| p.roof).collect::<Vec<_>>(), [None, Some(4.8)]);
@@ -346,5 +421,16 @@ mod tests {
             }
         }
         assert!(count > 1000, "{count}");
+    }
+
+    /// A line is known however it is written, and at every size at which it was measured.
+    #[test]
+    fn lines_have_their_times() {
+        let stage = stages::sgemm().into_iter().find(|of| of.index == 22).expect("a stage");
+        let times: Vec<u64> =
+            of_line(Family::Sgemm, &stage.spec.to_string()).iter().map(|of| of.n).collect();
+        assert!([512, 4096, 8192].iter().all(|n| times.contains(n)), "{times:?}");
+        assert!(of_line(Family::Sgemm, "tile: 7x7x7").is_empty());
+        assert!(of_line(Family::Sgemm, "no spec").is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The whole book: a page for each stage, one that leads to them, and the words.
 
-use super::gather::{Subject, entries, report};
+use super::gather::{Subject, entries, internal, report};
 use super::glossary::TERMS;
 use super::ideas::Idea;
 use super::live::address;
@@ -38,6 +38,8 @@ struct Step {
     base: Option<u32>,
     index: u32,
     variant: Variant,
+    /// Of the kernel that stands in for it, if there is one.
+    fallback: Option<Variant>,
 }
 
 impl Step {
@@ -161,10 +163,10 @@ fn find(ladder: &str, index: u32) -> Result<(Step, Vec<Step>), Failure> {
 /// The stages of both ladders, reductions first.
 fn ladders() -> Result<[Vec<Step>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
-        Ok(spec.program()?.preferred().variant)
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
-        Ok(spec.program()?.preferred().variant)
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     Ok([reduce, sgemm])
 }
@@ -173,9 +175,10 @@ fn steps<S: Clone + std::fmt::Display>(
     ladder: &'static str,
     family: Family,
     stages: &[Stage<S>],
-    variant: impl Fn(&S) -> Result<Variant, Failure>,
+    variants: impl Fn(&S) -> Result<Vec<Variant>, Failure>,
 ) -> Result<Vec<Step>, Failure> {
     let step = |stage: &Stage<S>| {
+        let mut variants = variants(&stage.spec)?.into_iter();
         Ok(Step {
             ladder,
             stem: format!("{:02}_{}", stage.index, stage.name),
@@ -184,7 +187,10 @@ fn steps<S: Clone + std::fmt::Display>(
             line: stage.spec.to_string(),
             base: stage.base,
             index: stage.index,
-            variant: variant(&stage.spec)?,
+            variant: variants
+                .next()
+                .ok_or_else(|| Failure::from(internal("a program without a kernel")))?,
+            fallback: variants.next(),
         })
     };
     stages.iter().map(step).collect()
@@ -203,12 +209,15 @@ fn base_of<'s>(step: &Step, ladder: &'s [Step]) -> Option<&'s Step> {
 }
 
 fn subject(step: &Step, ladder: &[Step]) -> Subject {
-    let base = base_of(step, ladder).map(|base| (base.title.clone(), base.line.clone()));
+    let base = base_of(step, ladder);
+    let registers = |of: &Step, variant| pinned::registers(of.ladder, &of.stem, variant);
     Subject {
         title: Some(step.title.clone()),
         line: step.line.clone(),
-        base,
-        registers: pinned::registers(step.ladder, &step.stem, step.variant),
+        base: base.map(|base| (base.title.clone(), base.line.clone())),
+        registers: registers(step, step.variant),
+        of_fallback: step.fallback.map_or(Vec::new(), |variant| registers(step, variant)),
+        of_base: base.map_or(Vec::new(), |base| registers(base, base.variant)),
         stage: Some((step.ladder, step.index)),
         times: measured::times(step.ladder, &step.stem),
         ..Subject::new(step.family)
