@@ -5,9 +5,12 @@ use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_examples::book::units::{Unit, asked as asked_of, conflicts, issuing_fmas};
 use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
+use gemm_examples::least::Least;
 use gemm_examples::sample::{self, Ran};
 use gemm_examples::show::percent;
+use gemm_runtime::watch::Watch;
 use gemm_runtime::{Compiled, Counters, Device, Simulation};
+use std::sync::Arc;
 
 /// Wasted shares that are worth a word.
 const WORTH_NAMING: f64 = 0.05;
@@ -57,10 +60,12 @@ fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<Ran, Failure>,
 ) -> Result<Sample, Failure> {
-    let compiled = Simulation { compiled: true, ..Simulation::default() };
-    let Ran { shape, launched, flops, bytes, .. } = launch(&Device::simulator_of(compiled))?;
+    let least = Arc::new(Least::default());
+    let watch: Option<Arc<dyn Watch>> = Some(least.clone());
+    let compiled = Simulation { compiled: true, watch, ..Simulation::default() };
+    let Ran { shape, launched, flops, .. } = launch(&Device::simulator_of(compiled))?;
     let counts = sample::compiled_of_main(&launched)?;
-    Ok(Sample::Counted(count(shape, counts, (flops, bits), bytes)))
+    Ok(Sample::Counted(count(shape, counts, (flops, bits), least.bytes())))
 }
 
 /// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
@@ -68,7 +73,7 @@ fn count(
     shape: String,
     (c, compiled): (&Counters, &Compiled),
     (flops, bits): (f64, Option<u32>),
-    bytes: usize,
+    bytes: u64,
 ) -> Counted {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
@@ -110,7 +115,7 @@ fn sectors(c: &Counters) -> String {
 
 /// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
 /// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
-fn asked((c, compiled): (&Counters, &Compiled), bits: Option<u32>, bytes: usize) -> Vec<String> {
+fn asked((c, compiled): (&Counters, &Compiled), bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));

@@ -2,6 +2,7 @@
 
 use crate::{Options, family, resources};
 use gemm_dsl::Family as _;
+use gemm_dsl::ir::VerifiedProgram;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::page;
 use gemm_examples::cli::{Failure, Outcome, named};
@@ -17,10 +18,7 @@ use std::io::Write;
 /// # Errors
 /// Faults of the specs, what the simulator finds, and a file that cannot be written.
 pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, Failure> {
-    let program = match family {
-        Family::Reduce => line.parse::<ReduceSpec>()?.program()?,
-        Family::Sgemm => line.parse::<SgemmSpec>()?.program()?,
-    };
+    let program = program(family, line)?;
     let base = match &options.against {
         None => None,
         Some(spec) => {
@@ -41,10 +39,19 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
         }
         None => {
             let (registers, refused) = resources::registers(program.preferred(), &options.arch);
-            let subject = Subject { registers, refused, ..subject };
+            let registers_of = |kernel| resources::registers(kernel, &options.arch).0;
+            let of_fallback = program.variants().nth(1).map_or(Vec::new(), registers_of);
+            let of_base = match &subject.base {
+                None => Vec::new(),
+                Some((_, base)) => registers_of(self::program(family, base)?.preferred()),
+            };
+            let subject = Subject { registers, refused, of_fallback, of_base, ..subject };
             let report = match gather::report(&subject) {
                 Ok(report) => report,
-                Err(failure) => return failed(&subject, failure, options),
+                Err(failure) => {
+                    draw_fault(&subject, options)?;
+                    return Err(failure);
+                }
             };
             let archs: Vec<String> = options.arch.iter().map(u32::to_string).collect();
             let archs = Some(archs.join(",")).filter(|archs| !archs.is_empty());
@@ -55,13 +62,20 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
     }
 }
 
-/// Writes the page of the fault that the launch comes to, if that is why there is no page of the kernel; and fails.
-fn failed(subject: &Subject, failure: Failure, options: &Options) -> Result<Outcome, Failure> {
+fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
+    Ok(match family {
+        Family::Reduce => line.parse::<ReduceSpec>()?.program()?,
+        Family::Sgemm => line.parse::<SgemmSpec>()?.program()?,
+    })
+}
+
+/// Writes the page of the fault that the launch comes to, if that is why there is no page of the kernel.
+fn draw_fault(subject: &Subject, options: &Options) -> Result<(), Failure> {
     if let Ok(Some(broken)) = gather::fault(subject) {
         let command = command(&[], options)?;
         put(options, &broken, |broken| page::broken(broken, &command))?;
     }
-    Err(failure)
+    Ok(())
 }
 
 /// The command that makes such a page, as a shell takes it: with these options, where they were given, and those of any page.

@@ -30,5 +30,6 @@ pub mod sync;
 mod unit_name;
 pub mod units;
 pub mod whole;
+mod words;
 
 pub use gemm_draw::{access, algebra, pinned, resident, source};

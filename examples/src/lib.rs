@@ -11,6 +11,7 @@ pub mod family;
 pub mod gpu;
 pub mod grid;
 pub mod ladder;
+pub mod least;
 pub mod npy;
 pub mod operands;
 pub mod peer;

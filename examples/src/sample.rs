@@ -29,8 +29,6 @@ pub struct Ran {
     pub flops: f64,
     /// Multiply-adds of a product, or the elements of each array that is folded.
     pub work: u64,
-    /// Bytes of all operands, each once.
-    pub bytes: usize,
 }
 
 /// As [`shapes::arrays`], with all that a program takes the time for.
@@ -61,8 +59,7 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
     if launched.passes() > 1 {
         shape += &format!(" (the first of {} launches)", launched.passes());
     }
-    let bytes = elements * spec.inputs().len() * spec.element.elem().size() as usize;
-    Ok(Ran { shape, launched, flops: 0.0, work: elements as u64, bytes })
+    Ok(Ran { shape, launched, flops: 0.0, work: elements as u64 })
 }
 
 /// As [`shapes::extents`], likewise.
@@ -164,8 +161,7 @@ pub fn product(spec: &SgemmSpec, size: Size, device: &Device) -> Result<Ran, Fai
     if let Shape::Tensor(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
-    let bytes = products * (m * k + k * n + m * n) * size_of::<f32>();
-    Ok(Ran { shape, launched, flops: 2.0 * work as f64, work, bytes })
+    Ok(Ran { shape, launched, flops: 2.0 * work as f64, work })
 }
 
 #[cfg(test)]

@@ -36,8 +36,13 @@ fn products(problem: &Problem) -> Result<&[Products], Failure> {
         Problem::Products(products) if products.iter().all(|one| one.batch.is_none()) => {
             Ok(products)
         }
-        _ => Err(Failure::Usage(
+        Problem::Products(_) => Err(Failure::Usage(
             "the model of time ranks single products: leave out --batch, or --for".to_owned(),
+        )),
+        Problem::Arrays(_) => Err(Failure::Usage(
+            "the model of time ranks products alone, not yet spaces of reductions: leave out --for and give --device gpu, or \
+             leave out --family reduce"
+                .to_owned(),
         )),
     }
 }
@@ -100,7 +105,7 @@ pub fn print(
         let name = device.name;
         writeln!(
             out,
-            "\nThe first at {size} by the model of an {name}; registers are estimated\n\n{}",
+            "\nThe first at {size} by the model of {name}; registers are estimated\n\n{}",
             table.text()
         )?;
     }

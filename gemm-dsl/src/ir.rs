@@ -324,7 +324,7 @@ resolved!(MbarrierId, MbarrierDecl, mbarriers, id);
 impl Kernel {
     /// The buffer that a launch binds and that an access of this one goes to: what a pointer points into, the
     /// list that an array was chosen of.
-    pub(crate) fn memory_of(&self, buffer: BufferId) -> BufferId {
+    pub fn memory_of(&self, buffer: BufferId) -> BufferId {
         match self.buffers.get(buffer.id).map(|b| &b.layout) {
             Some(Layout::Pointer { into: of } | Layout::OfList { list: of, .. }) => {
                 self.memory_of(*of)

@@ -13,6 +13,8 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Need::Browser.trial("browser::shows_pages_without_a_complaint", complaints),
         Need::Browser.trial("browser::pages_fit_a_phone", phone),
+        Need::Browser.trial("browser::nothing_is_cut_off_on_paper", print),
+        Need::Browser.trial("browser::the_front_page_fits_a_screen", screen),
         Need::Axe.trial("browser::pages_are_accessible", accessible),
     ]
 }
@@ -76,6 +78,45 @@ fn phone() -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// On paper nothing is cut off: every box is as wide as what is in it, and none reaches beyond the sheet. The copy that is asked is
+/// laid out on a screen as wide as a sheet of A4 within its margins, as if that were printed.
+fn print() -> Result<(), Failed> {
+    const SHEET: u32 = 718;
+    const ASKS: &str = "<script>const cut = [...document.querySelectorAll('.wide, .wide > *')].filter((e) => \
+                        e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') || \
+                        e.getBoundingClientRect().right > document.documentElement.clientWidth + 1);\
+                        document.body.dataset.cut = cut.map((e) => (e.getAttribute('aria-labelledby') || \
+                        e.getAttribute('aria-label') || e.parentNode.getAttribute('aria-labelledby') || e.className) + ' ' + \
+                        e.scrollWidth).join(', ') + '.';</script></body>";
+    for (name, html) in pages()? {
+        let asking = without_policy(html)?.replace("</body>", ASKS);
+        let asking = asking.replace("@media print{", "@media all{");
+        let window = format!("--window-size={SHEET},1000");
+        let output = browse(name, &asking, "", &["--dump-dom", &window])?;
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let cut = shown.split_once("data-cut=\"").and_then(|(_, rest)| rest.split_once('"'));
+        let (cut, _) = cut.ok_or("the script has not run")?;
+        if cut != "." {
+            return Err(format!("{name}: cut off are {cut}").into());
+        }
+    }
+    Ok(())
+}
+
+/// On a usual screen the tables of the front page need no scrolling.
+fn screen() -> Result<(), Failed> {
+    const ASKS: &str = "<script>document.body.dataset.wide = [...document.querySelectorAll('.wide')].map((e) => \
+                        e.scrollWidth - e.clientWidth).join(' ');</script></body>";
+    let asking = without_policy(crate::page("index.html")?)?.replace("</body>", ASKS);
+    let output = browse("index.html", &asking, "", &["--dump-dom", "--window-size=1280,800"])?;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let wide = shown.split_once("data-wide=\"").and_then(|(_, rest)| rest.split_once('"'));
+    match wide.ok_or("the script has not run")?.0 {
+        "0 0" => Ok(()),
+        beyond => Err(format!("the tables go beyond the screen by {beyond} pixels").into()),
+    }
 }
 
 /// A script that asks axe-core for what a reader with a keyboard, a screen reader or weak eyes stumbles over, as soon as a condition

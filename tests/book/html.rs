@@ -1,6 +1,7 @@
 //! Pages as a browser's parser takes them.
 
 use crate::pages;
+use gemm_examples::book::glossary::TERMS;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -177,4 +178,91 @@ pub fn decoded(text: &str) -> String {
     (0..2 * bytes)
         .map(|i| format!("{:x}", u8::from_str_radix(&bits[4 * i..4 * i + 4], 2).unwrap_or(0)))
         .collect()
+}
+
+/// What is read as sentences of a page before its words are explained: without texts of kernels, pictures and headings.
+fn sentences(node: &Handle, out: &mut String) {
+    const UNREAD: [&str; 14] = [
+        "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
+        "button", "nav", "footer",
+    ];
+    match &node.data {
+        NodeData::Text { contents } => out.push_str(&contents.borrow()),
+        NodeData::Element { name, .. } => {
+            let local = &*name.local;
+            let is_words = attribute(node, "id").as_deref() == Some("words");
+            let is_line = local == "td" && attribute(node, "class").as_deref() == Some("t");
+            // A link to another part is no term; one to a word is.
+            let is_other = local == "a" && attribute(node, "class").as_deref() != Some("word");
+            if UNREAD.contains(&local) || is_words || is_line || is_other {
+                return;
+            }
+            node.children.borrow().iter().for_each(|child| sentences(child, out));
+            if local != "a" {
+                out.push('\n');
+            }
+        }
+        _ => node.children.borrow().iter().for_each(|child| sentences(child, out)),
+    }
+}
+
+/// Each term of the glossary that a page of a kernel says leads to its sentence there, and no other is explained.
+pub fn words_are_explained() -> Result<(), Failed> {
+    for (name, html) in pages()?.iter().filter(|(_, html)| html.contains("id=\"words\"")) {
+        let dom = parse(html);
+        let mut said = String::new();
+        sentences(&dom.document, &mut said);
+        let mut said = said.to_lowercase();
+        let mut terms: Vec<_> = TERMS.iter().collect();
+        // A bank conflict is no bank.
+        terms.sort_by_key(|term| std::cmp::Reverse(term.name.len()));
+        for term in terms {
+            let word = term.name.to_lowercase();
+            let is_letter =
+                |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || "_-".contains(c));
+            let occurs = said.match_indices(&word).any(|(at, _)| {
+                let behind = said[at + word.len()..].trim_start_matches('s').chars().next();
+                !is_letter(said[..at].chars().next_back()) && !is_letter(behind)
+            });
+            let (is_linked, is_explained) = (
+                html.contains(&format!("href=\"#w-{}\"", term.id)),
+                html.contains(&format!("<dt id=\"w-{}\"", term.id)),
+            );
+            if occurs && !is_linked || is_linked != is_explained {
+                return Err(format!(
+                    "{name}: {} occurs {occurs}, is linked {is_linked} and explained {is_explained}",
+                    term.name
+                )
+                .into());
+            }
+            said = said.replace(&word, "");
+        }
+    }
+    Ok(())
+}
+
+/// A key that no counter sees leads to what shows it, or has a time; or it is said that nothing was measured.
+pub fn unseen_keys_are_shown() -> Result<(), Failed> {
+    let mut shown = 0;
+    for (name, html) in pages()? {
+        let dom = parse(html);
+        let sections = all(&dom.document, "section");
+        let is_ledger = |of: &&Handle| attribute(of, "id").as_deref() == Some("ledger");
+        let Some(ledger) = sections.iter().find(is_ledger) else { continue };
+        if all(ledger, "table").iter().any(|table| all(table, "tr").len() < 2) {
+            return Err(format!("{name}: an empty table").into());
+        }
+        for row in all(ledger, "tr") {
+            let said = text(&row);
+            if !said.contains("no counter sees it") {
+                continue;
+            }
+            let leads = all(&row, "a").iter().any(|a| attribute(a, "class").is_none());
+            if !leads && !said.contains("times as long") && !said.contains("none was measured") {
+                return Err(format!("{name}: {said}").into());
+            }
+            shown += usize::from(leads || said.contains("times as long"));
+        }
+    }
+    if shown == 0 { Err("no key is shown".into()) } else { Ok(()) }
 }

@@ -3,12 +3,16 @@
 use crate::html::{all, attribute, parse, text};
 use crate::page;
 use gemm_examples::book::report::Report;
+use gemm_examples::book::units::{DEVICE, Unit, UnitName};
 use gemm_examples::book::whole::report_of;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
 
 /// Stages whose rows are read number by number: of the reports one without conflicts, one with, and one of tensor cores.
 const STAGES: [(&str, u32); 3] = [("reduce", 6), ("sgemm", 9), ("sgemm", 41)];
+
+/// The sizes at which stages are shown: of products and of reductions.
+const SHOWN: [u64; 2] = [4096, 1 << 28];
 
 /// The first columns of a row, before those of the units: what is new, and the unit that has most to do.
 const BEFORE: usize = 2;
@@ -19,6 +23,7 @@ struct Row {
     named: String,
     bars: Vec<(String, u64, String)>,
     conflicts: String,
+    measured: String,
 }
 
 /// In each row the longest bar is that of the unit that is named.
@@ -40,7 +45,7 @@ pub fn names_the_longest_bar() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Cycles and conflicts are those of the report, for each 1,000 multiply-adds or elements.
+/// Cycles and conflicts are those of the report, for each 1,000 multiply-adds or elements; cycles at the size that was measured.
 pub fn says_what_reports_do() -> Result<(), Failed> {
     let rows = rows()?;
     for (ladder, stage) in STAGES {
@@ -49,7 +54,7 @@ pub fn says_what_reports_do() -> Result<(), Failed> {
         let expected: Vec<(String, String)> = report
             .units
             .iter()
-            .map(|unit| (unit.name.to_string(), of_a_thousand(&report, unit.cycles)))
+            .map(|unit| (unit.name.to_string(), of_the_size(&report, unit)))
             .collect();
         let found = |unit: &str| row.bars.iter().find(|(of, ..)| of == unit);
         for (unit, cycles) in &expected {
@@ -63,6 +68,37 @@ pub fn says_what_reports_do() -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// The cycles of a unit at the size that the tables show, or in the small launch of a stage that was not measured.
+fn of_the_size(report: &Report, unit: &Unit) -> String {
+    let measured = report.measured.as_ref();
+    let shown = measured.and_then(|of| of.points.iter().find(|point| SHOWN.contains(&point.n)));
+    let Some(point) = shown else { return of_a_thousand(report, unit.cycles) };
+    let cycles = point.asked[UnitName::ALL.iter().position(|of| *of == unit.name).unwrap_or(0)];
+    let work = if point.n == SHOWN[0] { (point.n as f64).powi(3) } else { point.n as f64 };
+    gemm_examples::change::number(1000.0 * cycles / work)
+}
+
+/// No unit works longer than the time that was measured beside its bar.
+pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
+    let mut count = 0;
+    for Row { stage, bars, measured, .. } in rows()? {
+        let mut words = measured.split(' ');
+        let Some(rate) = words.next().and_then(|rate| rate.parse::<f64>().ok()) else { continue };
+        // Of 1,000 multiply-adds, or of 1,000 elements of four bytes.
+        let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
+        let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
+        for (unit, _, cycles) in &bars {
+            let cycles: f64 = cycles.trim_end_matches(", by the text").replace(',', "").parse()?;
+            // Both are written to three digits.
+            if cycles > 1.02 * most {
+                return Err(format!("{stage}: {unit} {cycles} of {most}, {measured}").into());
+            }
+            count += 1;
+        }
+    }
+    if count < 200 { Err(format!("{count} bars").into()) } else { Ok(()) }
 }
 
 fn of_a_thousand(report: &Report, count: f64) -> String {
@@ -100,5 +136,6 @@ fn of_row(row: &Handle, units: &[String]) -> Option<Row> {
         named: text(cells.get(BEFORE - 1)?),
         bars: units.iter().zip(&cells[BEFORE..]).filter_map(bar).collect(),
         conflicts: text(cells.get(BEFORE + units.len())?),
+        measured: text(cells.last()?),
     })
 }

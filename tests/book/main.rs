@@ -66,6 +66,13 @@ fn same_bytes() -> Result<(), Failed> {
             return Err(format!("{name} is another one").into());
         }
     }
+    // Beside a live page there is one more link.
+    let (name, html) = whole::page_of("sgemm", 2, Some("live.html"))?;
+    let link = html.find("<a href=\"live.html").ok_or("it leads to the live page")?;
+    let end = html[link..].find("</a>").ok_or("a link ends")? + link + "</a>".len();
+    if page(&name)? != format!("{}{}", &html[..link], &html[end..]) {
+        return Err(format!("{name} differs by more than the link").into());
+    }
     Ok(())
 }
 
@@ -80,8 +87,14 @@ fn main() -> ExitCode {
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),
         Trial::test("html::pages_need_nothing_else", html::alone),
+        Trial::test("html::words_are_explained", html::words_are_explained),
+        Trial::test("html::unseen_keys_are_shown", html::unseen_keys_are_shown),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
+        Trial::test(
+            "index::no_bar_is_beyond_the_time_beside_it",
+            index::no_bar_is_beyond_the_time_beside_it,
+        ),
         Trial::test("palette::can_be_read", palette::can_be_read),
     ];
     trials.extend(pinned::trials());

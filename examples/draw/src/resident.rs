@@ -2,7 +2,7 @@
 
 use gemm_dsl::arch::ALL;
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::predict::occupancy::{Block, Limit, occupancy};
+use gemm_dsl::predict::occupancy::{Block, Limit, limits, occupancy};
 use serde::Serialize;
 
 /// A kernel on an architecture.
@@ -39,17 +39,18 @@ pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Resident> {
         let sm = ALL.iter().find(|sm| sm.arch == of.arch)?;
         let threads = kernel.geometry.threads();
         let shared_bytes = kernel.shared_bytes();
-        let fits = occupancy(sm, Block { threads, registers: of.registers, shared_bytes });
+        let block = Block { threads, registers: of.registers, shared_bytes };
+        let fits = occupancy(sm, block);
+        let limits = limits(sm, block);
+        let names: Vec<String> = limits.iter().map(Limit::to_string).collect();
+        let full = limits.contains(&Limit::Threads) && fits.share >= 1.0;
         Some(Resident {
             arch: format!("sm_{}", of.arch),
             registers: of.registers,
             spilled: of.spilled,
             blocks: fits.blocks,
             warps: [fits.blocks * threads.div_ceil(32), sm.threads / 32],
-            limit: match fits.limit {
-                Limit::Threads if fits.share >= 1.0 => "threads: there is no room for more".into(),
-                limit => limit.to_string(),
-            },
+            limit: names.join(" and ") + if full { ": there is no room for more" } else { "" },
         })
     });
     known.collect()

@@ -1,6 +1,7 @@
 //! What has changed from one kernel to another: keys, counters, the text.
 
 use super::report::{Counted, Counter};
+use super::resident::Resident;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -20,6 +21,16 @@ pub struct Change {
     pub counters: Vec<Delta>,
     /// The text, as far as it differs.
     pub hunks: Vec<Hunk>,
+    /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
+    pub residents: Vec<Resident>,
+}
+
+impl Change {
+    /// On each architecture what the other one has, and what this one has.
+    pub fn residents<'r>(&'r self, now: &'r [Resident]) -> Vec<[&'r Resident; 2]> {
+        let now_of = |before: &&Resident| now.iter().find(|now| now.arch == before.arch);
+        self.residents.iter().filter_map(|before| Some([before, now_of(&before)?])).collect()
+    }
 }
 
 /// A key that differs.

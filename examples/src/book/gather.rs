@@ -3,7 +3,7 @@
 mod eye;
 
 use super::broken::{self, Broken};
-use super::report::{Decision, Refused, Report};
+use super::report::{Decision, Fallback, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
     access, answer, change, cure, edges, further_off, ledger, measured, memory, order, owners,
@@ -15,6 +15,7 @@ use crate::sample::{self, Arrays, Ran};
 use eye::{Eye, Kept};
 use gemm_draw::compiled;
 pub(super) use gemm_draw::counters::counted;
+use gemm_dsl::Family as _;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
@@ -35,12 +36,16 @@ pub struct Subject {
     pub base: Option<(String, String)>,
     /// What the compiler has said of it, where it was asked.
     pub registers: Vec<Registers>,
+    /// What it has said of the kernel that stands in for this one, if one does.
+    pub of_fallback: Vec<Registers>,
+    /// And of what it is compared with.
+    pub of_base: Vec<Registers>,
     /// Why it has not, where it was asked.
     pub refused: Vec<Refused>,
     /// The ladder and the number of a stage.
     pub stage: Option<(&'static str, u32)>,
-    /// How long it took on the device that was measured: sizes and milliseconds.
-    pub times: Vec<(u64, f64)>,
+    /// How long it took on the device that was measured.
+    pub times: Vec<measured::Timed>,
 }
 
 impl Subject {
@@ -52,6 +57,8 @@ impl Subject {
             line: String::new(),
             base: None,
             registers: Vec::new(),
+            of_fallback: Vec::new(),
+            of_base: Vec::new(),
             refused: Vec::new(),
             stage: None,
             times: Vec::new(),
@@ -103,6 +110,15 @@ impl Spec {
             Self::Reduce(spec) => spec.plan()?.decisions(),
             Self::Sgemm(spec) => spec.plan()?.decisions(),
         })
+    }
+
+    /// The kernel that stands in for the preferred one, if there is one.
+    fn fallback(&self) -> Result<Option<VerifiedKernel>, Failure> {
+        let program = match self {
+            Self::Reduce(spec) => spec.program(),
+            Self::Sgemm(spec) => spec.program(),
+        };
+        Ok(program.map_err(Error::from)?.variants().nth(1).cloned())
     }
 
     /// Where it is simulated.
@@ -191,7 +207,7 @@ impl Looked {
     }
 }
 
-fn internal(what: &str) -> Error {
+pub(super) fn internal(what: &str) -> Error {
     Error::Internal(what.to_owned())
 }
 
@@ -252,6 +268,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 keys: change::keys(&entries(&other.line())?, &entries(&line)?),
                 counters: change::counters(&counted(&theirs.profile.total), &counters),
                 hunks: change::hunks(&text, &listing.text),
+                residents: resident::all(&theirs.kernel, &subject.of_base),
             })
         }
     };
@@ -263,6 +280,9 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let kernel = &looked.kernel;
     let named = owners::named(&looked)?;
     let counts = looked.compiled()?;
+    let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
+    let memory = memory::of(&looked);
+    let least = memory.operands;
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -274,19 +294,13 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions.collect(),
         answer: Vec::new(),
-        memory: memory::of(&looked.profile.total, looked.ran.bytes),
-        measured: match subject.family {
-            Family::Reduce => measured::reduction(&subject.times),
-            Family::Sgemm => {
-                let cycles = units::arithmetic(&looked.profile.total, spec.bits());
-                let most = looked.ran.flops / cycles
-                    * f64::from(units::DEVICE.sms)
-                    * units::DEVICE.hertz();
-                measured::product(&subject.times, most)
-            }
+        memory,
+        measured: match &spec {
+            Spec::Reduce(_) => measured::reduction(&subject.times),
+            Spec::Sgemm(spec) => measured::product(&subject.times, measured::matrices_beside(spec)),
         },
         work: looked.ran.work,
-        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), looked.ran.bytes),
+        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), least),
         conflicts: units::conflicts(&looked.profile.total, Some(counts)),
         compiled: compiled::predicted(counts, |quantity| {
             further_off::reason(subject.stage?, quantity)
@@ -295,6 +309,10 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         of_no_line: of_no_line(&looked.profile, counts),
         accesses: cure::kept(&spec, access::all(kernel, &listing.lines, &looked.trace)),
         residents: resident::all(kernel, &subject.registers),
+        fallback: fallback.map(|kernel| Fallback {
+            variant: kernel.variant.to_string(),
+            residents: resident::all(&kernel, &subject.of_fallback),
+        }),
         refused: subject.refused.clone(),
         ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,
         pipelines: pipeline::all(kernel, &looked.trace),

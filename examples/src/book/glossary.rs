@@ -7,6 +7,8 @@ pub struct Term {
     pub id: &'static str,
     /// As it is written.
     pub name: &'static str,
+    /// Other ways to write it, in small letters; with an s at its end it is known anyhow.
+    pub others: &'static [&'static str],
     /// What it is.
     pub says: &'static str,
     /// The metric of the profiler that measures it; empty where there is none.
@@ -14,7 +16,7 @@ pub struct Term {
 }
 
 const fn term(id: &'static str, name: &'static str, says: &'static str) -> Term {
-    Term { id, name, says, metric: "" }
+    Term { id, name, others: &[], says, metric: "" }
 }
 
 const fn measured(
@@ -23,11 +25,11 @@ const fn measured(
     says: &'static str,
     metric: &'static str,
 ) -> Term {
-    Term { id, name, says, metric }
+    Term { id, name, others: &[], says, metric }
 }
 
 /// All terms, by name in the order of the alphabet.
-pub const TERMS: [Term; 34] = [
+pub const TERMS: [Term; 36] = [
     term(
         "alignment",
         "alignment",
@@ -37,7 +39,8 @@ pub const TERMS: [Term; 34] = [
         "async-copy",
         "asynchronous copy",
         "A copy from global to shared memory that goes on while the threads compute; who needs what it brings waits for its group (cp.async).",
-    ),
+    )
+    .or(&["asynchronous copies", "cp.async"]),
     term(
         "bank",
         "bank",
@@ -59,7 +62,8 @@ pub const TERMS: [Term; 34] = [
         "mbarrier",
         "barrier in shared memory",
         "A counter that threads and copies arrive at, and a phase that ends when all have; who waits asks for the parity of the phase.",
-    ),
+    )
+    .or(&["barriers in shared memory", "mbarrier"]),
     term(
         "block",
         "block",
@@ -80,7 +84,8 @@ pub const TERMS: [Term; 34] = [
         "divergence",
         "The lanes of a warp part at a branch: each way is executed, with the other lanes idle.",
         "smsp__branch_targets_threads_divergent.sum",
-    ),
+    )
+    .or(&["divergent"]),
     term(
         "double-buffer",
         "double buffering",
@@ -101,7 +106,8 @@ pub const TERMS: [Term; 34] = [
         "fused multiply-add",
         "a times b plus c, rounded once. A multiprocessor of an H200 issues one for 128 threads in a cycle.",
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-    ),
+    )
+    .or(&["multiply-add", "multiply-adds"]),
     term(
         "global",
         "global memory",
@@ -125,7 +131,8 @@ pub const TERMS: [Term; 34] = [
         "latency",
         "latency",
         "How long one instruction waits for its result. It is hidden where others can be issued meanwhile: of the warp itself, or of other warps.",
-    ),
+    )
+    .or(&["latencies"]),
     term(
         "multiprocessor",
         "multiprocessor",
@@ -173,17 +180,29 @@ pub const TERMS: [Term; 34] = [
         "spill",
         "A value that did not fit into registers and went to memory.",
         "sass__inst_executed_register_spilling",
-    ),
+    )
+    .or(&["spilled"]),
     term(
         "swizzle",
         "swizzle",
         "An exchange of places within rows, by the number of the row, that spreads columns over all banks without padding.",
     ),
     term(
+        "tensor-core",
+        "tensor core",
+        "A unit that multiplies small matrices of 16-bit numbers, or of 32-bit ones half as fast, for the lanes of a warp or of four warps together (mma.sync, wgmma).",
+    ),
+    term(
         "tile",
         "tile",
         "The part of a matrix that a block, a warp or a thread works on at a time.",
     ),
+    term(
+        "tma",
+        "TMA",
+        "The unit that copies boxes of arrays, which a single thread asks for, between global and shared memory (tensor memory accelerator, cp.async.bulk.tensor).",
+    )
+    .or(&["box", "boxes"]),
     term("warp", "warp", "32 threads that execute one instruction together."),
     measured(
         "wavefront",
@@ -193,31 +212,11 @@ pub const TERMS: [Term; 34] = [
     ),
 ];
 
-/// Those that the pages of kernels explain on the spot: their templates lead there.
-const ON_PAGES: [&str; 18] = [
-    "bank",
-    "conflict",
-    "barrier",
-    "block",
-    "global",
-    "instruction",
-    "lane",
-    "l2",
-    "multiprocessor",
-    "occupancy",
-    "phase",
-    "register",
-    "sector",
-    "shared",
-    "spill",
-    "tile",
-    "warp",
-    "wavefront",
-];
-
-/// The terms that each page of a kernel has.
-pub fn on_pages() -> impl Iterator<Item = Term> {
-    TERMS.into_iter().filter(|term| ON_PAGES.contains(&term.id))
+impl Term {
+    /// The same, written otherwise too.
+    const fn or(self, others: &'static [&'static str]) -> Self {
+        Self { others, ..self }
+    }
 }
 
 #[cfg(test)]
@@ -234,15 +233,6 @@ mod tests {
         assert_eq!(ids.len(), TERMS.len());
         for term in &TERMS {
             assert!(term.says.ends_with('.'), "{}", term.name);
-        }
-    }
-
-    /// Pages explain the words of their pictures, of which one says what counts as a conflict.
-    #[test]
-    fn pages_have_all_terms_that_they_name() {
-        assert_eq!(on_pages().count(), ON_PAGES.len());
-        for word in ["phase", "wavefront", "bank"] {
-            assert!(on_pages().any(|term| term.name == word), "{word}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::change::{self, Delta};
 use super::gather::{At, Spec, counted, entries};
+use super::measured;
 use super::report::Counter;
 use crate::cli::Failure;
 use crate::family::Family;
@@ -16,6 +17,19 @@ pub struct Entry {
     pub key: String,
     /// What becomes of the kernel.
     pub without: Without,
+    /// How long both took, of those that were measured.
+    pub measured: Option<Compared>,
+}
+
+/// Times of two kernels at a size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Rows, columns and terms of a product, or the elements that are reduced.
+    pub n: u64,
+    /// Milliseconds with the key, and without it.
+    pub milliseconds: [f64; 2],
+    /// Registers of a thread, likewise.
+    pub registers: [u32; 2],
 }
 
 /// A kernel without one of its keys.
@@ -47,8 +61,8 @@ pub(super) fn of(
     let entry = |left_out: usize| {
         let rest = all.iter().enumerate().filter(|(i, _)| *i != left_out);
         let rest: Vec<&str> = rest.map(|(_, entry)| &**entry).collect();
-        let found = Spec::parse(family, &rest.join(", ")).and_then(|spec| spec.counters(at));
-        let without = match found {
+        let rest = rest.join(", ");
+        let without = match Spec::parse(family, &rest).and_then(|spec| spec.counters(at)) {
             Ok(counters) => {
                 // Base and now change places: what leaving it out costs.
                 let deltas = change::counters(&with, &counted(&counters));
@@ -60,7 +74,11 @@ pub(super) fn of(
             Err(Failure::Runtime(Error::Unmet(unmet))) => Without::Refused(unmet.to_string()),
             Err(other) => return Err(other),
         };
-        Ok(Entry { key: all[left_out].clone(), without })
+        let measured = match without {
+            Without::Counts(_) | Without::Unseen => compared([line, &rest], family),
+            _ => None,
+        };
+        Ok(Entry { key: all[left_out].clone(), without, measured })
     };
     let ledger: Result<Vec<Entry>, Failure> = (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
@@ -71,6 +89,20 @@ pub(super) fn of(
         Without::Refused(_) | Without::None(_) => (2, std::cmp::Reverse(0)),
     });
     Ok(ledger)
+}
+
+/// The times of two lines at the largest size at which both were measured.
+fn compared(lines: [&str; 2], family: Family) -> Option<Compared> {
+    let [with, without] = lines.map(|line| measured::of_line(family, line));
+    let both = with.iter().filter_map(|one| {
+        let other = without.iter().find(|other| other.n == one.n)?;
+        Some(Compared {
+            n: one.n,
+            milliseconds: [one.milliseconds, other.milliseconds],
+            registers: [one.registers, other.registers],
+        })
+    });
+    both.max_by_key(|compared| compared.n)
 }
 
 /// What takes time.
@@ -90,4 +122,32 @@ fn weight(deltas: &[Delta]) -> u64 {
 
 fn first_line(text: &str) -> String {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(family: Family, line: &str) -> Vec<Entry> {
+        let spec = Spec::parse(family, line).expect("a spec");
+        let at = spec.at().expect("a shape");
+        of(family, line, at, &spec.counters(at).expect("counters")).expect("a ledger")
+    }
+
+    /// What was measured with a key and without it is said, whether or not counters see it.
+    #[test]
+    fn a_key_has_the_times_that_were_measured() {
+        let [items, shuffle] = &ledger(Family::Reduce, "items: 2, shuffle")[..] else {
+            panic!("two keys")
+        };
+        let [items, shuffle] =
+            if items.key == "shuffle" { [shuffle, items] } else { [items, shuffle] };
+        let times = shuffle.measured.expect("stages 4 and 5");
+        assert!(times.n == 1 << 28 && times.milliseconds[0] < times.milliseconds[1], "{times:?}");
+        assert_eq!(items.measured, None);
+        let keys = ledger(Family::Sgemm, "block: 16x16, unroll: 4");
+        let unseen = keys.iter().find(|entry| matches!(entry.without, Without::Unseen));
+        let unseen = unseen.expect("blocks of another shape do the same");
+        assert_eq!((&*unseen.key, unseen.measured), ("block: 16x16", None));
+    }
 }

@@ -1,8 +1,9 @@
 //! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
 
+use super::gather::Looked;
 use super::units::SECTOR_BYTES;
 use crate::change::number;
-use gemm_runtime::Counters;
+use crate::least::Given;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -79,16 +80,21 @@ pub struct Way {
 pub struct Memory {
     /// Those that anything moves along.
     pub ways: Vec<Way>,
-    /// Bytes of all operands, each once.
+    /// Bytes of what the launch reads, and of what it writes, each once: no launch moves less.
     pub operands: u64,
-    /// Bytes that are asked of the L2 cache, as sectors and boxes.
+    /// Bytes of these that it asks for, as sectors and boxes. The L1 cache answers some of that.
     pub asked: u64,
+    /// Bytes that it asks for of what its blocks leave one another, as sectors.
+    pub scratch: u64,
     /// Bytes that come to shared memory, and that threads read from there.
     pub shared: [u64; 2],
 }
 
-/// The ways of a launch whose operands have so many bytes.
-pub(super) fn of(c: &Counters, operands: usize) -> Memory {
+/// The ways of a launch.
+pub(super) fn of(looked: &Looked) -> Memory {
+    let given = Given::of(&looked.kernel, &looked.arguments);
+    let scratch = given.scratch_sectors(&looked.kernel, &looked.profile);
+    let c = &looked.profile.total;
     let requests = c.global_requests;
     let sectors = Some((c.global_sectors, "sectors"));
     let wavefronts = Some((c.shared_wavefronts, "wavefronts"));
@@ -166,14 +172,15 @@ pub(super) fn of(c: &Counters, operands: usize) -> Memory {
     ];
     Memory {
         ways: all.into_iter().filter(|way| way.bytes > 0).collect(),
-        operands: operands as u64,
-        asked: SECTOR_BYTES * c.global_sectors + c.bulk_bytes,
+        operands: given.least(),
+        asked: SECTOR_BYTES * (c.global_sectors - scratch) + c.bulk_bytes,
+        scratch: SECTOR_BYTES * scratch,
         shared: [c.shared_store_bytes + c.bulk_arrived_bytes(), c.shared_load_bytes],
     }
 }
 
 impl Memory {
-    /// How often each byte of the operands is asked of the L2 cache.
+    /// How often each byte of the operands is asked for.
     pub fn asked_often(&self) -> f64 {
         self.asked as f64 / self.operands.max(1) as f64
     }
@@ -186,6 +193,11 @@ impl Memory {
     /// The bytes of the operands, as they are written.
     pub fn written(&self) -> String {
         written(self.operands)
+    }
+
+    /// Those that are asked for of what blocks leave one another; nothing where they leave nothing.
+    pub fn left(&self) -> String {
+        written(self.scratch)
     }
 
     /// Whether copies or boxes come to shared memory, past registers.
@@ -232,21 +244,75 @@ mod tests {
     use super::*;
     use crate::book::gather::Spec;
     use crate::family::Family;
+    use gemm_dsl::spec::SgemmSpec;
+    use gemm_dsl::stages;
+    use rayon::prelude::*;
 
     /// Tiles of 32 x 32 x 32: each word that is copied is read by 32 threads.
     #[test]
     fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
         let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        let memory = of(&looked.profile.total, looked.ran.bytes);
+        let memory = of(&looked);
         assert_eq!(memory.read_often(), Some(32.0));
         let [come, _] = memory.shared;
         let is_load = |way: &&Way| way.from == Place::L1 && way.to == Place::Registers;
         let loaded = memory.ways.iter().find(is_load);
         assert_eq!(loaded.map(|way| way.bytes), Some(come));
         // Of a grid of 2 x 2 blocks two read each element of A and of B, and one stores each of C.
-        let elements = looked.ran.bytes as u64;
+        let elements = memory.operands;
         let c = looked.profile.total.global_store_bytes;
         assert_eq!(memory.asked, 2 * (elements - c) + c);
+    }
+
+    fn memory(spec: &Spec) -> Memory {
+        of(&spec.look(spec.at().expect("a shape")).expect("a launch"))
+    }
+
+    /// Nothing is moved that nobody asks for.
+    #[test]
+    fn every_byte_that_is_moved_at_least_is_asked_for() {
+        let lines = stages::reduce().into_iter().map(|of| (Family::Reduce, of.spec.to_string()));
+        let products = stages::sgemm().into_iter().map(|of| (Family::Sgemm, of.spec.to_string()));
+        let lines: Vec<(Family, String)> = lines.chain(products).collect();
+        lines.par_iter().for_each(|(family, line)| {
+            let memory = memory(&Spec::parse(*family, line).expect("a spec"));
+            assert!(memory.operands > 0 && memory.asked >= memory.operands, "{line}: {memory:?}");
+        });
+    }
+
+    fn of_stage(index: u32, edit: impl Fn(&mut SgemmSpec)) -> Memory {
+        let stage = stages::sgemm().into_iter().find(|stage| stage.index == index);
+        let mut spec = stage.expect("a stage").spec;
+        edit(&mut spec);
+        memory(&Spec::Sgemm(Box::new(spec)))
+    }
+
+    /// Planes are of numbers of 16 bits; what an epilogue reads, and C that is read in place, counts too.
+    #[test]
+    fn operands_are_the_arrays_that_the_launch_is_given() {
+        // C of 512 x 512, of A 512 x 128 and of B 128 x 512 in planes.
+        let planes = of_stage(43, |_| ());
+        assert_eq!(planes.operands, 4 * 512 * 512 + 2 * 2 * 512 * 128, "{planes:?}");
+        let [with, without] = [28, 27].map(|index| of_stage(index, |_| ()));
+        // A residual instead of a bias of C's columns.
+        assert!(with.operands > without.operands + 500_000, "{with:?}, {without:?}");
+        let scaled = of_stage(25, |_| ());
+        let plain = of_stage(25, |spec| spec.scaled = false);
+        let c = plain.ways.iter().find(|way| way.by == "stores").expect("C").bytes;
+        assert_eq!(scaled.operands, plain.operands + c);
+    }
+
+    /// What blocks leave one another is told apart.
+    #[test]
+    fn parts_of_sums_are_no_operands() {
+        let line = "tile: 64x64x16, float4, stages: 3, warp: 32x32, arith: tf32, layout: tn";
+        let whole = memory(&Spec::parse(Family::Sgemm, line).expect("a spec"));
+        let split = format!("{line}, split_k: 2");
+        let split = memory(&Spec::parse(Family::Sgemm, &split).expect("a spec"));
+        assert_eq!([whole.operands, whole.asked], [split.operands, split.asked]);
+        assert!(whole.scratch == 0 && split.scratch > 0, "{split:?}");
+        let shared = of_stage(32, |_| ());
+        assert!(shared.scratch > 0 && shared.asked_often() < 6.0, "{shared:?}");
     }
 }

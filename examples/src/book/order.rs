@@ -4,6 +4,7 @@ use super::gather::{At, Spec};
 use super::owners::Matrix;
 use super::owners::moved::elements;
 use crate::cli::Failure;
+use gemm_dsl::predict::{DEVICES, Device, H200};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Kind, Trace};
 use serde::Serialize;
@@ -12,7 +13,8 @@ use std::collections::BTreeSet;
 /// Tiles of C along rows and along columns.
 const TILES: usize = 24;
 /// Multiprocessors: of an H100 or H200, and of an A100.
-const MULTIPROCESSORS: [usize; 2] = [132, 108];
+const MULTIPROCESSORS: [usize; 2] = [H200.sms as usize, A100.sms as usize];
+const A100: Device = DEVICES[1];
 /// The widest square that is drawn, in pixels, and one block in so many has its number there.
 const SIDE: usize = 20;
 const NUMBERED: usize = 12;
@@ -119,6 +121,11 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn multiprocessors_are_those_of_the_devices() {
+        assert_eq!((A100.name, MULTIPROCESSORS), ("a100", [132, 108]));
+    }
     use crate::family::Family;
 
     fn order(line: &str) -> Order {

@@ -2,12 +2,14 @@
 
 use super::broken::{Broken, Lit};
 use super::change::{Delta, Edit};
-use super::glossary::{self, Term};
+use super::glossary::Term;
 use super::ideas::Idea;
-use super::ledger::Without;
+use super::ledger::{Compared, Without};
+use super::owners::Owners;
 use super::report::{Counter, Report};
 use super::units::{Unit, UnitName};
 use super::whole::Ladder;
+use super::words;
 use crate::change::number;
 use askama::Template;
 use gemm_draw::drawn::{self, Drawn, Group, Line, drawing};
@@ -60,6 +62,8 @@ struct Bar {
 struct Entry<'r> {
     key: &'r str,
     text: String,
+    /// The part of the page that shows what no counter sees: its `id`, and what it is.
+    shown: Option<(&'static str, &'static str)>,
 }
 
 /// The page of a kernel, made by a command; of a stage with what it is about.
@@ -72,7 +76,7 @@ pub fn kernel(
     links: &[Link],
     command: &str,
 ) -> Result<String, askama::Error> {
-    let page = KernelPage {
+    let page = |words| KernelPage {
         report,
         idea,
         policy: policy(STYLE, Some(SCRIPT)),
@@ -82,12 +86,14 @@ pub fn kernel(
         bars: bars(report),
         lines: drawn::lines(&report.source, &report.accesses),
         groups: drawn::groups(&report.accesses),
-        ledger: report.ledger.iter().map(entry).collect(),
-        words: glossary::on_pages().collect(),
+        ledger: report.ledger.iter().map(|of| entry(of, report)).collect(),
+        words,
         command,
         version: env!("CARGO_PKG_VERSION"),
     };
-    page.render()
+    // Those are defined that the rest of the page has.
+    let (_, words) = words::linked(&page(Vec::new()).render()?);
+    Ok(words::linked(&page(words).render()?).0)
 }
 
 #[derive(Template)]
@@ -193,8 +199,28 @@ fn bars(report: &Report) -> Vec<Bar> {
     report.units.iter().map(bar).collect()
 }
 
-fn entry(entry: &super::ledger::Entry) -> Entry<'_> {
-    let text = match &entry.without {
+/// The part of a page that shows what a key is for that no counter sees.
+fn shown(key: &str, report: &Report) -> Option<(&'static str, &'static str)> {
+    let name = key.split(':').next().unwrap_or_default();
+    match name {
+        "raster" if report.order.is_some() => Some(("order", "the order of tiles shows it")),
+        "stages" | "spread" | "prefetch" | "double_buffer" | "copy"
+            if !report.pipelines.is_empty() =>
+        {
+            Some(("pipeline", "what a warp does in its own order shows it"))
+        }
+        "blocks_per_sm" | "block" => Some(("occupancy", "how many blocks fit shows it")),
+        "pitched" | "unroll" => Some(("source", "the text shows it")),
+        "pad_a" | "pad_b" | "swizzle" => Some(("accesses", "how lanes meet banks shows it")),
+        "group" | "blocks" => Some(("decisions", "what the plan decided shows it")),
+        "bounds" => Some(("edges", "ragged shapes show it")),
+        _ => None,
+    }
+}
+
+fn entry<'r>(entry: &'r super::ledger::Entry, report: &Report) -> Entry<'r> {
+    let mut shown_at = None;
+    let mut text = match &entry.without {
         Without::Counts(deltas) => {
             let text = |delta: &&Delta| {
                 let (before, now) = (number(delta.before as f64), number(delta.now as f64));
@@ -207,14 +233,27 @@ fn entry(entry: &super::ledger::Entry) -> Entry<'_> {
             }
         }
         Without::Unseen => {
-            "no counter sees it: it changes when things happen, or where, or the machine code alone; \
-             a measurement tells what it is worth"
-                .to_owned()
+            shown_at = shown(&entry.key, report);
+            if entry.measured.is_none() && shown_at.is_none() {
+                "no counter sees it: it changes the machine code, and time alone tells what it is worth; none was measured \
+                 without it"
+                    .to_owned()
+            } else {
+                "no counter sees it".to_owned()
+            }
         }
         Without::Refused(why) => format!("not launched here: {why}"),
         Without::None(why) => format!("not a kernel, because {why}"),
     };
-    Entry { key: &entry.key, text }
+    if let Some(Compared { n, milliseconds: [with, without], registers: [before, now] }) =
+        entry.measured
+    {
+        text += &format!("; measured at {n}, it takes {:.3} times as long", without / with);
+        if before != now {
+            text += &format!(", registers {before} → {now}");
+        }
+    }
+    Entry { key: &entry.key, text, shown: shown_at }
 }
 
 /// The counters that have changed by more than 2 %, those that have changed most first, and a few at most. What only repeats
@@ -233,11 +272,22 @@ fn telling(deltas: &[Delta]) -> Vec<&Delta> {
     much
 }
 
+/// Whether elements of C are among the tiles that are drawn.
+pub(crate) fn draws_c(owners: &Owners) -> bool {
+    owners.tiles.iter().any(|tile| tile.name == "C")
+}
+
 /// What a counter has become, as a factor.
 pub(crate) fn factor(delta: &Delta) -> String {
     match delta.before {
         0 => "new".to_owned(),
-        before => format!("× {:.2}", delta.now as f64 / before as f64),
+        before => {
+            let factor = delta.now as f64 / before as f64;
+            // Two digits that count, of what is not nothing.
+            let digits =
+                if factor > 0.0 { (1 - factor.log10().floor() as i32).clamp(2, 9) } else { 0 };
+            format!("× {factor:.*}", digits as usize)
+        }
     }
 }
 
@@ -253,6 +303,15 @@ pub(crate) fn edit_class(edit: &Edit) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_factor_is_written_as_nothing_unless_it_is() {
+        let factor = |before, now| factor(&Delta { name: String::new(), before, now });
+        assert_eq!(factor(100, 250), "× 2.50");
+        assert_eq!(factor(100_000, 123), "× 0.0012");
+        assert_eq!(factor(1_000, 0), "× 0");
+        assert_eq!(factor(0, 3), "new");
+    }
 
     #[test]
     fn hashes_are_written_in_base_64() {

@@ -66,6 +66,8 @@ pub struct Report {
     pub accesses: Vec<Access>,
     /// What fits on the multiprocessors of each architecture.
     pub residents: Vec<Resident>,
+    /// The same of the kernel that stands in for this one, where that was compiled.
+    pub fallback: Option<Fallback>,
     /// Where the compiler has said nothing, and why.
     pub refused: Vec<Refused>,
     /// What each key of the spec is for.
@@ -86,6 +88,15 @@ pub struct Report {
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.
     pub change: Option<Change>,
+}
+
+/// The kernel that stands in for another one where its contract is not met.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fallback {
+    /// Which of the kernels that compute the same it is.
+    pub variant: String,
+    /// What of it fits on multiprocessors.
+    pub residents: Vec<Resident>,
 }
 
 /// An architecture for which the compiler has said nothing.

@@ -64,6 +64,13 @@ pub struct Prevented {
 }
 
 impl Prevented {
+    /// The thread and its block, as the simulator names them: the third coordinate only where it tells blocks apart.
+    pub fn at(&self) -> String {
+        let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
+        let z = if z == 0 { String::new() } else { format!(", {z}") };
+        format!("thread ({of_x}, {of_y}) of block ({x}, {y}{z})")
+    }
+
     pub(super) fn of(fault: &Fault) -> Self {
         let ((x, y, z), thread) = (fault.block, fault.thread);
         Self {

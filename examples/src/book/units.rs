@@ -9,7 +9,7 @@ use serde::Serialize;
 pub const DEVICE: Device = H200;
 
 /// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
-const ISSUED: f64 = 4.0;
+pub(super) const ISSUED: f64 = 4.0;
 const WAVEFRONTS: f64 = 1.0;
 
 /// Bytes of a sector.
@@ -36,13 +36,13 @@ pub struct Unit {
 }
 
 /// The units that a kernel asks something of, those that it asks most first: by its counts as compiled where these are known, and
-/// by those of its text, which the compiler needs not all of. `bits` are those of what tensor cores multiply, `bytes` those of all
-/// operands, each once.
+/// by those of its text, which the compiler needs not all of. `bits` are those of what tensor cores multiply, `bytes` those that
+/// are moved at least.
 pub fn asked(
     c: &Counters,
     compiled: Option<&Compiled>,
     bits: Option<u32>,
-    bytes: usize,
+    bytes: u64,
 ) -> Vec<Unit> {
     let unit = |name, [by_text, cycles]: [f64; 2], rate| {
         let is_counted = matches!(name, UnitName::Shared | UnitName::L2);
@@ -59,40 +59,40 @@ pub fn asked(
     };
     let text = Work::from(c);
     let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
-    let of = |count: fn(&Work) -> f64, of_cycle: f64| {
-        [count(&text), count(&counted)].map(|n| n / of_cycle)
-    };
-    let sectors = DEVICE.peak.l2_bytes / SECTOR_BYTES as f64;
-    let from_memory = DEVICE.memory_of_cycle();
-    let mut units = vec![
-        unit(
-            UnitName::Issue,
-            of(|work| work.instructions, ISSUED),
-            format!("{ISSUED} of a warp a cycle"),
-        ),
-        unit(
-            UnitName::Shared,
-            of(|work| work.shared_wavefronts, WAVEFRONTS),
-            format!("{WAVEFRONTS} wavefront a cycle"),
-        ),
-        unit(
-            UnitName::L2,
-            of(|work| work.sectors, sectors),
-            format!("{sectors} sectors a cycle, none cached nearer"),
-        ),
-        unit(
-            UnitName::Memory,
-            [bytes as f64 / from_memory; 2],
-            format!("{from_memory:.1} bytes a cycle, each element once"),
-        ),
+    let of = |name| [&text, &counted].map(|work| cycles_of(name, work, bytes as f64));
+    let (sectors, from_memory) = (sectors_of_cycle(), DEVICE.memory_of_cycle());
+    let rates = [
+        (UnitName::Issue, format!("{ISSUED} of a warp a cycle")),
+        (UnitName::Shared, format!("{WAVEFRONTS} wavefront a cycle")),
+        (UnitName::L2, format!("{sectors} sectors a cycle, none cached nearer")),
+        (UnitName::Memory, format!("{from_memory:.1} bytes a cycle, each element once")),
     ];
+    let mut units: Vec<Unit> =
+        rates.into_iter().map(|(name, rate)| unit(name, of(name), rate)).collect();
     units.extend(bits.map(|bits| {
         let of_cycle = matrix_flops(bits);
         let rate = format!("{of_cycle} FLOPs a cycle");
-        unit(UnitName::TensorCores, of(|work| work.mma_flops + work.wgmma_flops, of_cycle), rate)
+        let longer = f64::from(bits) / 16.0;
+        unit(UnitName::TensorCores, of(UnitName::TensorCores).map(|n| longer * n), rate)
     }));
     units.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     units
+}
+
+fn sectors_of_cycle() -> f64 {
+    DEVICE.peak.l2_bytes / SECTOR_BYTES as f64
+}
+
+/// The cycles that a unit would need for work, beside which so many bytes come from memory; of tensor cores as if all numbers had
+/// 16 bits.
+pub(super) fn cycles_of(name: UnitName, work: &Work, bytes: f64) -> f64 {
+    match name {
+        UnitName::Issue => work.instructions / ISSUED,
+        UnitName::Shared => work.shared_wavefronts / WAVEFRONTS,
+        UnitName::L2 => work.sectors / sectors_of_cycle(),
+        UnitName::Memory => bytes / DEVICE.memory_of_cycle(),
+        UnitName::TensorCores => (work.mma_flops + work.wgmma_flops) / matrix_flops(16),
+    }
 }
 
 /// Wavefronts of shared memory that conflicts take, and all of them: as compiled where that is known.
@@ -104,12 +104,6 @@ pub fn conflicts(c: &Counters, compiled: Option<&Compiled>) -> [u64; 2] {
             known.shared_load_wavefronts + known.shared_store_wavefronts,
         ],
     }
-}
-
-/// The cycles that multiply-adds of lanes and of tensor cores take at least, on one multiprocessor.
-pub fn arithmetic(c: &Counters, bits: Option<u32>) -> f64 {
-    let tensor = bits.map_or(0.0, |bits| c.mma_flops as f64 / matrix_flops(bits));
-    issuing_fmas(c).max(tensor)
 }
 
 /// The cycles in which the multiply-adds alone would be issued.

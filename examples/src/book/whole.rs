@@ -1,6 +1,6 @@
 //! The whole book: a page for each stage, one that leads to them, and the words.
 
-use super::gather::{Subject, entries, report};
+use super::gather::{Subject, entries, internal, report};
 use super::glossary::TERMS;
 use super::ideas::Idea;
 use super::live::address;
@@ -38,6 +38,8 @@ struct Step {
     base: Option<u32>,
     index: u32,
     variant: Variant,
+    /// Of the kernel that stands in for it, if there is one.
+    fallback: Option<Variant>,
 }
 
 impl Step {
@@ -51,6 +53,8 @@ impl Step {
 pub(super) struct Row {
     pub(super) href: String,
     pub(super) title: String,
+    /// The page and the title of the stage since which keys are new; none of the first.
+    pub(super) base: Option<(String, String)>,
     pub(super) keys: Vec<String>,
     pub(super) bound: String,
     /// Of each unit of the ladder; none of one that is asked nothing.
@@ -159,10 +163,10 @@ fn find(ladder: &str, index: u32) -> Result<(Step, Vec<Step>), Failure> {
 /// The stages of both ladders, reductions first.
 fn ladders() -> Result<[Vec<Step>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
-        Ok(spec.program()?.preferred().variant)
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
-        Ok(spec.program()?.preferred().variant)
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     Ok([reduce, sgemm])
 }
@@ -171,9 +175,10 @@ fn steps<S: Clone + std::fmt::Display>(
     ladder: &'static str,
     family: Family,
     stages: &[Stage<S>],
-    variant: impl Fn(&S) -> Result<Variant, Failure>,
+    variants: impl Fn(&S) -> Result<Vec<Variant>, Failure>,
 ) -> Result<Vec<Step>, Failure> {
     let step = |stage: &Stage<S>| {
+        let mut variants = variants(&stage.spec)?.into_iter();
         Ok(Step {
             ladder,
             stem: format!("{:02}_{}", stage.index, stage.name),
@@ -182,7 +187,10 @@ fn steps<S: Clone + std::fmt::Display>(
             line: stage.spec.to_string(),
             base: stage.base,
             index: stage.index,
-            variant: variant(&stage.spec)?,
+            variant: variants
+                .next()
+                .ok_or_else(|| Failure::from(internal("a program without a kernel")))?,
+            fallback: variants.next(),
         })
     };
     stages.iter().map(step).collect()
@@ -201,12 +209,15 @@ fn base_of<'s>(step: &Step, ladder: &'s [Step]) -> Option<&'s Step> {
 }
 
 fn subject(step: &Step, ladder: &[Step]) -> Subject {
-    let base = base_of(step, ladder).map(|base| (base.title.clone(), base.line.clone()));
+    let base = base_of(step, ladder);
+    let registers = |of: &Step, variant| pinned::registers(of.ladder, &of.stem, variant);
     Subject {
         title: Some(step.title.clone()),
         line: step.line.clone(),
-        base,
-        registers: pinned::registers(step.ladder, &step.stem, step.variant),
+        base: base.map(|base| (base.title.clone(), base.line.clone())),
+        registers: registers(step, step.variant),
+        of_fallback: step.fallback.map_or(Vec::new(), |variant| registers(step, variant)),
+        of_base: base.map_or(Vec::new(), |base| registers(base, base.variant)),
         stage: Some((step.ladder, step.index)),
         times: measured::times(step.ladder, &step.stem),
         ..Subject::new(step.family)
@@ -234,15 +245,25 @@ fn links(step: &Step, ladder: &[Step], live: Option<&str>) -> Vec<Link> {
 }
 
 fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Result<Row, Failure> {
-    // Of what is multiplied or folded.
-    let share = |count: f64| number(count * WORK / report.work.max(1) as f64);
-    let most = report.units.first();
+    // Of what is multiplied or folded: at the size that was measured, so that nothing here needs longer than the time beside it.
+    let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
+    let of_unit = |unit: &Unit| match shown {
+        Some((measured, point)) => {
+            let asked = UnitName::ALL.iter().zip(point.asked);
+            let cycles = asked.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
+            cycles.sum::<f64>() * WORK / measured.work(point)
+        }
+        None => unit.cycles * WORK / report.work.max(1) as f64,
+    };
+    let most = report.units.iter().max_by(|a, b| of_unit(a).total_cmp(&of_unit(b)));
+    let longest = most.map_or(0.0, of_unit);
     let cell = |unit: &Unit| Cell {
-        cycles: share(unit.cycles) + if unit.is_by_text { ", by the text" } else { "" },
-        percent: most.map_or(0, |most| (100.0 * unit.cycles / most.cycles).round() as u64),
+        cycles: number(of_unit(unit)) + if unit.is_by_text { ", by the text" } else { "" },
+        percent: (100.0 * of_unit(unit) / longest).round() as u64,
     };
     let of = |name: &UnitName| report.units.iter().find(|unit| unit.name == *name).map(cell);
-    let before = base_of(step, ladder).map(|base| entries(&base.line)).transpose()?;
+    let base = base_of(step, ladder);
+    let before = base.map(|base| entries(&base.line)).transpose()?;
     let keys = match before {
         None => entries(&step.line)?,
         Some(before) => {
@@ -258,21 +279,23 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
     Ok(Row {
         href: file(step),
         title: step.title.clone(),
+        base: base.map(|base| (file(base), base.title.clone())),
         keys,
         bound: most.map_or(String::new(), |unit| unit.name.to_string()),
         cells: units.iter().map(of).collect(),
-        conflicts: share(report.conflicts[0] as f64),
+        conflicts: number(report.conflicts[0] as f64 * WORK / report.work.max(1) as f64),
         registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
-        measured: report.measured.as_ref().map_or("not measured".to_owned(), at_shown_size),
+        measured: shown.map_or("not measured".to_owned(), |(of, point)| written(of, point)),
     })
 }
 
-/// The rate that was measured at the size that tables show, and its share of the roof.
-fn at_shown_size(measured: &Measured) -> String {
-    let point = measured.points.iter().find(|point| SHOWN.contains(&point.n));
-    let text = |point: &Point| {
-        let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
-        format!("{} {}{share}", measured::rate(point.rate), measured.unit)
-    };
-    point.map_or("not measured".to_owned(), text)
+/// What was measured at the size that tables show.
+fn at_shown_size(measured: &Measured) -> Option<&Point> {
+    measured.points.iter().find(|point| SHOWN.contains(&point.n))
+}
+
+/// The rate that was measured, and its share of the roof.
+fn written(measured: &Measured, point: &Point) -> String {
+    let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
+    format!("{} {}{share}", measured::rate(point.rate), measured.unit)
 }

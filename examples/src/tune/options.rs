@@ -118,7 +118,7 @@ impl Options {
     /// The space to search.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a line that is none.
+    /// [`Failure::Usage`] for a line that is none, and for the name of a preset.
     pub fn space(&self) -> Result<Space, Failure> {
         let preset = match (self.family, self.preset) {
             (Family::Reduce, _) => REDUCTIONS,
@@ -129,6 +129,14 @@ impl Options {
             [] => preset.to_vec(),
             given => given.iter().map(String::as_str).collect(),
         };
+        if let Some(line) =
+            self.space.iter().find(|line| Preset::from_str(line.trim(), true).is_ok())
+        {
+            let name = line.trim().to_lowercase();
+            return Err(Failure::Usage(format!(
+                "--space {line}: no line of keys, but the name of a space. Did you mean --preset {name}?"
+            )));
+        }
         Space::parse(&lines).map_err(Failure::Usage)
     }
 
@@ -236,6 +244,16 @@ mod tests {
         ] {
             let error = problem(line).expect_err(line);
             assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_preset_is_no_space() {
+        for (name, meant) in [("small", "small"), (" Large", "large")] {
+            let words = ["tune", "--space", name];
+            let options = Options::try_parse_from(words).expect("options");
+            let error = options.space().expect_err(name).to_string();
+            assert!(error.contains(&format!("Did you mean --preset {meant}?")), "{error}");
         }
     }
 

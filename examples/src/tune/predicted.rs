@@ -50,7 +50,7 @@ const OTHER_REGISTERS: u32 = 40;
 /// then all others.
 ///
 /// # Errors
-/// What the simulator finds.
+/// What the simulator finds, and the faults of a space none of whose combinations is a spec.
 pub fn rank(
     space: &Space,
     size: Size,
@@ -63,6 +63,7 @@ pub fn rank(
     // Unsound points and those of known classes are drawn again and again.
     let mut seen: HashSet<Point> = HashSet::new();
     let mut found: Vec<Predicted> = Vec::new();
+    let mut faults = None;
     loop {
         let around = start.elapsed() > time.mul_f64(RANDOM_SHARE);
         let mut batch = Vec::new();
@@ -70,10 +71,10 @@ pub fn rank(
             if !seen.insert(point.clone()) {
                 return;
             }
-            if let Ok(spec) = space.line(&point).parse::<SgemmSpec>()
-                && known.insert(class(&spec))
-            {
-                batch.push((point, spec));
+            match space.line(&point).parse::<SgemmSpec>() {
+                Ok(spec) if known.insert(class(&spec)) => batch.push((point, spec)),
+                Ok(_) => {}
+                Err(of_point) => faults = Some(of_point),
             }
         };
         if around {
@@ -101,6 +102,11 @@ pub fn rank(
         if start.elapsed() > time {
             break;
         }
+    }
+    match faults {
+        // Of a space some combinations have faults; not all of one that means anything.
+        Some(faults) if known.is_empty() => return Err(faults.into()),
+        _ => {}
     }
     Ok(varied(found).into_iter().map(|one| preferred(space, one)).collect())
 }
@@ -221,6 +227,16 @@ mod tests {
         );
         // Sums of four by four read less for each.
         assert_eq!(ranked[0].spec.thread.m, 4);
+    }
+
+    #[test]
+    fn a_space_without_specs_says_why() {
+        for (line, why) in [("tiel: 64x64x8", "tiel"), ("tile: 63x64x8, thread: 4x4", "63")] {
+            let space = Space::parse(&[line]).expect("a space");
+            let limits = (Duration::from_secs(60), 1);
+            let error = rank(&space, Size::square(512), &H200, limits).expect_err(line);
+            assert!(matches!(&error, Failure::Spec(faults) if faults.to_string().contains(why)));
+        }
     }
 
     #[test]

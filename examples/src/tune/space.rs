@@ -45,7 +45,10 @@ impl Space {
 
     /// The space in a few words.
     pub fn describe(&self) -> String {
-        format!("{} combinations", self.count())
+        match self.count() {
+            1 => "1 combination".to_owned(),
+            count => format!("{count} combinations"),
+        }
     }
 
     /// The DSL line of a point.

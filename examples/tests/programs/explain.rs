@@ -58,6 +58,28 @@ fn a_fault_is_drawn() {
     assert!(text(&nowhere.stderr).contains("Give --html FILE"), "{}", text(&nowhere.stderr));
 }
 
+/// The commands of the README that make a page of a fault do.
+#[test]
+fn the_readme_draws_a_fault() {
+    let readme = include_str!("../../../README.md");
+    let commands =
+        readme.lines().filter(|line| line.contains("explain -- ") && line.contains("--without"));
+    let commands: Vec<&str> = commands.collect();
+    assert!(!commands.is_empty());
+    for command in commands {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (_, words) = command.split_once(" -- ").expect("words");
+        let words = shlex::split(words).expect("words of a shell");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output =
+            program("explain").current_dir(&folder).args(&words).output().expect("it runs");
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+        let at = words.iter().position(|word| *word == "--html").expect("a page") + 1;
+        let html = std::fs::read_to_string(folder.path().join(words[at])).expect("the page");
+        assert!(html.contains("data race on "), "{command}");
+    }
+}
+
 /// What only one architecture has is compiled for it, and said of all others; and no label touches its value.
 #[test]
 fn warpgroups_are_explained_where_they_are() {

@@ -6,8 +6,9 @@ use std::fmt;
 /// Where the figures of a device come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Measured; what the model has beside the published ones was fitted to `tests/profiler/times.csv`.
-    Measured,
+    /// What kernels reach and all [`Times`] were fitted to `tests/profiler/times.csv`; the rates that no launch exceeds, and
+    /// the size of the second-level cache, are published by its maker, in the documents that are named.
+    Measured(&'static str),
     /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of
     /// [`Times`], are those of the one that was measured.
     Published(&'static str),
@@ -16,7 +17,10 @@ pub enum Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Measured => f.write_str("all figures are measured"),
+            Self::Measured(documents) => write!(
+                f,
+                "what kernels reach is measured, peak rates and the size of the L2 cache are published ({documents})"
+            ),
             Self::Published(document) => {
                 write!(
                     f,
@@ -138,7 +142,9 @@ pub const H200: Device = Device {
     },
     l2_capacity: 50e6,
     times: TIMES,
-    source: Source::Measured,
+    source: Source::Measured(
+        "NVIDIA H200 datasheet, and NVIDIA H100 Tensor Core GPU Architecture, 2022",
+    ),
 };
 
 /// The multiprocessor of an architecture that kernels are compiled for; no other one compiles.

@@ -52,8 +52,23 @@ pub struct Occupancy {
     pub limit: Limit,
 }
 
+/// All that keeps one more block of a kernel out, in the order of [`Limit`].
+pub fn limits(sm: &Multiprocessor, block: Block) -> Vec<Limit> {
+    let all = blocks_by(sm, block);
+    let fewest = all.iter().map(|(blocks, _)| *blocks).min();
+    all.into_iter().filter(|(blocks, _)| Some(*blocks) == fewest).map(|(_, limit)| limit).collect()
+}
+
 /// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
 pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
+    let warps = block.threads.div_ceil(WARP).max(1);
+    let (blocks, limit) = blocks_by(sm, block).into_iter().min().unwrap_or((0, Limit::Blocks));
+    let share = f64::from(blocks * warps) / f64::from(sm.threads / WARP);
+    Occupancy { blocks, share, limit }
+}
+
+/// How many blocks each limit allows.
+fn blocks_by(sm: &Multiprocessor, block: Block) -> [(u32, Limit); 4] {
     let warps = block.threads.div_ceil(WARP).max(1);
     // No thread has more than a multiprocessor.
     let registers = block.registers.clamp(1, sm.registers + 1);
@@ -66,15 +81,12 @@ pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
         let needed = (block.shared_bytes + sm.shared_reserved).max(1);
         u32::try_from(sm.shared_bytes / needed).unwrap_or(u32::MAX)
     };
-    let limits = [
+    [
         (warps_by_registers / warps, Limit::Registers),
         (by_shared, Limit::Shared),
         (sm.threads / WARP / warps, Limit::Threads),
         (sm.blocks, Limit::Blocks),
-    ];
-    let (blocks, limit) = limits.into_iter().min().unwrap_or((0, Limit::Blocks));
-    let share = f64::from(blocks * warps) / f64::from(sm.threads / WARP);
-    Occupancy { blocks, share, limit }
+    ]
 }
 
 #[cfg(test)]
@@ -104,6 +116,15 @@ mod tests {
         assert_eq!(on(90, 128, 32, 114 * KB).blocks, 1);
         let occupancy = on(86, 128, 32, 100 * KB);
         assert_eq!((occupancy.blocks, occupancy.limit), (0, Limit::Shared));
+    }
+
+    #[test]
+    fn equal_limits_are_all_named() {
+        let sm = ALL.iter().find(|sm| sm.arch == 90).expect("it is known");
+        let block = |registers| Block { threads: 256, registers, shared_bytes: 0 };
+        assert_eq!(limits(sm, block(32)), [Limit::Registers, Limit::Threads]);
+        assert_eq!(limits(sm, block(16)), [Limit::Threads]);
+        assert_eq!(limits(sm, block(128)), [Limit::Registers]);
     }
 
     #[test]

@@ -366,8 +366,15 @@ fn devices_have_names_and_multiprocessors() {
         assert!(predict(device, &Launch { shared_bytes: 64 * 1024, ..wave() }).is_some());
     }
     assert_eq!(Device::named("h100"), None);
-    assert_eq!(DEVICES.iter().filter(|device| device.source == Source::Measured).count(), 1);
-    assert_eq!(H200.source.to_string(), "all figures are measured");
+    assert_eq!(
+        DEVICES.iter().filter(|device| matches!(device.source, Source::Measured(_))).count(),
+        1
+    );
+    let said = H200.source.to_string();
+    assert!(
+        said.contains("reach is measured") && said.contains("are published (NVIDIA H200"),
+        "{said}"
+    );
     let said = Device::named("b200").expect("it is there").source.to_string();
     let expected =
         "rates are published (NVIDIA DGX B200 datasheet, 2024), all else is as measured on h200";
@@ -384,4 +391,46 @@ fn parts_of_a_tile_are_added_one_after_the_other() {
     let part = H200.times.cache + 131_072.0 / H200.reached().l2_bytes;
     assert!((of(9.0) - of(5.0) - 4.0 * part).abs() < 1.0, "{} {}", of(9.0), of(5.0));
     assert!(of(5.0) > of(0.0));
+}
+
+/// What the documents say of each device, which [`Source`] names: multiprocessors; boost clock in MHz; TFLOP/s of `f32` and, of
+/// tensor cores, of dense products of 16-bit numbers with sums of 32 bits; bytes of the second-level cache and those that memory
+/// moves in a second.
+///
+/// * a100: architecture paper (108, 1410, 19.5, 312, 40 MB); datasheet of the A100 80GB SXM, 2,039 GB/s.
+/// * h200: datasheet of the H200 SXM (67, 989, 4.8 TB/s); H100 architecture paper (132 multiprocessors, 50 MB).
+/// * l40s: datasheet (91.6, 362.05 dense, half of the 733 with sparsity, 864 GB/s); 18,176 cores are 142 multiprocessors of 128;
+///   Ada architecture paper: AD102 has 96 MB.
+/// * rtx4090: Ada architecture paper, appendix A (128, 2520, 82.6, 165.2, 72 MB, 1,008 GB/s).
+/// * rtx5090: Blackwell architecture paper, appendix A (170, 2407, 104.8, 209.5, 96 MB, 1,792 GB/s).
+/// * b200: datasheet of the DGX B200, an eighth of its system (75, 2,250 dense, 64 TB/s for all). Its multiprocessors, its clock and
+///   its cache are in no datasheet: they are what the driver says of such devices.
+const PUBLISHED: [(&str, u32, f64, f64, f64, f64, f64); 6] = [
+    ("h200", 132, 1980.0, 67.0, 989.0, 50e6, 4.8e12),
+    ("a100", 108, 1410.0, 19.5, 312.0, 40e6, 2.039e12),
+    ("l40s", 142, 2520.0, 91.6, 362.05, 96e6, 864e9),
+    ("rtx4090", 128, 2520.0, 82.6, 165.2, 72e6, 1.008e12),
+    ("rtx5090", 170, 2407.0, 104.8, 209.5, 96e6, 1.792e12),
+    ("b200", 148, 1965.0, 75.0, 2250.0, 126e6, 8e12),
+];
+
+/// Each figure of the table, against what was published: rates follow from multiprocessors, clock and what each does in a cycle.
+#[test]
+fn figures_are_those_that_were_published() {
+    assert_eq!(DEVICES.len(), PUBLISHED.len());
+    for (name, sms, clock, fma, tensor, l2, memory) in PUBLISHED {
+        let device = Device::named(name).expect(name);
+        assert_eq!((device.sms, device.clock_mhz), (sms, clock), "{name}");
+        assert_eq!((device.l2_capacity, device.peak.memory), (l2, memory), "{name}");
+        let teraflops = |of_cycle: f64| of_cycle * f64::from(sms) * device.hertz() / 1e12;
+        let rates = [
+            (2.0 * teraflops(device.peak.fma), fma),
+            (teraflops(device.peak.mma_flops), tensor),
+            (teraflops(device.peak.wgmma_flops), tensor),
+        ];
+        for (rate, published) in rates {
+            // Clocks are rounded, and those of tensor cores at times lower.
+            assert!((rate / published - 1.0).abs() < 0.09, "{name}: {rate} of {published}");
+        }
+    }
 }

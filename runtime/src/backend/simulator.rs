@@ -101,6 +101,20 @@ impl Arguments {
         kernel.params.iter().map(|p| is_scalar(&p.kind).then(|| scalars.next()).flatten()).collect()
     }
 
+    /// The bytes of what each parameter of the kernel was given, of a list those of all its arrays; none of a number.
+    pub fn bytes(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
+        let bytes = |given: &Given| -> u64 {
+            let all = match given {
+                Given::One(buffer) => std::slice::from_ref(buffer),
+                Given::List(buffers) => buffers,
+            };
+            all.iter().map(|buffer| buffer.len() as u64 * u64::from(buffer.elem().size())).sum()
+        };
+        let mut given = self.buffers.iter().map(bytes);
+        let is_scalar = |kind: &ParamKind| matches!(kind, ParamKind::Scalar { .. });
+        kernel.params.iter().map(|p| if is_scalar(&p.kind) { None } else { given.next() }).collect()
+    }
+
     /// The same, but that each element of an array of `F32` has a number for its bits, so that it can be told wherever it is
     /// moved to: from 1 on, those of an array behind those of the one before. With them the numbers of each array, none of a list
     /// or of another type.

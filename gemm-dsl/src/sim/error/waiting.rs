@@ -66,13 +66,32 @@ impl fmt::Display for Waiting {
             WaitsFor::Phase { barrier, index, parity, phase, arrivals, bytes } => {
                 write!(
                     f,
-                    "at barrier {barrier}[{index}] for parity {parity}: phase {phase} lacks {arrivals} arrivals \
-                     and {bytes} bytes"
+                    "at barrier {barrier}[{index}] for parity {parity}: phase {phase} {}",
+                    lacking(*arrivals, *bytes)
                 )?;
             }
             WaitsFor::Change => f.write_str("for others to write memory")?,
         }
         write!(f, ", in `{}`", self.statement)
+    }
+}
+
+/// What a phase lacks: arrivals, bytes; of bytes it may also have too many.
+fn lacking(arrivals: u32, bytes: i64) -> String {
+    let count = |n: u64, of: &str| format!("{n} {of}{}", if n == 1 { "" } else { "s" });
+    let lacks = [(u64::from(arrivals), "arrival"), (bytes.max(0).unsigned_abs(), "byte")];
+    let lacks: Vec<String> =
+        lacks.into_iter().filter(|(n, _)| *n > 0).map(|(n, of)| count(n, of)).collect();
+    let more = (bytes < 0).then(|| {
+        let have = if bytes == -1 { "has" } else { "have" };
+        format!("{} more {have} come than are expected", count(bytes.unsigned_abs(), "byte"))
+    });
+    let lacks = (!lacks.is_empty()).then(|| format!("lacks {}", lacks.join(" and ")));
+    match (lacks, more) {
+        (Some(lacks), Some(more)) => format!("{lacks}, and {more}"),
+        (Some(one), None) => one,
+        (None, Some(more)) => format!("has too much: {more}"),
+        (None, None) => "lacks nothing".to_owned(),
     }
 }
 
@@ -95,5 +114,20 @@ pub(super) fn not_begun(blocks: u32) -> String {
         0 => String::new(),
         1 => "; and one block need not begin before these are done".into(),
         more => format!("; and {more} blocks need not begin before these are done"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacking;
+
+    #[test]
+    fn what_a_phase_lacks_is_more_than_nothing() {
+        assert_eq!(lacking(1, 0), "lacks 1 arrival");
+        assert_eq!(lacking(2, 49152), "lacks 2 arrivals and 49152 bytes");
+        let more = "49152 bytes more have come than are expected";
+        assert_eq!(lacking(1, -49152), format!("lacks 1 arrival, and {more}"));
+        assert_eq!(lacking(0, -49152), format!("has too much: {more}"));
+        assert_eq!(lacking(0, 1), "lacks 1 byte");
     }
 }

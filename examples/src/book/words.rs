@@ -1,0 +1,138 @@
+//! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once.
+
+use super::glossary::{TERMS, Term};
+use std::collections::BTreeSet;
+
+/// What is written in these is not read as a sentence: text of a kernel, pictures, links, headings.
+const UNREAD: [&str; 16] = [
+    "a", "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
+    "button", "output", "nav", "footer",
+];
+
+/// Where a link to a term leads.
+const HREF: &str = "href=\"#w-";
+
+/// Before this nothing defines a word.
+const WORDS: &str = "<section id=\"words\">";
+
+/// A way in which a term is written.
+struct Form {
+    text: String,
+    id: &'static str,
+}
+
+/// All ways of all terms, longer ones before those that they begin with.
+fn forms() -> Vec<Form> {
+    let of = |term: &Term| {
+        let id = term.id;
+        let name = term.name.to_lowercase();
+        let plural = format!("{name}s");
+        let others = term.others.iter().map(|other| (*other).to_owned());
+        [name, plural]
+            .into_iter()
+            .chain(others)
+            .map(move |text| Form { text, id })
+            .collect::<Vec<_>>()
+    };
+    let mut all: Vec<Form> = TERMS.iter().flat_map(of).collect();
+    all.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.text.cmp(&b.text)));
+    all
+}
+
+/// The page with links at the first place of each term that has none yet, and the terms that have links then.
+pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
+    let end = html.find(WORDS).unwrap_or(html.len());
+    let (said, rest) = html.split_at(end);
+    let of_link = |after: &str| after.split_once('"').map(|(id, _)| id.to_owned());
+    let mut known: BTreeSet<String> = said.split(HREF).skip(1).filter_map(of_link).collect();
+    let forms = forms();
+    let mut out = String::with_capacity(html.len() + html.len() / 32);
+    let mut unread = 0_usize;
+    // A cell of a line of a text.
+    let mut in_line = false;
+    let mut left = said;
+    while let Some((text, tag)) = left.split_once('<') {
+        if unread == 0 && !in_line {
+            link(text, &forms, &mut known, &mut out)
+        } else {
+            out += text
+        }
+        let Some((inside, behind)) = tag.split_once('>') else {
+            out.push('<');
+            left = tag;
+            continue;
+        };
+        let name = inside.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
+        let is_end = inside.starts_with('/');
+        if UNREAD.contains(&name) {
+            unread = if is_end { unread.saturating_sub(1) } else { unread + 1 };
+        }
+        if name == "td" {
+            in_line = !is_end && inside.contains("class=\"t\"");
+        }
+        out.extend(["<", inside, ">"]);
+        left = behind;
+    }
+    out.extend([left, rest]);
+    (out, TERMS.into_iter().filter(|term| known.contains(term.id)).collect())
+}
+
+/// Adds a text with a link at the first place of each term that is not known yet.
+fn link(text: &str, forms: &[Form], known: &mut BTreeSet<String>, out: &mut String) {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let mut at = 0;
+    let mut before = ' ';
+    while let Some(c) = text[at..].chars().next() {
+        let begins = is_word(c) && !is_word(before) && before != '&';
+        let found = forms.iter().filter(|_| begins).find(|form| {
+            let here = text[at..].get(..form.text.len());
+            let behind = || text[at + form.text.len()..].chars().next();
+            here.is_some_and(|here| here.eq_ignore_ascii_case(&form.text))
+                && !behind().is_some_and(is_word)
+        });
+        let length = found.map_or(c.len_utf8(), |form| form.text.len());
+        let here = &text[at..at + length];
+        match found {
+            Some(form) if known.insert(form.id.to_owned()) => {
+                *out += &format!("<a class=\"word\" {HREF}{}\">{here}</a>", form.id);
+            }
+            _ => *out += here,
+        }
+        before = here.chars().last().unwrap_or(' ');
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(html: &str) -> (String, Vec<&'static str>) {
+        let (html, terms) = linked(html);
+        (html, terms.into_iter().map(|term| term.id).collect())
+    }
+
+    #[test]
+    fn the_first_place_of_a_term_is_a_link() {
+        let (html, terms) = of("<p>A bank, two Banks; bank conflicts.</p>");
+        let expected = "<p>A <a class=\"word\" href=\"#w-bank\">bank</a>, two Banks; \
+                        <a class=\"word\" href=\"#w-conflict\">bank conflicts</a>.</p>";
+        assert_eq!((&*html, &terms[..]), (expected, &["bank", "conflict"][..]));
+        assert_eq!(of(&html), (html.clone(), terms), "a second time nothing changes");
+    }
+
+    #[test]
+    fn what_is_no_sentence_stays() {
+        for html in [
+            "<h2>Lanes</h2>",
+            "<td class=\"t\">int <span>lane</span></td>",
+            "<code>lane</code>",
+            "<a href=\"#x\">lane</a>",
+            "<p>planes, lane_a, sub-lane, &lane;</p>",
+        ] {
+            assert_eq!(of(html), (html.to_owned(), vec![]), "{html}");
+        }
+        let (html, terms) = of("<p>a tile</p><section id=\"words\"><p>a warp</p>");
+        assert!(html.ends_with("<p>a warp</p>") && terms == ["tile"], "{html}");
+    }
+}
