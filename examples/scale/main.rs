@@ -31,7 +31,13 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<Outcome, Failure> {
     let mut rows: Vec<Row> = Vec::new();
     for ranks in &options.predict {
-        rows.extend(options.sizes().iter().map(|n| table::predicted(options, *ranks, *n)).collect::<Result<Vec<_>, _>>()?);
+        rows.extend(
+            options
+                .sizes()
+                .iter()
+                .map(|n| table::predicted(options, *ranks, *n))
+                .collect::<Result<Vec<_>, _>>()?,
+        );
     }
     if options.predict.is_empty() {
         if let Some(world) = options.job()? {

@@ -2,8 +2,8 @@
 
 use crate::options::Options;
 use crate::table::{Row, layouts};
-use gemm_examples::gpu::median;
 use gemm_examples::data;
+use gemm_examples::gpu::median;
 use gemm_runtime::world::{Block, Layout, Layouts, Rank, Sharded, VerifiedSchedule};
 use gemm_runtime::{Device, Error, MatrixRef, ReduceKernel, Result, SgemmKernel};
 use std::time::Instant;
@@ -49,7 +49,9 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let rounds = if device.is_simulator() { 1 } else { options.rounds.max(1) };
     // The first round compiles, and is not counted.
     for round in 0..=rounds {
-        let own = timed(rank, &device, |_| kernel.call(&device).launch(&whole, &b, &mut alone).map(drop))?;
+        let own = timed(rank, &device, |_| {
+            kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
+        })?;
         let shared = timed(rank, &device, |rank| {
             schedule = Some(kernel.on(rank).launch(&a, &b, &mut c)?.schedule);
             Ok(())
@@ -71,8 +73,11 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
 
 fn fold(options: &Options, rank: &mut Rank, kernel: &ReduceKernel, len: usize) -> Result<Row> {
     let run = kernel.spec_line().parse::<gemm_runtime::ReduceSpec>()?.run.unwrap_or(1);
-    let layout: Layout = format!("1x{len} cols/{run}").parse().map_err(gemm_runtime::world::WorldError::from)?;
-    let x = rank.load(&layout, |block| Ok(data::uniform(options.seed + block.cols.start as u64, block.len(), 0.0, 1.0)))?;
+    let layout: Layout =
+        format!("1x{len} cols/{run}").parse().map_err(gemm_runtime::world::WorldError::from)?;
+    let x = rank.load(&layout, |block| {
+        Ok(data::uniform(options.seed + block.cols.start as u64, block.len(), 0.0, 1.0))
+    })?;
     let device = rank.device().clone();
     let mut own = device.alloc(1)?;
     let mut all = [Vec::new(), Vec::new()];
@@ -128,7 +133,8 @@ fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
         Ok(device.download(&part)?.iter().map(|value| value.to_bits()).collect())
     };
     let (first, last) = (rows.min(COMPARED), rows.saturating_sub(COMPARED));
-    Ok(bits(one, 0, first)? == bits(other, 0, first)? && bits(one, last, rows)? == bits(other, last, rows)?)
+    Ok(bits(one, 0, first)? == bits(other, 0, first)?
+        && bits(one, last, rows)? == bits(other, last, rows)?)
 }
 
 /// The medians over the rounds, of each the time of the slowest rank.

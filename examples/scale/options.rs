@@ -29,7 +29,10 @@ pub struct Options {
     #[arg(long)]
     pub weak: bool,
     /// The kernel
-    #[arg(long, default_value = "tile: 128x256x16, thread: 8x16, warp: 64x128, fragment: split, stages: 4, float4, pitched")]
+    #[arg(
+        long,
+        default_value = "tile: 128x256x16, thread: 8x16, warp: 64x128, fragment: split, stages: 4, float4, pitched"
+    )]
     pub line: String,
     /// Elements of an array to be summed
     #[arg(long, value_delimiter = ',', value_parser = count)]
@@ -112,7 +115,10 @@ impl Options {
 
     /// This process as a rank of a job, if it is one.
     pub fn job(&self) -> Result<Option<World>, Failure> {
-        if std::env::var_os("RANK").is_none() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none() && std::env::var_os("SLURM_PROCID").is_none() {
+        if std::env::var_os("RANK").is_none()
+            && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
+            && std::env::var_os("SLURM_PROCID").is_none()
+        {
             return Ok(None);
         }
         Ok(Some(World::from_env()?))
@@ -142,7 +148,8 @@ impl Options {
 
     /// The kernel of the sums.
     pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
-        let named = |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
+        let named =
+            |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
         let spec = self.sum_line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
         <ReduceKernel>::new(spec).map_err(|error| named(error.to_string()))
     }
@@ -154,7 +161,9 @@ impl Options {
             _ => Machine::h200_nccl(),
         };
         match ranks > self.host && self.host > 0 {
-            true => Machine { hosts: Some(gemm_runtime::world::Hosts::infiniband(self.host)), ..one },
+            true => {
+                Machine { hosts: Some(gemm_runtime::world::Hosts::infiniband(self.host)), ..one }
+            }
             false => one,
         }
     }

@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 use crate::launched::Launched;
 use crate::segments::{Offset, Segments};
 pub(crate) use fold::{Given, fold};
-pub(crate) use lists::sealed;
-pub(crate) use shards::{fold_partials, fold_shard};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::Element;
 use gemm_dsl::spec::ReduceSpec;
+pub(crate) use lists::sealed;
+pub(crate) use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
 
 /// What a reduction is given and gives, as its type [`ReduceKernel`] lists it: elements of type `T` that are folded

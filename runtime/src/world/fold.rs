@@ -100,11 +100,11 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
             });
         }
         let device = self.rank.device().clone();
-        let mut results = (0..R::COUNT)
-            .map(|_| device.alloc_of::<R::One>(1))
-            .collect::<Result<Vec<_>>>()?;
+        let mut results =
+            (0..R::COUNT).map(|_| device.alloc_of::<R::One>(1)).collect::<Result<Vec<_>>>()?;
         let mut borrowed: Vec<_> = results.iter_mut().collect();
-        let mut erased: Vec<_> = borrowed.iter_mut().map(|one| crate::erased::AnyOutput(one)).collect();
+        let mut erased: Vec<_> =
+            borrowed.iter_mut().map(|one| crate::erased::AnyOutput(one)).collect();
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one)).collect::<Result<Vec<_>>>()?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
@@ -141,7 +141,8 @@ impl<T, R> ShardedReduce<'_, T, R> {
         let spec: ReduceSpec = line.parse()?;
         let layouts = inputs.layouts();
         let layout = layouts.first().copied().cloned();
-        let layout = layout.ok_or_else(|| Error::Internal("a reduction has an input".to_owned()))?;
+        let layout =
+            layout.ok_or_else(|| Error::Internal("a reduction has an input".to_owned()))?;
         let talk = rank.talk("folding");
         let said: Vec<String> = layouts.iter().map(ToString::to_string).collect();
         talk.agree("the reduction", &format!("`{line}` of {}", said.join(", ")))?;
@@ -246,7 +247,9 @@ fn cuts(spec: &ReduceSpec, layout: &Layout, ranks: usize) -> Result<Cuts> {
             Over::Rows => Has { folded: own, kept: rows },
             Over::Columns => Has { folded: rows, kept: own },
             _ if rows.is_empty() || own.is_empty() => Has { folded: 0..0, kept: 0..1 },
-            _ if own.len() == cols => Has { folded: rows.start * cols..rows.end * cols, kept: 0..1 },
+            _ if own.len() == cols => {
+                Has { folded: rows.start * cols..rows.end * cols, kept: 0..1 }
+            }
             _ if rows.len() == 1 => {
                 let before = rows.start * cols;
                 Has { folded: before + own.start..before + own.end, kept: 0..1 }

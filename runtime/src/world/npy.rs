@@ -56,7 +56,8 @@ impl Rank {
             )));
         }
         let extent = |extent: u64| {
-            usize::try_from(extent).map_err(|_| wrong(format!("an extent of {extent} is too large")))
+            usize::try_from(extent)
+                .map_err(|_| wrong(format!("an extent of {extent} is too large")))
         };
         let (rows, cols) = match header.shape() {
             [] => (1, 1),
@@ -97,7 +98,8 @@ fn read(
     let mut bytes = vec![0; block.rows.len() * line];
     for (row, bytes) in block.rows.clone().zip(bytes.chunks_exact_mut(line.max(1))) {
         let at = (row as u64).checked_mul(cols as u64);
-        let at = at.and_then(|at| at.checked_add(block.cols.start as u64)?.checked_mul(size as u64));
+        let at =
+            at.and_then(|at| at.checked_add(block.cols.start as u64)?.checked_mul(size as u64));
         let at = at.and_then(|at| at.checked_add(start)).ok_or_else(too_large)?;
         file.seek(SeekFrom::Start(at))?;
         file.read_exact(bytes)?;

@@ -1,11 +1,11 @@
 //! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
 
+#[cfg(feature = "nccl")]
+use super::carrier::Moved;
 use super::carrier::{Begun, ByWire, Carrier, Fetching, Leg, Links, Own};
 use super::rank::Talk;
 use super::room::{area, part};
 use super::{Block, Rank, Side};
-#[cfg(feature = "nccl")]
-use super::carrier::Moved;
 use crate::backend::Areas;
 use crate::backend::gpu::Gpu;
 use crate::backend::simulator::Simulator;
@@ -28,13 +28,7 @@ pub(super) trait Partials {
     fn input(&self) -> AnyInput<'_>;
 
     /// Brings to each rank what it needs of what each has, in a call of its own.
-    fn carry(
-        &self,
-        rank: &Rank,
-        talk: &Talk,
-        has: &[Block],
-        needed: &[Block],
-    ) -> Result<()>;
+    fn carry(&self, rank: &Rank, talk: &Talk, has: &[Block], needed: &[Block]) -> Result<()>;
 }
 
 /// The partials of a spec: of the runs in one block, and room for those in another one.
@@ -56,7 +50,9 @@ pub(super) fn partials(
         };
     }
     let parts = spec.partials()?.into_iter();
-    parts.map(|(_, elem)| of!(elem, F32: f32, F64: f64, I32: i32, U32: u32, I64: i64, U64: u64)).collect()
+    parts
+        .map(|(_, elem)| of!(elem, F32: f32, F64: f64, I32: i32, U32: u32, I64: i64, U64: u64))
+        .collect()
 }
 
 struct PartialsOf<T: Element> {
@@ -73,13 +69,7 @@ impl<T: Element> Partials for PartialsOf<T> {
         AnyInput(self)
     }
 
-    fn carry(
-        &self,
-        rank: &Rank,
-        talk: &Talk,
-        has: &[Block],
-        needed: &[Block],
-    ) -> Result<()> {
+    fn carry(&self, rank: &Rank, talk: &Talk, has: &[Block], needed: &[Block]) -> Result<()> {
         let device = &rank.device;
         let step = Step { partials: self, own: rank.number(), has, needed };
         match (device.backend(), &rank.links) {

@@ -96,7 +96,9 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
         };
         let is_same = found.len() == expected.len() && found.iter().zip(&expected).all(same);
         ensure(is_same, || {
-            format!("{line}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits")
+            format!(
+                "{line}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits"
+            )
         })?;
     }
     Ok(())
@@ -106,7 +108,8 @@ fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
     let mut rng = Rng::with_seed(7);
     let sum = <ReduceKernel>::new("block: 256, float4, items: 2, shuffle, run: 4096".parse()?)?;
     let arg = ReduceKernel::<f32, u32>::new("op: argmax, block: 128, run: 1024".parse()?)?;
-    let moments = ReduceKernel::<f32, (f32, f32)>::new("op: mean_var, block: 128, run: 1024".parse()?)?;
+    let moments =
+        ReduceKernel::<f32, (f32, f32)>::new("op: mean_var, block: 128, run: 1024".parse()?)?;
     for ranks in all_ranks {
         let len = rng.usize(1..200_000);
         let x: Vec<f32> = (0..len).map(|_| rng.f32() - 0.25).collect();

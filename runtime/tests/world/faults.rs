@@ -1,9 +1,7 @@
 //! Worlds in which something goes wrong: whoever waits for a rank that is lost is told, soon, and nothing that is half done is
 //! returned.
 
-use gemm_runtime::world::{
-    Delivery, Fault, FaultKind, Layout, Lost, Rank, Way, World, WorldError,
-};
+use gemm_runtime::world::{Delivery, Fault, FaultKind, Layout, Lost, Rank, Way, World, WorldError};
 use gemm_runtime::{Error, Result, SgemmKernel, sgemm_kernel};
 use std::time::{Duration, Instant};
 
@@ -76,7 +74,9 @@ fn a_message_that_is_changed_is_an_error_or_a_bit_of_a_number() {
             assert!(took < Duration::from_secs(10), "rank {rank}, call {call}: {took:?}");
             match outcome {
                 Ok(product) => wrong += usize::from(!is_right(&product)),
-                Err(Error::World(WorldError::Mismatch { .. } | WorldError::RankLost { .. })) => told += 1,
+                Err(Error::World(WorldError::Mismatch { .. } | WorldError::RankLost { .. })) => {
+                    told += 1
+                }
                 Err(error) => panic!("rank {rank}, call {call}: {error}"),
             }
         }
@@ -117,7 +117,10 @@ fn a_rank_that_panics_runs_out_or_returns_is_told() {
     assert!(matches!(error, Err(Error::OutOfMemory { .. })), "{error:?}");
     let error = world().run(|rank| if rank.number() == 0 { Ok(None) } else { product(rank) });
     assert!(
-        matches!(&error, Err(Error::World(WorldError::RankLost { rank: 0, why: Lost::Finished, .. }))),
+        matches!(
+            &error,
+            Err(Error::World(WorldError::RankLost { rank: 0, why: Lost::Finished, .. }))
+        ),
         "{error:?}"
     );
 }
@@ -138,11 +141,14 @@ fn ranks_that_do_not_do_the_same_are_at_odds_on_all() {
     assert_eq!(errors[0], errors[2]);
     assert!(errors[0].contains("rank 1 has `tile: 16x16x8, thread: 2x2`"), "{}", errors[0]);
     // A call that others do not make.
-    let error = World::simulated(2).expect("a world").run(|rank| {
-        if rank.number() == 1 { rank.barrier().map(|()| None) } else { product(rank) }
-    });
+    let error = World::simulated(2)
+        .expect("a world")
+        .run(|rank| if rank.number() == 1 { rank.barrier().map(|()| None) } else { product(rank) });
     assert!(
-        matches!(&error, Err(Error::World(WorldError::Mismatch { .. } | WorldError::RankLost { .. }))),
+        matches!(
+            &error,
+            Err(Error::World(WorldError::Mismatch { .. } | WorldError::RankLost { .. }))
+        ),
         "{error:?}"
     );
 }

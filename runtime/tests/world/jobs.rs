@@ -34,7 +34,8 @@ fn as_a_rank() {
         if role == "dies" {
             std::process::abort();
         }
-        let x = rank.upload(&"1x1000 cols/64".parse::<Layout>().expect("a layout"), &values(1000))?;
+        let x =
+            rank.upload(&"1x1000 cols/64".parse::<Layout>().expect("a layout"), &values(1000))?;
         let sum = SUM.on(rank).run(&x)?;
         Ok((rank.gather(&c, 0)?, sum))
     });
@@ -43,7 +44,8 @@ fn as_a_rank() {
             let (product, sum) = &results[0];
             println!("SUM {:08x}", sum.to_bits());
             if let Some(product) = product {
-                let bits: Vec<String> = product.iter().map(|x| format!("{:08x}", x.to_bits())).collect();
+                let bits: Vec<String> =
+                    product.iter().map(|x| format!("{:08x}", x.to_bits())).collect();
                 println!("PRODUCT {}", bits.join(""));
             }
         }

@@ -35,7 +35,9 @@ fn sums_of_arrays_have_the_bits_of_one_device() {
     for round in 0..120 {
         let (line, run) = LINES[round % LINES.len()];
         let op = *rng.choice(&["sum", "prod", "max", "min"]).expect("some");
-        let extra = *rng.choice(&["", ", map: |x| x * f32(i) + f32(len)", ", finish: |s, count| s / count"]).expect("some");
+        let extra = *rng
+            .choice(&["", ", map: |x| x * f32(i) + f32(len)", ", finish: |s, count| s / count"])
+            .expect("some");
         let compensated = if op == "sum" && rng.u32(0..3) == 0 { ", compensated" } else { "" };
         let line = format!("op: {op}, {line}{extra}{compensated}");
         let spec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -44,7 +46,8 @@ fn sums_of_arrays_have_the_bits_of_one_device() {
         let len = draw::extent(&mut rng, 12 * run);
         let x = draw::numbers(&mut rng, len);
         let expected = kernel.run(&Device::simulator(), &x).expect("one device");
-        let layout = Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
+        let layout =
+            Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let x = rank.upload(&layout, &x)?;
             kernel.on(rank).run(&x)
@@ -63,8 +66,11 @@ fn two_results_and_indices_have_the_bits_of_one_device() {
         let ranks = rng.usize(1..6);
         let len = draw::extent(&mut rng, 9 * run);
         let x: Vec<f32> = (0..len).map(|_| rng.i32(-4..4) as f32 / 4.0).collect();
-        let layout = Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
-        let moments = ReduceKernel::<f32, (f32, f32)>::new(format!("op: mean_var, {line}").parse().expect("a line"));
+        let layout =
+            Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
+        let moments = ReduceKernel::<f32, (f32, f32)>::new(
+            format!("op: mean_var, {line}").parse().expect("a line"),
+        );
         let moments = moments.expect("a kernel");
         let arg = ReduceKernel::<f16, u64>::new(
             format!("op: argmin, type: f16, index: u64, {line}").parse().expect("a line"),
@@ -102,7 +108,9 @@ fn rows_and_columns_have_the_bits_of_one_device() {
             (false, false) => ("columns", "block: 64, group: 4, coarsen: 2, run: 8", 8),
         };
         let kernel = <ReduceKernel>::new(
-            format!("over: {over}, {line}").parse().unwrap_or_else(|error| panic!("{line}: {error}")),
+            format!("over: {over}, {line}")
+                .parse()
+                .unwrap_or_else(|error| panic!("{line}: {error}")),
         );
         let kernel = kernel.expect("a kernel");
         let ranks = *rng.choice(&[1, 2, 3, 4, 6, 8]).expect("some");
@@ -140,7 +148,9 @@ fn rows_and_columns_have_the_bits_of_one_device() {
             kernel.on(rank).launch(&x, &mut out)?;
             Ok((own, rank.device().download(&out)?))
         });
-        for (own, found) in found.unwrap_or_else(|error| panic!("{over}, {line}, {layout}: {error}")) {
+        for (own, found) in
+            found.unwrap_or_else(|error| panic!("{over}, {line}, {layout}: {error}"))
+        {
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&found), bits(&expected[own]), "{over}, {line}, {layout}");
         }
