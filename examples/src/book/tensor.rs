@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct Tensor {
     /// How tiles lie in shared memory: each way once.
     pub swizzles: Vec<swizzle::Swizzled>,
-    /// The tiles that went through the ring, if copies of boxes bring them.
+    /// The tiles that went through the ring, or through the one slot that threads fill.
     pub ring: Option<ring::Tiles>,
     /// Which warpgroup multiplies what.
     pub held: Vec<held::Held>,
@@ -22,7 +22,8 @@ pub struct Tensor {
 /// What was seen of the first block; none of a kernel without such instructions.
 pub(super) fn of(kernel: &Kernel, trace: &gemm_runtime::watch::Trace) -> Option<Tensor> {
     let swizzles = swizzle::all(kernel, trace);
-    let (ring, held) = (ring::of(kernel, trace), held::all(kernel, trace));
+    let ring = ring::of(kernel, trace).or_else(|| ring::stored(kernel, trace));
+    let held = held::all(kernel, trace);
     (!swizzles.is_empty()).then_some(Tensor { swizzles, ring, held })
 }
 

@@ -75,10 +75,8 @@ fn trees_fold_as_they_are_drawn() {
                 assert_eq!(value(cell).map(f32::to_bits), Some(x.to_bits()), "{name}, {column:?}");
             }
         }
-        assert_eq!(
-            table.columns.last().map(|column| column.active).is_some_and(|n| n == 1 || n == 32),
-            true
-        );
+        let last = table.columns.last().map(|column| column.active);
+        assert_eq!(last, Some(if name == "unroll_last_warp" { 32 } else { 1 }));
         let sum: f32 = (0..256 * items).map(|i| (i % 10) as f32).sum();
         assert_eq!(x[0], sum);
     }

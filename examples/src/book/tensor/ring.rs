@@ -4,7 +4,7 @@
 
 use super::warps;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Boxed, Detail, Did, Trace};
+use gemm_runtime::watch::{Boxed, Detail, Did, Kind, Trace, What};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,9 +50,9 @@ pub struct Turn {
     pub slot: u64,
     /// The phase of the slot's barrier in which it comes.
     pub phase: u32,
-    /// The barrier.
+    /// The barrier; none where threads store the tile themselves.
     pub barrier: String,
-    /// Who asks.
+    /// Who asks, or stores.
     pub asked_by: BTreeSet<(u32, u32)>,
     /// What it had to wait for: the turn whose slot was given back.
     pub after: Option<usize>,
@@ -132,6 +132,11 @@ impl Barriers {
 impl Turn {
     /// Who asked, and after what.
     pub fn asks(&self) -> String {
+        if self.barrier.is_empty() {
+            let before =
+                self.after.map_or(String::new(), |_| "a barrier of the block; ".to_owned());
+            return format!("{before}{} store", warps(&self.asked_by));
+        }
         let waits = match (&self.waited_at, self.after) {
             (Some((barrier, -1)), _) => format!("{barrier}: the slot is empty from the start; "),
             (Some((barrier, phase)), _) => format!("waits for phase {phase} of {barrier}; "),
@@ -145,12 +150,22 @@ impl Turn {
 
     /// What came.
     pub fn comes(&self) -> String {
+        if self.barrier.is_empty() {
+            return format!("{} bytes stored; a fence, and a barrier of the block", self.come);
+        }
         let over = if self.is_complete { "complete" } else { "never complete" };
         format!("{}: {} bytes, phase {} {over}", self.boxes.join(", "), self.come, self.phase)
     }
 
     /// Who waited for it and read it.
     pub fn reads(&self) -> String {
+        if self.barrier.is_empty() {
+            return format!(
+                "{}: {} matrix instructions",
+                warps(&self.waited_by),
+                self.instructions
+            );
+        }
         let waits =
             format!("{} wait for phase {} of {}", warps(&self.waited_by), self.phase, self.barrier);
         match self.instructions {
@@ -304,6 +319,43 @@ pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Option<Tiles> {
         })
     });
     Some(Tiles { slots, barriers: barriers.collect(), turns })
+}
+
+/// The tiles of a kernel whose threads store them, into the one slot that there is: what is stored up to the next matrix
+/// instructions is a tile.
+pub(super) fn stored(kernel: &Kernel, trace: &Trace) -> Option<Tiles> {
+    let multiplied = |detail: &&Detail| matches!(detail.did, Did::Multiplied { .. });
+    let mut read: BTreeSet<usize> = BTreeSet::new();
+    for detail in trace.details.iter().filter(multiplied) {
+        if let Did::Multiplied { a, b, .. } = &detail.did {
+            read.extend([a.buffer, b.buffer]);
+        }
+    }
+    let mut details = trace.details.iter().filter(multiplied).peekable();
+    let mut turns: Vec<Turn> = Vec::new();
+    for (number, event) in trace.events.iter().enumerate() {
+        while let Some(detail) = details.next_if(|detail| detail.event <= number) {
+            let turn = turns.last_mut()?;
+            turn.waited_by.insert((detail.rank, detail.warp));
+            turn.instructions += u64::from(detail.warp.is_multiple_of(4));
+        }
+        let What::Access { pattern, .. } = &event.what else { continue };
+        let pattern = &trace.patterns[*pattern as usize];
+        if pattern.kind != Kind::Store || !read.contains(&pattern.buffer) {
+            continue;
+        }
+        if turns.last().is_none_or(|turn| turn.instructions > 0) {
+            let (after, phase) = (turns.len().checked_sub(1), turns.len() as u32);
+            turns.push(Turn { after, phase, is_complete: true, ..Turn::default() });
+        }
+        let bytes = pattern.lanes.iter().flatten().count() as u64 * u64::from(pattern.bytes);
+        let turn = turns.last_mut()?;
+        turn.asked_by.insert((0, event.warp));
+        turn.come += bytes;
+        turn.expected += bytes;
+    }
+    let is_one_slot = kernel.mbarriers.is_empty() && !turns.is_empty();
+    is_one_slot.then_some(Tiles { slots: 1, barriers: Vec::new(), turns })
 }
 
 /// What was seen at the barriers of a declaration.

@@ -28,6 +28,11 @@ fn of_warpgroups() -> Vec<Stage<SgemmSpec>> {
     stages::sgemm().into_iter().filter(is_it).collect()
 }
 
+/// Whether copies of boxes bring its tiles.
+fn has_boxes(stage: &Stage<SgemmSpec>) -> bool {
+    stage.spec.to_string().contains("copy: tma")
+}
+
 /// Where a byte of shared memory lies under a swizzle: the bits of an address that PTX exchanges.
 fn exchanged(at: u32, mode: u64) -> u32 {
     match mode {
@@ -61,14 +66,14 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
     let stages = of_warpgroups();
     assert_eq!(stages.len(), 7);
     for stage in stages {
-        let Watched { kernel, trace, tensor } = watched(&stage.spec.to_string());
+        let Watched { trace, tensor, .. } = watched(&stage.spec.to_string());
         let tensor = tensor.expect(stage.name);
         let arrays: usize = tensor.swizzles.iter().map(|of| of.arrays.len()).sum();
         assert!(arrays >= 2, "{}", stage.name);
         for swizzled in &tensor.swizzles {
             lies_as_said(swizzled);
             assert_eq!((swizzled.row, swizzled.wavefronts), (128, [1, 8]), "{}", stage.name);
-            assert_eq!(swizzled.is_boxed, kernel.copies_boxes());
+            assert_eq!(swizzled.is_boxed, has_boxes(&stage), "{}", stage.name);
             let cells = || swizzled.cells.iter().flatten().flatten();
             assert!(cells().all(|cell| cell.instruction == Some(cell.part / 2)));
             assert_eq!(cells().all(|cell| cell.thread.is_some()), !swizzled.is_boxed);
@@ -78,7 +83,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
         for detail in &trace.details {
             match &detail.did {
                 Did::Boxed(boxed) => written.extend(boxed.parts.iter().copied()),
-                Did::Multiplied { a, b, .. } if kernel.copies_boxes() => {
+                Did::Multiplied { a, b, .. } if has_boxes(&stage) => {
                     // The first rows of a box are those that are recorded.
                     let known = [a, b].into_iter().filter(|operand| {
                         let own = operand.parts[0] - operand.column;
@@ -160,11 +165,26 @@ fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
 fn slots_are_handed_on_by_the_phases_that_the_text_makes() {
     for stage in of_warpgroups() {
         let Watched { kernel, trace, tensor } = watched(&stage.spec.to_string());
-        let ring = tensor.expect(stage.name).ring;
-        assert_eq!(ring.is_some(), kernel.copies_boxes(), "{}", stage.name);
-        if let Some(tiles) = ring {
-            hands_on(stage.name, &tiles, &kernel, &trace);
+        let tiles = tensor.expect(stage.name).ring.expect(stage.name);
+        match has_boxes(&stage) {
+            true => hands_on(stage.name, &tiles, &kernel, &trace),
+            false => stores(&stage, &tiles),
         }
+    }
+}
+
+/// Each tile is stored whole by all warps and read by all, in the one slot.
+fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
+    let plan = stage.spec.plan().expect("a plan");
+    let (rows, columns) = plan.block_tile();
+    let bytes = u64::from((rows + columns) * plan.depth() * 2);
+    assert_eq!((tiles.slots, tiles.turns.len()), (1, 8));
+    for (number, turn) in tiles.turns.iter().enumerate() {
+        assert_eq!((turn.come, turn.after), (bytes, number.checked_sub(1)));
+        assert_eq!(turn.asked_by, turn.waited_by);
+        // Four instructions of sixteen terms for each of two warpgroups.
+        assert_eq!((turn.asked_by.len(), turn.instructions), (8, 8));
+        assert_eq!(tiles.while_read(&number), [Slot::Read(number)]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a warp does that is no access of its own to memory.
 
-use crate::sim::lanes::WARP;
+use super::super::lanes::WARP;
 
 /// Something that was done to a block, or in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
