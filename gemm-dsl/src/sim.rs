@@ -100,7 +100,7 @@ pub use error::{
 };
 pub use meter::Options;
 pub use quantity::{Compiled, Quantity};
-pub use record::{Accessed, Event, Kind, Pattern, Price, Trace, What};
+pub use record::{Accessed, Boxed, Detail, Did, Event, Kind, Operand, Pattern, Price, Trace, What};
 
 use crate::ir::VerifiedKernel;
 

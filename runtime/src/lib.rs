@@ -134,7 +134,8 @@ pub mod watch {
     pub use gemm_dsl::ir::VerifiedKernel;
     // Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
     pub use gemm_dsl::sim::{
-        Accessed, Event, Given, Kind, Pattern, Price, Profile, Trace, What, cost,
+        Accessed, Boxed, Detail, Did, Event, Given, Kind, Operand, Pattern, Price, Profile, Trace,
+        What, cost,
     };
 }
 

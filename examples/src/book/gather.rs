@@ -6,8 +6,8 @@ use super::broken::{self, Broken};
 use super::report::{Decision, Fallback, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
-    access, answer, change, cure, edges, further_off, ledger, measured, memory, order, owners,
-    pipeline, source, steps, sync, units,
+    access, answer, change, cure, edges, folds, further_off, ledger, measured, memory, order,
+    owners, pipeline, source, steps, sync, tensor, units,
 };
 use crate::cli::Failure;
 use crate::family::Family;
@@ -318,6 +318,11 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
+        folds: match subject.family {
+            Family::Reduce => folds::of(&looked, &listing)?,
+            Family::Sgemm => None,
+        },
+        tensor: tensor::of(kernel, &looked.trace),
         edges: edges::of(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec)?,
         order: order::of(&spec)?,

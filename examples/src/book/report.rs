@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::change::Change;
 use super::edges::Edges;
+use super::folds::Folds;
 use super::ledger::Entry;
 use super::measured::Measured;
 use super::memory::Memory;
@@ -13,6 +14,7 @@ use super::resident::Resident;
 use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
+use super::tensor::Tensor;
 use super::units::Unit;
 use gemm_draw::compiled::Predicted;
 pub use gemm_draw::counters::{Counted, Counter};
@@ -78,6 +80,10 @@ pub struct Report {
     pub owners: Option<Owners>,
     /// What happens round by round.
     pub steps: Steps,
+    /// The partial values of a reduction.
+    pub folds: Option<Folds>,
+    /// What matrix instructions of four warps read, and how it came there.
+    pub tensor: Option<Tensor>,
     /// What becomes of tiles that do not fill the matrices.
     pub edges: Option<Edges>,
     /// Why there are no such tiles, of a product that takes none.

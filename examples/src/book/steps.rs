@@ -7,7 +7,7 @@ use super::pipeline::act::{self, Act, Ring};
 use super::pipeline::rounds;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::watch::{Event, Kind, Price, Trace};
+use gemm_runtime::watch::{Did, Event, Kind, Price, Trace, What};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -54,14 +54,16 @@ pub struct Slot {
     pub holds: Option<[u64; 2]>,
 }
 
-/// A step in which threads write shared memory.
+/// A step in which threads write shared memory, or take values of one another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Level {
     /// The line of the text, counted from 1.
     pub line: usize,
     /// Where the loops around it are.
     pub round: String,
-    /// Threads that write.
+    /// What is done.
+    pub what: &'static str,
+    /// Threads that do.
     pub threads: u64,
     /// Warps with such a thread.
     pub warps: u64,
@@ -198,32 +200,46 @@ fn in_flight(
     }
 }
 
-/// The steps of a reduction in which threads write shared memory, in the order in which the first warp comes to them.
+/// The steps of a reduction in which threads write shared memory or take values of one another, in the order in which the first
+/// warp comes to them.
 fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
+    /// What is known of a step: what is done, by how many threads, by which warps, and wavefronts.
+    type Known = (&'static str, u64, BTreeSet<u32>, u64);
     let mut order: Vec<(u32, u32)> = Vec::new();
-    let mut all: BTreeMap<(u32, u32), (u64, BTreeSet<u32>, u64)> = BTreeMap::new();
-    for access in trace.accesses() {
-        let (event, pattern) = (access.event, access.pattern);
-        let Price::Shared(price) = pattern.cost else { continue };
-        if pattern.kind != Kind::Store {
-            continue;
-        }
-        let key = (event.stmt, event.rounds);
-        let (threads, warps, wavefronts) = all.entry(key).or_insert_with(|| {
+    let mut all: BTreeMap<(u32, u32), Known> = BTreeMap::new();
+    let mut take = |key: (u32, u32), what, threads: usize, warp: u32, wavefronts: u64| {
+        let known = all.entry(key).or_insert_with(|| {
             order.push(key);
-            Default::default()
+            (what, 0, BTreeSet::new(), 0)
         });
-        *threads += pattern.lanes.iter().flatten().count() as u64;
-        warps.insert(event.warp);
-        *wavefronts += price.wavefronts;
+        known.1 += threads as u64;
+        known.2.insert(warp);
+        known.3 += wavefronts;
+    };
+    let mut details = trace.details.iter().peekable();
+    for number in 0..=trace.events.len() {
+        while let Some(detail) = details.next_if(|detail| detail.event <= number) {
+            if let (Did::Shuffle { sources, .. }, 0) = (&detail.did, detail.rank) {
+                let threads = sources.iter().flatten().count();
+                take((detail.stmt, detail.rounds), "shuffle", threads, detail.warp, 0);
+            }
+        }
+        let Some(event) = trace.events.get(number) else { continue };
+        let What::Access { pattern, .. } = &event.what else { continue };
+        let pattern = &trace.patterns[*pattern as usize];
+        if let (Price::Shared(price), Kind::Store) = (pattern.cost, pattern.kind) {
+            let threads = pattern.lanes.iter().flatten().count();
+            take((event.stmt, event.rounds), "store", threads, event.warp, price.wavefronts);
+        }
     }
     let level = |key: (u32, u32)| {
-        let (threads, warps, wavefronts) = &all[&key];
+        let (what, threads, warps, wavefronts) = &all[&key];
         let around = trace.rounds[key.1 as usize].iter();
         let around = around.map(|(var, value)| format!("{} = {value}", kernel.vars[*var].name));
         Level {
             line: listing.lines[key.0 as usize].start + 1,
             round: around.collect::<Vec<_>>().join(", "),
+            what,
             threads: *threads,
             warps: warps.len() as u64,
             wavefronts: *wavefronts,

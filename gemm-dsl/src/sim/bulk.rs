@@ -7,8 +7,12 @@ use super::lanes::{WARP, lanes_of};
 use super::machine::{Machine, Registers};
 use super::mbarrier::Arrival;
 use super::observe::{Stopped, stop};
+use super::record::{Boxed, Did};
 use super::region::Region;
 use crate::ir::{ProxyFence, Space};
+
+/// The rows of a box of which it is recorded where they lie.
+const ROWS: u64 = 8;
 
 /// A barrier at which a warp waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +83,19 @@ impl Machine<'_> {
         stop(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
+    /// Has those who watch see what was done at a barrier, and whether it completed the phase that there was before.
+    fn did_at(&mut self, slot: usize, phase: u32, did: impl FnOnce(u32) -> Did) {
+        let rank = self.rank_of_barrier(slot);
+        let barrier = slot as u32 % self.launch.mbarriers();
+        let is_over = self.mbarriers.state(slot).phase > phase;
+        if let Some(recorder) = self.recorder() {
+            recorder.did(rank, did(barrier));
+            if is_over {
+                recorder.did(rank, Did::Completed { barrier, phase });
+            }
+        }
+    }
+
     /// Executes an operation of a barrier in shared memory: where it has to wait, for what.
     pub(super) fn mbarrier(
         &mut self,
@@ -94,6 +111,8 @@ impl Machine<'_> {
                     let (clocks, at) = (&self.observers.race.clocks, (slots[lane], first + lane));
                     let made = self.mbarriers.make(clocks, at, *count);
                     made.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                    let arrivals = *count;
+                    self.did_at(slots[lane], 0, |barrier| Did::Made { barrier, arrivals });
                 }
             }
             MbarrierOp::Arrive(bytes) => {
@@ -103,10 +122,13 @@ impl Machine<'_> {
                 };
                 for lane in lanes_of(mask) {
                     let at = (slots[lane], first + lane);
+                    let phase = self.mbarriers.state(slots[lane]).phase;
                     let clocks = &mut self.observers.race.clocks;
                     let arrival = Arrival { bytes: bytes[lane] as i64, relaxed: false };
                     let arrived = self.mbarriers.arrive(clocks, at, arrival);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+                    let bytes = bytes[lane];
+                    self.did_at(slots[lane], phase, |barrier| Did::Arrived { barrier, bytes });
                 }
             }
             MbarrierOp::ArriveRemote(block, relaxed) => {
@@ -119,6 +141,7 @@ impl Machine<'_> {
                     }
                     let rank = blocks[lane] as u32;
                     let at = (self.slot_in(slots[lane], rank), first + lane);
+                    let phase = self.mbarriers.state(at.0).phase;
                     let clocks = &mut self.observers.race.clocks;
                     let arrived = match rank == self.rank {
                         true => {
@@ -130,6 +153,7 @@ impl Machine<'_> {
                         }
                     };
                     arrived.map_err(|wrong| self.wrong(lane, at.0, wrong))?;
+                    self.did_at(at.0, phase, |barrier| Did::Arrived { barrier, bytes: 0 });
                 }
             }
             MbarrierOp::Wait(parity) => {
@@ -153,6 +177,9 @@ impl Machine<'_> {
                     let race = &mut self.observers.race;
                     let (clocks, model) = (&mut race.clocks, race.model);
                     self.mbarriers.wait(clocks, model, slot, threads.into_iter());
+                    let now = self.mbarriers.state(slot).phase;
+                    let phase = i64::from(now) - 1;
+                    self.did_at(slot, now, |barrier| Did::Waited { barrier, phase });
                 }
             }
         }
@@ -241,8 +268,25 @@ impl Machine<'_> {
             self.mbarriers.carry(clocks, (slot, thread));
         }
         let issuer = (thread as u32, self.stmt);
-        let counted = self.mbarriers.count(clocks, (slot, issuer), count * u64::from(size));
-        counted.map_err(|wrong| self.wrong(lane, slot, wrong))
+        let (phase, bytes) = (self.mbarriers.state(slot).phase, count * u64::from(size));
+        let counted = self.mbarriers.count(clocks, (slot, issuer), bytes);
+        counted.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+        if self.recorder().is_some() {
+            let (row, parts) = (copy.tile.last().copied().unwrap_or(1), 16 / u64::from(size));
+            let rows = (count / row.max(1)).min(ROWS);
+            let place = |(n, part): (u64, u64)| {
+                let element = to.exchanged(start + (n * row + part * parts) as u32);
+                to.base * 4 + element * size
+            };
+            let all = (0..rows).flat_map(|n| (0..row / parts.max(1)).map(move |part| (n, part)));
+            let (at, parts) = (at.to_vec(), all.map(place).collect());
+            let (from, into, tile) = (copy.from as usize, copy.to.region as usize, &copy.tile);
+            self.did_at(slot, phase, |barrier| {
+                let (tile, first) = (tile.clone(), start);
+                Did::Boxed(Boxed { barrier, from, at, tile, to: into, first, bytes, parts })
+            });
+        }
+        Ok(())
     }
 
     /// The element of a shared array at which a box begins that is inside of it.

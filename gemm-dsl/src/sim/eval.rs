@@ -14,6 +14,7 @@ use super::lanes::{
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use super::observe::{AccessKind, Stopped, stop};
+use super::record::Did;
 use crate::intrinsic::{Shuffle, canonical};
 use crate::ir::{Elem, Ty};
 
@@ -161,6 +162,8 @@ impl Machine<'_> {
                 for l in lanes_of(mask) {
                     out.0[l] = value.0[sources[l]];
                 }
+                let values = value.0;
+                self.shuffled(values, &sources, mask);
             }
             Lane::OrOfLanes(name, operand) => {
                 let mut value = Lanes::ZERO;
@@ -220,6 +223,16 @@ impl Machine<'_> {
             sources[l] = source;
         }
         Ok(sources)
+    }
+
+    /// Has those who watch see what lanes took from one another.
+    fn shuffled(&mut self, values: [u32; WARP], sources: &[usize; WARP], mask: u32) {
+        let rank = self.rank;
+        if let Some(recorder) = self.recorder() {
+            let of = |lane: usize| (mask >> lane & 1 == 1).then_some(sources[lane] as u8);
+            let sources = std::array::from_fn(of);
+            recorder.did(rank, Did::Shuffle { values, sources });
+        }
     }
 
     /// Fails unless all lanes of the warp take part in an intrinsic.

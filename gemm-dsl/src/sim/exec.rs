@@ -110,7 +110,11 @@ impl Warp {
         let code = machine.code;
         if self.waits {
             let before = code.instrs.get(self.pc.wrapping_sub(1));
-            if let Some((stmt, Op::Mbarrier(barrier))) = before.map(|i| (i.stmt, &i.op)) {
+            if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
+                let stmt = instr.stmt;
+                if machine.recorder().is_some() {
+                    machine.come(instr, &self.regs, self.mask, true);
+                }
                 machine.stmt = stmt;
                 if let Some(awaited) = machine.mbarrier(barrier, &self.regs, self.mask)? {
                     return Ok(Progress::Phase { awaited, stmt });
@@ -121,7 +125,7 @@ impl Warp {
         while let Some(instr) = code.instrs.get(self.pc) {
             *steps += 1;
             if machine.recorder().is_some() {
-                machine.come(instr, &self.regs, self.mask);
+                machine.come(instr, &self.regs, self.mask, false);
             }
             machine.executes(instr.site, self.mask);
             machine.stmt = instr.stmt;

@@ -247,10 +247,10 @@ impl<'l> Machine<'l> {
         self.recorder.as_deref_mut().filter(|recorder| recorder.is_on())
     }
 
-    /// The warp comes to an instruction that somebody sees.
+    /// The warp comes to an instruction that somebody sees; again, if it has been waiting there.
     #[cold]
     #[inline(never)]
-    pub(super) fn come(&mut self, instr: &Instr, regs: &Registers, mask: u32) {
+    pub(super) fn come(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
         let (code, warp) = (self.code, self.warp);
         let lane = mask.trailing_zeros() as usize % WARP;
         let rounds = code.rounds[instr.rounds as usize].iter().map(|(var, at)| {
@@ -264,7 +264,7 @@ impl<'l> Machine<'l> {
         });
         if let Some(recorder) = self.recorder() {
             recorder.come(warp, instr.stmt, rounds);
-            if instr.op.speaks() {
+            if instr.op.speaks() && !again {
                 recorder.statement();
             }
         }

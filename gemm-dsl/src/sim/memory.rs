@@ -337,7 +337,7 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let elem = region.elem;
-        if region.space == Space::Shared
+        if region.space != Space::Register
             && let Some(recorder) = self.recorder()
         {
             let count = (region.width(memory.vector) * elem.size()).div_ceil(4) as usize;

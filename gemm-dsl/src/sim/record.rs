@@ -9,6 +9,10 @@ use crate::ir::Space;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+mod did;
+
+pub use did::{Boxed, Detail, Did, Operand};
+
 /// What happened in a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,6 +27,9 @@ pub struct Trace {
     /// What its warps did, in the order in which they took turns. That order is the warps' own only between what each
     /// of them did itself.
     pub events: Vec<Event>,
+    /// What was done that is no access of a warp to memory: shuffles, barriers in shared memory and what counts there, matrix
+    /// instructions. In the same order.
+    pub details: Vec<Detail>,
 }
 
 /// An access to memory among what happened.
@@ -37,7 +44,7 @@ pub struct Accessed<'t> {
     pub pattern: &'t Pattern,
     /// The element of the buffer at which the first active lane did.
     pub first: u32,
-    /// What was written to shared memory: for each active lane the words.
+    /// What was written: for each active lane the words.
     pub words: &'t [u32],
 }
 
@@ -85,7 +92,7 @@ pub enum What {
         pattern: u32,
         /// The element of the buffer at which its first active lane did.
         first: u32,
-        /// What it wrote to shared memory: for each active lane the words that it wrote.
+        /// What it wrote, but by an atomic: for each active lane the words that it wrote.
         words: Vec<u32>,
     },
 }
@@ -312,7 +319,7 @@ impl<'l> Recorder<'l> {
         });
     }
 
-    /// The access that was last seen wrote these words to shared memory.
+    /// The access that was last seen wrote these words.
     pub(super) fn wrote(&mut self, written: impl Iterator<Item = u32>) {
         let rank = (self.warp / self.warps) as usize;
         if let Some(page) = self.pages.get_mut(rank).and_then(Option::as_mut)
@@ -323,20 +330,33 @@ impl<'l> Recorder<'l> {
         }
     }
 
+    /// The warp does something that is no access to memory, to the block with this number in the cluster.
+    pub(super) fn did(&mut self, to: u32, did: Did) {
+        let Some(page) = &mut self.pages[to as usize] else { return };
+        let (rounds, event) = (page.number_of(&self.rounds), page.trace.events.len());
+        let (rank, warp, stmt) = (self.warp / self.warps, self.warp % self.warps, self.stmt);
+        page.trace.details.push(Detail { event, rank, warp, stmt, rounds, did });
+    }
+
     fn note(&mut self, warp: u32, what: impl FnOnce(&mut Page) -> What) {
         let Some(page) = &mut self.pages[(warp / self.warps) as usize] else { return };
-        let rounds = match page.rounds.get(&self.rounds) {
-            Some(known) => *known,
-            None => {
-                page.trace.rounds.push(self.rounds.clone());
-                let number = page.rounds.len() as u32;
-                page.rounds.insert(self.rounds.clone(), number);
-                number
-            }
-        };
+        let rounds = page.number_of(&self.rounds);
         let what = what(page);
         let (warp, stmt, executed) = (warp % self.warps, self.stmt, self.before);
         page.trace.events.push(Event { warp, stmt, executed, rounds, what });
+    }
+}
+
+impl Page {
+    /// The number of where loops are.
+    fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
+        if let Some(known) = self.rounds.get(rounds) {
+            return *known;
+        }
+        self.trace.rounds.push(rounds.clone());
+        let number = self.rounds.len() as u32;
+        self.rounds.insert(rounds.clone(), number);
+        number
     }
 }
 

@@ -11,6 +11,7 @@ use super::error::FaultKind;
 use super::lanes::{ALL, WARP};
 use super::machine::{Machine, Registers};
 use super::observe::{Stopped, stop};
+use super::record::{Did, Operand as Read};
 use super::region::Region;
 use super::warpgroups::{Apart, Step, Sums, Tiles, WARPS};
 use crate::ir::{Descriptor, Wgmma as Matrix};
@@ -173,7 +174,34 @@ impl Machine<'_> {
         regs.flight.open.push(sums);
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
         self.observers.traffic.multiplied(self.stmt, flops as u64);
+        if self.recorder().is_some() {
+            let [a, b] = [&a, &b].map(|tile| self.read_as(tile, format));
+            let rank = self.rank;
+            if let Some(recorder) = self.recorder() {
+                recorder.did(rank, Did::Multiplied { a, b, columns });
+            }
+        }
         Ok(())
+    }
+
+    /// A tile, for those who watch.
+    fn read_as(&self, tile: &Placed, format: Format) -> Read {
+        let region = &self.launch.regions[tile.region];
+        let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
+        let first = (tile.start - region.base * 4) / size;
+        let row = region.strides[region.dims.len() - 2] as u32;
+        let parts = (0..Matrix::GROUP).flat_map(|row| {
+            let parts = (0..bytes).step_by(PART as usize);
+            parts.map(move |part| tile.descriptor.place(tile.start, row, part))
+        });
+        Read {
+            buffer: tile.region,
+            first,
+            descriptor: u64::from((tile.start & 0x3_ffff) >> 4) | tile.descriptor.bits(),
+            column: first % row * size,
+            bytes,
+            parts: parts.collect(),
+        }
     }
 
     /// The sums that a matrix instruction changes, if it may.

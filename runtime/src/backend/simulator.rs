@@ -133,6 +133,19 @@ impl Arguments {
         (Self { buffers, scalars: self.scalars.clone() }, numbers)
     }
 
+    /// The same, but that each element of an array of `F32` is the last digit of its index: whole numbers that are small, whose
+    /// sums can be followed.
+    pub fn digits(&self) -> Self {
+        let digit = |given: &Given| match given {
+            Given::One(buffer) if buffer.elem() == Elem::F32 => {
+                let digits: Vec<f32> = (0..buffer.len()).map(|index| (index % 10) as f32).collect();
+                Given::One(Buffer::from_f32(&digits))
+            }
+            other => other.copied(),
+        };
+        Self { buffers: self.buffers.iter().map(digit).collect(), scalars: self.scalars.clone() }
+    }
+
     /// Runs a kernel with the same parameters on copies of the arrays, and records blocks by their numbers. It may execute so
     /// many instructions ([`Options::instructions`]).
     ///

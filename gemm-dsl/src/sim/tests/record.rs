@@ -1,7 +1,7 @@
 use super::super::record;
 use super::*;
-use crate::ir::{For, Unroll};
-use crate::sim::{Event, Kind, Price, Trace, What};
+use crate::ir::{For, Intrinsic, Unroll};
+use crate::sim::{Did, Event, Kind, Price, Trace, What};
 
 fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {
     Access::new(buffer, [index.into()])
@@ -125,4 +125,34 @@ fn of_a_kernel_that_speaks_the_first_order_is_seen() {
     let kinds =
         traces.iter().map(|trace| (trace.block.0, trace.events.len(), trace.patterns[0].kind));
     assert_eq!(kinds.collect::<Vec<_>>(), [(0, 1, Kind::Atomic), (2, 1, Kind::Atomic)]);
+}
+
+/// What lanes give one another is seen with the values, and what is stored to global memory with what is written.
+#[test]
+fn shuffles_are_seen_with_their_values() {
+    let mut b = bench(64, 1, [64, 64]);
+    let value = Expr::Call(Intrinsic::ShuffleDown, vec![b.read(tid()), 5.into()]);
+    b.write(tid(), value);
+    let kernel = b.k.finish().expect("sound");
+    let input: Vec<f32> = (0..64).map(|i| 0.5 + i as f32).collect();
+    let buffers = [Buffer::from_f32(&input), Buffer::zeros(64)];
+    let (ran, traces) =
+        record(&kernel, &buffers, &[], &[0], &Options::default()).expect("arguments fit");
+    ran.expect("right");
+    let trace = &traces[0];
+    let from = |lane: usize| if lane + 5 < 32 { lane + 5 } else { lane };
+    for (warp, detail) in (0..).zip(&trace.details) {
+        let Did::Shuffle { values, sources } = &detail.did else { panic!("{detail:?}") };
+        let own = |lane: usize| input[32 * warp as usize + lane].to_bits();
+        assert!((0..32).all(|lane| values[lane] == own(lane)));
+        assert!((0..32).all(|lane| sources[lane] == Some(from(lane) as u8)));
+        // The load is before it, the store behind.
+        assert_eq!((detail.rank, detail.warp, detail.event), (0, warp, 2 * warp as usize + 1));
+        let stored = trace
+            .accesses()
+            .find(|access| access.event.warp == warp && access.pattern.kind == Kind::Store);
+        let words: Vec<u32> = (0..32).map(|lane| own(from(lane))).collect();
+        assert_eq!(stored.map(|access| access.words.to_vec()), Some(words));
+    }
+    assert_eq!(trace.details.len(), 2);
 }

@@ -1,0 +1,118 @@
+//! What lanes of the first warp give one another.
+
+use super::{COLUMNS, Cell, Column, SHOWN, Table, around, is_f32};
+use gemm_dsl::cuda::{self, Listing};
+use gemm_dsl::ir::{Elem, Kernel, Space};
+use gemm_runtime::watch::{Detail, Did, Kind, Trace, VerifiedKernel, What};
+use std::collections::BTreeSet;
+
+/// The shuffles of one statement, in order.
+struct Run<'t> {
+    stmt: u32,
+    steps: Vec<&'t Detail>,
+}
+
+/// What the warp stores behind a shuffle.
+struct Stored {
+    line: usize,
+    /// By lane, the word, where it is one.
+    words: Vec<Option<u32>>,
+    is_f32: bool,
+}
+
+/// For each statement that shuffles values of `F32` its steps: with how many events were before.
+pub(super) fn tables(
+    kernel: &VerifiedKernel,
+    listing: &Listing,
+    trace: &Trace,
+) -> Vec<(usize, Table)> {
+    let statements = kernel.statements();
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let own = |detail: &&Detail| {
+        (detail.rank, detail.warp) == (0, 0) && matches!(detail.did, Did::Shuffle { .. })
+    };
+    for step in trace.details.iter().filter(own) {
+        if !is_f32(kernel, statements[step.stmt as usize]) {
+            continue;
+        }
+        let is_new = |other: &&Detail| other.rounds != step.rounds;
+        let run = runs.iter_mut().rev().find(|run| run.stmt == step.stmt);
+        match run.filter(|run| run.steps.iter().all(is_new) && goes_on(trace, run, step)) {
+            Some(run) => run.steps.push(step),
+            None => runs.push(Run { stmt: step.stmt, steps: vec![step] }),
+        }
+    }
+    let table = |run: &Run<'_>| {
+        let (first, last) = (run.steps.first()?, run.steps.last()?);
+        let stored = stored(kernel, listing, trace, last.event);
+        let mut counts: BTreeSet<usize> = match &stored {
+            Some(stored) => {
+                let is_there = |(lane, word): (usize, &Option<u32>)| word.map(|_| lane);
+                stored.words.iter().enumerate().filter_map(is_there).collect()
+            }
+            None => (0..SHOWN).collect(),
+        };
+        let mut columns = Vec::new();
+        if let Some(Stored { line, words, .. }) = stored.as_ref().filter(|stored| stored.is_f32) {
+            let cell =
+                |word: &Option<u32>| word.map(|bits| Cell { bits, thread: None, counts: true });
+            let cells: Vec<Option<Cell>> = words.iter().map(cell).collect();
+            let active = cells.iter().flatten().count();
+            columns.push(Column { name: format!("stored, line {line}"), active, cells });
+        }
+        for step in run.steps.iter().rev() {
+            let Did::Shuffle { values, sources } = &step.did else { continue };
+            let taken = counts.iter().filter_map(|lane| sources[*lane].map(usize::from));
+            let taken: Vec<usize> = taken.collect();
+            counts.extend(taken);
+            let cell = |lane: usize| {
+                let counts = counts.contains(&lane);
+                let given = Cell { bits: values[lane], thread: None, counts };
+                sources[lane].map(|_| given)
+            };
+            let innermost = trace.rounds[step.rounds as usize].last().copied();
+            let name = around(kernel, &innermost.into_iter().collect::<Vec<_>>());
+            let name = if name.is_empty() { "before".to_owned() } else { format!("before {name}") };
+            let cells = (0..SHOWN).map(cell).collect();
+            columns.push(Column { name, active: counts.len(), cells });
+        }
+        columns.reverse();
+        columns.truncate(COLUMNS);
+        let line = listing.lines[run.stmt as usize].start + 1;
+        let text = cuda::statement(kernel, statements[run.stmt as usize]);
+        let rows = (0..SHOWN).map(|lane| lane.to_string()).collect();
+        Some((first.event, Table { line, text, array: None, rows, columns }))
+    };
+    runs.iter().filter_map(table).collect()
+}
+
+/// Whether a step is of the same round of all loops but the innermost as those before.
+fn goes_on(trace: &Trace, run: &Run<'_>, step: &Detail) -> bool {
+    let outer = |rounds: u32| {
+        let all = &trace.rounds[rounds as usize];
+        &all[..all.len().saturating_sub(1)]
+    };
+    run.steps.first().is_some_and(|first| outer(first.rounds) == outer(step.rounds))
+}
+
+/// The next store of the first warp behind so many events of the block.
+fn stored(kernel: &Kernel, listing: &Listing, trace: &Trace, behind: usize) -> Option<Stored> {
+    let mut events = trace.events.get(behind..)?.iter().filter(|event| event.warp == 0);
+    events.find_map(|event| {
+        let What::Access { pattern, words, .. } = &event.what else { return None };
+        let pattern = &trace.patterns[*pattern as usize];
+        let buffer = &kernel.buffers[pattern.buffer];
+        if pattern.kind != Kind::Store || buffer.space == Space::Register {
+            return None;
+        }
+        let lanes = pattern.lanes.iter().flatten().count().max(1);
+        let each = words.len() / lanes;
+        let mut given = words.chunks(each.max(1)).map(|words| words.first().copied());
+        let words = pattern.lanes.iter().map(|at| at.and_then(|_| given.next().flatten()));
+        Some(Stored {
+            line: listing.lines[event.stmt as usize].start + 1,
+            words: words.collect(),
+            is_f32: buffer.elem == Elem::F32 && each == 1,
+        })
+    })
+}

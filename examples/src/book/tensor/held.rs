@@ -1,0 +1,55 @@
+//! Which warpgroup multiplies which rows of a tile of A by which columns of one of B, and which sums its lanes hold.
+
+use super::extents;
+use gemm_dsl::ir::{Kernel, Wgmma};
+use gemm_runtime::watch::{Did, Operand, Trace};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What a warpgroup multiplies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Held {
+    /// Its first warp.
+    pub warp: u32,
+    /// The arrays that A and B are read from.
+    pub arrays: [String; 2],
+    /// The first row of the tile of A, of 64.
+    pub row: u64,
+    /// The first row of that of B, which is a column of C, and how many there are.
+    pub columns: [u64; 2],
+}
+
+impl Held {
+    /// Sums of a lane.
+    pub fn sums(&self) -> u64 {
+        self.columns[1] / 2
+    }
+}
+
+/// The lane of a warp that holds a sum, by its row and its column of the first 16 x 8.
+pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
+    let lanes = (0..32).flat_map(|lane| (0..4).map(move |sum| (lane, sum)));
+    lanes.into_iter().find(|(lane, sum)| Wgmma::place_of_d(*lane, *sum) == (*row, *column))
+}
+
+/// What each warpgroup of the block multiplies, each way once.
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Held> {
+    let row = |operand: &Operand| {
+        let dims = extents(kernel, operand.buffer)?;
+        let [.., rows, terms] = dims[..] else { return None };
+        Some(u64::from(operand.first) / terms.max(1) % rows.max(1))
+    };
+    let name = |operand: &Operand| kernel.buffers[operand.buffer].name.clone();
+    let held = trace.details.iter().filter_map(|detail| match &detail.did {
+        Did::Multiplied { a, b, columns } if detail.rank == 0 && detail.warp % 4 == 0 => {
+            Some(Held {
+                warp: detail.warp,
+                arrays: [name(a), name(b)],
+                row: row(a)?,
+                columns: [row(b)?, u64::from(*columns)],
+            })
+        }
+        _ => None,
+    });
+    held.collect::<BTreeSet<_>>().into_iter().collect()
+}
