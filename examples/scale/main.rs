@@ -10,8 +10,9 @@
 //!     cargo run --release --example scale & done; wait               # four processes, as `torchrun` starts them
 //! ```
 //!
-//! A is dealt out by rows, B and C by columns. Elements are random, and each part of C has the bits of the product that its
-//! rank makes alone; the exit code is 1 where it has not.
+//! A is dealt out by rows, B and C by columns. Elements are random. Each part of C is compared, bit by bit, with the product that
+//! its rank makes with all of A there, and each sum with that of what the ranks make of their shards alone, which is near; the exit
+//! code is 1 where one is wrong.
 
 mod measure;
 mod options;

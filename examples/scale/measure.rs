@@ -4,12 +4,12 @@ use crate::options::Options;
 use crate::table::{Row, layouts};
 use gemm_examples::data;
 use gemm_examples::gpu::median;
-use gemm_runtime::world::{Block, Layout, Layouts, Rank, Sharded, VerifiedSchedule};
+use gemm_runtime::world::{Block, Layout, Layouts, Rank, Sharded};
 use gemm_runtime::{Device, Error, MatrixRef, ReduceKernel, Result, SgemmKernel};
 use std::time::Instant;
 
-/// Rows of a part of C that are compared with those of the product that a rank makes alone.
-const COMPARED: usize = 64;
+/// Rows of a part of C that are compared at once.
+const AT_ONCE: usize = 1024;
 
 /// All products and sums that are asked for.
 pub fn all(
@@ -46,7 +46,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let whole = load(rank, &Layout::whole(of_a.rows, of_a.cols), 1)?;
     let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
     let device = rank.device().clone();
-    let mut schedule = None;
+    let mut predicted = None;
     let mut all = [Vec::new(), Vec::new()];
     let rounds = if device.is_simulator() { 1 } else { options.rounds.max(1) };
     // The first round compiles, and is not counted.
@@ -55,7 +55,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
             kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
         })?;
         let shared = timed(rank, &device, |rank| {
-            schedule = Some(kernel.on(rank).launch(&a, &b, &mut c)?.schedule);
+            predicted = Some(kernel.on(rank).launch(&a, &b, &mut c)?.estimate.efficiency());
             Ok(())
         })?;
         if round > 0 {
@@ -65,11 +65,8 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     }
     let is_right = same(&device, &c, &alone)?;
     let [own, shared] = slowest(rank, all)?;
-    let schedule: VerifiedSchedule =
-        schedule.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
+    let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
-    let machine = options.machine(rank.ranks());
-    let predicted = schedule.estimate(&machine).efficiency();
     Ok(Row::product(rank, &of_c, of_a.cols, [own, shared], predicted, is_right))
 }
 
@@ -127,16 +124,19 @@ fn timed(
     Ok(f64::from(ms))
 }
 
-/// Whether some rows of two matrices have the same bits.
+/// Whether two matrices have the same bits.
 fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
-    let rows = one.matrix().rows();
-    let bits = |of: &Sharded, from: usize, to: usize| -> Result<Vec<u32>> {
-        let part: MatrixRef<'_> = of.view().part(from..to, 0..of.matrix().cols())?;
-        Ok(device.download(&part)?.iter().map(|value| value.to_bits()).collect())
-    };
-    let (first, last) = (rows.min(COMPARED), rows.saturating_sub(COMPARED));
-    Ok(bits(one, 0, first)? == bits(other, 0, first)?
-        && bits(one, last, rows)? == bits(other, last, rows)?)
+    let (rows, cols) = (one.matrix().rows(), one.matrix().cols());
+    for from in (0..rows).step_by(AT_ONCE) {
+        let bits = |of: &Sharded| -> Result<Vec<u32>> {
+            let part: MatrixRef<'_> = of.view().part(from..rows.min(from + AT_ONCE), 0..cols)?;
+            Ok(device.download(&part)?.iter().map(|value| value.to_bits()).collect())
+        };
+        if bits(one)? != bits(other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The medians over the rounds, of each the time of the slowest rank.

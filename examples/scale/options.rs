@@ -106,19 +106,35 @@ impl Options {
         if !self.gpus.is_empty() {
             return Ok(self.gpus.clone());
         }
-        let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok());
-        Ok(there.collect())
+        Ok((0..self.ordinals_there()).collect())
     }
 
     /// This process as a rank of a job, if it is one.
     pub fn job(&self) -> Result<Option<World>, Failure> {
-        if std::env::var_os("RANK").is_none()
-            && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
-            && std::env::var_os("SLURM_PROCID").is_none()
-        {
-            return Ok(None);
+        let simulated = self.is_simulated()?;
+        let own = |local: usize| match (simulated, self.ordinals_there()) {
+            (true, _) | (false, 0) => Ok(Device::simulator()),
+            // As where a launcher shows each process its own alone.
+            (false, 1) => Device::cuda(0),
+            (false, _) => Device::cuda(local),
+        };
+        let world = World::of_job(own)?;
+        let said = [
+            ("--gpus", !self.gpus.is_empty()),
+            ("--ranks", !self.ranks.is_empty()),
+            ("--carry", self.carry.is_some()),
+        ];
+        match said.into_iter().find(|(_, said)| *said) {
+            Some((option, _)) if world.is_some() => Err(Failure::Usage(format!(
+                "{option}: the launcher has said which ranks this job has. Leave it out; GEMM_CARRY says what carries data"
+            ))),
+            _ => Ok(world),
         }
-        Ok(Some(World::from_env()?))
+    }
+
+    /// How many GPUs there are.
+    fn ordinals_there(&self) -> usize {
+        (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
     }
 
     /// So many of the devices.

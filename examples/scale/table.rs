@@ -126,7 +126,7 @@ pub fn print(options: &Options, rows: &[Row]) -> Result<(), Failure> {
         number("ms"),
         number("efficiency"),
         number("predicted"),
-        text("bits"),
+        text("result"),
     ]);
     for row in rows {
         let share = |value: Option<f64>| value.map(percent).unwrap_or_default();
@@ -140,7 +140,12 @@ pub fn print(options: &Options, rows: &[Row]) -> Result<(), Failure> {
             ms(row.ms),
             share(row.efficiency),
             share(row.predicted),
-            if row.is_right { "same" } else { "OTHER" }.to_owned(),
+            match (row.is_right, row.what) {
+                (false, _) => "OTHER",
+                (true, "sum") => "near",
+                (true, _) => "same",
+            }
+            .to_owned(),
         ]);
     }
     writeln!(io::stdout(), "{}", table.text())?;

@@ -37,8 +37,9 @@ fn trees_fold_as_they_are_drawn() {
     type Fold = fn(&[f32], usize) -> Vec<f32>;
     // Word i takes word i + s: where i is a multiple of 2 s, or below s.
     let interleaved: Fold = |x, s| {
-        let of =
-            |i: usize| if i % (2 * s) == 0 && i + s < x.len() { x[i] + x[i + s] } else { x[i] };
+        let of = |i: usize| {
+            if i.is_multiple_of(2 * s) && i + s < x.len() { x[i] + x[i + s] } else { x[i] }
+        };
         (0..x.len()).map(of).collect()
     };
     let sequential: Fold =
