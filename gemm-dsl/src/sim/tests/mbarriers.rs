@@ -54,7 +54,7 @@ fn what_comes_before_an_arrival_comes_before_those_who_wait() {
     let (barrier, index) = ("full".to_owned(), 1);
     let waits_for = WaitsFor::Phase { barrier, index, parity: 0, phase: 0, arrivals: 1, bytes: 0 };
     assert!(waiting.len() == 3 && waiting.iter().all(|w| w.waits_for == waits_for));
-    let told = "waits at barrier full[1] for parity 0: phase 0 lacks 1 arrivals and 0 bytes";
+    let told = "waits at barrier full[1] for parity 0: phase 0 lacks 1 arrival";
     assert!(kind.to_string().contains(told), "{kind}");
 }
 
