@@ -1,6 +1,6 @@
 use super::super::record;
 use super::*;
-use crate::ir::{For, Unroll};
+use crate::ir::{For, Intrinsic, Unroll};
 use crate::sim::{Did, Event, Kind, Price, Trace, What};
 
 fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {
