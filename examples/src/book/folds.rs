@@ -155,8 +155,9 @@ fn folds(kernel: &VerifiedKernel, listing: &Listing, trace: &Trace) -> Option<Fo
             }
         }
     }
-    let mut tables: Vec<(usize, Table)> = words::tables(kernel, listing, trace);
-    tables.extend(lanes::tables(kernel, listing, trace));
+    // What is behind so many events is before the next.
+    let mut tables: Vec<(usize, Table)> = lanes::tables(kernel, listing, trace);
+    tables.extend(words::tables(kernel, listing, trace));
     tables.sort_by_key(|(event, _)| *event);
     let loaded = [all.values().min(), all.values().max()].map(|n| n.copied().unwrap_or(0));
     Some(Folds {

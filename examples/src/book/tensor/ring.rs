@@ -255,7 +255,7 @@ pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Option<Tiles> {
             Did::Boxed(boxed) => {
                 let turn = of_turn?;
                 turn.come += boxed.bytes;
-                turn.boxes.push(text(kernel, boxed));
+                turn.boxes.push(text(kernel, boxed, detail.rank));
             }
             Did::Arrived { bytes, .. } if is_full => {
                 seen.arriving.insert(warp);
@@ -367,11 +367,12 @@ struct Seen {
     waiting: BTreeSet<(u32, u32)>,
 }
 
-/// A box, as the text would have it.
-fn text(kernel: &Kernel, boxed: &Boxed) -> String {
+/// A box, as the text would have it, and which block of the cluster brings it if not the own one.
+fn text(kernel: &Kernel, boxed: &Boxed, rank: u32) -> String {
     let along = boxed.at.iter().zip(&boxed.tile).map(|(from, extent)| match extent {
         1 => format!("[{from}]"),
         n => format!("[{from}–{}]", from + *n as i64 - 1),
     });
-    format!("{}{}", kernel.buffers[boxed.from].name, along.collect::<String>())
+    let by = if rank == 0 { String::new() } else { format!(" from block {rank} of the cluster") };
+    format!("{}{}{by}", kernel.buffers[boxed.from].name, along.collect::<String>())
 }

@@ -4,7 +4,7 @@ use super::extents;
 use gemm_dsl::ir::{Kernel, Layout, Space};
 use gemm_runtime::watch::{Boxed, Did, Kind, Operand, Trace};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups of four banks: parts of 16 bytes that one wavefront moves.
 pub const GROUPS: u32 = 8;
@@ -84,13 +84,23 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Swizzled> {
     // By array, what its first tile's instructions read.
     let mut read: BTreeMap<usize, Vec<&Operand>> = BTreeMap::new();
     let mut first = None;
+    // Of a box of several planes the first rows are known, which need not be those that are multiplied first.
+    let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
+        Did::Boxed(boxed) => Some((boxed.to, boxed.first)),
+        _ => None,
+    });
+    let boxed: BTreeSet<(usize, u32)> = boxed.collect();
+    let begins_a_box = |operand: &Operand| {
+        let size = kernel.buffers[operand.buffer].elem.size();
+        boxed.contains(&(operand.buffer, operand.first - operand.column / size))
+    };
     for detail in &trace.details {
         let Did::Multiplied { a, b, .. } = &detail.did else { continue };
         let warp = (detail.rank, detail.warp);
         if *first.get_or_insert(warp) != warp {
             continue;
         }
-        for operand in [a, b] {
+        for operand in [a, b].into_iter().filter(|of| boxed.is_empty() || begins_a_box(of)) {
             let all = read.entry(operand.buffer).or_default();
             let is_same_row = all.first().is_none_or(|first| start(first) == start(operand));
             if is_same_row && all.iter().all(|other| other.column != operand.column) {
