@@ -1,7 +1,7 @@
 //! Registers, spills and occupancy, by architecture.
 
 use gemm_dsl::arch::{ALL, Multiprocessor};
-use gemm_dsl::predict::occupancy::{Block, occupancy};
+use gemm_dsl::predict::occupancy::{Block, Limit, limits, occupancy};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
 use gemm_examples::book::report::Refused;
 use gemm_examples::book::resident::Registers;
@@ -84,7 +84,7 @@ fn row(
         occupancy.blocks.to_string(),
         (occupancy.blocks * threads.div_ceil(32)).to_string(),
         show::percent(occupancy.share),
-        occupancy.limit.to_string(),
+        limits(sm, block).iter().map(Limit::to_string).collect::<Vec<_>>().join(" and "),
     ]
 }
 
