@@ -236,3 +236,15 @@ fn version(number: u32) -> String {
     };
     format!("{major}.{minor}.{patch}")
 }
+
+impl From<LayoutError> for crate::Error {
+    fn from(error: LayoutError) -> Self {
+        Self::World(error.into())
+    }
+}
+
+impl From<ScheduleFault> for crate::Error {
+    fn from(fault: ScheduleFault) -> Self {
+        Self::World(fault.into())
+    }
+}

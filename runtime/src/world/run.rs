@@ -208,7 +208,8 @@ impl World {
     /// loads longer than that between two calls is late.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        // More than a century is for ever, and can be added to a time.
+        self.patience = patience.min(Duration::from_secs(u32::MAX.into()));
         self
     }
 
