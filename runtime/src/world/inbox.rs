@@ -89,3 +89,29 @@ impl Inbox {
         message.map_or(Next::Nothing, Next::Message)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Inbox, Next};
+    use crate::world::error::Lost;
+    use crate::world::wire::{Broken, Tag};
+
+    #[test]
+    fn nothing_is_kept_that_nobody_can_take() {
+        let broken = Broken { rank: 1, why: Lost::Gone };
+        let ends: [&dyn Fn(&mut Inbox); 3] =
+            [&|inbox| inbox.leave(0), &|inbox| assert!(inbox.lose(broken.clone())), &|inbox| {
+                while let Next::Message(_) = inbox.next(1, Tag(3)) {}
+            }];
+        for (place, end) in ends.iter().enumerate() {
+            let mut inbox = Inbox::new(0, 2);
+            for number in 0..5 {
+                inbox.push(1, Tag(3), vec![number]);
+            }
+            end(&mut inbox);
+            assert!(inbox.messages.is_empty());
+            inbox.push(1, Tag(3), vec![5]);
+            assert_eq!(inbox.messages.is_empty(), place < 2);
+        }
+    }
+}

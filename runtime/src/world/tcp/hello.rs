@@ -274,22 +274,18 @@ pub(super) fn compare(said: &[Vec<Said>], failures: &[Option<String>]) -> Option
     let value = |rank: &[Said], what: &str| {
         rank.iter().find(|said| said.what == what).map(|said| said.value.clone())
     };
-    for (place, rank) in said.iter().enumerate() {
-        for fact in rank.iter().filter(|fact| fact.rule == SaidRule::Same) {
-            // All of rank 0's are compared with all ranks before those that only others have are.
-            let compared = if place == 0 { said } else { std::slice::from_ref(rank) };
-            let ours = value(first, &fact.what);
-            let odd = compared.iter().position(|other| value(other, &fact.what) != ours);
-            if let Some(odd) = odd {
-                let nothing = || "nothing".to_owned();
-                return Some(Fault::Mismatch {
-                    what: fact.what.clone(),
-                    rank: if place == 0 { odd } else { place },
-                    has: value(&compared[odd], &fact.what).unwrap_or_else(nothing),
-                    other: 0,
-                    others: ours.unwrap_or_else(nothing),
-                });
-            }
+    // Those of rank 0 first, then those that only others have.
+    for fact in said.iter().flatten().filter(|fact| fact.rule == SaidRule::Same) {
+        let ours = value(first, &fact.what);
+        if let Some(rank) = said.iter().position(|other| value(other, &fact.what) != ours) {
+            let nothing = || "nothing".to_owned();
+            return Some(Fault::Mismatch {
+                what: fact.what.clone(),
+                rank,
+                has: value(&said[rank], &fact.what).unwrap_or_else(nothing),
+                other: 0,
+                others: ours.unwrap_or_else(nothing),
+            });
         }
     }
     let mut seen = HashMap::new();

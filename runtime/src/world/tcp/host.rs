@@ -22,10 +22,7 @@ const ROUND: Duration = Duration::from_millis(5);
 /// How often it looks whether those that wait are still there.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long somebody may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How many more than the ranks may be at it at once. Then the first that came has to go.
+/// How many more than the ranks may be at it at once to say who they are. Then the first that came has to go.
 const STRANGERS: usize = 64;
 
 /// Meets all ranks: a connection to each of the others, and what all have said.
@@ -103,7 +100,6 @@ struct Guest {
 struct Stranger {
     stream: TcpStream,
     from: SocketAddr,
-    since: Instant,
     incoming: Incoming,
 }
 
@@ -127,7 +123,7 @@ impl Meeting<'_> {
         let mut until = self.deadline;
         loop {
             self.accept();
-            self.hear(limits);
+            self.hear();
             let now = Instant::now();
             if let Some(fault) = &self.fault {
                 until = until.min(now + limits.meeting / 10);
@@ -176,20 +172,17 @@ impl Meeting<'_> {
                 self.strangers.remove(0);
             }
             let incoming = Incoming::default();
-            self.strangers.push(Stranger { stream, from, since: Instant::now(), incoming });
+            self.strangers.push(Stranger { stream, from, incoming });
         }
     }
 
     /// Hears those that have not said yet who they are.
-    fn hear(&mut self, limits: &Limits) {
-        let patience = PATIENCE.min(limits.meeting);
+    fn hear(&mut self) {
         for mut stranger in std::mem::take(&mut self.strangers) {
             match stranger.incoming.read(&mut stranger.stream) {
                 Ok(greeting) => self.judge(stranger.stream, stranger.from, greeting),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if stranger.since.elapsed() < patience {
-                        self.strangers.push(stranger);
-                    }
+                    self.strangers.push(stranger)
                 }
                 // Whoever that was, it is no rank.
                 Err(_) => {}

@@ -3,6 +3,7 @@
 use super::{KINDS, run, soon};
 use crate::world::WorldError;
 use crate::world::agree::{agree, gather_all};
+use crate::world::codec::{put_bytes, put_list};
 use crate::world::error::Lost;
 use crate::world::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use crate::world::wire::{Tag, Wire};
@@ -88,6 +89,28 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
             for got in got {
                 assert_eq!(got, Some((expected.clone(), Ok(()))), "{kind}, round {round}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_rank_0_says_for_all_has_to_be_of_all() {
+    for given in [1, 2, 4] {
+        let got = run(mailboxes(3, Delivery::default()), |wire| {
+            if wire.rank() == 0 {
+                let mut all = Vec::new();
+                put_list(&mut all, &vec![b"x"; given], |to, bytes| put_bytes(to, *bytes));
+                for rank in 1..3 {
+                    wire.send(rank, Tag(1), all.clone()).expect("all are there");
+                }
+                return wire.take(1, Tag(2), soon()).expect_err("it is broken").at("");
+            }
+            gather_all(&*wire, Tag(1), "", vec![1], soon()).expect_err("that is not all")
+        });
+        for error in got {
+            let error = error.expect("no panic");
+            let RankLost { who, why } = lost(&error).expect("a rank is lost");
+            assert!(who == 0 && matches!(why, Lost::Failed(_)), "{error}");
         }
     }
 }

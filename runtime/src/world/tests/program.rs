@@ -1,9 +1,11 @@
 //! Random programs of sends and takes, and what their ranks have to get.
 
 use super::{KINDS, run, soon};
+use crate::world::error::Lost;
 use crate::world::wire::{Broken, Tag, Wire};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What a rank does next.
 #[derive(Clone, Debug)]
@@ -117,7 +119,7 @@ fn a_rank_that_has_left_lets_the_others_go_on() {
                 }
                 // The others speak to each other when it has long left, and still have what it had sent.
                 let other = 3 - first - rank;
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(100));
                 wire.send(other, Tag(1), vec![9])?;
                 wire.send(first, Tag(1), vec![9])?;
                 let got = wire.take(other, Tag(1), soon())?;
@@ -130,6 +132,36 @@ fn a_rank_that_has_left_lets_the_others_go_on() {
                 let all =
                     if rank == first { vec![before(rank)] } else { vec![vec![9], before(rank)] };
                 assert_eq!(got, Some(Ok(all)), "{kind}, rank {first} leaves, rank {rank}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_waits_for_a_rank_that_has_left_is_told_at_once() {
+    for (kind, ends) in KINDS {
+        for (leaves, waits) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+            let began = Instant::now();
+            let got = run(ends(3, 5), |wire| {
+                let rank = wire.rank();
+                if rank == leaves {
+                    wire.leave();
+                    return None;
+                }
+                if rank == waits {
+                    // Whether it waits before or after that.
+                    return wire.take(leaves, Tag(0), soon()).err();
+                }
+                // Nobody else finds out for it.
+                while wire.broken().is_none() && began.elapsed() < Duration::from_secs(10) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                wire.broken()
+            });
+            let finished = Broken { rank: leaves, why: Lost::Finished };
+            for (rank, got) in got.into_iter().enumerate() {
+                let told = (rank != leaves).then(|| finished.clone());
+                assert_eq!(got, Some(told), "{kind}, {leaves} leaves, {waits} waits, rank {rank}");
             }
         }
     }

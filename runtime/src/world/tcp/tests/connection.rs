@@ -85,7 +85,10 @@ fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, Lost)> {
 fn however_a_rank_ends_all_others_are_told() {
     let mut cases = ends(0, 1);
     let nonsense = Lost::Failed("what came from its process cannot be read".to_owned());
-    cases.push(("for another one", message(0, 2), false, nonsense));
+    let mut left = Vec::new();
+    Frame::Left(2).write(&mut left).expect("there is room");
+    cases.push(("for another one", message(0, 2), false, nonsense.clone()));
+    cases.push(("that another one leaves", left, false, nonsense));
     for (case, bytes, goes, why) in cases {
         let (wires, mut stream) = with_a_bare_one(&quick());
         let began = Instant::now();
@@ -351,4 +354,34 @@ fn a_rank_that_has_left_waits_for_no_dead_one() {
         });
         assert!(time > least / 2 && time < least + Duration::from_secs(1), "{signs}: {time:?}");
     }
+}
+
+#[test]
+fn a_loss_is_told_before_what_is_queued() {
+    let messages = vec![vec![1; 4 << 20]; 16];
+    let (mut wires, mut stream) = with_a_bare_one(&limits());
+    let (guest, host) = (wires.remove(1), wires.remove(0));
+    for message in messages {
+        guest.send(1, Tag(0), message).expect("all are there");
+    }
+    // All of it has come to rank 0's process.
+    guest.send(0, Tag(1), Vec::new()).expect("all are there");
+    host.take(2, Tag(1), soon()).expect("all are there");
+    let broken = Broken { rank: 2, why: Lost::Failed("no memory".to_owned()) };
+    let read = thread::scope(|scope| {
+        scope.spawn(|| guest.abort(broken.clone()));
+        thread::sleep(Duration::from_millis(200));
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("it can be");
+        let mut messages = 0;
+        loop {
+            match Frame::read(&mut stream).expect("frames") {
+                Some(Frame::Message { .. }) => messages += 1,
+                Some(Frame::Lost(lost)) => break (messages, Some(lost)),
+                Some(_) => {}
+                None => break (messages, None),
+            }
+        }
+    });
+    assert_eq!(read.1, Some(broken));
+    assert!(read.0 < 16, "all {} messages came first", read.0);
 }

@@ -2,6 +2,7 @@
 
 use super::{come, job, limits, place};
 use crate::world::WorldError;
+use crate::world::tcp::answer::is_timeout;
 use crate::world::tcp::hello::Greeting;
 use crate::world::tcp::{Address, Hello, Job, Limits, meet, meet_at};
 use std::io::{Read, Write};
@@ -158,6 +159,26 @@ fn a_listener_that_is_flooded_lets_its_ranks_in() {
             thread::sleep(Duration::from_millis(1));
         }
         [guest.join().expect("no panic"), host.join().expect("no panic")]
+    });
+    assert!(met.iter().all(Result::is_ok), "{met:?}");
+}
+
+#[test]
+fn of_those_that_say_nothing_the_first_have_to_go() {
+    let (listener, address) = place();
+    let met = thread::scope(|scope| {
+        let host = scope
+            .spawn(|| meet_at(Some(listener), &job(0, 2, &address), &Hello::default(), &limits()));
+        let mut silent: Vec<TcpStream> = (0..100).map(|_| connect(&address)).collect();
+        for (place, stream) in silent.iter_mut().enumerate() {
+            let long = Duration::from_millis(if place < 34 { 5000 } else { 1 });
+            stream.set_read_timeout(Some(long)).expect("it can be");
+            // Whether the end is one or a reset.
+            let open = matches!(stream.read(&mut [0]), Err(error) if is_timeout(&error));
+            assert_eq!(open, place >= 34, "{place}: as many as ranks and 64 may be there");
+        }
+        let guest = meet(&job(1, 2, &address), &Hello::default(), &limits());
+        [guest, host.join().expect("no panic")]
     });
     assert!(met.iter().all(Result::is_ok), "{met:?}");
 }
