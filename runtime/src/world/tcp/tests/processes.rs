@@ -55,6 +55,11 @@ fn child() {
         Err(WorldError::Rendezvous { reason, .. }) => println!("\n@{reason}"),
         Err(error) => println!("\n@{error}"),
     }
+    // One that was joined may still be listed for a moment; one that is left is so for longer.
+    let began = Instant::now();
+    while threads() > before && began.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     println!("\n@{} threads", threads() - before);
 }
 
