@@ -93,19 +93,15 @@ fn what_is_no_access_is_not_drawn() {
 /// Whatever came behind it, the access at fault is among those that are listed.
 #[test]
 fn the_access_at_fault_is_never_left_out() {
-    let mut behind = 0;
     for line in ["tile: 32x32x8, thread: 4x4", "tile: 64x64x8, thread: 4x4", "tile: 32x32x32"] {
         let looked = looked(line);
         for at in sync::lines(&looked.kernel, &cuda::listing(&looked.kernel)) {
             let of = ("sgemm_kernel", line.to_owned());
             let Ok(broken) = super::without(of, &looked, at) else { continue };
             let fault = broken.past.iter().position(|past| past.is_fault);
-            println!("{line} {at} {} {} {fault:?}", broken.past.len(), broken.left_out);
             assert!(fault.is_some() || broken.accesses.is_empty(), "{line}: {:?}", broken.past);
-            behind += usize::from(broken.past.len() > MOST);
         }
     }
-    assert!(behind > 0, "of none more accesses came behind the fault than are listed else");
 }
 
 /// One thread stores to an element over and over, and in one block another one does, which nothing orders with it.
