@@ -52,6 +52,18 @@ impl Block {
         }
     }
 
+    /// The same elements in the transpose of the matrix.
+    ///
+    /// ```
+    /// use gemm_dsl::world::Block;
+    ///
+    /// assert_eq!(Block::new(0..2, 5..9).t(), Block::new(5..9, 0..2));
+    /// ```
+    #[must_use]
+    pub fn t(&self) -> Self {
+        Self { rows: self.cols.clone(), cols: self.rows.clone() }
+    }
+
     /// Whether all of another block is in this one.
     pub fn contains(&self, other: &Self) -> bool {
         other.is_empty() || self.and(other) == *other

@@ -55,6 +55,8 @@ pub enum Split {
         /// Rows and columns of ranks whose numbers follow one another, row after row: those of a host, in a grid over many
         /// hosts. Such patches follow one another in the same way. Where it is 1 by 1, ranks do so row after row.
         patch: [usize; 2],
+        /// Whether they all follow one another column after column, in place of row after row.
+        down: bool,
         /// Where its rows are cut, and its columns.
         cuts: [Cut; 2],
     },
@@ -75,7 +77,7 @@ pub enum LayoutError {
     /// A text that is no layout.
     #[error(
         "`{0}` is no layout: write the extents and how they are split, `4096x1024 whole`, `… rows`, `… cols/128`, \
-         `… rows[100,0,56]`, `… grid 2x4` or `… grid 16x32 patch 2x4 rows/128 cols`"
+         `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid 16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
     /// A world of nobody.
@@ -199,7 +201,42 @@ impl Layout {
     /// # Ok::<(), gemm_dsl::world::LayoutError>(())
     /// ```
     pub fn patches(rows: usize, cols: usize, ranks: [usize; 2], patch: [usize; 2]) -> Self {
-        Self { rows, cols, split: Split::Grid { ranks, patch, cuts: [Cut::EVEN, Cut::EVEN] } }
+        let cuts = [Cut::EVEN, Cut::EVEN];
+        Self { rows, cols, split: Split::Grid { ranks, patch, down: false, cuts } }
+    }
+
+    /// How the transpose is dealt out, of which each rank has the transpose of what it has of the matrix.
+    ///
+    /// ```
+    /// use gemm_dsl::world::Layout;
+    ///
+    /// assert_eq!(Layout::rows(8, 4).t(), Layout::cols(4, 8));
+    /// let grid = Layout::grid(8, 6, [2, 3]);
+    /// assert_eq!(grid.t().to_string(), "6x8 grid 3x2 down");
+    /// for (block, of_transpose) in grid.shards(6)?.iter().zip(grid.t().shards(6)?) {
+    ///     assert_eq!(of_transpose, block.t());
+    /// }
+    /// # Ok::<(), gemm_dsl::world::LayoutError>(())
+    /// ```
+    #[must_use]
+    pub fn t(&self) -> Self {
+        let split = match &self.split {
+            Split::Whole => Split::Whole,
+            Split::Rows(cut) => Split::Cols(cut.clone()),
+            Split::Cols(cut) => Split::Rows(cut.clone()),
+            Split::Grid {
+                ranks: [down, across],
+                patch: [high, wide],
+                down: is_down,
+                cuts: [a, b],
+            } => Split::Grid {
+                ranks: [*across, *down],
+                patch: [*wide, *high],
+                down: !is_down,
+                cuts: [b.clone(), a.clone()],
+            },
+        };
+        Self { rows: self.cols, cols: self.rows, split }
     }
 
     /// All of the matrix.
@@ -224,12 +261,12 @@ impl Layout {
         }
         let rows_of = |cut: &Cut, parts| cut.parts("rows", *rows, parts);
         let cols_of = |cut: &Cut, parts| cut.parts("columns", *cols, parts);
-        let deal = |rows, cols, patch| Deal { rows, cols, patch };
+        let deal = |rows, cols, patch| Deal { rows, cols, patch, down: false };
         Ok(match split {
             Split::Whole => deal(rows_of(&Cut::EVEN, 1)?, cols_of(&Cut::EVEN, 1)?, None),
             Split::Rows(cut) => deal(rows_of(cut, ranks)?, cols_of(&Cut::EVEN, 1)?, Some([1, 1])),
             Split::Cols(cut) => deal(rows_of(&Cut::EVEN, 1)?, cols_of(cut, ranks)?, Some([1, 1])),
-            Split::Grid { ranks: grid @ [down, across], patch, cuts } => {
+            Split::Grid { ranks: grid @ [down, across], patch, down: is_down, cuts } => {
                 if down.checked_mul(*across) != Some(ranks) {
                     return Err(LayoutError::Grid { ranks: *grid, has: ranks });
                 }
@@ -238,7 +275,8 @@ impl Layout {
                 {
                     return Err(LayoutError::Patch { ranks: *grid, patch: *patch });
                 }
-                deal(rows_of(&cuts[0], *down)?, cols_of(&cuts[1], *across)?, Some(*patch))
+                let (rows, cols) = (rows_of(&cuts[0], *down)?, cols_of(&cuts[1], *across)?);
+                Deal { down: *is_down, ..deal(rows, cols, Some(*patch)) }
             }
         })
     }
@@ -250,23 +288,39 @@ pub(super) struct Deal {
     cols: Vec<Range<usize>>,
     /// In which order ranks have them; none where every rank has the only one.
     patch: Option<[usize; 2]>,
+    /// Whether that order is column after column.
+    down: bool,
 }
 
 impl Deal {
     /// What a rank has.
     pub(super) fn shard(&self, rank: usize) -> Block {
-        let [row, col] = match self.patch {
-            None => [0, 0],
-            Some([down, across]) => {
-                let (patch, inside) = (rank / (down * across), rank % (down * across));
-                let patches = self.cols.len() / across;
-                [
-                    patch / patches * down + inside / across,
-                    patch % patches * across + inside % across,
-                ]
-            }
-        };
+        let [row, col] = self.place(rank);
         Block::new(self.rows[row].clone(), self.cols[col].clone())
+    }
+
+    /// In which row and column of blocks a rank has its own.
+    fn place(&self, rank: usize) -> [usize; 2] {
+        let Some([high, wide]) = self.patch else { return [0, 0] };
+        let (patch, inside) = (rank / (high * wide), rank % (high * wide));
+        if self.down {
+            let patches = self.rows.len() / high;
+            [patch % patches * high + inside % high, patch / patches * wide + inside / high]
+        } else {
+            let patches = self.cols.len() / wide;
+            [patch / patches * high + inside / wide, patch % patches * wide + inside % wide]
+        }
+    }
+
+    /// Who has the block in a row and a column: whoever asks, where everybody has it.
+    fn owner(&self, [row, col]: [usize; 2], asks: usize) -> usize {
+        let Some([high, wide]) = self.patch else { return asks };
+        let (patch, inside) = if self.down {
+            (col / wide * (self.rows.len() / high) + row / high, col % wide * high + row % high)
+        } else {
+            (row / high * (self.cols.len() / wide) + col / wide, row % high * wide + col % wide)
+        };
+        patch * high * wide + inside
     }
 
     /// Where shards begin and end along what becomes rows of C, of A, or columns, of B: in order.
@@ -283,17 +337,10 @@ impl Deal {
     /// Who has what of a block, for a rank that asks: itself where everybody has it. Nobody has nothing.
     pub(super) fn of(&self, needed: &Block, asks: usize) -> impl Iterator<Item = (usize, Block)> {
         let (rows, cols) = (touched(&self.rows, &needed.rows), touched(&self.cols, &needed.cols));
-        let owner = move |row: usize, col: usize| match self.patch {
-            None => asks,
-            Some([down, across]) => {
-                let patch = row / down * (self.cols.len() / across) + col / across;
-                patch * down * across + row % down * across + col % across
-            }
-        };
         let places = rows.flat_map(move |row| cols.clone().map(move |col| (row, col)));
         let parts = places.map(move |(row, col)| {
             let block = Block::new(self.rows[row].clone(), self.cols[col].clone());
-            (owner(row, col), block.and(needed))
+            (self.owner([row, col], asks), block.and(needed))
         });
         parts.filter(|(_, block)| !block.is_empty())
     }

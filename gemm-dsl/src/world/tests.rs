@@ -34,14 +34,17 @@ fn divisor(number: usize) -> impl Strategy<Value = usize> {
 
 /// A layout for so many ranks.
 fn layout(rows: usize, cols: usize, ranks: usize) -> impl Strategy<Value = Layout> {
-    let grid =
-        divisor(ranks).prop_flat_map(move |down| {
-            let across = ranks / down;
-            let cuts = (cut(rows, down), cut(cols, across));
-            (cuts, divisor(down), divisor(across)).prop_map(move |((a, b), high, wide)| {
-                Split::Grid { ranks: [down, across], patch: [high, wide], cuts: [a, b] }
-            })
-        });
+    let grid = divisor(ranks).prop_flat_map(move |down| {
+        let across = ranks / down;
+        let cuts = (cut(rows, down), cut(cols, across));
+        let patch = (divisor(down), divisor(across), any::<bool>());
+        (cuts, patch).prop_map(move |((a, b), (high, wide, is_down))| Split::Grid {
+            ranks: [down, across],
+            patch: [high, wide],
+            down: is_down,
+            cuts: [a, b],
+        })
+    });
     let split = prop_oneof![
         1 => Just(Split::Whole),
         3 => cut(rows, ranks).prop_map(Split::Rows),

@@ -43,6 +43,12 @@ fn cut(rng: &mut Rng, extent: usize, parts: usize) -> Cut {
     }
 }
 
+/// What divides a number.
+fn divisor(rng: &mut Rng, number: usize) -> usize {
+    let all: Vec<usize> = (1..=number).filter(|n| number.is_multiple_of(*n)).collect();
+    *rng.choice(&all).unwrap_or(&1)
+}
+
 /// How a matrix is dealt out.
 pub fn layout(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Layout {
     let split = match rng.u32(0..7) {
@@ -50,16 +56,13 @@ pub fn layout(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Layout {
         1..=2 => Split::Rows(cut(rng, rows, ranks)),
         3..=4 => Split::Cols(cut(rng, cols, ranks)),
         _ => {
-            let down = *rng
-                .choice(
-                    &[1, 2, 3, 4, 5, 6, 7, 8].map(|n| if ranks.is_multiple_of(n) { n } else { 1 }),
-                )
-                .unwrap_or(&1);
+            let down = divisor(rng, ranks);
             let across = ranks / down;
             Split::Grid {
                 ranks: [down, across],
                 cuts: [cut(rng, rows, down), cut(rng, cols, across)],
-                patch: [1, 1],
+                patch: [divisor(rng, down), divisor(rng, across)],
+                down: rng.bool(),
             }
         }
     };

@@ -133,7 +133,8 @@ fn rows_and_columns_have_the_bits_of_one_device() {
                     along(&mut rng, !by_rows, rows, down),
                     along(&mut rng, by_rows, cols, ranks / down),
                 ],
-                patch: [1, 1],
+                patch: [*rng.choice(&[1, down]).expect("some"), 1],
+                down: rng.bool(),
             },
         };
         let layout = Layout { rows, cols, split };

@@ -16,8 +16,8 @@ impl fmt::Display for Split {
             Self::Whole => f.write_str("whole"),
             Self::Rows(cut) => write!(f, "rows{cut}"),
             Self::Cols(cut) => write!(f, "cols{cut}"),
-            Self::Grid { ranks: [down, across], patch, cuts: [rows, cols] } => {
-                write!(f, "grid {down}x{across}")?;
+            Self::Grid { ranks: [down, across], patch, down: is_down, cuts: [rows, cols] } => {
+                write!(f, "grid {down}x{across}{}", if *is_down { " down" } else { "" })?;
                 if *patch != [1, 1] {
                     write!(f, " patch {}x{}", patch[0], patch[1])?;
                 }
@@ -54,6 +54,7 @@ impl FromStr for Layout {
             "whole" => Split::Whole,
             "grid" => {
                 let ranks = words.next().and_then(pair).ok_or_else(wrong)?;
+                let down = words.next_if_eq(&"down").is_some();
                 let patch = match words.next_if_eq(&"patch") {
                     None => [1, 1],
                     Some(_) => words.next().and_then(pair).ok_or_else(wrong)?,
@@ -66,7 +67,7 @@ impl FromStr for Layout {
                         [rows, cols.ok_or_else(wrong)?]
                     }
                 };
-                Split::Grid { ranks, patch, cuts }
+                Split::Grid { ranks, patch, down, cuts }
             }
             word => {
                 let rows = cut(word, "rows").map(Split::Rows);

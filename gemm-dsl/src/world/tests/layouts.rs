@@ -12,12 +12,12 @@ fn anything() -> impl Strategy<Value = Layout> {
         let lengths = proptest::collection::vec(number(), 0..5).prop_map(Cut::Lengths);
         prop_oneof![number().prop_map(Cut::Even), lengths, Just(Cut::EVEN)]
     };
-    let grid = (pair(), prop_oneof![Just([1, 1]), pair()], [cut(), cut()]);
+    let grid = (pair(), prop_oneof![Just([1, 1]), pair()], any::<bool>(), [cut(), cut()]);
     let split = prop_oneof![
         Just(Split::Whole),
         cut().prop_map(Split::Rows),
         cut().prop_map(Split::Cols),
-        grid.prop_map(|(ranks, patch, cuts)| Split::Grid { ranks, patch, cuts }),
+        grid.prop_map(|(ranks, patch, down, cuts)| Split::Grid { ranks, patch, down, cuts }),
     ];
     (pair(), split).prop_map(|([rows, cols], split)| Layout { rows, cols, split })
 }
@@ -38,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_layout_is_not_taken_for_one(text in "[0-9x ]{0,12}(whole|rows|cols|grid|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
+    fn what_is_no_layout_is_not_taken_for_one(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
         match text.parse::<Layout>() {
             // Whatever is taken prints, and is read, as itself.
             Ok(layout) => prop_assert_eq!(layout.to_string().parse(), Ok(layout)),
@@ -69,6 +69,35 @@ proptest! {
                 let has = |shard: &&Block| shard.rows.contains(&row) && shard.cols.contains(&col);
                 prop_assert_eq!(shards.iter().filter(has).count(), each, "[{}, {}] of {}", row, col, layout);
             }
+        }
+    }
+
+    #[test]
+    fn of_the_transpose_each_rank_has_the_transpose(
+        (layout, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
+            .prop_flat_map(|(rows, cols, ranks)| (layout(rows, cols, ranks), Just(ranks)))
+    ) {
+        let turned: Vec<_> = layout.shards(ranks).unwrap().iter().map(Block::t).collect();
+        prop_assert_eq!(layout.t().shards(ranks).unwrap(), turned);
+        prop_assert_eq!(layout.t().t(), layout);
+    }
+
+    /// Ranks of a patch follow one another, and so do patches, whichever way that is.
+    #[test]
+    fn ranks_of_a_patch_have_a_rectangle(
+        [down, across, high, wide] in [1..4_usize, 1..4_usize, 1..4_usize, 1..4_usize], is_down in any::<bool>(),
+    ) {
+        let of = |ranks, patch, cuts| Split::Grid { ranks, patch, down: is_down, cuts };
+        let cuts = [Cut::EVEN, Cut::EVEN];
+        let ranks = [down * high, across * wide];
+        let layout = |split| Layout { split, ..Layout::whole(ranks[0], ranks[1]) };
+        let shards = layout(of(ranks, [high, wide], cuts.clone())).shards(ranks[0] * ranks[1]).unwrap();
+        let patches = layout(of([down, across], [1, 1], cuts)).shards(down * across).unwrap();
+        for (patch, ranks) in patches.iter().zip(shards.chunks(high * wide)) {
+            let all = ranks.iter().fold(Block::new(0..0, 0..0), |all, shard| all.with(shard));
+            prop_assert_eq!(&all, patch);
+            let second = ranks.get(1).map(|second| second.rows.start > patch.rows.start);
+            prop_assert!(second.is_none_or(|is_below| is_below == (wide == 1 || is_down && high > 1)));
         }
     }
 
