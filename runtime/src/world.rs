@@ -49,6 +49,7 @@ mod rank;
 mod room;
 mod run;
 mod sharded;
+mod stored;
 mod tcp;
 #[cfg(test)]
 mod tests;

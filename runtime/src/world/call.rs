@@ -2,6 +2,7 @@
 
 use super::kernels::{Kernels, asks_late};
 use super::product::{Product, follow};
+use super::stored::Stored;
 use super::{
     Block, Chosen, Estimate, Layouts, Place, Rank, Schedule, ScheduleFault, Sharded, Side, Step,
     VerifiedSchedule, Way, WorldError,
@@ -11,8 +12,7 @@ use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
 use crate::kernel::{Sgemm, SgemmTable};
 use crate::launched::Launched;
 use gemm_dsl::kernel_table::SgemmShape;
-use gemm_dsl::spec::{Lanes, SgemmSpec};
-use std::borrow::Cow;
+use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
 use std::fmt;
 
 /// A call of a kernel or of a table on all ranks, made by [`Sgemm::on`] or [`SgemmTable::on`].
@@ -43,6 +43,7 @@ pub struct ShardedCall<'a, E = (), O = ()> {
     rank: &'a mut Rank,
     given: O,
     way: Option<Way>,
+    lies: Option<Layout>,
 }
 
 /// What is called.
@@ -68,24 +69,32 @@ pub struct ShardedLaunch {
 }
 
 impl<E: Operands> Sgemm<E> {
-    /// A call on all ranks, which has not been given operands yet. All ranks make it.
+    /// A call on all ranks, which has not been given operands yet. All ranks make it. A and B are stored as the kernel's `layout`
+    /// says: of `nt` the transpose of B is dealt out, N x K.
     pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedCall<'a, E, E::Unset<'a>> {
-        ShardedCall { what: What::Kernel(self), rank, given: E::Unset::default(), way: None }
+        ShardedCall::new(What::Kernel(self), rank)
     }
 }
 
 impl<E: Operands> SgemmTable<E> {
     /// A call on all ranks, which has not been given operands yet. All ranks make it. The row is the one for the product as
-    /// a whole, as packed matrices have it: the same for all parts of it, and for any number of ranks.
+    /// a whole, as packed matrices have it: the same for all parts of it, and for any number of ranks. A and B are stored row by
+    /// row, M x K and K x N, where [`ShardedCall::layout`] says nothing else.
     pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedCall<'a, E, E::Unset<'a>> {
-        ShardedCall { what: What::Table(self), rank, given: E::Unset::default(), way: None }
+        ShardedCall::new(What::Table(self), rank)
+    }
+}
+
+impl<'a, E: Operands> ShardedCall<'a, E, E::Unset<'a>> {
+    fn new(what: What<'a, E>, rank: &'a mut Rank) -> Self {
+        Self { what, rank, given: E::Unset::default(), way: None, lies: None }
     }
 }
 
 impl<'a, E, O> ShardedCall<'a, E, O> {
-    /// What is called, and on which rank.
-    pub(super) fn parts(self) -> (What<'a, E>, &'a mut Rank) {
-        (self.what, self.rank)
+    /// What is called, on which rank, and how A and B are said to be stored.
+    pub(super) fn parts(self) -> (What<'a, E>, &'a mut Rank, Option<Layout>) {
+        (self.what, self.rank, self.lies)
     }
 }
 
@@ -94,7 +103,8 @@ impl<'a, E> ShardedCall<'a, E> {
     /// of `bias[n]` an element for each of its columns, of `scale[m]` for each of its rows, of `residual[m, n]` a matrix of its
     /// extents. Numbers are the same on all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
-        ShardedCall { what: self.what, rank: self.rank, given: operands, way: self.way }
+        let Self { what, rank, way, lies, .. } = self;
+        ShardedCall { what, rank, given: operands, way, lies }
     }
 }
 
@@ -118,8 +128,43 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         self
     }
 
+    /// The call where A and B are stored so, `nt` as A, M x K, and the transpose of B, N x K. A row of a table takes them however
+    /// they are stored; the line of a kernel says itself how, and another layout is an error.
+    ///
+    /// ```
+    /// use gemm_runtime::spec;
+    /// use gemm_runtime::world::{Layout, World};
+    /// use gemm_runtime::{SgemmTable, sgemm_table};
+    ///
+    /// const GEMM: SgemmTable = sgemm_table! {
+    ///     nt && m >= 16 => tile: 16x16x8, thread: 4x4;
+    ///     else => tile: 16x16x8, thread: 2x2;
+    /// };
+    ///
+    /// let (m, n, k) = (20, 24, 9);
+    /// let lines = World::simulated(3)?.run(|rank| {
+    ///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
+    ///     let transpose_of_b = rank.upload(&Layout::rows(n, k), &vec![2.0; n * k])?;
+    ///     let mut c = rank.alloc(&Layout::cols(m, n))?;
+    ///     let launch = GEMM.on(rank).layout(spec::Layout::Nt).launch(&a, &transpose_of_b, &mut c)?;
+    ///     assert!(rank.gather(&c, 0)?.is_none_or(|c| c == vec![18.0; m * n]));
+    ///     Ok(launch.line)
+    /// })?;
+    /// assert_eq!(lines, ["layout: nt, tile: 16x16x8, thread: 4x4"; 3]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.lies = Some(layout);
+        self
+    }
+
     /// Multiplies: C = A·B, or what the kernel's epilogue makes of its sums. On GPUs the call returns before the work is
     /// done; later work of the device comes after it.
+    ///
+    /// The matrices are given as they are stored and dealt out. Under `layout: nt` and `tt` that of B is its transpose, N x K, and
+    /// under `tn` and `tt` that of A is its transpose, K x M: a B whose columns are dealt out is then one of rows,
+    /// `Layout::rows(n, k)`. C lies row by row. The schedule is that of A and B themselves; its blocks are parts of these.
     ///
     /// Between the rows of what a rank multiplies other elements may lie, as where it has some columns of a matrix that lies
     /// there as a whole. A kernel that is not `pitched` is then made so, if that does not change how it sums: the terms of
@@ -129,49 +174,57 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
     ///   operands, the memory or the machine.
     /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
+    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
     /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`] for one
     ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
     /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
-        let Self { what, rank, given, way } = self;
+        let Self { what, rank, given, way, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
-        let layouts =
-            Layouts { a: a.layout().clone(), b: b.layout().clone(), c: c.layout().clone() };
-        let size = (layouts.c.rows, layouts.c.cols, layouts.a.cols);
         let talk = rank.talk("multiplying");
-        let (line, is_made_for) = match &what {
-            What::Kernel(kernel) => (Cow::Borrowed(kernel.spec_line()), false),
+        let (spec, is_made_for) = match &what {
+            What::Kernel(kernel) => (kernel.spec_line().parse().map_err(Error::from), false),
             What::Table(table) => {
-                let chosen = table.choice(SgemmShape::from(size), rank.device());
-                (Cow::Owned(talk.telling(chosen)?.line), true)
+                let lies = lies.unwrap_or(Layout::Nn);
+                (row(table, rank, (a, c), lies), true)
             }
         };
-        let spec: SgemmSpec = talk.telling(line.parse().map_err(Error::from))?;
+        let spec: SgemmSpec = talk.telling(spec)?;
+        let (line, stored) = (spec.to_string(), Stored::of(&spec));
+        let layouts = stored.layouts(a.layout(), b.layout(), c.layout());
         let numbers = talk.telling(given.give_all(&spec.operands()))?.numbers().to_vec();
         // All that the schedule and the bits depend on, and that a rank may have otherwise than others.
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
         let (machine, memory) = (&rank.machine, rank.memory);
         talk.agree(
             "the product",
-            &format!("`{line}` of A {}, B {}, C {}{}", layouts.a, layouts.b, layouts.c, Said(way)),
+            &format!(
+                "`{line}` of A {}, B {}, C {}{}",
+                a.layout(),
+                b.layout(),
+                c.layout(),
+                Said(lies, way)
+            ),
         )?;
         talk.agree(
             "what a product is chosen by",
             &format!("{is_made_for} {numbers:?} {bits:?} {memory:?} {machine:?}"),
         )?;
+        check_layout(&spec, lies)?;
         check_divided(&line, &spec)?;
         // Nothing is multiplied before all of it is known.
-        let late = asks_late(&spec, &layouts.a, &layouts.b, rank.ranks())?;
+        let late = asks_late(&spec, &layouts, rank.ranks())?;
         let way = if late { Some(Way::Sequential) } else { way };
         let takes_pitches = spec.pitched || is_made_for || sums_alike(&spec);
-        let (schedule, chosen) = rank.schedule(layouts, way, &line, takes_pitches)?;
+        let (schedule, chosen) = rank.schedule((layouts, stored), way, &line, takes_pitches)?;
         let estimate = schedule.estimate(&rank.machine);
         let mut launches = Vec::new();
         let mut work = || {
-            let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c))?;
-            let product = Product { schedule: &schedule, a, b, c };
+            let of_all = &schedule.layouts;
+            let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), of_all)?;
+            let product = Product { schedule: &schedule, stored, a, b, c };
             follow(rank, &talk, product, &mut |part| {
                 launches.push(kernels.launch(part, &given)?);
                 Ok(())
@@ -180,7 +233,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         };
         let made = work();
         talk.telling(made)?;
-        Ok(ShardedLaunch { line: line.into_owned(), schedule, chosen, estimate, launches })
+        Ok(ShardedLaunch { line, schedule, chosen, estimate, launches })
     }
 }
 
@@ -194,7 +247,7 @@ impl Rank {
     /// not take matrices with padding is given none.
     fn schedule(
         &self,
-        layouts: Layouts,
+        (layouts, stored): (Layouts, Stored),
         way: Option<Way>,
         line: &str,
         takes_pitches: bool,
@@ -202,10 +255,10 @@ impl Rank {
         let ranks = self.ranks();
         let fits =
             |estimate: &Estimate| self.memory.is_none_or(|most| estimate.most_memory() <= most);
-        let is_for = |schedule: &VerifiedSchedule| takes_pitches || !has_padding(schedule);
+        let is_for = |schedule: &VerifiedSchedule| takes_pitches || !has_padding(schedule, stored);
         let unpitched = || WorldError::Unpitched { line: line.to_owned() };
         if let Some(way) = way {
-            let schedule = Schedule::new(layouts, ranks, way)?;
+            let schedule = Schedule::new(layouts, ranks, way).map_err(|f| named(f, stored))?;
             let estimate = schedule.estimate(&self.machine);
             if !fits(&estimate) {
                 let (limit, least) = (self.memory.unwrap_or(0), estimate.most_memory());
@@ -213,7 +266,8 @@ impl Rank {
             }
             return if is_for(&schedule) { Ok((schedule, None)) } else { Err(unpitched()) };
         }
-        let mut chosen = Schedule::cheapest(layouts.clone(), ranks, &self.machine, self.memory)?;
+        let chosen = Schedule::cheapest(layouts.clone(), ranks, &self.machine, self.memory);
+        let mut chosen = chosen.map_err(|fault| named(fault, stored))?;
         if is_for(&chosen.schedule) {
             return Ok((chosen.schedule.clone(), Some(chosen)));
         }
@@ -231,26 +285,73 @@ impl Rank {
     }
 }
 
-/// Whether something lies between the rows of what some rank multiplies: of C, of which it computes some columns, or of B, of
-/// which it has more. Rows of A are whole.
-fn has_padding(schedule: &VerifiedSchedule) -> bool {
+/// A fault of layouts, with what a matrix is called of which the transpose is stored.
+fn named(fault: ScheduleFault, stored: Stored) -> ScheduleFault {
+    let name = |matrix| match matrix {
+        "A" => stored.name(Side::A),
+        "B" => stored.name(Side::B),
+        other => other,
+    };
+    match fault {
+        ScheduleFault::Extents { matrix, has, needed, size } => {
+            ScheduleFault::Extents { matrix: name(matrix), has, needed, size }
+        }
+        other => other,
+    }
+}
+
+/// Whether something lies between the rows of what some rank multiplies, as they are stored: of C, of which it computes some
+/// columns, or of A or B, of which it has more.
+fn has_padding(schedule: &VerifiedSchedule, stored: Stored) -> bool {
     let shards = schedule.shards();
     let is_part =
         |block: &Block, of: &Block| block.rows.len() > 1 && block.cols.len() < of.cols.len();
     (0..schedule.ranks()).any(|rank| {
-        let (kept, own) = (&shards.c[rank], &shards.b[rank]);
+        let kept = &shards.c[rank];
         schedule.steps[rank].iter().any(|step| {
-            let Step::Multiply { block, b, .. } = step else { return false };
-            let needed = schedule.size.needed(Side::B, block);
-            let lies_in = match b {
-                Place::Shard => own.clone(),
-                Place::Gathered => schedule.size.needed(Side::B, kept),
-                // A slot may hold more than one product takes: its rows lie as those of what came there.
-                Place::Slot(_) => schedule.size.needed(Side::B, kept),
+            let Step::Multiply { block, a, b } = step else { return false };
+            let is_part_of = |side: Side, place: &Place| {
+                let needed = schedule.size.needed(side, block);
+                let lies_in = match place {
+                    Place::Shard => shards.of(side)[rank].clone(),
+                    Place::Gathered => schedule.size.needed(side, kept),
+                    // A slot may hold more than one product takes: its rows lie as those of what came there.
+                    Place::Slot(_) => schedule.size.needed(side, kept),
+                };
+                is_part(&stored.block(side, &needed), &stored.block(side, &lies_in))
             };
-            is_part(block, kept) || is_part(&needed, &lies_in)
+            is_part(block, kept) || is_part_of(Side::A, a) || is_part_of(Side::B, b)
         })
     })
+}
+
+/// The row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.
+fn row<E>(
+    table: &SgemmTable<E>,
+    rank: &Rank,
+    (a, c): (&Sharded, &Sharded),
+    lies: Layout,
+) -> Result<SgemmSpec> {
+    let of_a = a.layout();
+    let k = if lies.transposes_a() { of_a.rows } else { of_a.cols };
+    let size = (c.layout().rows, c.layout().cols, k);
+    let choice = table.choice(SgemmShape::from(size).layout(lies), rank.device())?;
+    // What is one line of a packed matrix need not be one of each part.
+    Ok(choice.line.parse::<SgemmSpec>()?.for_matrices(lies, false))
+}
+
+/// A kernel takes matrices as its line says.
+pub(super) fn check_layout(spec: &SgemmSpec, lies: Option<Layout>) -> Result<()> {
+    match lies.filter(|lies| *lies != spec.layout) {
+        None => Ok(()),
+        Some(lies) => Err(Error::World(WorldError::Impossible {
+            what: format!("a product by `{spec}` of matrices that are stored as `{lies}`"),
+            need: format!(
+                "its A and B are stored as `{}`: give them so, or take `layout: {lies}` into its line",
+                spec.layout
+            ),
+        })),
+    }
 }
 
 /// A kernel whose sums depend on the extents would give each part other bits than the whole.
@@ -261,14 +362,13 @@ fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
     }
 }
 
-/// What the caller has said of the way.
-struct Said(Option<Way>);
+/// What the caller has said of how A and B are stored, and of the way.
+pub(super) struct Said(pub(super) Option<Layout>, pub(super) Option<Way>);
 
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => Ok(()),
-            Some(way) => write!(f, ", {way}"),
-        }
+        let Self(lies, way) = self;
+        lies.map_or(Ok(()), |lies| write!(f, " stored as {lies}"))?;
+        way.map_or(Ok(()), |way| write!(f, ", {way}"))
     }
 }

@@ -3,7 +3,8 @@
 use super::call::sums_alike;
 use super::product::Part;
 use super::rank::Talk;
-use super::{Block, Layout, Rank, Sharded, WorldError};
+use super::stored::Stored;
+use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::Sgemm;
@@ -37,7 +38,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         talk: &'k Talk,
         (spec, is_made_for): (&SgemmSpec, bool),
         (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
+        layouts: &Layouts,
     ) -> Result<Self> {
+        let stored = Stored::of(spec);
         let mut all = Self {
             device: rank.device().clone(),
             talk,
@@ -49,8 +52,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         };
         if !spec.loses_as_a_whole() {
             all.make()?;
-        } else if !asks_late(spec, a.layout(), b.layout(), rank.ranks())? {
-            all.planes = [all.prepare(a, &a.view().t())?, all.prepare(b, &b.view())?];
+        } else if !asks_late(spec, layouts, rank.ranks())? {
+            let (of_a, of_b) = (stored.part(Side::A, a), stored.part(Side::B, b));
+            all.planes = [all.prepare(a, &of_a.t())?, all.prepare(b, &of_b)?];
             all.ask()?;
         }
         Ok(all)
@@ -136,13 +140,13 @@ impl<'k, E: Operands> Kernels<'k, E> {
 /// each then has to be asked when it has all that it needs.
 pub(super) fn asks_late(
     spec: &SgemmSpec,
-    a: &Layout,
-    b: &Layout,
+    layouts: &Layouts,
     ranks: usize,
 ) -> Result<bool, WorldError> {
     if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
         return Ok(false);
     }
+    let Layouts { a, b, .. } = layouts;
     let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
     let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
     Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))

@@ -3,8 +3,10 @@
 use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
 use super::rank::Talk;
 use super::room::{Rooms, area, area_of, part};
+use super::stored::Stored;
 use super::{Block, Exchange, Move, Place, Rank, Sharded, Side, Step, VerifiedSchedule};
 use crate::backend::Areas;
+use crate::buffer::Buffer;
 use crate::device::On;
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
@@ -15,6 +17,8 @@ use std::ops::Range;
 /// A product whose matrices are dealt out.
 pub(super) struct Product<'p> {
     pub(super) schedule: &'p VerifiedSchedule,
+    /// How A and B are stored, here and on all other ranks.
+    pub(super) stored: Stored,
     pub(super) a: &'p Sharded,
     pub(super) b: &'p Sharded,
     pub(super) c: &'p mut Sharded,
@@ -48,7 +52,7 @@ pub(super) fn follow(
     }
     let Rank { device, rooms, links, .. } = rank;
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
-    let got = Got { rooms, gathered, slots: HashMap::new() };
+    let got = Got { rooms, stored: product.stored, gathered, slots: HashMap::new() };
     let run = Run { number, got, product, multiply };
     carry::<f32>(device, links, talk, run)
 }
@@ -64,6 +68,7 @@ struct Run<'r> {
 /// What the rank has of others.
 struct Got<'r> {
     rooms: &'r Rooms,
+    stored: Stored,
     /// What is in the room for all that the rank needs of A and of B.
     gathered: [Block; 2],
     /// What is in each slot, or will be.
@@ -93,14 +98,16 @@ impl Work for Run<'_> {
                 }
                 Step::Wait(exchange) => carrier.wait(on.backend, *exchange)?,
                 Step::Multiply { block, a, b } => {
-                    let Product { a: of_a, b: of_b, c, .. } = &mut self.product;
+                    let Product { a: of_a, b: of_b, c, stored, .. } = &mut self.product;
                     let needed = Side::ALL.map(|side| schedule.size.needed(side, block));
                     let a_part = self.got.view((Side::A, *a), of_a, &needed[0])?;
                     let b_part = self.got.view((Side::B, *b), of_b, &needed[1])?;
                     let of_c = within(c.block(), block)?;
-                    let is_own = [(*a, of_a.block()), (*b, of_b.block())];
-                    let is_own = [0, 1]
-                        .map(|at| is_own[at].0 == Place::Shard && needed[at] == *is_own[at].1);
+                    let is_own = [(Side::A, *a, &*of_a), (Side::B, *b, &*of_b)];
+                    let is_own = is_own.map(|(side, place, shard)| {
+                        let all = stored.block(side, shard.block());
+                        place == Place::Shard && needed[side as usize] == all
+                    });
                     let mut whole = c.view_mut();
                     let c = whole.part(of_c.rows.clone(), of_c.cols.clone())?;
                     (self.multiply)(Part { a: a_part, b: b_part, c, of_c, is_own })?;
@@ -114,7 +121,8 @@ impl Work for Run<'_> {
 impl Run<'_> {
     /// What a move is to this rank, one of those of an exchange.
     fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &Exchange) -> Result<Leg<B>> {
-        let from = || part(&own.area, &own.block, &of.block);
+        let stored = |block: &Block| self.product.stored.block(own.side, block);
+        let from = || part(&own.area, &own.block, &stored(&of.block));
         if of.to != self.number {
             return Ok(Leg::Send { to: of.to, from: from()? });
         }
@@ -127,11 +135,12 @@ impl Run<'_> {
                 origin
             }
         };
+        let (origin, block) = (stored(&origin), stored(&of.block));
         let room = area(self.got.rooms.buffer(at)?, &origin)?;
-        let to = part(&room, &origin, &of.block)?;
+        let to = part(&room, &origin, &block)?;
         Ok(match of.from == self.number {
             true => Leg::Copy { from: from()?, to },
-            false => Leg::Receive { from: of.from, block: of.block.clone(), to },
+            false => Leg::Receive { from: of.from, block, to },
         })
     }
 }
@@ -144,23 +153,33 @@ impl Got<'_> {
         shard: &'v Sharded,
         block: &Block,
     ) -> Result<MatrixRef<'v>> {
-        // Of no elements there is neither a room nor a place in the shard, which may have other rows.
-        if block.is_empty() {
-            return MatrixRef::new(shard.matrix().buffer(), block.rows.len(), block.cols.len());
-        }
-        let origin = match at.1 {
-            Place::Shard => {
-                let Block { rows, cols } = within(shard.block(), block)?;
-                return shard.view().part(rows, cols);
-            }
-            Place::Gathered => &self.gathered[at.0 as usize],
-            Place::Slot(_) => self.slots.get(&at).ok_or_else(|| {
-                Error::Internal(format!("nothing has been brought to {} of {}", at.1, at.0))
-            })?,
+        let (side, place) = at;
+        let stored = |block: &Block| self.stored.block(side, block);
+        let matrix = |buffer: &'v Buffer, block: &Block| {
+            MatrixRef::new(buffer, block.rows.len(), block.cols.len())
         };
-        let Block { rows, cols } = within(origin, block)?;
-        MatrixRef::new(self.rooms.buffer(at)?, origin.rows.len(), origin.cols.len())?
-            .part(rows, cols)
+        // Of no elements there is neither a room nor a place in the shard, which may have other rows.
+        let view = if block.is_empty() {
+            matrix(shard.matrix().buffer(), &stored(block))?
+        } else {
+            let (whole, origin) = match place {
+                Place::Shard => (shard.view(), shard.block().clone()),
+                Place::Gathered | Place::Slot(_) => {
+                    let origin = match place {
+                        Place::Gathered => Some(&self.gathered[side as usize]),
+                        _ => self.slots.get(&at),
+                    };
+                    let origin = origin.ok_or_else(|| {
+                        Error::Internal(format!("nothing has been brought to {place} of {side}"))
+                    })?;
+                    let origin = stored(origin);
+                    (matrix(self.rooms.buffer(at)?, &origin)?, origin)
+                }
+            };
+            let Block { rows, cols } = within(&origin, &stored(block))?;
+            whole.part(rows, cols)?
+        };
+        Ok(self.stored.view(side, view))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
 //! of the ranges, as a kernel with `split_k` adds it on one device.
 
-use super::call::{ShardedCall, What};
+use super::call::{Said, ShardedCall, What, check_layout};
 use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
 use super::rank::Talk;
 use super::room::{area, part};
-use super::{Block, Rank, Sharded, Side, WorldError};
+use super::stored::Stored;
+use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
 use crate::backend::Areas;
 use crate::buffer::Buffer;
 use crate::device::On;
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{ReduceKernel, SgemmKernel};
 use crate::memory::Keeps;
 use crate::view::{MatrixMut, MatrixRef};
-use gemm_dsl::spec::{Arith, Layout, SgemmSpec, Split};
+use gemm_dsl::spec::{Arith, SgemmSpec, Split};
 use std::ops::Range;
 
 /// What adds the sums of ranges, one after the other.
@@ -23,7 +24,8 @@ impl ShardedCall<'_> {
     /// Multiplies matrices whose *terms* are dealt out, A by columns and B by rows: each rank sums the ranges of K that it has,
     /// and the sums travel in place of A and B. That is for products of few elements and many terms; the ranges are those of
     /// `split_k: n` in the kernel's line, and their sums are added in the order of K, so that the bits are those of one device,
-    /// whoever has which ranges. A rank has whole ranges ([`SgemmSpec::ranges`]).
+    /// whoever has which ranges. A rank has whole ranges ([`SgemmSpec::ranges`]). The matrices are given as they are stored, as
+    /// to [`launch`](ShardedCall::launch): an A whose transpose is (`layout: tn`) is dealt out by rows of that.
     ///
     /// ```
     /// use gemm_runtime::world::{Layout, World};
@@ -50,7 +52,7 @@ impl ShardedCall<'_> {
     ///   that does something else than to add products of `f32`: sums of part of the terms are no sums for an epilogue, and
     ///   tensor cores scale whole rows and columns.
     pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
-        let (what, rank) = self.parts();
+        let (what, rank, lies) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
@@ -63,18 +65,21 @@ impl ShardedCall<'_> {
         let line = kernel.spec_line();
         let spec: SgemmSpec = line.parse()?;
         let talk = rank.talk("multiplying by terms");
-        let said =
-            format!("`{line}` by terms of A {}, B {}, C {}", a.layout(), b.layout(), c.layout());
-        talk.agree("the product", &said)?;
-        let (m, n, k) = (c.layout().rows, c.layout().cols, a.layout().cols);
-        let ranges = ranges(line, &spec, k)?;
-        if (a.layout().rows, b.layout().rows, b.layout().cols) != (m, k, n) {
+        let of_all = format!("A {}, B {}, C {}", a.layout(), b.layout(), c.layout());
+        talk.agree("the product", &format!("`{line}` by terms of {of_all}{}", Said(lies, None)))?;
+        check_layout(&spec, lies)?;
+        let stored = Stored::of(&spec);
+        let layouts = stored.layouts(a.layout(), b.layout(), c.layout());
+        let Layouts { a: of_a, b: of_b, c: of_c } = &layouts;
+        let ranges = ranges(line, &spec, of_a.cols)?;
+        if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
+            let [a, b] = Side::ALL.map(|side| stored.name(side));
             return Err(impossible(
-                format!("a product of A {}, B {} and C {}", a.layout(), b.layout(), c.layout()),
-                "A has the rows of C, B its columns, and both the same terms",
+                format!("a product of {of_all}"),
+                &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
             ));
         }
-        let owners = owners(a, b, rank.ranks(), &ranges)?;
+        let owners = owners((&layouts, stored, &of_all), rank.ranks(), &ranges)?;
         let made = by_ranges(rank, &talk, (&spec, &ranges, &owners), (a, b, c));
         talk.telling(made)
     }
@@ -141,12 +146,10 @@ fn copy(device: &crate::Device, from: &Buffer, c: &mut Sharded) -> Result<()> {
 
 /// The ranges of a kernel that can be summed apart.
 fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
-    let plain = spec.clone().pitched(false).is_plain() && spec.layout == Layout::Nn;
-    if spec.arith != Arith::F32 || !plain {
+    if spec.arith != Arith::F32 || !spec.is_plain() {
         return Err(impossible(
             format!("a product by `{line}` whose terms are dealt out"),
-            "the kernel adds products of `f32`, row by row, and does nothing else: leave `arith`, `epilogue`, `scaled`, `batch` and \
-             `layout` out",
+            "the kernel adds products of `f32`, and does nothing else: leave `arith`, `epilogue`, `scaled` and `batch` out",
         ));
     }
     let Some(ranges) = spec.ranges(k as u64)? else {
@@ -158,10 +161,14 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
 }
 
 /// Which rank has each range.
-fn owners(a: &Sharded, b: &Sharded, ranks: usize, ranges: &[Range<usize>]) -> Result<Vec<usize>> {
-    let of_a = a.layout().shards(ranks).map_err(WorldError::Layout)?;
-    let of_b = b.layout().shards(ranks).map_err(WorldError::Layout)?;
-    let (rows, cols) = (a.layout().rows, b.layout().cols);
+fn owners(
+    (layouts, stored, of_all): (&Layouts, Stored, &str),
+    ranks: usize,
+    ranges: &[Range<usize>],
+) -> Result<Vec<usize>> {
+    let of_a = layouts.a.shards(ranks).map_err(WorldError::Layout)?;
+    let of_b = layouts.b.shards(ranks).map_err(WorldError::Layout)?;
+    let (rows, cols) = (layouts.a.rows, layouts.b.cols);
     let holds = |rank: usize, range: &Range<usize>| {
         let inside = |has: &Range<usize>| has.start <= range.start && range.end <= has.end;
         let (of_a, of_b) = (&of_a[rank], &of_b[rank]);
@@ -171,11 +178,17 @@ fn owners(a: &Sharded, b: &Sharded, ranks: usize, ranges: &[Range<usize>]) -> Re
     let owner = |range: &Range<usize>| {
         let owner = (0..ranks).find(|rank| holds(*rank, range));
         owner.ok_or_else(|| {
+            let [of_a, of_b] = match Side::ALL.map(|side| stored.is_turned(side)) {
+                [false, false] => ["columns", "rows"],
+                [false, true] => ["columns", "columns"],
+                [true, false] => ["rows", "rows"],
+                [true, true] => ["rows", "columns"],
+            };
             impossible(
-                format!("ranges of terms that are dealt out as A {} and B {}", a.layout(), b.layout()),
+                format!("ranges of terms that are dealt out as {of_all}"),
                 &format!(
-                    "one rank has all of the terms {}..{}, a range of the kernel: deal A out by columns and B by rows, both cut between \
-                     ranges",
+                    "one rank has all of the terms {}..{}, a range of the kernel: as they are stored, deal A out by {of_a} and B by \
+                     {of_b}, both cut between ranges",
                     range.start, range.end
                 ),
             )
@@ -221,9 +234,12 @@ impl Sums<'_> {
     ) -> Result<()> {
         let (terms, m, n) = (&self.ranges[range], self.m, self.n);
         let within = |has: &Range<usize>| terms.start - has.start..terms.end - has.start;
-        let of_a = a.view().part(0..m, within(&a.block().cols))?;
-        let of_b = b.view().part(within(&b.block().rows), 0..n)?;
-        // Parts of rows lie apart, whatever the line says of whole matrices.
+        let stored = Stored::of(spec);
+        let terms_of_a = within(&stored.block(Side::A, a.block()).cols);
+        let terms_of_b = within(&stored.block(Side::B, b.block()).rows);
+        let of_a = stored.part(Side::A, a).part(0..m, terms_of_a)?;
+        let of_b = stored.part(Side::B, b).part(terms_of_b, 0..n)?;
+        // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(Split::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };

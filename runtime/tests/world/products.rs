@@ -2,10 +2,10 @@
 
 use crate::draw;
 use fastrand::Rng;
-use gemm_runtime::world::{Cut, Layout, Split, World, WorldError};
+use gemm_runtime::world::{Cut, Layout, Rank, Sharded, Split, World, WorldError};
 use gemm_runtime::{
-    ByName, Device, Error, MatrixMut, MatrixRef, Sgemm, SgemmKernel, SgemmSpec, SgemmTable,
-    sgemm_table,
+    ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, SgemmSpec, SgemmTable,
+    sgemm_table, spec,
 };
 
 /// Lines without operands. Those that are not `pitched` take columns of C at once.
@@ -28,10 +28,71 @@ fn bits(elements: &[f32]) -> Vec<u32> {
     elements.iter().map(|element| element.to_bits()).collect()
 }
 
-/// The product on one device.
-fn alone(kernel: &SgemmKernel, a: &[f32], b: &[f32], size: (usize, usize, usize)) -> Vec<f32> {
-    let device = Device::simulator();
-    kernel.run(&device, a, b, size).expect("one device computes it")
+/// The transpose of a matrix, row after row.
+fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    (0..cols).flat_map(|col| (0..rows).map(move |row| elements[row * cols + col])).collect()
+}
+
+/// A line for A and B that are stored in any of the four ways.
+fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
+    let spec: SgemmSpec = line.parse().expect("a line");
+    let pitched = spec.pitched;
+    spec.for_matrices(*rng.choice(spec::Layout::ALL).expect("there are some"), pitched)
+}
+
+/// How the matrices of a product are dealt out that are stored so.
+fn layouts(
+    rng: &mut Rng,
+    lies: spec::Layout,
+    (m, n, k): (usize, usize, usize),
+    ranks: usize,
+) -> [Layout; 3] {
+    let a = if lies.transposes_a() { (k, m) } else { (m, k) };
+    let b = if lies.transposes_b() { (n, k) } else { (k, n) };
+    [a, b, (m, n)].map(|(rows, cols)| draw::layout(rng, rows, cols, ranks))
+}
+
+/// A rank's part, with so much between its rows, and not an element more than there is.
+fn up(rank: &Rank, layout: &Layout, elements: &[f32], apart: usize) -> Result<Sharded, Error> {
+    if apart == 0 {
+        return rank.upload(layout, elements);
+    }
+    let block = rank.block_of(layout)?;
+    let (rows, cols) = (block.rows.len(), block.cols.len());
+    let mut all = Vec::new();
+    for row in block.rows.clone() {
+        all.extend(&elements[row * layout.cols..][block.cols.clone()]);
+        if row + 1 < block.rows.end && cols > 0 {
+            all.resize(all.len() + apart, f32::NAN);
+        }
+    }
+    let buffer = rank.device().upload(&all)?;
+    rank.shard(layout, Matrix::from_buffer(buffer, rows, cols, cols + apart)?)
+}
+
+/// A and B as they are stored.
+fn stored(
+    lies: spec::Layout,
+    a: &[f32],
+    b: &[f32],
+    (m, n, k): (usize, usize, usize),
+) -> [Vec<f32>; 2] {
+    let a = if lies.transposes_a() { transpose(a, m, k) } else { a.to_vec() };
+    let b = if lies.transposes_b() { transpose(b, k, n) } else { b.to_vec() };
+    [a, b]
+}
+
+/// The product on one device, and A and B as the kernel takes them stored.
+fn alone(
+    kernel: &SgemmKernel,
+    a: &[f32],
+    b: &[f32],
+    (m, n, k): (usize, usize, usize),
+) -> (Vec<f32>, [Vec<f32>; 2]) {
+    let lies = kernel.spec_line().parse::<SgemmSpec>().expect("a line").layout;
+    let [a, b] = stored(lies, a, b, (m, n, k));
+    let product = kernel.run(&Device::simulator(), &a, &b, (m, n, k));
+    (product.expect("one device computes it"), [a, b])
 }
 
 #[test]
@@ -41,6 +102,7 @@ fn the_bits_are_those_of_one_device() {
     for round in 0..240 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7, 8]).expect("there are some");
         let line = LINES[round % LINES.len()];
+        let spec = lying(&mut rng, line);
         let most = if line.contains("wgmma") { 100 } else { 60 };
         let [m, n, k] = [0; 3].map(|_| draw::extent(&mut rng, most));
         let mut values = draw::numbers(&mut rng, m * k);
@@ -49,20 +111,23 @@ fn the_bits_are_those_of_one_device() {
             values.iter_mut().for_each(|value| *value = value.clamp(-4.0, 4.0).max(0.25));
         }
         let (a, b) = (values, draw::numbers(&mut rng, k * n));
-        let kernel = SgemmKernel::new(line.parse().expect("a line")).expect("a kernel");
-        let expected = alone(&kernel, &a, &b, (m, n, k));
-        let [of_a, of_b, of_c] =
-            [(m, k), (k, n), (m, n)].map(|(rows, cols)| draw::layout(&mut rng, rows, cols, ranks));
+        let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
+        let (expected, stored) = alone(&kernel, &a, &b, (m, n, k));
+        let [a, b] = stored;
+        let [of_a, of_b, of_c] = layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
+        // Rows of what a rank has may lie apart, if that is nothing to the kernel.
+        let is_apart = line != LINES[1] && rng.u32(0..4) == 0;
+        let apart = [0; 3].map(|_| if is_apart { rng.usize(0..7) } else { 0 });
         let found = World::simulated(ranks).expect("a world").run(|rank| {
-            let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
-            let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
+            let (a, b) = (up(rank, &of_a, &a, apart[0])?, up(rank, &of_b, &b, apart[1])?);
+            let mut c = up(rank, &of_c, &vec![f32::NAN; m * n], apart[2])?;
             let call = kernel.on(rank);
             let call = if let Some(way) = way { call.way(way) } else { call };
             call.launch(&a, &b, &mut c)?;
             rank.gather(&c, ranks - 1)
         });
-        let what = format!("{line}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}");
+        let what = format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}, {apart:?}");
         let found = match found {
             // Parts of columns lie apart, and the kernel sums otherwise where they may.
             Err(Error::World(WorldError::Unpitched { .. })) if line == LINES[1] => {
@@ -76,7 +141,7 @@ fn the_bits_are_those_of_one_device() {
         assert_eq!((found.len(), differ), (expected.len(), None), "{what}");
     }
     assert!(
-        (1..18).contains(&refused),
+        (1..20).contains(&refused),
         "{refused} products by the line that may not be pitched were refused"
     );
 }
@@ -93,12 +158,11 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
     let mut rng = Rng::with_seed(15);
     for round in 0..80 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7]).expect("there are some");
-        let line = LINES[round % LINES.len()];
-        let spec: SgemmSpec = line.parse().expect("a line");
+        let spec = lying(&mut rng, LINES[round % LINES.len()]);
         let [m, n, k] = [30, 40, 200].map(|most| draw::extent(&mut rng, most));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
-        let expected = alone(&kernel, &a, &b, (m, n, k));
+        let (expected, [a, b]) = alone(&kernel, &a, &b, (m, n, k));
         // Some consecutive ranges for each rank.
         let ranges = spec.ranges(k as u64).expect("a sound line").expect("a number of them");
         let mut lengths = vec![0; ranks];
@@ -109,8 +173,10 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
         }
         let of_a = Layout { rows: m, cols: k, split: Split::Cols(Cut::Lengths(lengths.clone())) };
         let of_b = Layout { rows: k, cols: n, split: Split::Rows(Cut::Lengths(lengths)) };
+        let of_a = if spec.layout.transposes_a() { of_a.t() } else { of_a };
+        let of_b = if spec.layout.transposes_b() { of_b.t() } else { of_b };
         let of_c = draw::layout(&mut rng, m, n, ranks);
-        let what = format!("{line}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}");
+        let what = format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}");
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
             let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
@@ -136,13 +202,23 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
         let mut numbers = |len: usize| draw::numbers(&mut rng, len);
         let (a, b, c) = (numbers(m * k), numbers(k * n), numbers(m * n));
         let (bias, scale, residual) = (numbers(n), numbers(m), numbers(m * n));
-        let kernel = Sgemm::<ByName>::new(LINE.parse().expect("a line")).expect("a kernel");
+        let spec = lying(&mut rng, LINE);
+        let kernel = Sgemm::<ByName>::new(spec.clone()).expect("a kernel");
+        let [a, b] = stored(spec.layout, &a, &b, (m, n, k));
         let device = Device::simulator();
         let expected = {
             let up = |values: &[f32]| device.upload(values).expect("room");
             let (a, b, mut c) = (up(&a), up(&b), up(&c));
             let (bias, scale, residual) = (up(&bias), up(&scale), up(&residual));
             let matrix = |of, rows, cols| MatrixRef::new(of, rows, cols).expect("a matrix");
+            let a = match spec.layout.transposes_a() {
+                true => matrix(&a, k, m).t(),
+                false => matrix(&a, m, k),
+            };
+            let b = match spec.layout.transposes_b() {
+                true => matrix(&b, n, k).t(),
+                false => matrix(&b, k, n),
+            };
             let residual = matrix(&residual, m, n);
             let call = kernel
                 .call(&device)
@@ -152,13 +228,12 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
             let call =
                 call.operand("bias", &bias).operand("scale", &scale).operand("residual", &residual);
             let mut to = MatrixMut::new(&mut c, m, n).expect("a matrix");
-            call.launch(&matrix(&a, m, k), &matrix(&b, k, n), &mut to).expect("one device");
+            call.launch(&a, &b, &mut to).expect("one device");
             device.download(&c).expect("it comes back")
         };
-        let [of_a, of_b, of_c] =
-            [(m, k), (k, n), (m, n)].map(|(rows, cols)| draw::layout(&mut rng, rows, cols, ranks));
+        let [of_a, of_b, of_c] = layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
-        let what = format!("{m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}");
+        let what = format!("{}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}", spec.layout);
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
             let (mut c, residual) = (rank.upload(&of_c, &c)?, rank.upload(&of_c, &residual)?);
@@ -184,32 +259,35 @@ fn tables_have_the_same_bits_on_any_number_of_ranks() {
     static TABLE: SgemmTable = sgemm_table! {
         m >= 30 => tile: 32x32x8, thread: 4x4, slices: 2;
         n >= 30 && aligned => tile: 16x16x8, thread: 2x2, float4;
+        tt => tile: 16x16x8, thread: 2x2, slices: 2;
         else => tile: 16x16x8, thread: 2x2, partials: 2;
     };
     let mut rng = Rng::with_seed(17);
-    for _ in 0..25 {
+    for round in 0..40 {
         let [m, n, k] = [0; 3].map(|_| rng.usize(1..48));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
+        let lies = spec::Layout::ALL[round % 4];
+        let [a, b] = stored(lies, &a, &b, (m, n, k));
         let mut first: Option<Vec<u32>> = None;
         for ranks in [1, 2, 3, 5] {
-            let [of_a, of_b, of_c] = [(m, k), (k, n), (m, n)]
-                .map(|(rows, cols)| draw::layout(&mut rng, rows, cols, ranks));
+            let [of_a, of_b, of_c] = layouts(&mut rng, lies, (m, n, k), ranks);
             let way = draw::way(&mut rng);
             let found = World::simulated(ranks).expect("a world").run(|rank| {
                 let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
                 let mut c = rank.alloc(&of_c)?;
-                let call = TABLE.on(rank);
+                let call = TABLE.on(rank).layout(lies);
                 let call = if let Some(way) = way { call.way(way) } else { call };
                 call.launch(&a, &b, &mut c)?;
                 rank.gather(&c, 0)
             });
-            let found = found
-                .unwrap_or_else(|error| panic!("{m}x{n}x{k}, {of_a}, {of_b}, {of_c}: {error}"));
+            let found = found.unwrap_or_else(|error| {
+                panic!("{lies}, {m}x{n}x{k}, {of_a}, {of_b}, {of_c}: {error}")
+            });
             let found = bits(found[0].as_deref().expect("rank 0 has them"));
             assert_eq!(
                 first.get_or_insert_with(|| found.clone()),
                 &found,
-                "{m}x{n}x{k}, {of_a}, {of_b}, {of_c}"
+                "{lies}, {m}x{n}x{k}, {of_a}, {of_b}, {of_c}"
             );
         }
     }
@@ -239,4 +317,64 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
         kernel.on(rank).launch(&a, &b, &mut c).map(|_| ())
     });
     assert!(matches!(error, Err(Error::World(WorldError::Schedule(_)))), "{error:?}");
+}
+
+/// What is stored otherwise than a kernel takes it is told, by its name and how it has to be.
+#[test]
+fn matrices_that_are_stored_otherwise_are_told() {
+    let product = |line: &str, lies: Option<spec::Layout>, a: Layout, b: Layout, by_terms: bool| {
+        let kernel = SgemmKernel::new(line.parse().expect("a line")).expect("a kernel");
+        let outcome = World::simulated(2).expect("a world").run(|rank| {
+            let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
+            let mut c = rank.alloc(&Layout::cols(5, 6))?;
+            let call = kernel.on(rank);
+            let call = if let Some(lies) = lies { call.layout(lies) } else { call };
+            let made = match by_terms {
+                true => call.launch_by_terms(&a, &b, &mut c),
+                false => call.launch(&a, &b, &mut c).map(|_| ()),
+            };
+            // The world goes on.
+            rank.barrier()?;
+            Ok(made.expect_err("it cannot be").to_string())
+        });
+        let errors = outcome.expect("all go on");
+        assert_eq!(errors[0], errors[1]);
+        errors[0].clone()
+    };
+    const NT: &str = "layout: nt, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
+    const TN: &str = "layout: tn, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
+    let (a, b) = (Layout::rows(5, 16), Layout::cols(16, 6));
+    let error = product(NT, None, a.clone(), b.clone(), false);
+    let need =
+        "B, whose transpose is stored (`layout`), is 6x16, but that of a product of 5x6x16 is 16x6";
+    assert!(error.contains(need), "{error}");
+    let error = product(TN, None, a.clone(), b.clone(), false);
+    let need =
+        "A, whose transpose is stored (`layout`), is 16x5, but that of a product of 5x6x5 is 5x5";
+    assert!(error.contains(need), "{error}");
+    let error = product(NT, None, a.clone(), b.clone(), true);
+    assert!(error.contains("B, whose transpose is stored (`layout`), its columns"), "{error}");
+    for by_terms in [false, true] {
+        let error = product(NT, Some(spec::Layout::Tn), a.clone(), b.t(), by_terms);
+        assert!(error.contains("stored as `tn`") && error.contains("stored as `nt`"), "{error}");
+    }
+    // What is cut within a range.
+    for (line, a, b, need) in [
+        (NT, a.clone(), b.t(), "deal A out by columns and B by columns"),
+        (TN, a.t(), b.clone(), "deal A out by rows and B by rows"),
+    ] {
+        let error = product(line, None, a, b, true);
+        assert!(error.contains(need), "{error}");
+    }
+    // Ranks that say otherwise are at odds.
+    let table: SgemmTable = sgemm_table!(else => tile: 16x16x8, thread: 2x2);
+    let errors = World::simulated(2).expect("a world").run(|rank| {
+        let (a, b) = (rank.alloc(&Layout::rows(8, 8))?, rank.alloc(&Layout::rows(8, 8))?);
+        let mut c = rank.alloc(&Layout::rows(8, 8))?;
+        let lies = [spec::Layout::Nn, spec::Layout::Nt][rank.number()];
+        let made = table.on(rank).layout(lies).launch(&a, &b, &mut c);
+        Ok(made.expect_err("they are at odds").to_string())
+    });
+    let errors = errors.expect("all go on");
+    assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
 }
