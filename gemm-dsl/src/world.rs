@@ -42,6 +42,6 @@ pub use check::ScheduleFault;
 pub use choose::Chosen;
 pub use estimate::Estimate;
 pub use layout::{Cut, Layout, LayoutError, Split};
-pub use machine::{Gpu, Hosts, Link, Machine, Tile};
+pub use machine::{Gpu, Hosts, Link, Machine, Planes, Rate, Tile};
 pub use schedule::{Exchange, Layouts, Move, Place, Room, Schedule, Side, Size, Step};
 pub use verified::{Shards, VerifiedSchedule};

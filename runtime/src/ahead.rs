@@ -65,6 +65,20 @@ pub(crate) fn make(
     }
 }
 
+/// Makes all kernels of a program, unless a device has them or needs none.
+///
+/// # Errors
+/// What the first one fails with.
+pub(crate) fn load(device: &Device, line: &str, program: &Arc<Prepared>) -> Result<()> {
+    if device.is_simulator() || program.is_loaded() {
+        return Ok(());
+    }
+    match make(device, &[line], vec![Ok(Arc::clone(program))]) {
+        Err(Error::Ahead { error, .. }) => Err(*error),
+        other => other,
+    }
+}
+
 /// What becomes of each, in their order, on as many threads as there are processors.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);

@@ -169,6 +169,11 @@ impl Prepared {
         self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
     }
 
+    /// Whether the machine code of all kernels is there.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.kernels.iter().all(|kernel| kernel.function.get().is_some())
+    }
+
     /// Whether a matrix lies column by column for the kernels.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.kernels.iter().flat_map(|k| k.kernel.contract().arrays());

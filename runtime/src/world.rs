@@ -34,6 +34,7 @@
 mod agree;
 mod call;
 mod carrier;
+mod chosen;
 mod codec;
 mod error;
 mod fold;
@@ -62,7 +63,8 @@ pub use error::{Lost, WorldError};
 pub use fold::{ShardedFor, ShardedReduce};
 pub use gemm_dsl::world::{
     Block, Chosen, Cut, Estimate, Exchange, Gpu, Hosts, Layout, LayoutError, Layouts, Link,
-    Machine, Move, Place, Schedule, ScheduleFault, Side, Size, Split, Step, VerifiedSchedule, Way,
+    Machine, Move, Place, Planes, Rate, Schedule, ScheduleFault, Side, Size, Split, Step, Tile,
+    VerifiedSchedule, Way,
 };
 pub use mailbox::{Delivery, Fault, FaultKind};
 pub use rank::Rank;

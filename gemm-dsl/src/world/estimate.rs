@@ -18,7 +18,7 @@ pub(super) const ELEMENT: u64 = 4;
 /// slower while its rank is in an exchange.
 ///
 /// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
-/// reads and writes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
+/// reads and writes beside planes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
 /// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
 /// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
@@ -44,7 +44,8 @@ pub(super) const ELEMENT: u64 = 4;
 pub struct Estimate {
     /// Bytes that come to each rank from others.
     pub bytes: Vec<u64>,
-    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::rooms`].
+    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::rooms`], and those of blocks that the machine
+    /// [packs](Machine::staging). Memory that a kernel takes is not in it: planes, and sums of parts of K.
     pub memory: Vec<u64>,
     /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
     pub local: f64,
@@ -132,9 +133,9 @@ impl VerifiedSchedule {
     /// What it costs.
     pub fn estimate(&self, machine: &Machine) -> Estimate {
         let traffic = traffic::of(self, machine);
-        let bytes_of = |rooms: &Vec<Room>| {
+        let bytes_of = |(rooms, staged): (&Vec<Room>, &u64)| {
             let all = rooms.iter().fold(0_u64, |all, room| all.saturating_add(room.len as u64));
-            all.saturating_mul(ELEMENT)
+            all.saturating_mul(ELEMENT).saturating_add(*staged)
         };
         let kept = self.shards().c.iter();
         let local = kept
@@ -142,7 +143,7 @@ impl VerifiedSchedule {
         let times = time::of(self, machine, &traffic.times);
         Estimate {
             bytes: traffic.bytes,
-            memory: self.rooms().iter().map(bytes_of).collect(),
+            memory: self.rooms().iter().zip(&traffic.staged).map(bytes_of).collect(),
             local: local.fold(0.0, f64::max),
             products: times.products,
             exchanges: times.exchanges,

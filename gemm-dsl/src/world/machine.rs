@@ -1,8 +1,15 @@
 //! What a schedule runs on, as data.
 
+mod rates;
+
+pub use rates::{Planes, Rate};
+
+use crate::spec::Layout;
+
 /// GPUs and what connects them, as far as it is known how long a schedule takes on them.
 ///
-/// The two that were measured are [`Machine::h200_nccl`] and [`Machine::h200_copy_engines`]; others are made of these:
+/// The two that were measured are [`Machine::h200_nccl`] and [`Machine::h200_copy_engines`], with products in `f32`;
+/// [`Machine::computing`] is for those of a kernel. Others are made of these:
 ///
 /// ```
 /// use gemm_dsl::world::{Gpu, Hosts, Machine};
@@ -26,12 +33,17 @@ pub struct Machine {
     pub lost: f64,
     /// Which ranks are on one host; none where all are.
     pub hosts: Option<Hosts>,
+    /// Whether a block between whose rows something lies is packed before it is sent, and what comes is unpacked: each in
+    /// memory of its own, which is given back when all exchanges are done.
+    pub staging: bool,
+    /// How A and B are stored, which says between which rows something lies.
+    pub stored: Layout,
 }
 
 /// How fast a GPU is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gpu {
-    /// Additions and multiplications in a second, where all multiprocessors have a tile.
+    /// Additions and multiplications in a second, where all multiprocessors have a tile, in `f32`.
     pub flops: f64,
     /// What a multiprocessor may compute of C at a time: there is a kernel for each of them.
     pub tiles: &'static [Tile],
@@ -41,6 +53,10 @@ pub struct Gpu {
     pub launch: f64,
     /// Bytes in a second that its memory reads and writes.
     pub memory: f64,
+    /// What is made of A and B before they are multiplied; of `f32` nothing.
+    pub planes: Planes,
+    /// How fast it is in other arithmetics than `f32`, for [`Gpu::computing`].
+    pub rates: &'static [Rate],
 }
 
 /// A part of C.
@@ -77,8 +93,21 @@ pub struct Hosts {
 
 impl Gpu {
     /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
-    /// waves, and the last one takes as long as any. Nothing is launched for none.
+    /// waves, and the last one takes as long as any. Before it, planes are made of A and B. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
+        match m == 0 || n == 0 {
+            true => 0.0,
+            false => self.multiplied([m, n, k]) + self.planes(m, k) + self.planes(k, n),
+        }
+    }
+
+    /// Seconds of making the planes of a matrix.
+    pub(super) fn planes(&self, rows: usize, cols: usize) -> f64 {
+        rows as f64 * cols as f64 * self.planes.bytes / self.memory
+    }
+
+    /// Those of a product whose planes have been made.
+    pub(super) fn multiplied(&self, [m, n, k]: [usize; 3]) -> f64 {
         if m == 0 || n == 0 {
             return 0.0;
         }
@@ -137,6 +166,8 @@ const H200: Gpu = Gpu {
     multiprocessors: 132,
     launch: 3.2e-6,
     memory: 4.46e12,
+    planes: Planes { bytes: 0.0, once: false },
+    rates: rates::H200,
 };
 
 /// All-gathers of NCCL 2.28.9 between 4 H200 of one host (NV18, NVLS off) came at 58, 251, 296, 324 and 341 GB/s into a GPU, at
@@ -148,8 +179,10 @@ impl Machine {
     ///
     /// NCCL's blocks take multiprocessors from the product, which is then as good as stopped: with own rows first and the rest
     /// when it had come, products took longer by 0.9, 1.1 and 1.9 times what the exchange took, at 8192, 16384 and 32768.
+    ///
+    /// NCCL moves bytes that lie one after the other: other blocks are packed, by copies that are taken to be as fast as memory.
     pub const fn h200_nccl() -> Self {
-        Self { name: "H200, NCCL", gpu: H200, link: NCCL, lost: 1.0, hosts: None }
+        Self { name: "H200, NCCL", link: NCCL, lost: 1.0, staging: true, ..Self::h200_host() }
     }
 
     /// H200 of one host, whose copy engines copy between peers, in one process. Four were measured, with cuBLAS in `f32`.
@@ -159,6 +192,23 @@ impl Machine {
     /// the latency nothing was measured; it is taken to be that of a launch.
     pub const fn h200_copy_engines() -> Self {
         let link = Link { latency: H200.launch, rate: 126e9 };
-        Self { name: "H200, copy engines", gpu: H200, link, lost: 0.15, hosts: None }
+        Self { name: "H200, copy engines", link, lost: 0.15, ..Self::h200_host() }
+    }
+
+    /// H200 whose blocks go through the host, in one process or by a connection between two. Nothing of it was measured.
+    ///
+    /// A block is copied to pageable memory, written into a message, taken out of it, and copied to the other GPU, by one
+    /// thread of each rank and one step after the other: at about 10 GB/s each, that is 2 GB/s, and 0.1 ms for a message. A rank
+    /// launches nothing meanwhile, so products wait.
+    pub const fn h200_host() -> Self {
+        Self {
+            name: "H200, through the host",
+            gpu: H200,
+            link: Link { latency: 100e-6, rate: 2e9 },
+            lost: 1.0,
+            hosts: None,
+            staging: false,
+            stored: Layout::Nn,
+        }
     }
 }

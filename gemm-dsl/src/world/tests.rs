@@ -2,6 +2,7 @@
 
 mod faults;
 mod figures;
+mod kernels;
 mod layouts;
 mod mutants;
 mod order;

@@ -1,12 +1,9 @@
 //! Products of matrices that are dealt out.
 
 use super::kernels::{Kernels, asks_late};
-use super::product::{Product, follow};
+use super::product::{Multiplies, Part, Product, follow};
 use super::stored::Stored;
-use super::{
-    Block, Chosen, Estimate, Layouts, Place, Rank, Schedule, ScheduleFault, Sharded, Side, Step,
-    VerifiedSchedule, Way, WorldError,
-};
+use super::{Chosen, Estimate, Rank, Sharded, VerifiedSchedule, Way, WorldError};
 use crate::error::{Error, Result};
 use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
 use crate::kernel::{Sgemm, SgemmTable};
@@ -62,7 +59,7 @@ pub struct ShardedLaunch {
     pub schedule: VerifiedSchedule,
     /// What else it might have been, with what was predicted of each; none where the caller has said which way.
     pub chosen: Option<Chosen>,
-    /// What was predicted of it, on the machine of the world.
+    /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
     pub launches: Vec<Launched>,
@@ -197,7 +194,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let numbers = talk.telling(given.give_all(&spec.operands()))?.numbers().to_vec();
         // All that the schedule and the bits depend on, and that a rank may have otherwise than others.
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
-        let (machine, memory) = (&rank.machine, rank.memory);
+        let (machine, memory) = (rank.machine.computing(&spec), rank.memory);
         talk.agree(
             "the product",
             &format!(
@@ -218,111 +215,45 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let late = asks_late(&spec, &layouts, rank.ranks())?;
         let way = if late { Some(Way::Sequential) } else { way };
         let takes_pitches = spec.pitched || is_made_for || sums_alike(&spec);
-        let (schedule, chosen) = rank.schedule((layouts, stored), way, &line, takes_pitches)?;
-        let estimate = schedule.estimate(&rank.machine);
-        let mut launches = Vec::new();
+        let of_all = (layouts, stored);
+        let (schedule, chosen) = rank.schedule(of_all, way, (&line, takes_pitches), &machine)?;
+        let estimate = schedule.estimate(&machine);
         let mut work = || {
             let of_all = &schedule.layouts;
-            let mut kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), of_all)?;
+            let kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), of_all)?;
+            let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
             let product = Product { schedule: &schedule, stored, a, b, c };
-            follow(rank, &talk, product, &mut |part| {
-                launches.push(kernels.launch(part, &given)?);
-                Ok(())
-            })?;
-            kernels.end()
+            follow(rank, &talk, product, &mut parts)?;
+            parts.kernels.end()?;
+            Ok(parts.launches)
         };
         let made = work();
-        talk.telling(made)?;
+        let launches = talk.telling(made)?;
         Ok(ShardedLaunch { line, schedule, chosen, estimate, launches })
+    }
+}
+
+/// The parts of a product, as this rank computes them.
+struct Parts<'k, E, O> {
+    kernels: Kernels<'k, E>,
+    given: &'k O,
+    launches: Vec<Launched>,
+}
+
+impl<E: Operands, O: OperandsFor<E>> Multiplies for Parts<'_, E, O> {
+    fn ready(&mut self, part: &Part<'_>) -> Result<()> {
+        self.kernels.ready(part)
+    }
+
+    fn multiply(&mut self, part: Part<'_>) -> Result<()> {
+        self.launches.push(self.kernels.launch(part, self.given)?);
+        Ok(())
     }
 }
 
 /// Whether the bits of a kernel are those of the same `pitched`.
 pub(super) fn sums_alike(spec: &SgemmSpec) -> bool {
     spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
-}
-
-impl Rank {
-    /// What the ranks do for a product: in the way that the caller says, or in the fastest that is predicted. A kernel that does
-    /// not take matrices with padding is given none.
-    fn schedule(
-        &self,
-        (layouts, stored): (Layouts, Stored),
-        way: Option<Way>,
-        line: &str,
-        takes_pitches: bool,
-    ) -> Result<(VerifiedSchedule, Option<Chosen>), WorldError> {
-        let ranks = self.ranks();
-        let fits =
-            |estimate: &Estimate| self.memory.is_none_or(|most| estimate.most_memory() <= most);
-        let is_for = |schedule: &VerifiedSchedule| takes_pitches || !has_padding(schedule, stored);
-        let unpitched = || WorldError::Unpitched { line: line.to_owned() };
-        if let Some(way) = way {
-            let schedule = Schedule::new(layouts, ranks, way).map_err(|f| named(f, stored))?;
-            let estimate = schedule.estimate(&self.machine);
-            if !fits(&estimate) {
-                let (limit, least) = (self.memory.unwrap_or(0), estimate.most_memory());
-                return Err(ScheduleFault::Memory { limit, least, way }.into());
-            }
-            return if is_for(&schedule) { Ok((schedule, None)) } else { Err(unpitched()) };
-        }
-        let chosen = Schedule::cheapest(layouts.clone(), ranks, &self.machine, self.memory);
-        let mut chosen = chosen.map_err(|fault| named(fault, stored))?;
-        if is_for(&chosen.schedule) {
-            return Ok((chosen.schedule.clone(), Some(chosen)));
-        }
-        let mut others: Vec<_> =
-            chosen.tried.iter().filter(|(_, estimate)| fits(estimate)).cloned().collect();
-        others.sort_by(|(_, one), (_, other)| one.time.total_cmp(&other.time));
-        for (way, estimate) in others {
-            let schedule = Schedule::new(layouts.clone(), ranks, way)?;
-            if is_for(&schedule) {
-                chosen = Chosen { schedule, way, estimate, ..chosen };
-                return Ok((chosen.schedule.clone(), Some(chosen)));
-            }
-        }
-        Err(unpitched())
-    }
-}
-
-/// A fault of layouts, with what a matrix is called of which the transpose is stored.
-fn named(fault: ScheduleFault, stored: Stored) -> ScheduleFault {
-    let name = |matrix| match matrix {
-        "A" => stored.name(Side::A),
-        "B" => stored.name(Side::B),
-        other => other,
-    };
-    match fault {
-        ScheduleFault::Extents { matrix, has, needed, size } => {
-            ScheduleFault::Extents { matrix: name(matrix), has, needed, size }
-        }
-        other => other,
-    }
-}
-
-/// Whether something lies between the rows of what some rank multiplies, as they are stored: of C, of which it computes some
-/// columns, or of A or B, of which it has more.
-fn has_padding(schedule: &VerifiedSchedule, stored: Stored) -> bool {
-    let shards = schedule.shards();
-    let is_part =
-        |block: &Block, of: &Block| block.rows.len() > 1 && block.cols.len() < of.cols.len();
-    (0..schedule.ranks()).any(|rank| {
-        let kept = &shards.c[rank];
-        schedule.steps[rank].iter().any(|step| {
-            let Step::Multiply { block, a, b } = step else { return false };
-            let is_part_of = |side: Side, place: &Place| {
-                let needed = schedule.size.needed(side, block);
-                let lies_in = match place {
-                    Place::Shard => shards.of(side)[rank].clone(),
-                    Place::Gathered => schedule.size.needed(side, kept),
-                    // A slot may hold more than one product takes: its rows lie as those of what came there.
-                    Place::Slot(_) => schedule.size.needed(side, kept),
-                };
-                is_part(&stored.block(side, &needed), &stored.block(side, &lies_in))
-            };
-            is_part(block, kept) || is_part_of(Side::A, a) || is_part_of(Side::B, b)
-        })
-    })
 }
 
 /// The row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.

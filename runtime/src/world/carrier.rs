@@ -116,7 +116,7 @@ pub(super) fn carry<T: Element>(
         (Either::Gpu(backend), Links::Nccl(nccl)) => {
             finished(On { device, backend }, Moved::new(nccl, talk), talk, work)
         }
-        (Either::Gpu(backend), Links::Wire) => {
+        (Either::Gpu(backend), Links::Wire { .. }) => {
             finished(On { device, backend }, ByWire::<T, _>::new(talk), talk, work)
         }
         (Either::Simulator(backend), _) => {

@@ -1,7 +1,9 @@
 //! Reductions of matrices that are dealt out.
 
 use super::partials::partials;
+use super::rank::Talk;
 use super::{Block, Layout, Rank, Sharded, WorldError};
+use crate::ahead::load;
 use crate::error::{Error, Result};
 use crate::kernel::ReduceKernel;
 use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed};
@@ -156,7 +158,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
         if !cuts.are_whole() {
             cuts.check(line, &spec)?;
         }
-        let folded = Self::agreed(kernel, rank, (&spec, &cuts), inputs, results);
+        let folded = Self::agreed(kernel, rank, &talk, (&spec, &cuts), inputs, results);
         // Where each rank has all that it folds nobody waits for it.
         if cuts.are_whole() { folded } else { talk.telling(folded) }
     }
@@ -165,6 +167,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
     fn agreed<I: ShardedFor<T>>(
         kernel: &ReduceKernel<T, R>,
         rank: &mut Rank,
+        talk: &Talk,
         (spec, cuts): (&ReduceSpec, &Cuts),
         inputs: &I,
         results: &mut [crate::erased::AnyOutput<'_>],
@@ -203,6 +206,9 @@ impl<T, R> ShardedReduce<'_, T, R> {
             let lies = (own.folded.start as u64, cuts.total as u64);
             fold_shard(&device, line, &arrays, &mut outputs, lies)?;
         }
+        // Nothing is loaded while partials are under way.
+        load(&device, line, &device.programs().of_partials(line)?)?;
+        rank.links.all_ready(talk)?;
         for part in &partials {
             let talk = rank.talk("gathering partials");
             part.carry(rank, &talk, &shards, &needed)?;

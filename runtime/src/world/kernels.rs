@@ -5,14 +5,19 @@ use super::product::Part;
 use super::rank::Talk;
 use super::stored::Stored;
 use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
+use crate::ahead::load;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::Sgemm;
 use crate::kernel::operands::{Beside, Operands, OperandsFor, arrays, sealed};
+use crate::kernel::with_planes;
 use crate::launched::Launched;
+use crate::operand::sealed::Input;
 use crate::prepared::PreparedMatrix;
+use crate::program::Prepared;
 use crate::view::MatrixRef;
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use std::sync::Arc;
 
 /// The kernels of a product that is divided.
 pub(super) struct Kernels<'k, E> {
@@ -28,6 +33,8 @@ pub(super) struct Kernels<'k, E> {
     kernels: Option<[Sgemm<E>; 2]>,
     /// The extents of what it has of C.
     c: [usize; 2],
+    /// The programs whose kernels have been loaded for this product.
+    loaded: Vec<Arc<Prepared>>,
 }
 
 impl<'k, E: Operands> Kernels<'k, E> {
@@ -49,6 +56,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             planes: [None, None],
             kernels: None,
             c: [c.block().rows.len(), c.block().cols.len()],
+            loaded: Vec::new(),
         };
         if !spec.loses_as_a_whole() {
             all.make()?;
@@ -102,13 +110,49 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if self.kernels.is_none() { self.ask() } else { Ok(()) }
     }
 
+    /// Has what launches the product of a part, or as much of it as is known before all have been asked for their numbers: then all
+    /// exchanges are over.
+    pub(super) fn ready(&mut self, part: &Part<'_>) -> Result<()> {
+        let programs = self.device.programs();
+        let mut used = Vec::new();
+        if let Some(kernels) = &self.kernels {
+            let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
+            let (of_a, of_b) = self.planes_of(part.is_own);
+            let planes = [of_a.as_ref().and_then(|a| a.planes(0)), of_b.and_then(|b| b.planes(1))];
+            used.push(with_planes(program, planes)?.0);
+        } else {
+            for shape in [part.a.t().shape(), part.b.shape()] {
+                let by_column = shape.lies_in_columns();
+                used.push(programs.planes_of_b(self.spec.arith, by_column)?);
+            }
+        }
+        for program in used {
+            if !self.loaded.iter().any(|loaded| Arc::ptr_eq(loaded, &program)) {
+                load(&self.device, &self.spec.to_string(), &program)?;
+                self.loaded.push(program);
+            }
+        }
+        Ok(())
+    }
+
+    /// The planes that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
+    fn planes_of(
+        &self,
+        [all_of_a, all_of_b]: [bool; 2],
+    ) -> (Option<PreparedMatrix<'_>>, Option<&PreparedMatrix<'k>>) {
+        let [of_a, of_b] = &self.planes;
+        let of_a = of_a.as_ref().filter(|_| all_of_a).map(PreparedMatrix::t);
+        (of_a, of_b.as_ref().filter(|_| all_of_b))
+    }
+
     /// Launches the product of a part.
     pub(super) fn launch<O: OperandsFor<E>>(
         &mut self,
         part: Part<'_>,
         given: &O,
     ) -> Result<Launched> {
-        let Part { a, b, mut c, of_c, is_own: [all_of_a, all_of_b] } = part;
+        let is_padded = part.is_padded();
+        let Part { a, b, mut c, of_c, is_own } = part;
         if self.kernels.is_none() {
             let of = |view: &MatrixRef<'_>| {
                 let is_empty = view.rows() == 0 || view.cols() == 0;
@@ -121,11 +165,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         let Some([packed, pitched]) = &self.kernels else {
             return Err(Error::Internal("no kernel has been made".to_owned()));
         };
-        let is_padded = [a.shape(), b.shape(), c.shape()].iter().any(|shape| shape.is_padded());
         let kernel = if is_padded { pitched } else { packed };
-        let [of_a, of_b] = &self.planes;
-        let of_a = of_a.as_ref().filter(|_| all_of_a).map(PreparedMatrix::t);
-        let of_b = of_b.as_ref().filter(|_| all_of_b);
+        let (of_a, of_b) = self.planes_of(is_own);
         let call = kernel.call_with(&self.device, Cut { given, of_c, c: self.c });
         match (of_a, of_b) {
             (None, None) => call.launch(&a, &b, &mut c),

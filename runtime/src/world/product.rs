@@ -11,7 +11,7 @@ use crate::device::On;
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
 use crate::view::{MatrixMut, MatrixRef};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// A product whose matrices are dealt out.
@@ -35,12 +35,29 @@ pub(super) struct Part<'p> {
     pub(super) is_own: [bool; 2],
 }
 
-/// Follows the steps of this rank; `multiply` launches the product of each part.
+impl Part<'_> {
+    /// Whether something lies between the rows of one of them, as they are stored.
+    pub(super) fn is_padded(&self) -> bool {
+        [self.a.shape(), self.b.shape(), self.c.shape()].iter().any(|shape| shape.is_padded())
+    }
+}
+
+/// What computes the parts of a product.
+pub(super) trait Multiplies {
+    /// Has all that a part will launch: nothing is compiled or loaded while exchanges are under way, as a kernel of NCCL that waits
+    /// for another GPU of this process may hold up what loads it, and that GPU's rank with it.
+    fn ready(&mut self, part: &Part<'_>) -> Result<()>;
+
+    /// Launches a part.
+    fn multiply(&mut self, part: Part<'_>) -> Result<()>;
+}
+
+/// Follows the steps of this rank, when all that they launch is loaded.
 pub(super) fn follow(
     rank: &mut Rank,
     talk: &Talk,
     product: Product<'_>,
-    multiply: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    multiplies: &mut dyn Multiplies,
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
@@ -53,7 +70,9 @@ pub(super) fn follow(
     let Rank { device, rooms, links, .. } = rank;
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
     let got = Got { rooms, stored: product.stored, gathered, slots: HashMap::new() };
-    let run = Run { number, got, product, multiply };
+    let mut run = Run { number, got, product, multiplies };
+    run.ready()?;
+    links.all_ready(talk)?;
     carry::<f32>(device, links, talk, run)
 }
 
@@ -62,7 +81,7 @@ struct Run<'r> {
     number: usize,
     got: Got<'r>,
     product: Product<'r>,
-    multiply: &'r mut dyn FnMut(Part<'_>) -> Result<()>,
+    multiplies: &'r mut dyn Multiplies,
 }
 
 /// What the rank has of others.
@@ -98,19 +117,8 @@ impl Work for Run<'_> {
                 }
                 Step::Wait(exchange) => carrier.wait(on.backend, *exchange)?,
                 Step::Multiply { block, a, b } => {
-                    let Product { a: of_a, b: of_b, c, stored, .. } = &mut self.product;
-                    let needed = Side::ALL.map(|side| schedule.size.needed(side, block));
-                    let a_part = self.got.view((Side::A, *a), of_a, &needed[0])?;
-                    let b_part = self.got.view((Side::B, *b), of_b, &needed[1])?;
-                    let of_c = within(c.block(), block)?;
-                    let is_own = [(Side::A, *a, &*of_a), (Side::B, *b, &*of_b)];
-                    let is_own = is_own.map(|(side, place, shard)| {
-                        let all = stored.block(side, shard.block());
-                        place == Place::Shard && needed[side as usize] == all
-                    });
-                    let mut whole = c.view_mut();
-                    let c = whole.part(of_c.rows.clone(), of_c.cols.clone())?;
-                    (self.multiply)(Part { a: a_part, b: b_part, c, of_c, is_own })?;
+                    let (part, multiplies) = self.part(block, [*a, *b])?;
+                    multiplies.multiply(part)?;
                 }
             }
         }
@@ -119,6 +127,52 @@ impl Work for Run<'_> {
 }
 
 impl Run<'_> {
+    /// Goes through the steps once, so that whatever is multiplied finds its kernel.
+    fn ready(&mut self) -> Result<()> {
+        let schedule = self.product.schedule;
+        for step in &schedule.steps[self.number] {
+            match step {
+                Step::Begin(exchange) => {
+                    let all = &schedule.exchanges[*exchange];
+                    let mut filled = HashSet::new();
+                    for of in all.moves.iter().filter(|of| of.to == self.number) {
+                        if matches!(of.into, Place::Slot(_)) && filled.insert(of.into) {
+                            self.got.fill((all.side, of.into), all.held(of.to, of.into));
+                        }
+                    }
+                }
+                Step::Wait(_) => {}
+                Step::Multiply { block, a, b } => {
+                    let (part, multiplies) = self.part(block, [*a, *b])?;
+                    multiplies.ready(&part)?;
+                }
+            }
+        }
+        self.got.slots.clear();
+        Ok(())
+    }
+
+    /// Where the matrices of a part of the product are, and who multiplies them.
+    fn part(
+        &mut self,
+        of_c: &Block,
+        places: [Place; 2],
+    ) -> Result<(Part<'_>, &mut dyn Multiplies)> {
+        let Product { schedule, stored, a, b, c } = &mut self.product;
+        let needed = Side::ALL.map(|side| schedule.size.needed(side, of_c));
+        let [of_a, of_b] = [*a, *b];
+        let is_own = [(Side::A, of_a), (Side::B, of_b)].map(|(side, shard)| {
+            let all = stored.block(side, shard.block());
+            places[side as usize] == Place::Shard && needed[side as usize] == all
+        });
+        let a = self.got.view((Side::A, places[0]), of_a, &needed[0])?;
+        let b = self.got.view((Side::B, places[1]), of_b, &needed[1])?;
+        let of_c = within(c.block(), of_c)?;
+        let MatrixMut { elements, shape } = c.view_mut();
+        let c = MatrixMut { elements, shape: shape.part(of_c.rows.clone(), of_c.cols.clone())? };
+        Ok((Part { a, b, c, of_c, is_own }, &mut *self.multiplies))
+    }
+
     /// What a move is to this rank, one of those of an exchange.
     fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &Exchange) -> Result<Leg<B>> {
         let stored = |block: &Block| self.product.stored.block(own.side, block);
@@ -129,11 +183,7 @@ impl Run<'_> {
         let at = (own.side, of.into);
         let origin = match of.into {
             Place::Gathered => self.got.gathered[own.side as usize].clone(),
-            Place::Shard | Place::Slot(_) => {
-                let origin = all.held(of.to, of.into);
-                self.got.slots.insert(at, origin.clone());
-                origin
-            }
+            Place::Shard | Place::Slot(_) => self.got.fill(at, all.held(of.to, of.into)),
         };
         let (origin, block) = (stored(&origin), stored(&of.block));
         let room = area(self.got.rooms.buffer(at)?, &origin)?;
@@ -146,6 +196,12 @@ impl Run<'_> {
 }
 
 impl Got<'_> {
+    /// A slot is to hold a block, which it returns.
+    fn fill(&mut self, at: (Side, Place), block: Block) -> Block {
+        self.slots.insert(at, block.clone());
+        block
+    }
+
     /// A block of a matrix in its place.
     fn view<'v>(
         &'v self,

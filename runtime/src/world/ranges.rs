@@ -7,6 +7,7 @@ use super::rank::Talk;
 use super::room::{area, part};
 use super::stored::Stored;
 use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
+use crate::ahead::load;
 use crate::backend::Areas;
 use crate::buffer::Buffer;
 use crate::device::On;
@@ -109,6 +110,9 @@ fn by_ranges(
     let kept = c.block().clone();
     let got = device.alloc(sums.len(ranges.len(), kept.rows.len(), kept.cols.len())?)?;
     let blocks = c.layout().shards(rank.ranks()).map_err(WorldError::Layout)?;
+    let add = <ReduceKernel>::new(ADD.parse()?)?;
+    load(&device, ADD, &add.prepare(&device)?)?;
+    rank.links.all_ready(talk)?;
     let step = Step { sums: &sums, own, owners, blocks: &blocks, sent: &sent, got: &got };
     step.carry(rank, talk)?;
     if kept.is_empty() {
@@ -119,7 +123,6 @@ fn by_ranges(
         let zeros = device.alloc(kept.len())?;
         return copy(&device, &zeros, c);
     }
-    let add = <ReduceKernel>::new(ADD.parse()?)?;
     let sums = MatrixRef::new(&got, ranges.len(), kept.len())?;
     if c.matrix().pitch() == kept.cols.len() || kept.rows.len() == 1 {
         add.launch(&device, &sums, &mut c.view_mut())?;

@@ -1,7 +1,7 @@
 //! When products and exchanges begin and end.
 
 use crate::world::work::work;
-use crate::world::{Machine, Place, Side, Step, VerifiedSchedule};
+use crate::world::{Block, Machine, Place, Side, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// Seconds, of the slowest rank.
@@ -22,6 +22,8 @@ struct Product {
 /// What a rank has come to.
 #[derive(Default)]
 struct Rank {
+    /// What planes of its own parts take, which are made before all else.
+    before: f64,
     /// How many of its steps it has taken.
     steps: usize,
     /// How many exchanges it has taken part in, of which the last ended then.
@@ -41,10 +43,33 @@ struct Rank {
     over: usize,
 }
 
+/// Seconds of a product with nothing beside it. Planes of a part that the rank has as a whole itself may be there.
+fn product(
+    schedule: &VerifiedSchedule,
+    machine: &Machine,
+    rank: usize,
+    block: &Block,
+    places: [Place; 2],
+) -> f64 {
+    let gpu = &machine.gpu;
+    let of = |side: Side| {
+        let needed = schedule.size.needed(side, block);
+        let is_own =
+            places[side as usize] == Place::Shard && needed == schedule.shards().of(side)[rank];
+        match gpu.planes.once && is_own {
+            true => 0.0,
+            false => gpu.planes(needed.rows.len(), needed.cols.len()),
+        }
+    };
+    let extents = [block.rows.len(), block.cols.len(), schedule.size.k];
+    gpu.multiplied(extents) + of(Side::A) + of(Side::B)
+}
+
 /// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
 /// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
 pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
-    let mut ranks: Vec<Rank> = (0..schedule.ranks()).map(|_| Rank::default()).collect();
+    let mut ranks: Vec<Rank> =
+        (0..schedule.ranks()).map(|rank| Rank::new(schedule, machine, rank)).collect();
     // When each exchange is over.
     let mut over = vec![0.0; times.len()];
     // Who takes part in each, once.
@@ -77,8 +102,8 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) 
     for (number, rank) in ranks.iter_mut().enumerate() {
         rank.go(schedule, machine, number, &over);
         rank.end(rank.products.len(), machine.lost);
-        let products = rank.products.iter().map(|product| product.alone).sum();
-        let end = rank.ends.last().copied().unwrap_or(0.0);
+        let products = rank.products.iter().map(|product| product.alone).sum::<f64>() + rank.before;
+        let end = rank.ends.last().copied().unwrap_or(rank.before);
         all.products = all.products.max(products);
         all.exchanges = all.exchanges.max(rank.alone);
         all.all = all.all.max(end).max(rank.exchanged);
@@ -87,6 +112,13 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) 
 }
 
 impl Rank {
+    fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
+        let own = Side::ALL.map(|side| &schedule.shards().of(side)[number]);
+        let planes = |block: &Block| machine.gpu.planes(block.rows.len(), block.cols.len());
+        let before = if machine.gpu.planes.once { own.into_iter().map(planes).sum() } else { 0.0 };
+        Self { before, there: before, exchanged: before, ..Self::default() }
+    }
+
     /// Takes steps up to the next exchange that it begins.
     fn go(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize, over: &[f64]) {
         for step in &schedule.steps[number][self.steps..] {
@@ -100,9 +132,8 @@ impl Rank {
                             self.reads.insert((side, *slot), self.products.len());
                         }
                     }
-                    let extents = [block.rows.len(), block.cols.len(), schedule.size.k];
-                    self.products
-                        .push(Product { there: self.there, alone: machine.gpu.product(extents) });
+                    let alone = product(schedule, machine, number, block, [*a, *b]);
+                    self.products.push(Product { there: self.there, alone });
                 }
             }
             self.steps += 1;

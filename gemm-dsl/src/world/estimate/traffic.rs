@@ -2,23 +2,29 @@
 
 use super::ELEMENT;
 use crate::world::work::work;
-use crate::world::{Exchange, Hosts, Machine, Move, Side, VerifiedSchedule};
+use crate::world::{Block, Exchange, Hosts, Machine, Move, Place, Side, VerifiedSchedule};
+use std::collections::BTreeMap;
 
 /// What travels.
 pub(super) struct Traffic {
     /// Bytes that come to each rank from others.
     pub(super) bytes: Vec<u64>,
+    /// Bytes of blocks of each rank that are packed, or unpacked.
+    pub(super) staged: Vec<u64>,
     /// Seconds of each exchange, once all are at it.
     pub(super) times: Vec<f64>,
 }
 
 pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
     let mut bytes = vec![0_u64; schedule.ranks()];
+    let mut staged = vec![0_u64; schedule.ranks()];
+    let staging = machine.staging.then(|| Staging::new(schedule, machine));
     let mut ranks = Flows(vec![[0; 3]; schedule.ranks()]);
     let hosts = machine.hosts.map_or(0, |hosts| schedule.ranks().div_ceil(hosts.gpus.max(1)));
     let mut hosts = Flows(vec![[0; 3]; hosts]);
     let mut times = Vec::with_capacity(schedule.exchanges.len());
-    for Exchange { side, moves } in &schedule.exchanges {
+    for exchange in &schedule.exchanges {
+        let Exchange { side, moves } = exchange;
         work(moves.len());
         let (mut own, mut others) = (0, 0);
         for Move { from, to, block, .. } in moves {
@@ -31,13 +37,74 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
         }
         ranks.clear(moves.iter().map(|of| [of.from, of.to]));
         // What stays on a rank is read and written.
-        let mut time = (2.0 * own as f64 / machine.gpu.memory).max(machine.link.time(others));
+        let copied = |bytes: u64| 2.0 * bytes as f64 / machine.gpu.memory;
+        let mut time = copied(own).max(machine.link.time(others));
         if let Some(of) = &machine.hosts {
             time = time.max(of.network.time(between(&mut hosts, of, *side, moves)));
         }
+        if let Some(staging) = &staging {
+            time += copied(staging.of(exchange, &mut ranks, &mut staged));
+        }
         times.push(time);
     }
-    Traffic { bytes, times }
+    Traffic { bytes, staged, times }
+}
+
+/// What is packed, or unpacked, where rows have to lie one after the other.
+struct Staging<'s> {
+    schedule: &'s VerifiedSchedule,
+    machine: &'s Machine,
+}
+
+impl<'s> Staging<'s> {
+    fn new(schedule: &'s VerifiedSchedule, machine: &'s Machine) -> Self {
+        Self { schedule, machine }
+    }
+
+    /// Adds the bytes that each rank packs and unpacks in an exchange; those of who has most.
+    fn of(&self, exchange: &Exchange, flows: &mut Flows, all: &mut [u64]) -> u64 {
+        let Exchange { side, moves } = exchange;
+        let shards = self.schedule.shards();
+        let mut slots: BTreeMap<(usize, Place), Block> = BTreeMap::new();
+        work(moves.len());
+        for of in moves.iter().filter(|of| matches!(of.into, Place::Slot(_))) {
+            let held = slots.entry((of.to, of.into)).or_insert(Block::new(0..0, 0..0));
+            *held = held.with(&of.block);
+        }
+        let mut most = 0;
+        for of in moves.iter().filter(|of| of.from != of.to) {
+            let gathered = || self.schedule.size.needed(*side, &shards.c[of.to]);
+            let to = match slots.get(&(of.to, of.into)) {
+                Some(held) => self.is_apart(*side, &of.block, held),
+                None => self.is_apart(*side, &of.block, &gathered()),
+            };
+            let from = self.is_apart(*side, &of.block, &shards.of(*side)[of.from]);
+            let bytes = (of.block.len() as u64).saturating_mul(ELEMENT);
+            for rank in [(from, of.from), (to, of.to)]
+                .into_iter()
+                .filter_map(|(is, rank)| is.then_some(rank))
+            {
+                all[rank] = all[rank].saturating_add(bytes);
+                most = most.max(flows.add(rank, rank, bytes)[0]);
+            }
+        }
+        flows.clear(moves.iter().map(|of| [of.from, of.to]));
+        most
+    }
+
+    /// Whether something lies between the rows of a block where another one is stored that it is a part of.
+    fn is_apart(&self, side: Side, block: &Block, of: &Block) -> bool {
+        let stored = self.machine.stored;
+        let is_turned = match side {
+            Side::A => stored.transposes_a(),
+            Side::B => stored.transposes_b(),
+        };
+        let (rows, cols, width) = match is_turned {
+            false => (&block.rows, &block.cols, &of.cols),
+            true => (&block.cols, &block.rows, &of.rows),
+        };
+        rows.len() > 1 && cols.len() < width.len()
+    }
 }
 
 /// Of each rank or host, in one exchange: the bytes that stay, those that come and those that go.

@@ -92,6 +92,7 @@ fn ideal(teraflops: f64) -> Machine {
         multiprocessors: 1,
         launch: 0.0,
         memory: f64::INFINITY,
+        ..Machine::h200_host().gpu
     };
     let network = Link { latency: 0.0, rate: 8.0 * 46e9 };
     Machine {
@@ -100,6 +101,7 @@ fn ideal(teraflops: f64) -> Machine {
         link: Link { latency: 0.0, rate: 370e9 },
         lost: 0.0,
         hosts: Some(Hosts { gpus: 8, network, once: true }),
+        ..Machine::h200_host()
     }
 }
 

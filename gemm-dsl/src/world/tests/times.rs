@@ -7,9 +7,16 @@ const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 /// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a product of m, n and k takes
 /// m·n·k seconds. A byte takes a second, an exchange one more.
 fn slow(lost: f64) -> Machine {
-    let gpu =
-        Gpu { flops: 2.0, tiles: &[ONE], multiprocessors: 1, launch: 0.0, memory: f64::INFINITY };
-    Machine { name: "slow", gpu, link: Link { latency: 1.0, rate: 1.0 }, lost, hosts: None }
+    let gpu = Gpu {
+        flops: 2.0,
+        tiles: &[ONE],
+        multiprocessors: 1,
+        launch: 0.0,
+        memory: f64::INFINITY,
+        ..Machine::h200_host().gpu
+    };
+    let link = Link { latency: 1.0, rate: 1.0 };
+    Machine { name: "slow", gpu, link, lost, ..Machine::h200_host() }
 }
 
 /// The first of some ranks has all of B and of C, and these rows of A are dealt out.
@@ -97,7 +104,8 @@ fn own_terms_are_copied() {
 #[test]
 fn the_last_wave_takes_as_long_as_any() {
     let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }];
-    let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0 };
+    let of_h200 = Machine::h200_host().gpu;
+    let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0, ..of_h200 };
     // A wave is 80 elements of 5 terms, of two operations each: 800 of them.
     for ([m, n], waves) in
         [([4, 20], 1.0), ([5, 20], 2.0), ([4, 21], 2.0), ([1, 1], 1.0), ([8, 20], 2.0)]

@@ -3,6 +3,7 @@
 use super::peers::Peers;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::world::rank::Talk;
 use crate::world::tcp::{Fact, Hello};
 use crate::world::wire::Wire;
 use crate::world::{Machine, WorldError};
@@ -62,8 +63,11 @@ impl FromStr for Carry {
 
 /// How a rank's device reaches those of others.
 pub(in crate::world) enum Links {
-    /// By messages.
-    Wire,
+    /// By messages, between GPUs or simulators.
+    Wire {
+        /// Whether they are simulators, which stand for GPUs that something faster connects.
+        simulated: bool,
+    },
     /// It reads their memory.
     Peers(Peers),
     /// By NCCL.
@@ -74,7 +78,8 @@ pub(in crate::world) enum Links {
 impl Links {
     /// Those between devices of one process: as the caller says, or the fastest there are.
     pub(in crate::world) fn between(devices: &[Device], carry: Option<Carry>) -> Result<Vec<Self>> {
-        let by_wire = || devices.iter().map(|_| Self::Wire).collect();
+        let by_wire =
+            || devices.iter().map(|of| Self::Wire { simulated: of.is_simulator() }).collect();
         let are_gpus = devices.iter().all(|device| !device.is_simulator());
         if !are_gpus {
             return match carry {
@@ -104,7 +109,17 @@ impl Links {
     pub(in crate::world) fn machine(&self) -> Machine {
         match self {
             Self::Peers(_) => Machine::h200_copy_engines(),
+            Self::Wire { simulated: false } => Machine::h200_host(),
             _ => Machine::h200_nccl(),
+        }
+    }
+
+    /// Waits until all ranks have loaded what they launch, where a rank that loads may wait for what another one has begun.
+    pub(in crate::world) fn all_ready(&self, _talk: &Talk) -> Result<()> {
+        match self {
+            Self::Wire { .. } | Self::Peers(_) => Ok(()),
+            #[cfg(feature = "nccl")]
+            Self::Nccl(_) => _talk.gather_all(Vec::new()).map(|_| ()),
         }
     }
 
@@ -116,7 +131,7 @@ impl Links {
         _patience: Duration,
     ) -> Result<()> {
         match self {
-            Self::Wire | Self::Peers(_) => Ok(()),
+            Self::Wire { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.connect(_device, _wire, _patience),
         }
@@ -130,7 +145,7 @@ impl Links {
         _patience: Duration,
     ) -> Result<()> {
         match self {
-            Self::Wire | Self::Peers(_) => Ok(()),
+            Self::Wire { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.finish(_device, _wire, _patience),
         }
@@ -286,15 +301,15 @@ pub(in crate::world) fn in_job(
 
 impl InJob {
     /// The end of a rank, with what rank 0 has given all.
-    pub(in crate::world) fn links(self, _device: &Device, _payload: &[u8]) -> Result<Links> {
+    pub(in crate::world) fn links(self, device: &Device, _payload: &[u8]) -> Result<Links> {
         match self {
-            Self::Wire => Ok(Links::Wire),
+            Self::Wire => Ok(Links::Wire { simulated: device.is_simulator() }),
             #[cfg(feature = "nccl")]
             Self::Nccl(library) => {
                 let id = _payload.try_into();
                 let id =
                     id.map_err(|_| Error::Internal("rank 0 has named no communicator".to_owned()))?;
-                let ends = super::nccl::Nccl::between(std::slice::from_ref(_device), &library, id)?;
+                let ends = super::nccl::Nccl::between(std::slice::from_ref(device), &library, id)?;
                 let end = ends.into_iter().next();
                 end.map(Links::Nccl).ok_or_else(|| Error::Internal("a rank has no end".to_owned()))
             }
