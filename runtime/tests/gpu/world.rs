@@ -26,11 +26,13 @@ fn devices(ranks: usize) -> Result<Vec<Device>, gemm_runtime::Error> {
 
 pub fn peers() -> Outcome {
     products(Some(Carry::Peers), &[1, 2, 3, 4], 21)?;
+    by_terms(Some(Carry::Peers), &[1, 2, 3, 4], 31)?;
     reductions(Some(Carry::Peers), &[1, 2, 3, 4])
 }
 
 pub fn host() -> Outcome {
     products(Some(Carry::Host), &[1, 2, 3], 22)?;
+    by_terms(Some(Carry::Host), &[1, 2, 3], 32)?;
     reductions(Some(Carry::Host), &[1, 2, 3])
 }
 
@@ -46,6 +48,7 @@ pub fn nccl() -> Outcome {
     let shared = std::env::var("NCCL_MULTI_RANK_GPU_ENABLE").is_ok_and(|value| value == "1");
     let ranks: Vec<usize> = (1..=if shared { 2 * there } else { there }).collect();
     products(Some(Carry::Nccl), &ranks, 23)?;
+    by_terms(Some(Carry::Nccl), &ranks, 33)?;
     reductions(Some(Carry::Nccl), &ranks)?;
     if !shared {
         let twice = World::carried(vec![Device::cuda(0)?, Device::cuda(0)?], Carry::Nccl);
@@ -58,8 +61,8 @@ pub fn nccl() -> Outcome {
 fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     for round in 0..48 {
-        let line = LINES[round % LINES.len()];
-        let kernel = SgemmKernel::new(line.parse()?)?;
+        let spec = draw::lying(&mut rng, LINES[round % LINES.len()]);
+        let kernel = SgemmKernel::new(spec.clone())?;
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [0; 3].map(|_| draw::extent(&mut rng, 300));
         let mut a = draw::numbers(&mut rng, m * k);
@@ -67,15 +70,10 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
             a.iter_mut().for_each(|value| *value = value.clamp(0.25, 4.0));
         }
         let b = draw::numbers(&mut rng, k * n);
-        let [of_a, of_b, of_c] =
-            [(m, k), (k, n), (m, n)].map(|(rows, cols)| draw::layout(&mut rng, rows, cols, ranks));
+        let [a, b] = draw::stored(spec.layout, &a, &b, (m, n, k));
+        let [of_a, of_b, of_c] = draw::layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
-        let devices = devices(ranks)?;
-        let world = match carry {
-            Some(carry) => World::carried(devices, carry)?,
-            None => World::of(devices)?,
-        };
-        let found = world.run(|rank| {
+        let found = world(carry, ranks)?.run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
             // Several in a row: what the first has left is used by the next.
             let mut found = None;
@@ -90,18 +88,66 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
         })?;
         let expected = kernel.run(&Device::simulator(), &a, &b, (m, n, k))?;
         let found = found.into_iter().next().flatten().unwrap_or_default();
-        let same = |(found, expected): (&f32, &f32)| {
-            // Which NaN it is depends on the hardware.
-            found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())
-        };
-        let is_same = found.len() == expected.len() && found.iter().zip(&expected).all(same);
-        ensure(is_same, || {
+        ensure(are_same(&found, &expected), || {
             format!(
-                "{line}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits"
+                "{spec}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits"
             )
         })?;
     }
     Ok(())
+}
+
+/// Products of few elements, whose terms are dealt out.
+fn by_terms(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
+    const LINES: [&str; 3] = [
+        "tile: 32x32x8, thread: 4x4, split_k: 4, pitched",
+        "tile: 64x64x8, thread: 8x8, double_buffer, split_k: 7, pitched",
+        "tile: 64x64x16, thread: 8x8, stages: 3, float4, split_k: 3, pitched",
+    ];
+    let mut rng = Rng::with_seed(seed);
+    for round in 0..24 {
+        let spec = draw::lying(&mut rng, LINES[round % LINES.len()]);
+        let kernel = SgemmKernel::new(spec.clone())?;
+        let ranks = all_ranks[rng.usize(0..all_ranks.len())];
+        let [m, n, k] = [100, 100, 2000].map(|most| draw::extent(&mut rng, most));
+        let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
+        let [a, b] = draw::stored(spec.layout, &a, &b, (m, n, k));
+        let [of_a, of_b] = draw::terms(&mut rng, &spec, (m, n, k), ranks);
+        let of_c = draw::layout(&mut rng, m, n, ranks);
+        let found = world(carry, ranks)?.run(|rank| {
+            let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
+            let mut found = None;
+            for _ in 0..3 {
+                let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
+                kernel.on(rank).launch_by_terms(&a, &b, &mut c)?;
+                found = rank.gather(&c, 0)?;
+            }
+            Ok(found)
+        })?;
+        let expected = kernel.run(&Device::simulator(), &a, &b, (m, n, k))?;
+        let found = found.into_iter().next().flatten().unwrap_or_default();
+        ensure(are_same(&found, &expected), || {
+            format!("{spec}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}: other bits")
+        })?;
+    }
+    Ok(())
+}
+
+/// A world of so many ranks that something connects.
+fn world(carry: Option<Carry>, ranks: usize) -> Result<World, gemm_runtime::Error> {
+    let devices = devices(ranks)?;
+    match carry {
+        Some(carry) => World::carried(devices, carry),
+        None => World::of(devices),
+    }
+}
+
+/// Whether numbers have the same bits. Which NaN it is depends on the hardware.
+fn are_same(found: &[f32], expected: &[f32]) -> bool {
+    let same = |(found, expected): (&f32, &f32)| {
+        found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())
+    };
+    found.len() == expected.len() && found.iter().zip(expected).all(same)
 }
 
 fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
@@ -114,12 +160,7 @@ fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
         let len = rng.usize(1..200_000);
         let x: Vec<f32> = (0..len).map(|_| rng.f32() - 0.25).collect();
         let layout: Layout = format!("1x{len} cols/4096").parse()?;
-        let devices = devices(*ranks)?;
-        let world = match carry {
-            Some(carry) => World::carried(devices, carry)?,
-            None => World::of(devices)?,
-        };
-        let found = world.run(|rank| {
+        let found = world(carry, *ranks)?.run(|rank| {
             let x = rank.upload(&layout, &x)?;
             Ok((sum.on(rank).run(&x)?, arg.on(rank).run(&x)?, moments.on(rank).run(&x)?))
         })?;

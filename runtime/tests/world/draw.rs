@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use gemm_runtime::world::{Cut, Layout, Split, Way};
+use gemm_runtime::{SgemmSpec, spec};
 
 /// Numbers as products meet them: most of them ordinary, some that cancel, vanish or are none.
 pub fn numbers(rng: &mut Rng, len: usize) -> Vec<f32> {
@@ -77,4 +78,60 @@ pub fn way(rng: &mut Rng) -> Option<Way> {
         3 => Some(Way::Rotate),
         _ => None,
     }
+}
+
+/// The transpose of a matrix, row after row.
+fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    (0..cols).flat_map(|col| (0..rows).map(move |row| elements[row * cols + col])).collect()
+}
+
+/// A line for A and B that are stored in any of the four ways.
+pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
+    let spec: SgemmSpec = line.parse().expect("a line");
+    let pitched = spec.pitched;
+    spec.for_matrices(*rng.choice(spec::Layout::ALL).expect("there are some"), pitched)
+}
+
+/// How the matrices of a product are dealt out that are stored so.
+pub fn layouts(
+    rng: &mut Rng,
+    lies: spec::Layout,
+    (m, n, k): (usize, usize, usize),
+    ranks: usize,
+) -> [Layout; 3] {
+    let a = if lies.transposes_a() { (k, m) } else { (m, k) };
+    let b = if lies.transposes_b() { (n, k) } else { (k, n) };
+    [a, b, (m, n)].map(|(rows, cols)| layout(rng, rows, cols, ranks))
+}
+
+/// A and B as they are stored.
+pub fn stored(
+    lies: spec::Layout,
+    a: &[f32],
+    b: &[f32],
+    (m, n, k): (usize, usize, usize),
+) -> [Vec<f32>; 2] {
+    let a = if lies.transposes_a() { transpose(a, m, k) } else { a.to_vec() };
+    let b = if lies.transposes_b() { transpose(b, k, n) } else { b.to_vec() };
+    [a, b]
+}
+
+/// How the terms of A and B are dealt out, as they are stored: to each rank some consecutive ranges of a kernel.
+pub fn terms(
+    rng: &mut Rng,
+    spec: &SgemmSpec,
+    (m, n, k): (usize, usize, usize),
+    ranks: usize,
+) -> [Layout; 2] {
+    let ranges = spec.ranges(k as u64).expect("a sound line").expect("a number of them");
+    let mut lengths = vec![0; ranks];
+    let mut owners: Vec<usize> = ranges.iter().map(|_| rng.usize(0..ranks)).collect();
+    owners.sort_unstable();
+    for (range, owner) in ranges.iter().zip(&owners) {
+        lengths[*owner] += (range.end - range.start) as usize;
+    }
+    let a = Layout { rows: m, cols: k, split: Split::Cols(Cut::Lengths(lengths.clone())) };
+    let b = Layout { rows: k, cols: n, split: Split::Rows(Cut::Lengths(lengths)) };
+    let lies = spec.layout;
+    [if lies.transposes_a() { a.t() } else { a }, if lies.transposes_b() { b.t() } else { b }]
 }

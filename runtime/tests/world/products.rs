@@ -2,7 +2,7 @@
 
 use crate::draw;
 use fastrand::Rng;
-use gemm_runtime::world::{Cut, Layout, Rank, Sharded, Split, World, WorldError};
+use gemm_runtime::world::{Layout, Rank, Sharded, World, WorldError};
 use gemm_runtime::{
     ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, SgemmSpec, SgemmTable,
     sgemm_table, spec,
@@ -28,30 +28,6 @@ fn bits(elements: &[f32]) -> Vec<u32> {
     elements.iter().map(|element| element.to_bits()).collect()
 }
 
-/// The transpose of a matrix, row after row.
-fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
-    (0..cols).flat_map(|col| (0..rows).map(move |row| elements[row * cols + col])).collect()
-}
-
-/// A line for A and B that are stored in any of the four ways.
-fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
-    let spec: SgemmSpec = line.parse().expect("a line");
-    let pitched = spec.pitched;
-    spec.for_matrices(*rng.choice(spec::Layout::ALL).expect("there are some"), pitched)
-}
-
-/// How the matrices of a product are dealt out that are stored so.
-fn layouts(
-    rng: &mut Rng,
-    lies: spec::Layout,
-    (m, n, k): (usize, usize, usize),
-    ranks: usize,
-) -> [Layout; 3] {
-    let a = if lies.transposes_a() { (k, m) } else { (m, k) };
-    let b = if lies.transposes_b() { (n, k) } else { (k, n) };
-    [a, b, (m, n)].map(|(rows, cols)| draw::layout(rng, rows, cols, ranks))
-}
-
 /// A rank's part, with so much between its rows, and not an element more than there is.
 fn up(rank: &Rank, layout: &Layout, elements: &[f32], apart: usize) -> Result<Sharded, Error> {
     if apart == 0 {
@@ -70,18 +46,6 @@ fn up(rank: &Rank, layout: &Layout, elements: &[f32], apart: usize) -> Result<Sh
     rank.shard(layout, Matrix::from_buffer(buffer, rows, cols, cols + apart)?)
 }
 
-/// A and B as they are stored.
-fn stored(
-    lies: spec::Layout,
-    a: &[f32],
-    b: &[f32],
-    (m, n, k): (usize, usize, usize),
-) -> [Vec<f32>; 2] {
-    let a = if lies.transposes_a() { transpose(a, m, k) } else { a.to_vec() };
-    let b = if lies.transposes_b() { transpose(b, k, n) } else { b.to_vec() };
-    [a, b]
-}
-
 /// The product on one device, and A and B as the kernel takes them stored.
 fn alone(
     kernel: &SgemmKernel,
@@ -90,7 +54,7 @@ fn alone(
     (m, n, k): (usize, usize, usize),
 ) -> (Vec<f32>, [Vec<f32>; 2]) {
     let lies = kernel.spec_line().parse::<SgemmSpec>().expect("a line").layout;
-    let [a, b] = stored(lies, a, b, (m, n, k));
+    let [a, b] = draw::stored(lies, a, b, (m, n, k));
     let product = kernel.run(&Device::simulator(), &a, &b, (m, n, k));
     (product.expect("one device computes it"), [a, b])
 }
@@ -102,7 +66,7 @@ fn the_bits_are_those_of_one_device() {
     for round in 0..240 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7, 8]).expect("there are some");
         let line = LINES[round % LINES.len()];
-        let spec = lying(&mut rng, line);
+        let spec = draw::lying(&mut rng, line);
         let most = if line.contains("wgmma") { 100 } else { 60 };
         let [m, n, k] = [0; 3].map(|_| draw::extent(&mut rng, most));
         let mut values = draw::numbers(&mut rng, m * k);
@@ -114,7 +78,7 @@ fn the_bits_are_those_of_one_device() {
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
         let (expected, stored) = alone(&kernel, &a, &b, (m, n, k));
         let [a, b] = stored;
-        let [of_a, of_b, of_c] = layouts(&mut rng, spec.layout, (m, n, k), ranks);
+        let [of_a, of_b, of_c] = draw::layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
         // Rows of what a rank has may lie apart, if that is nothing to the kernel.
         let is_apart = line != LINES[1] && rng.u32(0..4) == 0;
@@ -158,23 +122,12 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
     let mut rng = Rng::with_seed(15);
     for round in 0..80 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7]).expect("there are some");
-        let spec = lying(&mut rng, LINES[round % LINES.len()]);
+        let spec = draw::lying(&mut rng, LINES[round % LINES.len()]);
         let [m, n, k] = [30, 40, 200].map(|most| draw::extent(&mut rng, most));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
         let (expected, [a, b]) = alone(&kernel, &a, &b, (m, n, k));
-        // Some consecutive ranges for each rank.
-        let ranges = spec.ranges(k as u64).expect("a sound line").expect("a number of them");
-        let mut lengths = vec![0; ranks];
-        let mut owners: Vec<usize> = ranges.iter().map(|_| rng.usize(0..ranks)).collect();
-        owners.sort_unstable();
-        for (range, owner) in ranges.iter().zip(&owners) {
-            lengths[*owner] += (range.end - range.start) as usize;
-        }
-        let of_a = Layout { rows: m, cols: k, split: Split::Cols(Cut::Lengths(lengths.clone())) };
-        let of_b = Layout { rows: k, cols: n, split: Split::Rows(Cut::Lengths(lengths)) };
-        let of_a = if spec.layout.transposes_a() { of_a.t() } else { of_a };
-        let of_b = if spec.layout.transposes_b() { of_b.t() } else { of_b };
+        let [of_a, of_b] = draw::terms(&mut rng, &spec, (m, n, k), ranks);
         let of_c = draw::layout(&mut rng, m, n, ranks);
         let what = format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}");
         let found = World::simulated(ranks).expect("a world").run(|rank| {
@@ -202,9 +155,9 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
         let mut numbers = |len: usize| draw::numbers(&mut rng, len);
         let (a, b, c) = (numbers(m * k), numbers(k * n), numbers(m * n));
         let (bias, scale, residual) = (numbers(n), numbers(m), numbers(m * n));
-        let spec = lying(&mut rng, LINE);
+        let spec = draw::lying(&mut rng, LINE);
         let kernel = Sgemm::<ByName>::new(spec.clone()).expect("a kernel");
-        let [a, b] = stored(spec.layout, &a, &b, (m, n, k));
+        let [a, b] = draw::stored(spec.layout, &a, &b, (m, n, k));
         let device = Device::simulator();
         let expected = {
             let up = |values: &[f32]| device.upload(values).expect("room");
@@ -231,7 +184,7 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
             call.launch(&a, &b, &mut to).expect("one device");
             device.download(&c).expect("it comes back")
         };
-        let [of_a, of_b, of_c] = layouts(&mut rng, spec.layout, (m, n, k), ranks);
+        let [of_a, of_b, of_c] = draw::layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
         let what = format!("{}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}", spec.layout);
         let found = World::simulated(ranks).expect("a world").run(|rank| {
@@ -267,10 +220,10 @@ fn tables_have_the_same_bits_on_any_number_of_ranks() {
         let [m, n, k] = [0; 3].map(|_| rng.usize(1..48));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
         let lies = spec::Layout::ALL[round % 4];
-        let [a, b] = stored(lies, &a, &b, (m, n, k));
+        let [a, b] = draw::stored(lies, &a, &b, (m, n, k));
         let mut first: Option<Vec<u32>> = None;
         for ranks in [1, 2, 3, 5] {
-            let [of_a, of_b, of_c] = layouts(&mut rng, lies, (m, n, k), ranks);
+            let [of_a, of_b, of_c] = draw::layouts(&mut rng, lies, (m, n, k), ranks);
             let way = draw::way(&mut rng);
             let found = World::simulated(ranks).expect("a world").run(|rank| {
                 let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
