@@ -36,6 +36,7 @@ mod call;
 mod carrier;
 mod chosen;
 mod codec;
+mod cuts;
 mod error;
 mod fold;
 mod inbox;

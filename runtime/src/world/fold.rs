@@ -1,9 +1,11 @@
 //! Reductions of matrices that are dealt out.
 
+use super::cuts::{Cuts, Part, cuts, impossible};
 use super::partials::partials;
 use super::rank::Talk;
-use super::{Block, Layout, Rank, Sharded, WorldError};
+use super::{Block, Layout, Rank, Sharded};
 use crate::ahead::load;
+use crate::erased::AnyInput;
 use crate::error::{Error, Result};
 use crate::kernel::ReduceKernel;
 use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed};
@@ -78,12 +80,13 @@ tuples! {
 pub struct ShardedReduce<'a, T, R> {
     kernel: &'a ReduceKernel<T, R>,
     rank: &'a mut Rank,
+    extents: Option<[usize; 3]>,
 }
 
 impl<T, R> ReduceKernel<T, R> {
     /// The reduction on all ranks. All ranks make it.
     pub fn on<'a>(&'a self, rank: &'a mut Rank) -> ShardedReduce<'a, T, R> {
-        ShardedReduce { kernel: self, rank }
+        ShardedReduce { kernel: self, rank, extents: None }
     }
 }
 
@@ -115,15 +118,51 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
 }
 
 impl<T, R> ShardedReduce<'_, T, R> {
+    /// The reduction of an array of `[outer, middle, inner]` elements, for a kernel `over: middle`. It is dealt out as a matrix: one
+    /// of outer·middle rows of inner elements, which is cut between matrices, at multiples of `middle`, and anywhere along the
+    /// inner axis; or one of outer rows of middle·inner elements, which is cut anywhere along the outer axis, and along the middle
+    /// one at multiples of `inner`, there between runs. Where `middle` is 1 these are the same matrix, and it is the first one.
+    ///
+    /// ```
+    /// use gemm_runtime::world::{Layout, World};
+    /// use gemm_runtime::{Device, MatrixRef, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(over: middle, block: 32, group: 4, run: 8);
+    ///
+    /// // Two matrices of 24 rows and 5 columns. Each rank has 8 rows of both.
+    /// let [outer, middle, inner] = [2, 24, 5];
+    /// let x: Vec<f32> = (0..outer * middle * inner).map(|i| 1.0 / (1 + i) as f32).collect();
+    /// let layout: Layout = "2x120 cols/40".parse()?;
+    /// let sums = World::simulated(3)?.run(|rank| {
+    ///     let x = rank.upload(&layout, &x)?;
+    ///     let mut sums = rank.device().alloc(outer * inner)?;
+    ///     SUM.on(rank).extents([outer, middle, inner]).launch(&x, &mut sums)?;
+    ///     rank.device().download(&sums)
+    /// })?;
+    ///
+    /// let device = Device::simulator();
+    /// let (x, mut whole) = (device.upload(&x)?, device.alloc(outer * inner)?);
+    /// SUM.launch(&device, &MatrixRef::batch(&x, outer, middle, inner)?, &mut whole)?;
+    /// assert_eq!(sums, vec![device.download(&whole)?; 3]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn extents(mut self, extents: [usize; 3]) -> Self {
+        self.extents = Some(extents);
+        self
+    }
+
     /// Folds matrices that are dealt out alike into arrays of this rank's device. The results of a rank are those of the rows
-    /// that it has a part of, where rows are folded, of the columns, where these are, and the one of a whole array.
+    /// that it has a part of, where rows are folded, of the columns, where these are, of the columns of each matrix, where
+    /// those of several are, and the one of a whole array.
     ///
     /// # Errors
     /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel or the layout.
     /// * [`WorldError::Unrun`] where ranks have parts of what becomes one result, and the kernel has no `run`.
     /// * [`WorldError::CutRun`] where such a part ends within a run.
-    /// * [`WorldError::Impossible`] for inputs that are dealt out in several ways, for a kernel `over: middle` or `over: segments`,
-    ///   and for elements of an array that do not follow one another on a rank.
+    /// * [`WorldError::Impossible`] for inputs that are dealt out in several ways, for a kernel `over: segments`, for elements of an
+    ///   array that do not follow one another on a rank, and for [`extents`](Self::extents) of which the matrix that is dealt out
+    ///   is none, or that it cuts otherwise.
     /// * [`WorldError::RankLost`], and those of [`ReduceKernel::launch`].
     pub fn launch<I, O>(self, inputs: I, mut results: O) -> Result<()>
     where
@@ -138,7 +177,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
         inputs: &I,
         results: &mut [crate::erased::AnyOutput<'_>],
     ) -> Result<()> {
-        let Self { kernel, rank } = self;
+        let Self { kernel, rank, extents } = self;
         let line = kernel.spec_line();
         let spec: ReduceSpec = line.parse()?;
         let layouts = inputs.layouts();
@@ -147,14 +186,16 @@ impl<T, R> ShardedReduce<'_, T, R> {
             layout.ok_or_else(|| Error::Internal("a reduction has an input".to_owned()))?;
         let talk = rank.talk("folding");
         let said: Vec<String> = layouts.iter().map(ToString::to_string).collect();
-        talk.agree("the reduction", &format!("`{line}` of {}", said.join(", ")))?;
+        let of = extents.map(|[outer, middle, inner]| format!(", of {outer}x{middle}x{inner}"));
+        let of = of.unwrap_or_default();
+        talk.agree("the reduction", &format!("`{line}` of {}{of}", said.join(", ")))?;
         if let Some(other) = layouts.iter().find(|other| ***other != layout) {
             return Err(impossible(
                 format!("inputs dealt out as {layout} and as {other}"),
                 "all inputs of a reduction are dealt out alike",
             ));
         }
-        let cuts = cuts(&spec, &layout, rank.ranks())?;
+        let cuts = cuts(&spec, &layout, extents, rank.ranks())?;
         if !cuts.are_whole() {
             cuts.check(line, &spec)?;
         }
@@ -173,10 +214,18 @@ impl<T, R> ShardedReduce<'_, T, R> {
         results: &mut [crate::erased::AnyOutput<'_>],
     ) -> Result<()> {
         let line = kernel.spec_line();
-        let arrays = sealed::Reads::arrays(inputs);
+        let given = sealed::Reads::arrays(inputs);
+        let parts: Vec<Part<'_>> = match cuts.matrices {
+            Some(matrices) => given.iter().map(|of| Part { of: *of, matrices }).collect(),
+            None => Vec::new(),
+        };
+        let arrays = match cuts.matrices {
+            Some(_) => parts.iter().map(|part| AnyInput(part)).collect(),
+            None => given,
+        };
         let own = &cuts.of_ranks[rank.number()];
         if cuts.are_whole() {
-            if own.kept.is_empty() && spec.over != Over::All {
+            if own.is_idle() {
                 return Ok(());
             }
             let given = Given { inputs: &arrays, segments: None, outputs: results };
@@ -188,14 +237,10 @@ impl<T, R> ShardedReduce<'_, T, R> {
             run(range.start)..run(range.end)
         };
         let all_runs = runs(&(0..cuts.total));
-        let place = |kept: &Range<usize>, runs: Range<usize>| match spec.over {
-            Over::Columns => Block::new(runs, kept.clone()),
-            _ => Block::new(kept.clone(), runs),
-        };
-        let shards = cuts.of_ranks.iter().map(|of| place(&of.kept, runs(&of.folded)));
-        let needed = cuts.of_ranks.iter().map(|of| match of.kept.is_empty() {
+        let shards = cuts.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
+        let needed = cuts.of_ranks.iter().map(|of| match of.is_idle() {
             true => Block::new(0..0, 0..0),
-            false => place(&of.kept, all_runs.clone()),
+            false => of.partials(spec.over, all_runs.clone()),
         });
         let (shards, needed): (Vec<Block>, Vec<Block>) = (shards.collect(), needed.collect());
         let device = rank.device().clone();
@@ -213,104 +258,11 @@ impl<T, R> ShardedReduce<'_, T, R> {
             let talk = rank.talk("gathering partials");
             part.carry(rank, &talk, &shards, &needed)?;
         }
-        if own.kept.is_empty() {
+        if own.is_idle() {
             return Ok(());
         }
-        let (kept, total) = (own.kept.len() as u64, cuts.total as u64);
-        let extents = match spec.over {
-            Over::Columns => (1, total, kept),
-            Over::Rows => (kept, total, 1),
-            _ => (1, total, 1),
-        };
+        let extents = (own.outer.len() as u64, cuts.total as u64, own.inner.len() as u64);
         let inputs: Vec<_> = partials.iter().map(|part| part.input()).collect();
         fold_partials(&device, line, &inputs, results, extents)
-    }
-}
-
-fn impossible(what: String, need: &str) -> Error {
-    Error::World(WorldError::Impossible { what, need: need.to_owned() })
-}
-
-/// What each rank has along the axis that is folded and along the one that is kept.
-struct Cuts {
-    of_ranks: Vec<Has>,
-    /// Elements of a result.
-    total: usize,
-}
-
-/// What a rank has.
-struct Has {
-    folded: Range<usize>,
-    /// Its rows, where columns are folded, and the other way round; of a whole array the one result.
-    kept: Range<usize>,
-}
-
-fn cuts(spec: &ReduceSpec, layout: &Layout, ranks: usize) -> Result<Cuts> {
-    let shards = layout.shards(ranks).map_err(WorldError::Layout)?;
-    let cols = layout.cols;
-    let total = match spec.over {
-        Over::All => layout.rows.checked_mul(cols).ok_or_else(|| Error::TooLarge {
-            what: format!("the layout `{layout}` is of {}·{cols} elements", layout.rows),
-            limit: usize::MAX as u64,
-            remedy: "Use smaller extents",
-        })?,
-        Over::Rows => cols,
-        Over::Columns => layout.rows,
-        Over::Middle | Over::Segments => {
-            return Err(impossible(
-                format!("a reduction `over: {}` on ranks", spec.over),
-                "what is dealt out is an array or a matrix: use a kernel over all elements, rows or columns",
-            ));
-        }
-    };
-    let of_rank = |block: Block| {
-        let Block { rows, cols: own } = block;
-        Ok(match spec.over {
-            Over::Rows => Has { folded: own, kept: rows },
-            Over::Columns => Has { folded: rows, kept: own },
-            _ if rows.is_empty() || own.is_empty() => Has { folded: 0..0, kept: 0..1 },
-            _ if own.len() == cols => {
-                Has { folded: rows.start * cols..rows.end * cols, kept: 0..1 }
-            }
-            _ if rows.len() == 1 => {
-                let before = rows.start * cols;
-                Has { folded: before + own.start..before + own.end, kept: 0..1 }
-            }
-            _ => {
-                return Err(impossible(
-                    format!("a fold of all elements of `{layout}`"),
-                    "the elements of a rank follow one another where it has whole rows, or a part of one",
-                ));
-            }
-        })
-    };
-    let of_ranks = shards.into_iter().map(of_rank).collect::<Result<Vec<Has>>>()?;
-    Ok(Cuts { of_ranks, total })
-}
-
-impl Cuts {
-    /// Whether all have whole results, or none.
-    fn are_whole(&self) -> bool {
-        let is_whole = |has: &Has| has.kept.is_empty() || has.folded == (0..self.total);
-        // Where there are no elements, everybody has them all.
-        self.total == 0 || self.of_ranks.iter().all(is_whole)
-    }
-
-    /// Checks that the kernel folds runs, and that no rank has a part of one.
-    fn check(&self, line: &str, spec: &ReduceSpec) -> Result<(), WorldError> {
-        let Some(run) = spec.run else {
-            return Err(WorldError::Unrun { line: line.to_owned() });
-        };
-        for (rank, has) in self.of_ranks.iter().enumerate() {
-            if has.kept.is_empty() || has.folded.is_empty() {
-                continue;
-            }
-            let Range { start, end } = has.folded;
-            let is_cut = |at: usize| at != self.total && !at.is_multiple_of(run as usize);
-            if let Some(at) = [start, end].into_iter().find(|at| is_cut(*at)) {
-                return Err(WorldError::CutRun { rank, at, run: run as usize });
-            }
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::draw;
 use fastrand::Rng;
 use gemm_runtime::half::f16;
 use gemm_runtime::world::{Cut, Layout, Split, World, WorldError};
-use gemm_runtime::{Device, Error, ReduceKernel};
+use gemm_runtime::{Device, Error, MatrixRef, ReduceKernel};
 
 /// What is folded, and the run.
 const LINES: [(&str, usize); 6] = [
@@ -117,7 +117,7 @@ fn rows_and_columns_have_the_bits_of_one_device() {
         let folded = draw::extent(&mut rng, 6 * run);
         let kept = draw::extent(&mut rng, 20);
         let (rows, cols) = if by_rows { (kept, folded) } else { (folded, kept) };
-        let down = *rng.choice(&[1, 2, ranks]).expect("some");
+        let down: usize = *rng.choice(&[1, 1, 2, ranks]).expect("some");
         let down = if ranks.is_multiple_of(down) { down } else { 1 };
         let along = |rng: &mut Rng, is_folded: bool, extent: usize, parts: usize| match is_folded {
             true => cut(rng, extent, run, parts),
@@ -181,4 +181,132 @@ fn what_has_no_runs_and_what_is_cut_within_one_is_told() {
     assert!(matches!(error, Error::World(WorldError::Impossible { .. })), "{error}");
     let error = fold("op: sum, block: 32, run: 64, over: rows, group: 32", "4x100 cols");
     assert!(matches!(error, Error::WrongOver { .. }), "{error}");
+}
+
+/// Arrays of three axes, dealt out along any of them, or along two.
+#[test]
+fn the_middle_of_arrays_has_the_bits_of_one_device() {
+    let mut rng = Rng::with_seed(8);
+    let mut shared = 0;
+    for round in 0..160 {
+        let (line, run) = [
+            ("block: 64, group: 8, run: 16", 16),
+            ("block: 64, group: 4, coarsen: 2, run: 8", 8),
+            ("op: mean_var, block: 32, group: 4, run: 8", 8),
+        ][round % 3];
+        let ranks: usize = *rng.choice(&[1, 2, 3, 4, 6, 8]).expect("some");
+        let [outer, inner] = [5, 12].map(|most| draw::extent(&mut rng, most));
+        let middle = draw::extent(&mut rng, 8 * run);
+        let x = draw::numbers(&mut rng, outer * middle * inner);
+        let down: usize = *rng.choice(&[1, 1, 2, ranks]).expect("some");
+        let down = if ranks.is_multiple_of(down) { down } else { 1 };
+        let times = |cut: Cut, unit: usize| match cut {
+            Cut::Even(every) => Cut::Even((every * unit).max(1)),
+            Cut::Lengths(all) => Cut::Lengths(all.iter().map(|length| length * unit).collect()),
+        };
+        let grid =
+            |cuts| Split::Grid { ranks: [down, ranks / down], patch: [1, 1], down: false, cuts };
+        // With one row each, both are the same matrix.
+        let below = middle == 1 || middle > 0 && rng.bool();
+        let layout = if below {
+            let rows = times(cut(&mut rng, outer, 1, down), middle);
+            let split = grid([rows, cut(&mut rng, inner, 1, ranks / down)]);
+            Layout { rows: outer * middle, cols: inner, split }
+        } else {
+            let cols = times(cut(&mut rng, middle, run, ranks / down), inner);
+            let split = grid([cut(&mut rng, outer, 1, down), cols]);
+            Layout { rows: outer, cols: middle * inner, split }
+        };
+        let what = format!("{line}, {outer}x{middle}x{inner}, {layout}");
+        let two = line.contains("mean_var");
+        let device = Device::simulator();
+        let of_one = {
+            let x = device.upload(&x).expect("room");
+            let x = MatrixRef::batch(&x, outer, middle, inner).expect("a batch");
+            let [mut one, mut other] = [0; 2].map(|_| device.alloc(outer * inner).expect("room"));
+            if two {
+                moments(line).launch(&device, &x, (&mut one, &mut other)).expect("one device");
+            } else {
+                sum(line).launch(&device, &x, &mut one).expect("one device");
+            }
+            [one, other].map(|of| device.download(&of).expect("it comes back"))
+        };
+        let found = World::simulated(ranks).expect("a world").run(|rank| {
+            let x = rank.upload(&layout, &x)?;
+            let (rows, cols) = (x.block().rows.clone(), x.block().cols.clone());
+            let own = match below {
+                true => (rows.start / middle..rows.end / middle, cols),
+                false => (rows, 0..inner),
+            };
+            let len = own.0.len() * own.1.len();
+            let mut one = rank.device().alloc(len)?;
+            let mut other = rank.device().alloc(len)?;
+            let extents = [outer, middle, inner];
+            if two {
+                moments(line).on(rank).extents(extents).launch(&x, (&mut one, &mut other))?;
+            } else {
+                sum(line).on(rank).extents(extents).launch(&x, &mut one)?;
+            }
+            Ok((own, [rank.device().download(&one)?, rank.device().download(&other)?]))
+        });
+        let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+        for ((rows, cols), found) in found {
+            for (found, whole) in found.iter().zip(&of_one).take(1 + usize::from(two)) {
+                let expected =
+                    rows.clone().flat_map(|row| cols.clone().map(move |col| row * inner + col));
+                let expected: Vec<u32> = expected.map(|at| whole[at].to_bits()).collect();
+                let found: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
+                assert_eq!(found, expected, "{what}");
+            }
+        }
+        shared += usize::from(!below && ranks > down && outer * inner > 0 && middle > run);
+    }
+    assert!(shared > 20, "{shared} arrays were cut along the middle axis");
+}
+
+fn sum(line: &str) -> ReduceKernel {
+    ReduceKernel::new(format!("over: middle, {line}").parse().expect("a line")).expect("a kernel")
+}
+
+fn moments(line: &str) -> ReduceKernel<f32, (f32, f32)> {
+    ReduceKernel::new(format!("over: middle, {line}").parse().expect("a line")).expect("a kernel")
+}
+
+#[test]
+fn arrays_that_are_dealt_out_otherwise_are_told() {
+    let fold = |line: &str, extents: Option<[usize; 3]>, layout: &str| {
+        let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
+        let layout: Layout = layout.parse().expect("a layout");
+        let outcome = World::simulated(2).expect("a world").run(|rank| {
+            let x = rank.upload(&layout, &vec![1.0; layout.rows * layout.cols])?;
+            let mut results = rank.device().alloc(1000)?;
+            let call = kernel.on(rank);
+            let call = if let Some(extents) = extents { call.extents(extents) } else { call };
+            let error = call.launch(&x, &mut results).expect_err("it cannot be folded");
+            rank.barrier()?;
+            Ok(error)
+        });
+        let errors = outcome.expect("the world goes on");
+        assert_eq!(errors[0].to_string(), errors[1].to_string());
+        errors.into_iter().next().expect("there are two")
+    };
+    const MIDDLE: &str = "over: middle, block: 32, group: 4, run: 8";
+    let of = Some([3, 20, 5]);
+    for (line, extents, layout, need) in [
+        (MIDDLE, None, "60x5 rows", "extents([outer, middle, inner])"),
+        ("over: rows, group: 32", of, "60x5 rows", "a kernel `over: middle`"),
+        (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner, 3x100"),
+        (MIDDLE, of, "60x5 rows[30,30]", "at multiples of 20"),
+        (MIDDLE, of, "3x100 cols[38,62]", "at multiples of 5"),
+    ] {
+        let error = fold(line, extents, layout).to_string();
+        assert!(error.contains(need), "{error}");
+    }
+    let error = fold(MIDDLE, of, "3x100 cols[30,70]");
+    assert!(
+        matches!(error, Error::World(WorldError::CutRun { rank: 0, at: 6, run: 8 })),
+        "{error}"
+    );
+    let error = fold("over: middle, block: 32, group: 4", of, "3x100 cols[40,60]");
+    assert!(matches!(error, Error::World(WorldError::Unrun { .. })), "{error}");
 }
