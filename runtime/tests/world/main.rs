@@ -4,5 +4,6 @@
 mod draw;
 mod faults;
 mod jobs;
+mod odds;
 mod products;
 mod reductions;
