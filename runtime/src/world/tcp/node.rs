@@ -34,6 +34,8 @@ struct State {
     inbox: Inbox,
     /// How many threads have not ended.
     threads: usize,
+    /// By connection, whether its writer has written what is said first, or has ended.
+    begun: Vec<bool>,
     /// By connection, whether its writer has written what rank was lost, or has ended.
     told: Vec<bool>,
 }
@@ -69,6 +71,7 @@ impl Node {
             state: Mutex::new(State {
                 inbox: Inbox::new(rank, ranks),
                 threads: 0,
+                begun: vec![false; links.len()],
                 told: vec![false; links.len()],
             }),
             changed: Condvar::new(),
@@ -88,6 +91,12 @@ impl Node {
             }
         }
         Ok(node)
+    }
+
+    /// Waits until all others have been said what is said first, but not for one that does not listen: whoever ends then has
+    /// let them in.
+    pub(super) fn begin(&self) {
+        self.wait_until(self.limits.silence, |state| state.begun.iter().all(|begun| *begun));
     }
 
     fn spawn(
@@ -237,7 +246,8 @@ impl Node {
         }
     }
 
-    fn cut(&self) {
+    /// Nothing is read or written any more.
+    pub(super) fn cut(&self) {
         self.links.iter().for_each(Link::cut);
         self.links.iter().for_each(Link::close);
     }
@@ -302,10 +312,21 @@ impl Around for Node {
     }
 
     fn has_told(&self, peer: usize) {
-        // Rank 0's process has its connections in the order of ranks, from 1 on; any other one alone.
-        if let Some(told) = self.lock().told.get_mut(peer.saturating_sub(1)) {
+        if let Some(told) = self.lock().told.get_mut(place(peer)) {
             *told = true;
         }
         self.changed.notify_all();
     }
+
+    fn has_begun(&self, peer: usize) {
+        if let Some(begun) = self.lock().begun.get_mut(place(peer)) {
+            *begun = true;
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// Which connection leads to a rank: rank 0's process has its own in the order of ranks, from 1 on; any other one alone.
+fn place(peer: usize) -> usize {
+    peer.saturating_sub(1)
 }
