@@ -51,12 +51,13 @@ pub(super) struct End {
 }
 
 impl World {
-    /// So many simulated devices, each with memory of its own. What one sends another arrives at once.
+    /// So many simulated devices, each with memory of its own. What one sends another arrives at once, through the host, whatever
+    /// `GEMM_CARRY` says.
     ///
     /// # Errors
     /// [`WorldError::Impossible`] for 0.
     pub fn simulated(ranks: usize) -> Result<Self> {
-        Self::of((0..ranks).map(|_| Device::simulator()).collect())
+        Self::simulated_with(ranks, Delivery::default())
     }
 
     /// The same, where messages become visible in an order drawn from a seed, and things go wrong as planned: to try what a
@@ -85,11 +86,12 @@ impl World {
     ///
     /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`.
     /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
-    /// ([`Carry`]); without it GPUs of one process fetch it from one another, and those of several have NCCL, with the feature of
-    /// that name, else the host.
+    /// ([`Carry`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
+    /// NCCL, with the feature of that name, else the host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] for variables that contradict one another; those of the meeting, which are the same on all
+    /// [`WorldError::Environment`] for variables that contradict one another; [`WorldError::Impossible`] where `GEMM_CARRY` says
+    /// what cannot be, as of simulated devices all but `host` is; those of the meeting, which are the same on all
     /// ranks: [`WorldError::Rendezvous`], [`WorldError::Mismatch`], [`WorldError::RankLost`]; and those of [`Device::cuda`].
     pub fn from_env() -> Result<Self> {
         let own = |local: usize| match driver::gpus()? {
@@ -102,11 +104,8 @@ impl World {
             return Ok(world);
         }
         match driver::gpus()? {
-            0 => Self::simulated(1),
-            count => {
-                let devices = (0..count).map(Device::cuda).collect::<Result<_>>()?;
-                Self::delivered(devices, Carry::from_env()?, Delivery::default())
-            }
+            0 => Self::of(vec![Device::simulator()]),
+            count => Self::of((0..count).map(Device::cuda).collect::<Result<_>>()?),
         }
     }
 
@@ -150,17 +149,19 @@ impl World {
         Self::of(ordinals.iter().map(|ordinal| Device::cuda(*ordinal)).collect::<Result<_>>()?)
     }
 
-    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. GPUs reach one another's memory where
-    /// the driver lets them, by their copy engines; else data goes through the host.
+    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. `GEMM_CARRY` says what carries data
+    /// ([`Carry`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else data goes
+    /// through the host.
     ///
     /// # Errors
+    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::carried`] where it says something;
     /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
     /// differ, and for one device twice.
     pub fn of(devices: Vec<Device>) -> Result<Self> {
-        Self::delivered(devices, None, Delivery::default())
+        Self::delivered(devices, Carry::from_env()?, Delivery::default())
     }
 
-    /// As [`World::of`], with what carries data between them.
+    /// As [`World::of`], with what carries data between them, whatever `GEMM_CARRY` says.
     ///
     /// # Errors
     /// As [`World::of`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
