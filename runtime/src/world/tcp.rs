@@ -9,8 +9,9 @@
 //! **Afterwards** there is one connection between rank 0 and each other rank, with two threads at each end (`node`, `link`): one
 //! reads, and hands what has come to the inbox or to the connection of who is to have it; one writes what is queued, and a
 //! sign of life where nothing is. A connection that ends before its rank has left says that it is gone, one on which
-//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Ranks
-//! that wait for one another are found by their deadlines alone.
+//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Who waits
+//! for long says for whom: a rank that is late for one that it keeps waiting since it waits for a third itself is not what is
+//! told, but the third. Ranks that wait for one another are found by their deadlines alone.
 //!
 //! **Memory.** Nothing waits for a receiver, so what was sent and has not been taken lies in queues: at the sender, in the
 //! process of rank 0 on its way, in the inbox. Nothing bounds these but what ranks send ahead of others that take.
