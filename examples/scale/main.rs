@@ -11,44 +11,41 @@
 //! ```
 //!
 //! A is dealt out by rows, B and C by columns. Elements are random. Each part of C is compared, bit by bit, with the product that
-//! its rank makes with all of A there, and each sum with that of what the ranks make of their shards alone, which is near; the exit
-//! code is 1 where one is wrong.
+//! its rank makes with all of A there, and each sum with that of one device that has all elements, which is also what it is as fast
+//! as; the exit code is 1 where one is wrong. What is hidden of communication is told of products: how much of what they take longer
+//! where all of A is gathered first they do not take longer where it comes beside them.
 
 mod measure;
-mod options;
-mod table;
 
 use clap::Parser;
 use gemm_examples::cli::{Failure, Outcome, exit};
+use gemm_examples::scale::memory;
+use gemm_examples::scale::options::Options;
+use gemm_examples::scale::table::{self, Row};
+use gemm_runtime::Device;
 use gemm_runtime::world::World;
-use gemm_runtime::{ReduceKernel, SgemmKernel};
-use options::Options;
 use std::process::ExitCode;
-use table::Row;
 
 fn main() -> ExitCode {
     exit(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<Outcome, Failure> {
-    let kernels = &(options.kernel()?, options.sum_kernel()?);
+    let kernels = &measure::Kernels::of(options)?;
     let mut rows: Vec<Row> = Vec::new();
-    for ranks in &options.predict {
-        rows.extend(
-            options
-                .sizes()
-                .iter()
-                .map(|n| table::predicted(options, *ranks, *n))
-                .collect::<Result<Vec<_>, _>>()?,
-        );
-    }
-    if options.predict.is_empty() {
-        if let Some(world) = options.job()? {
-            rows.extend(measured(options, world, kernels)?);
-        } else {
-            for ranks in options.ranks()? {
-                rows.extend(measured(options, options.world(ranks)?, kernels)?);
-            }
+    if !options.predict.is_empty() {
+        options.check_predictions()?;
+        options.check_files()?;
+        for ranks in &options.predict {
+            rows.extend(table::predicted(options, *ranks)?);
+        }
+    } else if let Some((world, device)) = options.job()? {
+        let own: Vec<_> = world.own().map(|rank| (rank, device.clone())).collect();
+        rows.extend(measured(options, world, &own, kernels)?);
+    } else {
+        for ranks in options.ranks()? {
+            let own = options.devices(ranks)?;
+            rows.extend(measured(options, options.world(own.clone())?, &own, kernels)?);
         }
     }
     table::print(options, &rows)?;
@@ -59,9 +56,15 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
 fn measured(
     options: &Options,
     world: World,
-    kernels: &(SgemmKernel, ReduceKernel),
+    own: &[(usize, Device)],
+    kernels: &measure::Kernels,
 ) -> Result<Vec<Row>, Failure> {
     let speaks = world.own().any(|rank| rank == 0);
-    let found = world.run(|rank| measure::all(options, rank, kernels))?;
+    if speaks {
+        options.check_files()?;
+    }
+    let sizes = &(options.sizes()?, options.sums()?);
+    memory::check_all((&sizes.0, &sizes.1), options.weak, world.ranks(), own)?;
+    let found = world.run(|rank| measure::all(options, rank, sizes, kernels))?;
     Ok(if speaks { found.into_iter().next().unwrap_or_default() } else { Vec::new() })
 }

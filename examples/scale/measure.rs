@@ -1,103 +1,125 @@
 //! What a rank does, and how long it takes.
 
-use crate::options::Options;
-use crate::table::{Row, layouts};
-use gemm_examples::data;
+use gemm_examples::cli::Failure;
 use gemm_examples::gpu::median;
-use gemm_runtime::world::{Block, Layout, Layouts, Rank, Sharded};
-use gemm_runtime::{Device, Error, MatrixRef, ReduceKernel, Result, SgemmKernel};
+use gemm_examples::scale::elements::{of_array, of_matrix};
+use gemm_examples::scale::options::Options;
+use gemm_examples::scale::table::{Measured, Predicted, Row, layouts, sum_times};
+use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
+use gemm_runtime::{
+    Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
+};
 use std::time::Instant;
 
 /// Rows of a part of C that are compared at once.
 const AT_ONCE: usize = 1024;
 
+/// What is measured.
+pub struct Kernels {
+    product: SgemmKernel,
+    sum: ReduceKernel,
+    sum_spec: ReduceSpec,
+}
+
+impl Kernels {
+    /// Those that are asked for.
+    pub fn of(options: &Options) -> Result<Self, Failure> {
+        let (product, sum) = (options.kernel()?, options.sum_kernel()?);
+        Ok(Self { product, sum, sum_spec: options.sum_spec()? })
+    }
+}
+
 /// All products and sums that are asked for.
 pub fn all(
     options: &Options,
     rank: &mut Rank,
-    (kernel, sum): &(SgemmKernel, ReduceKernel),
+    (sizes, sums): &(Vec<usize>, Vec<usize>),
+    kernels: &Kernels,
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for n in options.sizes() {
-        rows.push(product(options, rank, kernel, n)?);
+    for n in sizes {
+        rows.push(product(options, rank, &kernels.product, *n)?);
     }
-    for len in options.sums() {
-        rows.push(fold(options, rank, sum, len)?);
+    for len in sums {
+        rows.push(fold(options, rank, kernels, *len)?);
     }
     Ok(rows)
-}
-
-/// The elements of a block, which are the same whoever asks for them: each row has a seed of its own.
-fn elements(seed: u64, block: &Block) -> Vec<f32> {
-    let row = |row: usize| {
-        let seed = seed.wrapping_mul(1_000_003).wrapping_add(row as u64);
-        let all = data::uniform(seed, block.cols.end, -1.0, 1.0);
-        all[block.cols.clone()].to_vec()
-    };
-    block.rows.clone().flat_map(row).collect()
 }
 
 fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -> Result<Row> {
     let Layouts { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
     let load = |rank: &Rank, layout: &Layout, seed: u64| {
-        rank.load(layout, |block| Ok(elements(options.seed + seed, block)))
+        rank.load(layout, |block| Ok(of_matrix(options.seed.wrapping_add(seed), block)))
     };
     let (a, b) = (load(rank, &of_a, 1)?, load(rank, &of_b, 2)?);
     let whole = load(rank, &Layout::whole(of_a.rows, of_a.cols), 1)?;
     let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
     let device = rank.device().clone();
     let mut predicted = None;
-    let mut all = [Vec::new(), Vec::new()];
-    let rounds = if device.is_simulator() { 1 } else { options.rounds.max(1) };
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    // What is hidden of communication is measured where there is some, and time says something.
+    let in_turn = rank.ranks() > 1 && !device.is_simulator();
     // The first round compiles, and is not counted.
-    for round in 0..=rounds {
+    for round in 0..=options.rounds(device.is_simulator()) {
         let own = timed(rank, &device, |_| {
             kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
         })?;
+        let gathered = match in_turn {
+            true => timed(rank, &device, |rank| {
+                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c).map(drop)
+            })?,
+            false => 0.0,
+        };
+        // What is compared in the end comes last.
         let shared = timed(rank, &device, |rank| {
-            predicted = Some(kernel.on(rank).launch(&a, &b, &mut c)?.estimate.efficiency());
+            let estimate = kernel.on(rank).launch(&a, &b, &mut c)?.estimate;
+            predicted = Some(Predicted { time: estimate.time, efficiency: estimate.efficiency() });
             Ok(())
         })?;
         if round > 0 {
-            all[0].push(own);
-            all[1].push(shared);
+            times.iter_mut().zip([own, shared, gathered]).for_each(|(all, one)| all.push(one));
         }
     }
     let is_right = same(&device, &c, &alone)?;
-    let [own, shared] = slowest(rank, all)?;
+    let [alone, shared, gathered] = slowest(rank, times)?;
     let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
-    Ok(Row::product(rank, &of_c, of_a.cols, [own, shared], predicted, is_right))
+    let measured = Measured { alone, shared, in_turn: in_turn.then_some(gathered) };
+    Ok(Row::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
 }
 
-fn fold(options: &Options, rank: &mut Rank, kernel: &ReduceKernel, len: usize) -> Result<Row> {
-    let run = kernel.spec_line().parse::<gemm_runtime::ReduceSpec>()?.run.unwrap_or(1);
-    let layout: Layout =
-        format!("1x{len} cols/{run}").parse().map_err(gemm_runtime::world::WorldError::from)?;
-    let x = rank.load(&layout, |block| {
-        Ok(data::uniform(options.seed + block.cols.start as u64, block.len(), 0.0, 1.0))
-    })?;
+fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Result<Row> {
+    let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
+    let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
+        .parse()
+        .map_err(gemm_runtime::world::WorldError::from)?;
+    let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
     let device = rank.device().clone();
-    let mut own = device.alloc(1)?;
-    let mut all = [Vec::new(), Vec::new()];
-    let mut sum = device.alloc(1)?;
-    let rounds = if device.is_simulator() { 1 } else { options.rounds.max(1) };
-    for round in 0..=rounds {
-        let alone = timed(rank, &device, |_| kernel.launch(&device, &x, &mut own).map(drop))?;
+    // Rank 0 has all of it too: what it folds alone is what all together have to come to, in less time.
+    let whole: Option<Buffer> = match rank.number() {
+        0 => Some(device.upload(&of_array(options.seed, 0..len))?),
+        _ => None,
+    };
+    let (mut alone, mut sum) = (device.alloc(1)?, device.alloc(1)?);
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..=options.rounds(device.is_simulator()) {
+        let own = timed(rank, &device, |_| match &whole {
+            Some(whole) => kernel.launch(&device, whole, &mut alone).map(drop),
+            None => Ok(()),
+        })?;
         let shared = timed(rank, &device, |rank| kernel.on(rank).launch(&x, &mut sum))?;
         if round > 0 {
-            all[0].push(alone);
-            all[1].push(shared);
+            times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
         }
     }
-    // All ranks have the same, and the sum of what each would make alone comes near it.
-    let found = device.download(&sum)?[0];
-    let parts = rank.device().download(&own)?[0];
-    let near = everywhere_sum(rank, f64::from(parts))?;
-    let is_right = (f64::from(found) - near).abs() <= 1e-3 * near.abs().max(1.0);
-    let is_right = everywhere(rank, is_right)?;
-    let times = slowest(rank, all)?;
-    Ok(Row::sum(rank, len, times, is_right))
+    let bits = |of: &Buffer| -> Result<f64> { Ok(f64::from(device.download(of)?[0].to_bits())) };
+    let found: Vec<f64> = told(rank, &[bits(&sum)?, bits(&alone)?])?;
+    // Each rank says two numbers, and that of one device is known to rank 0.
+    let is_right = found.chunks_exact(2).all(|of_rank| of_rank[0] == found[1]);
+    let [alone, shared] = slowest(rank, times)?;
+    // On what products are predicted on too.
+    let predicted = sum_times(spec, len, rank.ranks(), rank.machine());
+    Ok(Row::sum(rank, len, Measured { alone, shared, in_turn: None }, predicted, is_right))
 }
 
 /// Milliseconds of something on all ranks, from where all have come to until the device is done.
@@ -140,8 +162,8 @@ fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
 }
 
 /// The medians over the rounds, of each the time of the slowest rank.
-fn slowest(rank: &mut Rank, times: [Vec<f64>; 2]) -> Result<[f64; 2]> {
-    let mut medians = [0.0; 2];
+fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64; N]> {
+    let mut medians = [0.0; N];
     for (median_of, own) in medians.iter_mut().zip(times) {
         let all = told(rank, &own)?;
         let rounds = own.len();
@@ -168,8 +190,4 @@ fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
 
 fn everywhere(rank: &mut Rank, is_so: bool) -> Result<bool> {
     Ok(told(rank, &[f64::from(u8::from(is_so))])?.iter().all(|told| *told == 1.0))
-}
-
-fn everywhere_sum(rank: &mut Rank, own: f64) -> Result<f64> {
-    Ok(told(rank, &[own])?.iter().sum())
 }

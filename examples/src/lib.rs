@@ -22,6 +22,7 @@ pub mod progress;
 pub mod report;
 pub mod rows;
 pub mod sample;
+pub mod scale;
 pub mod show;
 pub mod tune;
 

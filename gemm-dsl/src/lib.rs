@@ -67,7 +67,8 @@ impl ReduceSpec {
     /// elements has none, and nothing is launched.
     ///
     /// The contract of its kernels has it that `first` is a multiple of `run`, and `len` too, unless the shard ends with the
-    /// whole.
+    /// whole. A shard has at most 2^31 − 1 runs where all elements are folded, and 65,535 where those of rows, columns or matrices are:
+    /// as many as a grid has blocks along x, and along y.
     ///
     /// # Errors
     /// As [`Family::program`]; and a spec without `run` has no shards.

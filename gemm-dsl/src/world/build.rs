@@ -67,6 +67,9 @@ pub(super) fn schedule(
     ranks: usize,
     way: Way,
 ) -> Result<Schedule, ScheduleFault> {
+    if way == (Way::Gather { parts: 0 }) {
+        return Err(ScheduleFault::NoParts { way });
+    }
     let size = Size { m: layouts.c.rows, n: layouts.c.cols, k: layouts.a.cols };
     extents(&layouts, size)?;
     let of = |matrix, layout: &Layout| {
@@ -207,7 +210,7 @@ impl Source {
         };
         let cut = match way {
             Way::Sequential => evenly(rest, 1, TILE[*side as usize]),
-            Way::Gather { parts } => evenly(rest, (*parts).max(1), TILE[*side as usize]),
+            Way::Gather { parts } => evenly(rest, *parts, TILE[*side as usize]),
             Way::Rotate => at(rest, &self.cuts),
         };
         (own, cut.into_iter().enumerate().map(part).collect())

@@ -216,7 +216,7 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ScheduleFault::Layout`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
-    /// ranks, or not for one product.
+    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Way::Gather`] in 0.
     #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
     pub fn new(
         layouts: Layouts,

@@ -56,7 +56,7 @@ fn layout(rows: usize, cols: usize, ranks: usize) -> impl Strategy<Value = Layou
 }
 
 fn way() -> impl Strategy<Value = Way> {
-    let gather = (0..6_usize).prop_map(|parts| Way::Gather { parts });
+    let gather = (1..6_usize).prop_map(|parts| Way::Gather { parts });
     prop_oneof![1 => Just(Way::Sequential), 3 => gather, 3 => Just(Way::Rotate)]
 }
 

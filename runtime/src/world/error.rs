@@ -1,6 +1,7 @@
 //! What can go wrong between ranks.
 
 use super::{LayoutError, ScheduleFault};
+use gemm_dsl::spec::{Over, ReduceSpec};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -69,10 +70,10 @@ pub enum WorldError {
         /// What it has to be.
         need: String,
     },
-    /// A world that cannot be.
-    #[error("there can be no world of {what}: {need}")]
+    /// A world, or something asked of one, that cannot be.
+    #[error("{what} cannot be: {need}")]
     Impossible {
-        /// Of what.
+        /// What, as in `rank 7`.
         what: String,
         /// What is needed.
         need: String,
@@ -105,9 +106,10 @@ pub enum WorldError {
     },
     /// A reduction whose blocks take turns, of elements of which each rank has some.
     #[error(
-        "`{line}` folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend \
-         on how many ranks there are. Write `run: 65536`, or another multiple of what a block takes in at once, in place of \
-         `blocks`, and cut the elements between runs"
+        "{} folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend on \
+         how many ranks there are. {}, and cut the elements between runs",
+        reduction(line),
+        runs(line)
     )]
     Unrun {
         /// The line of the kernel.
@@ -226,6 +228,32 @@ impl fmt::Display for Lost {
             Self::Deadlock(who) => write!(f, "ranks wait for one another: {who}"),
         }
     }
+}
+
+/// A reduction by its line, of which there may be nothing.
+fn reduction(line: &str) -> String {
+    match line {
+        "" => "the plain sum".to_owned(),
+        line => format!("`{line}`"),
+    }
+}
+
+/// What to write so that a reduction folds runs.
+fn runs(line: &str) -> String {
+    let mut spec: ReduceSpec = line.parse().unwrap_or_default();
+    let mut others = String::new();
+    if spec.over == Over::Rows && spec.group.is_some_and(|group| group != spec.block) {
+        // Several blocks fold a row that one block has for itself.
+        spec.group = Some(spec.block);
+        others = format!(" and `group: {}`", spec.block);
+    }
+    let place = if spec.blocks.is_some() { ", in place of `blocks`" } else { "" };
+    let round = spec.plan().map_or(1, |plan| plan.elements_per_round()).max(1);
+    // A multiple near to what launches well.
+    let run = (1 << 16_u64).max(round) / round * round;
+    format!(
+        "Write `run: {run}`, or another multiple of {round}, what a block takes in at once{place}{others}"
+    )
 }
 
 /// A version of NCCL as it is written.

@@ -57,6 +57,11 @@ impl Rank {
         &self.device
     }
 
+    /// What schedules are chosen by.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// Waits until all ranks have come to the same call, and for the work of this rank's device.
     ///
     /// # Errors

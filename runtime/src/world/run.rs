@@ -1,7 +1,7 @@
 //! Who there is, and what all of them do.
 
 use super::carrier::{Carry, Links, in_job};
-use super::mailbox::{Delivery, mailboxes};
+use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::Rank;
 use super::room::Rooms;
 use super::tcp::{Fact, Hello, Job, Limits, meet};
@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What devices of a world are.
 const KINDS: &str =
@@ -51,12 +51,13 @@ pub(super) struct End {
 }
 
 impl World {
-    /// So many simulated devices, each with memory of its own. What one sends another arrives at once.
+    /// So many simulated devices, each with memory of its own. What one sends another arrives at once, through the host, whatever
+    /// `GEMM_CARRY` says.
     ///
     /// # Errors
     /// [`WorldError::Impossible`] for 0.
     pub fn simulated(ranks: usize) -> Result<Self> {
-        Self::of((0..ranks).map(|_| Device::simulator()).collect())
+        Self::simulated_with(ranks, Delivery::default())
     }
 
     /// The same, where messages become visible in an order drawn from a seed, and things go wrong as planned: to try what a
@@ -74,7 +75,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`World::simulated`].
+    /// As [`World::simulated`]; and [`WorldError::Impossible`] for a fault of a rank that is not there.
     pub fn simulated_with(ranks: usize, delivery: Delivery) -> Result<Self> {
         Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), None, delivery)
     }
@@ -85,11 +86,12 @@ impl World {
     ///
     /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`.
     /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
-    /// ([`Carry`]); without it GPUs of one process fetch it from one another, and those of several have NCCL, with the feature of
-    /// that name, else the host.
+    /// ([`Carry`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
+    /// NCCL, with the feature of that name, else the host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] for variables that contradict one another; those of the meeting, which are the same on all
+    /// [`WorldError::Environment`] for variables that contradict one another; [`WorldError::Impossible`] where `GEMM_CARRY` says
+    /// what cannot be, as of simulated devices all but `host` is; those of the meeting, which are the same on all
     /// ranks: [`WorldError::Rendezvous`], [`WorldError::Mismatch`], [`WorldError::RankLost`]; and those of [`Device::cuda`].
     pub fn from_env() -> Result<Self> {
         let own = |local: usize| match driver::gpus()? {
@@ -102,11 +104,8 @@ impl World {
             return Ok(world);
         }
         match driver::gpus()? {
-            0 => Self::simulated(1),
-            count => {
-                let devices = (0..count).map(Device::cuda).collect::<Result<_>>()?;
-                Self::delivered(devices, Carry::from_env()?, Delivery::default())
-            }
+            0 => Self::of(vec![Device::simulator()]),
+            count => Self::of((0..count).map(Device::cuda).collect::<Result<_>>()?),
         }
     }
 
@@ -150,17 +149,19 @@ impl World {
         Self::of(ordinals.iter().map(|ordinal| Device::cuda(*ordinal)).collect::<Result<_>>()?)
     }
 
-    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. GPUs reach one another's memory where
-    /// the driver lets them, by their copy engines; else data goes through the host.
+    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. `GEMM_CARRY` says what carries data
+    /// ([`Carry`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else data goes
+    /// through the host.
     ///
     /// # Errors
+    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::carried`] where it says something;
     /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
     /// differ, and for one device twice.
     pub fn of(devices: Vec<Device>) -> Result<Self> {
-        Self::delivered(devices, None, Delivery::default())
+        Self::delivered(devices, Carry::from_env()?, Delivery::default())
     }
 
-    /// As [`World::of`], with what carries data between them.
+    /// As [`World::of`], with what carries data between them, whatever `GEMM_CARRY` says.
     ///
     /// # Errors
     /// As [`World::of`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
@@ -175,23 +176,35 @@ impl World {
             Err(Error::World(WorldError::Impossible { what, need: need.to_owned() }))
         };
         let Some(first) = devices.first() else {
-            return impossible("0 ranks".to_owned(), "at least one device is needed");
+            return impossible("a world of 0 ranks".to_owned(), "at least one device is needed");
         };
         for (n, device) in devices.iter().enumerate() {
             if device.arch() != first.arch() {
-                let what = format!("{} and {}", first.name(), device.name());
+                let what = format!("a world of {} and {}", first.name(), device.name());
                 return impossible(what, KINDS);
             }
             if devices[..n].iter().any(|other| other.is_same(device)) {
-                let what = format!("the same {} twice", device.name());
+                let what = format!("a world that has {} twice", device.name());
                 return impossible(what, "each rank needs a device of its own: make one for each");
             }
+        }
+        let ranks = devices.len();
+        if let Some(Fault { rank, .. }) = delivery.faults.iter().find(|fault| fault.rank >= ranks) {
+            let need = format!("there are {ranks} ranks, numbered from 0");
+            return impossible(format!("a fault of rank {rank}"), &need);
         }
         let links = Links::between(&devices, carry)?;
         let wires = mailboxes(devices.len(), delivery);
         let ends = devices.into_iter().zip(wires).zip(links);
         let ends = ends.map(|((device, wire), links)| End { device, wire, links }).collect();
         Ok(Self { ends, patience: PATIENCE, machine: None, memory: None })
+    }
+
+    /// The rank that has this end, as a process of a job has one.
+    #[cfg(test)]
+    pub(super) fn of_end(device: Device, wire: Arc<dyn Wire>) -> Self {
+        let end = End { device, wire, links: Links::Wire };
+        Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }
     }
 
     /// How many ranks there are, in all processes.
@@ -231,17 +244,18 @@ impl World {
     /// the order of the ranks.
     ///
     /// Where a rank fails, all that wait for it are told, and so is every later call of theirs: the error that is returned is
-    /// the one that came first, not what others made of it. A rank that is busy with something else than the world is waited
+    /// of the rank that was lost first, not what others made of that. A rank that is busy with something else than the world is waited
     /// for, whatever its patience: no thread can be ended from without.
     ///
     /// # Errors
-    /// What a rank fails with; [`WorldError::Panicked`] where it panics; [`WorldError::RankLost`] where all of this process
-    /// were stopped by one of another.
+    /// What the first rank that is lost fails with, where it is one of this process; [`WorldError::Panicked`] where it panics;
+    /// [`WorldError::RankLost`] where it is one of another process, is late or has finished, whatever else others then fail
+    /// with.
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
         let Self { ends, patience, machine, memory } = self;
         let work = &work;
         let watched = Watched::of(&ends);
-        let outcomes: Vec<Result<T>> = thread::scope(|scope| {
+        let ended: Vec<Ended<T>> = thread::scope(|scope| {
             let threads = ends.into_iter().map(|End { device, wire, links }| {
                 let machine = machine.unwrap_or_else(|| links.machine());
                 let rank = Rank {
@@ -260,20 +274,30 @@ impl World {
             });
             let threads: Vec<_> = threads.collect();
             watched.watch(scope);
-            let outcome = threads.into_iter().map(|(number, thread)| match thread.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => Err(panicked(number, &*panic)),
+            let ended = threads.into_iter().map(|(number, thread)| match thread.join() {
+                Ok(ended) => ended,
+                Err(panic) => {
+                    Ended { rank: number, outcome: Err(panicked(number, &*panic)), broken: None }
+                }
             });
-            let outcomes = outcome.collect();
+            let ended = ended.collect();
             watched.end();
-            outcomes
+            ended
         });
-        first_fault(outcomes)
+        first_fault(ended)
     }
 }
 
+/// How a rank of this process has ended.
+struct Ended<T> {
+    rank: usize,
+    outcome: Result<T>,
+    /// Which rank was lost first, as it was told.
+    broken: Option<Broken>,
+}
+
 /// The work of one rank, and what the others are told of its end.
-fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> Result<T> {
+fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> Ended<T> {
     let done = catch_unwind(AssertUnwindSafe(|| {
         rank.links.connect(&rank.device, &*rank.wire, rank.patience)?;
         let value = work(&mut rank)?;
@@ -287,10 +311,28 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
     match &outcome {
         Ok(_) => rank.wire.leave(),
         Err(error) => {
+            if may_follow(error) {
+                wait_for_cause(&*rank.wire);
+            }
             rank.wire.abort(Broken { rank: number, why: Lost::Failed(error.to_string()) });
         }
     }
-    outcome
+    let broken = outcome.as_ref().err().and_then(|_| rank.wire.broken());
+    Ended { rank: number, outcome, broken }
+}
+
+/// Whether an error may follow from the loss of another rank, of which NCCL can know before the wire does.
+fn may_follow(error: &Error) -> bool {
+    matches!(error, Error::World(WorldError::Nccl { .. } | WorldError::NcclLate { .. }))
+}
+
+/// Waits, for a moment, for the loss of a rank.
+fn wait_for_cause(wire: &dyn Wire) {
+    const MOMENT: Duration = Duration::from_secs(2);
+    let end = Instant::now() + MOMENT;
+    while wire.broken().is_none() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
@@ -300,18 +342,27 @@ fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
     Error::World(WorldError::Panicked { rank, message })
 }
 
-/// All values, or the error that the others follow from.
-fn first_fault<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
-    let (mut values, mut fault) = (Vec::with_capacity(outcomes.len()), None);
-    let follows = |error: &Error| matches!(error, Error::World(WorldError::RankLost { .. }));
-    for outcome in outcomes {
+/// All values, or the error of the rank that was lost first, which all others have been told.
+fn first_fault<T>(ended: Vec<Ended<T>>) -> Result<Vec<T>> {
+    let broken = ended.iter().find_map(|ended| ended.broken.clone());
+    let (mut values, mut faults) = (Vec::with_capacity(ended.len()), Vec::new());
+    for Ended { rank, outcome, .. } in ended {
         match outcome {
             Ok(value) => values.push(value),
-            Err(error) if fault.as_ref().is_none_or(|first| follows(first) && !follows(&error)) => {
-                fault = Some(error);
-            }
-            Err(_) => {}
+            Err(error) => faults.push((rank, error)),
         }
     }
-    fault.map_or(Ok(values), Err)
+    let Some(broken) = broken else {
+        return faults.into_iter().next().map_or(Ok(values), |(_, error)| Err(error));
+    };
+    let names = |error: &Error| matches!(error, Error::World(WorldError::RankLost { rank, .. }) if *rank == broken.rank);
+    // It knows itself what it has failed with; what one that was late comes to afterwards is no longer asked.
+    let has_failed = matches!(broken.why, Lost::Failed(_));
+    let own = faults
+        .iter()
+        .position(|(rank, error)| *rank == broken.rank && (has_failed || names(error)));
+    match own.or_else(|| faults.iter().position(|(_, error)| names(error))) {
+        Some(place) => Err(faults.swap_remove(place).1),
+        None => Err(Error::World(broken.at("at work"))),
+    }
 }

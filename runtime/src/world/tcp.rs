@@ -3,13 +3,15 @@
 //! **Meeting.** Rank 0 listens; each other rank comes, says who it is and what is to be compared (`hello`), and waits.
 //! When all are there rank 0 compares, and answers all of them (`answer`): with what each has said, or with one error (`fault`),
 //! which then is that of every rank. `host` is rank 0's side of it (`listen`: where), `guest` that of the others. Nobody waits for longer
-//! than the limit, and who comes there by mistake, or from an earlier job, disturbs nobody.
+//! than the limit, and who comes there by mistake, or from an earlier job, disturbs nobody. Rank 0 goes on when it has let all
+//! in, and one that has been heard and sees rank 0 gone is told that it is lost: neither waits for the limit.
 //!
 //! **Afterwards** there is one connection between rank 0 and each other rank, with two threads at each end (`node`, `link`): one
 //! reads, and hands what has come to the inbox or to the connection of who is to have it; one writes what is queued, and a
 //! sign of life where nothing is. A connection that ends before its rank has left says that it is gone, one on which
-//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Ranks
-//! that wait for one another are found by their deadlines alone.
+//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Who waits
+//! for long says for whom: a rank that is late for one that it keeps waiting since it waits for a third itself is not what is
+//! told, but the third. Ranks that wait for one another are found by their deadlines alone.
 //!
 //! **Memory.** Nothing waits for a receiver, so what was sent and has not been taken lies in queues: at the sender, in the
 //! process of rank 0 on its way, in the inbox. Nothing bounds these but what ranks send ahead of others that take.
@@ -88,8 +90,8 @@ impl Default for Limits {
 ///
 /// # Errors
 /// The same on every rank that has come: [`WorldError::Mismatch`] and [`WorldError::Shared`] of what they have said,
-/// [`WorldError::RankLost`] where one says that it has failed, [`WorldError::Rendezvous`] where some have not come, or two
-/// say that they are the same. A rank that rank 0 never heard of has [`WorldError::Rendezvous`], with what it met instead.
+/// [`WorldError::RankLost`] where one says that it has failed, or where rank 0 is gone after it has heard this one,
+/// [`WorldError::Rendezvous`] where some have not come, or two say that they are the same. A rank that rank 0 never heard of has [`WorldError::Rendezvous`], with what it met instead.
 pub(crate) fn meet(
     job: &Job,
     hello: &Hello,
@@ -121,6 +123,7 @@ fn meet_at(
         address: job.address.to_string(),
         reason: format!("rank {} cannot begin: {error}", job.rank),
     })?;
+    node.begin();
     Ok((TcpWire { node }, met))
 }
 

@@ -2,7 +2,9 @@
 
 mod agree;
 mod deadlock;
+mod ends;
 mod fault;
+mod messages;
 pub(super) mod program;
 
 use super::mailbox::{Delivery, mailboxes};

@@ -20,6 +20,9 @@ fn values(len: usize) -> Vec<f32> {
 #[test]
 fn as_a_rank() {
     let Ok(role) = std::env::var(IS_RANK) else { return };
+    if role == "alone" {
+        return alone();
+    }
     let world = World::of_job(|_| Ok(Device::simulator()));
     let world = match world {
         Ok(world) => world.expect("the environment says that it is one"),
@@ -51,6 +54,17 @@ fn as_a_rank() {
         }
         Err(error) => println!("FAILED {error}"),
     }
+}
+
+/// What worlds a process can make that is no rank of a job.
+fn alone() {
+    let said = |world: gemm_runtime::Result<World>| match world {
+        Ok(world) => format!("{} ranks", world.ranks()),
+        Err(error) => error.to_string(),
+    };
+    println!("FROM_ENV {}", said(World::from_env()));
+    println!("OF {}", said(World::of(vec![Device::simulator(), Device::simulator()])));
+    println!("SIMULATED {}", said(World::simulated(2)));
 }
 
 fn free_port() -> u16 {
@@ -108,5 +122,42 @@ fn a_process_that_dies_is_lost_to_all_others() {
     for said in &said[..2] {
         let failed = line(said, "FAILED ").unwrap_or_else(|| panic!("{said}"));
         assert!(failed.starts_with("rank 2 was lost"), "{failed}");
+    }
+}
+
+#[test]
+fn what_carries_data_is_as_the_environment_says_or_an_error() {
+    let said = |carry: &str| {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command.args(["--exact", "jobs::as_a_rank", "--nocapture", "--test-threads=1"]);
+        // No GPU is there, whatever the machine has.
+        command.env(IS_RANK, "alone").env("GEMM_CARRY", carry).env("CUDA_VISIBLE_DEVICES", "");
+        let output =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("a process");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for carry in ["", "host"] {
+        let said = said(carry);
+        for (what, ranks) in
+            [("FROM_ENV ", "1 ranks"), ("OF ", "2 ranks"), ("SIMULATED ", "2 ranks")]
+        {
+            assert_eq!(line(&said, what), Some(ranks), "{said}");
+        }
+    }
+    for (carry, told) in [
+        (
+            "nccl",
+            "simulated devices that `nccl` connects cannot be: what they send goes through the host",
+        ),
+        (
+            "peers",
+            "simulated devices that `peers` connects cannot be: what they send goes through the host",
+        ),
+        ("Host", "the environment has GEMM_CARRY=Host: it has to be `peers`, `nccl` or `host`"),
+    ] {
+        let said = said(carry);
+        assert_eq!(line(&said, "FROM_ENV "), Some(told), "{said}");
+        assert_eq!(line(&said, "OF "), Some(told), "{said}");
+        assert_eq!(line(&said, "SIMULATED "), Some("2 ranks"), "{said}");
     }
 }

@@ -34,6 +34,12 @@ pub enum ScheduleFault {
         /// Its rows and columns.
         has: [usize; 2],
     },
+    /// A way that leaves nothing to come in.
+    #[error("`{way}`: what ranks lack comes in at least 1 part")]
+    NoParts {
+        /// The way.
+        way: Way,
+    },
     /// An exchange or a rank that is not there.
     #[error("rank {rank}: there is no {what} {number}")]
     Unknown {

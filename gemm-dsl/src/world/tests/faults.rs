@@ -132,3 +132,14 @@ fn faults_of_products() {
     none.steps[0] = vec![product(0..6, Place::Slot(0))];
     assert!(matches!(none.verify(), Err(ScheduleFault::Read { rank: 0, side: Side::A, .. })));
 }
+
+#[test]
+fn what_is_gathered_comes_in_some_part() {
+    let way = Way::Gather { parts: 0 };
+    // Where nothing is missing, too.
+    for ranks in [1, 3] {
+        let fault = Schedule::new(by_columns(6), ranks, way).unwrap_err();
+        assert_eq!(fault, ScheduleFault::NoParts { way });
+        assert_eq!(fault.to_string(), "`gather in 0`: what ranks lack comes in at least 1 part");
+    }
+}

@@ -14,7 +14,7 @@ pub struct Delivery {
 /// Something that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Of which rank.
+    /// Of which rank: one that is there.
     pub rank: usize,
     /// At which of its calls of `send` and `take`, counted from 0.
     pub call: u64,

@@ -67,6 +67,18 @@ impl State {
         self.waits.iter().enumerate().all(waits)
     }
 
+    /// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on.
+    fn cause(&self, of: usize) -> usize {
+        let mut last = of;
+        for _ in 0..self.waits.len() {
+            match self.waits[last].filter(|channel| !self.is_under_way(*channel)) {
+                Some((next, ..)) => last = next,
+                None => return last,
+            }
+        }
+        of
+    }
+
     /// Those that wait in a ring with one that waits, each for the next, and for nothing that is under way.
     fn ring(&self, first: usize) -> Option<Vec<Channel>> {
         let mut ring: Vec<Channel> = Vec::new();
@@ -196,7 +208,8 @@ impl Post {
             }
             if now >= deadline {
                 let late = Lost::Late(now.duration_since(began));
-                return Err(self.lose(&mut state, Broken { rank: from, why: late }));
+                let rank = state.cause(from);
+                return Err(self.lose(&mut state, Broken { rank, why: late }));
             }
             state.waits[rank] = Some(channel);
             if let Some(ring) = state.ring(rank) {

@@ -4,6 +4,7 @@ use super::envelope::{ENVELOPE, PROTOCOL, Speaker, read_exactly};
 use super::fault::{Fault, cut};
 use super::hello::{Met, Said};
 use crate::world::codec::{Decoder, put_bytes, put_list, put_number};
+use crate::world::error::Lost;
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -82,35 +83,60 @@ impl Answer {
         stream: &TcpStream,
         silence: Duration,
         deadline: Instant,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unanswered> {
         let mut patient = Patient { stream, silence, deadline };
         let mut envelope = Vec::new();
         let ended = patient.by_ref().take(ENVELOPE as u64).read_to_end(&mut envelope);
         if !Speaker::Host.may_be(&envelope) {
-            return Err(format!(
+            return Err(Unanswered::nonsense(format!(
                 "no rank listens there, but something that says \"{}\"",
                 envelope.escape_ascii()
-            ));
+            )));
         }
-        let ended = ended.map_err(|error| format!("there was no answer: {}", reason(&error)))?;
+        let ended =
+            ended.map_err(|error| Unanswered::failed(&error, silence, "there was no answer"))?;
         let opened = envelope.first_chunk().and_then(|envelope| Speaker::Host.open(envelope));
         let Some((protocol, length)) = opened else {
             let when = if ended == 0 { "before it gave an answer" } else { "within an answer" };
-            return Err(format!("the connection was closed {when}"));
+            let reason = format!("the connection was closed {when}");
+            return Err(Unanswered { reason, why: Lost::Gone });
         };
         if protocol != PROTOCOL {
-            return Err(format!(
+            return Err(Unanswered::nonsense(format!(
                 "rank 0 speaks protocol {protocol} and this rank {PROTOCOL}; build all ranks from the same version"
-            ));
+            )));
         }
         if length > ANSWER_LIMIT {
-            return Err(format!(
+            return Err(Unanswered::nonsense(format!(
                 "an answer of {length} bytes was to come, of at most {ANSWER_LIMIT}"
-            ));
+            )));
         }
         let body = read_exactly(&mut patient, length as u64);
-        let body = body.map_err(|error| format!("an answer broke off: {}", reason(&error)))?;
-        Self::decode(&body).ok_or_else(|| "the answer cannot be read".to_owned())
+        let body =
+            body.map_err(|error| Unanswered::failed(&error, silence, "an answer broke off"))?;
+        Self::decode(&body)
+            .ok_or_else(|| Unanswered::nonsense("the answer cannot be read".to_owned()))
+    }
+}
+
+/// That no answer came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    /// What came instead, as text.
+    pub(super) reason: String,
+    /// What rank 0 is lost with, if it was there.
+    pub(super) why: Lost,
+}
+
+impl Unanswered {
+    fn failed(error: &io::Error, silence: Duration, what: &str) -> Self {
+        let why = if is_timeout(error) { Lost::Late(silence) } else { Lost::Gone };
+        Self { reason: format!("{what}: {}", reason(error)), why }
+    }
+
+    fn nonsense(reason: String) -> Self {
+        let why = Lost::Failed(reason.clone());
+        Self { reason, why }
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Frame {
     Message { to: usize, from: usize, tag: Tag, bytes: Vec<u8> },
     /// A sign of life.
     Alive,
+    /// A sign of life of one that has waited for some time: for which rank; for none any more.
+    Waits(Option<usize>),
     /// A rank has left.
     Left(usize),
     /// A rank is lost: from rank 0's process the first that was, to it one that may be.
@@ -36,6 +38,8 @@ impl Frame {
         let (kind, ranks, tag, bytes) = match self {
             Self::Message { to, from, tag, bytes } => (0, (*to, *from), tag.0, bytes.as_slice()),
             Self::Alive => (1, (0, 0), 0, [].as_slice()),
+            Self::Waits(None) => (4, (0, 0), 0, [].as_slice()),
+            Self::Waits(Some(rank)) => (4, (*rank, 1), 0, [].as_slice()),
             Self::Left(rank) => (2, (*rank, 0), 0, [].as_slice()),
             Self::Lost(broken) => {
                 notice = put_lost(&broken.why);
@@ -79,6 +83,7 @@ impl Frame {
             }
             (1, 0) => Self::Alive,
             (2, 0) => Self::Left(rank(first)?),
+            (4, 0) => Self::Waits((second != 0).then(|| rank(first)).transpose()?),
             (3, ..=NOTICE_LIMIT) => {
                 let why = get_lost(&read_exactly(from, length)?).ok_or(ErrorKind::InvalidData)?;
                 Self::Lost(Broken { rank: rank(first)?, why })

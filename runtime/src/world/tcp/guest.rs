@@ -1,10 +1,12 @@
 //! The side of a rank that comes to where rank 0 listens.
 
 use super::Limits;
-use super::answer::Answer;
+use super::answer::{Answer, Unanswered};
 use super::hello::{Greeting, Hello, Met};
 use super::job::{Address, Job};
 use crate::world::WorldError;
+use crate::world::error::Lost;
+use crate::world::wire::Broken;
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
@@ -16,6 +18,9 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_m
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// For how long a rank comes again where rank 0 had heard it, and was gone then: a connection may have been cut by accident.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// How a visit ended.
 enum Visit {
     Welcome(TcpStream, Met),
@@ -23,11 +28,17 @@ enum Visit {
     Failed(WorldError),
     /// To be tried again. What happened.
     Again(String),
-    /// The same, where a rank 0 was there.
-    Heard(String),
+    /// The same, where those of another job meet.
+    Away(String),
+    /// Rank 0 had heard this one, and then said nothing more.
+    Lost {
+        why: Lost,
+        missing: String,
+    },
 }
 
-/// Comes to rank 0, again and again, until it has answered or the time is over.
+/// Comes to rank 0, again and again, until it has answered or the time is over. One that has been heard, and then sees rank 0
+/// gone, does not wait for another one to be started.
 ///
 /// # Errors
 /// Those of [`meet`](super::meet).
@@ -41,22 +52,42 @@ pub(super) fn join(
     let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
     let mut pause = AGAIN.0;
     let mut before = String::new();
+    // What this rank is told if rank 0 does not come back, and by when.
+    let mut lost: Option<(WorldError, Instant)> = None;
     loop {
-        let (happened, was_there) = match visit(job, hello, &greeting, limits, deadline) {
+        let happened = match visit(job, hello, &greeting, limits, deadline) {
             Visit::Welcome(stream, met) => return Ok((stream, met)),
             Visit::Failed(error) => return Err(error),
-            Visit::Again(happened) => (happened, false),
-            Visit::Heard(happened) => (happened, true),
+            Visit::Again(happened) => happened,
+            Visit::Away(happened) => {
+                before = format!(" (before that, {happened})");
+                happened
+            }
+            Visit::Lost { why, missing } => {
+                let doing = format!("meeting the others, of whom {missing} was missing");
+                let until = match why {
+                    Lost::Gone => Instant::now() + GRACE,
+                    _ => Instant::now(),
+                };
+                let error = Broken { rank: 0, why }.at(&doing);
+                pause = AGAIN.0;
+                let happened = error.to_string();
+                lost = Some((error, until));
+                happened
+            }
         };
-        if Instant::now() + pause >= deadline {
+        let next = Instant::now() + pause;
+        if let Some((error, until)) = &lost
+            && next >= *until.min(&deadline)
+        {
+            return Err(error.clone());
+        }
+        if next >= deadline {
             let time = limits.meeting.as_secs_f64();
             return Err(refused(format!(
                 "rank {} did not meet rank 0 in {time:.1} s: {happened}{before}",
                 job.rank
             )));
-        }
-        if was_there {
-            before = format!(" (before that, {happened})");
         }
         thread::sleep(pause);
         pause = AGAIN.1.min(pause * 2);
@@ -83,7 +114,7 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                 until = until.max(Instant::now() + limits.silence).min(last);
                 waited_for = Some(missing);
             }
-            Ok(Answer::Away(reason)) => return Visit::Heard(reason),
+            Ok(Answer::Away(reason)) => return Visit::Away(reason),
             Ok(Answer::Failed(fault)) => {
                 return Visit::Failed(fault.error(&job.address.to_string(), hello));
             }
@@ -96,11 +127,9 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                     met.said.len()
                 ));
             }
-            Err(reason) => {
+            Err(Unanswered { reason, why }) => {
                 return match waited_for {
-                    Some(missing) => {
-                        Visit::Heard(format!("while rank 0 waited for {missing}, {reason}"))
-                    }
+                    Some(missing) => Visit::Lost { why, missing },
                     None => Visit::Again(reason),
                 };
             }

@@ -58,9 +58,14 @@ pub(super) fn host(
             match compare(&said, &failures) {
                 None => {
                     let met = Met { said, payload: hello.payload.clone() };
-                    let welcome = Answer::Welcome(met.clone()).encode();
-                    let welcome = welcome
-                        .map_err(|_| refused("what the ranks have said is too long".to_owned()))?;
+                    let welcome = match Answer::Welcome(met.clone()).encode() {
+                        Ok(welcome) => welcome,
+                        Err(_) => {
+                            let reason = "what the ranks have said is too long".to_owned();
+                            let fault = meeting.tell(Fault::Meeting { reason });
+                            return Err(fault.error(&address, hello));
+                        }
+                    };
                     let starts = meeting.starts(&welcome.into());
                     return Ok((starts.map_err(|error| refused(error.to_string()))?, met));
                 }
@@ -253,10 +258,13 @@ impl Meeting<'_> {
         fault
     }
 
-    /// The ranks that are not there, as text: `rank 3`, `ranks 1 to 3, 7`.
+    /// The ranks that are not there, as text: `rank 3`, `ranks 1 to 3, 7`, `nobody`.
     fn missing(&self) -> String {
         let missing: Vec<usize> =
             (1..self.job.ranks).filter(|rank| self.seats[rank - 1].is_none()).collect();
+        if missing.is_empty() {
+            return "nobody".to_owned();
+        }
         let runs = missing.chunk_by(|one, next| one + 1 == *next);
         let run = |run: &[usize]| match run {
             [first, .., last] => format!("{first} to {last}"),

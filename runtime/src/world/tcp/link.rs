@@ -44,6 +44,9 @@ pub(super) trait Around {
 
     /// The other end has been told which rank was lost, as far as it can be.
     fn has_told(&self, peer: usize);
+
+    /// What is said first has been said, as far as it can be.
+    fn has_begun(&self, peer: usize);
 }
 
 /// What a rank is lost with whose process says what it cannot say.
@@ -116,6 +119,7 @@ impl Link {
         if wrote.and_then(|()| self.stream.shutdown(Shutdown::Write)).is_err() {
             self.cut();
         }
+        around.has_begun(self.peer);
         around.has_told(self.peer);
     }
 
@@ -147,6 +151,11 @@ impl Link {
                     frame.write(&mut to)?;
                     to.flush()?;
                     around.has_told(self.peer);
+                }
+                Frame::First(_) => {
+                    frame.write(&mut to)?;
+                    to.flush()?;
+                    around.has_begun(self.peer);
                 }
                 _ => frame.write(&mut to)?,
             }

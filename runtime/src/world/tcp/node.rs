@@ -34,6 +34,10 @@ struct State {
     inbox: Inbox,
     /// How many threads have not ended.
     threads: usize,
+    /// For which rank each has waited for some time, as far as this process knows: rank 0's of all.
+    waits: Vec<Option<usize>>,
+    /// By connection, whether its writer has written what is said first, or has ended.
+    begun: Vec<bool>,
     /// By connection, whether its writer has written what rank was lost, or has ended.
     told: Vec<bool>,
 }
@@ -69,6 +73,8 @@ impl Node {
             state: Mutex::new(State {
                 inbox: Inbox::new(rank, ranks),
                 threads: 0,
+                waits: vec![None; ranks],
+                begun: vec![false; links.len()],
                 told: vec![false; links.len()],
             }),
             changed: Condvar::new(),
@@ -88,6 +94,12 @@ impl Node {
             }
         }
         Ok(node)
+    }
+
+    /// Waits until all others have been said what is said first, but not for one that does not listen: whoever ends then has
+    /// let them in.
+    pub(super) fn begin(&self) {
+        self.wait_until(self.limits.silence, |state| state.begun.iter().all(|begun| *begun));
     }
 
     fn spawn(
@@ -153,24 +165,74 @@ impl Node {
         deadline: Instant,
     ) -> std::result::Result<Vec<u8>, Broken> {
         let began = Instant::now();
+        // Whoever waits for long says for whom, well before its time is over.
+        let says = began + self.limits.heartbeat.min(deadline.duration_since(began) / 2);
+        let mut has_said = false;
         let mut state = self.lock();
-        let why = loop {
+        let outcome = loop {
             let now = Instant::now();
             match state.inbox.next(from, tag) {
-                Next::Message(bytes) => return Ok(bytes),
-                Next::Broken(broken) => {
-                    drop(state);
-                    return Err(self.tell(broken));
+                Next::Message(bytes) => break Ok(bytes),
+                Next::Broken(broken) => break Err(Ok(broken)),
+                Next::Left => break Err(Err(Lost::Finished)),
+                Next::Nothing if now >= deadline => {
+                    break Err(Err(Lost::Late(now.duration_since(began))));
                 }
-                Next::Left => break Lost::Finished,
-                Next::Nothing if now >= deadline => break Lost::Late(now.duration_since(began)),
+                Next::Nothing if now >= says && !has_said => {
+                    has_said = true;
+                    self.says_wait(&mut state, Some(from));
+                }
                 Next::Nothing => {}
             }
-            let waited = self.changed.wait_timeout(state, deadline.duration_since(now));
+            let until = if has_said { deadline } else { says };
+            let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         };
+        // What it says of one that is late is heard before that it does not wait any more.
+        let ended = |node: &Self| {
+            if has_said {
+                node.says_wait(&mut node.lock(), None);
+            }
+        };
         drop(state);
-        Err(self.report(Broken { rank: from, why }))
+        match outcome {
+            Ok(bytes) => {
+                ended(self);
+                Ok(bytes)
+            }
+            Err(Ok(broken)) => Err(self.tell(broken)),
+            Err(Err(why)) => {
+                let lost = self.report(Broken { rank: from, why });
+                ended(self);
+                Err(lost)
+            }
+        }
+    }
+
+    /// This rank has waited for another one for some time, or does not wait any more.
+    fn says_wait(&self, state: &mut State, of: Option<usize>) {
+        state.waits[self.rank] = of;
+        if self.rank != 0 {
+            self.links.iter().for_each(|link| link.post(Frame::Waits(of)));
+        }
+    }
+
+    /// Of a rank that another one has waited for in vain: if that waits for a third one itself, it is that one that is late, or
+    /// who that one waits for.
+    fn cause(&self, broken: Broken) -> Broken {
+        if self.rank != 0 || !matches!(broken.why, Lost::Late(_)) {
+            return broken;
+        }
+        let state = self.lock();
+        let mut last = broken.rank;
+        for _ in 0..self.ranks {
+            match state.waits.get(last).copied().flatten() {
+                Some(next) => last = next,
+                None => return Broken { rank: last, ..broken },
+            }
+        }
+        // They wait for one another.
+        broken
     }
 
     /// A rank is lost, as far as this one knows: the first that was, as rank 0's process says, or as this one knows where
@@ -180,7 +242,7 @@ impl Node {
             self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
             self.wait_until(self.verdict(), |state| state.inbox.broken().is_some());
         }
-        self.lose(broken.clone());
+        self.lose(self.cause(broken.clone()));
         self.tell(self.broken().unwrap_or(broken))
     }
 
@@ -237,7 +299,8 @@ impl Node {
         }
     }
 
-    fn cut(&self) {
+    /// Nothing is read or written any more.
+    pub(super) fn cut(&self) {
         self.links.iter().for_each(Link::cut);
         self.links.iter().for_each(Link::close);
     }
@@ -291,7 +354,10 @@ impl Around for Node {
                 drop(state);
                 self.changed.notify_all();
             }
-            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(broken),
+            Frame::Waits(of) if self.rank == 0 && of.is_none_or(|of| of < self.ranks) => {
+                self.lock().waits[peer] = of;
+            }
+            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(self.cause(broken)),
             _ => return Err(nonsense()),
         }
         Ok(())
@@ -302,10 +368,21 @@ impl Around for Node {
     }
 
     fn has_told(&self, peer: usize) {
-        // Rank 0's process has its connections in the order of ranks, from 1 on; any other one alone.
-        if let Some(told) = self.lock().told.get_mut(peer.saturating_sub(1)) {
+        if let Some(told) = self.lock().told.get_mut(place(peer)) {
             *told = true;
         }
         self.changed.notify_all();
     }
+
+    fn has_begun(&self, peer: usize) {
+        if let Some(begun) = self.lock().begun.get_mut(place(peer)) {
+            *begun = true;
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// Which connection leads to a rank: rank 0's process has its own in the order of ranks, from 1 on; any other one alone.
+fn place(peer: usize) -> usize {
+    peer.saturating_sub(1)
 }

@@ -213,6 +213,38 @@ fn a_rank_that_says_nothing_is_late_for_all() {
 }
 
 #[test]
+fn who_waits_itself_is_not_what_is_late() {
+    // Rank 0 stands still; each other one waits for the one before it, and in one of them time is over first.
+    for (kind, ends) in KINDS {
+        for (ranks, first) in [(3, 2), (4, 3), (4, 2), (5, 4)] {
+            for still in [0, 1] {
+                // The same in a ring that begins elsewhere, so that it is rank 0 that waits, too.
+                let of = |rank: usize| (rank + ranks - still) % ranks;
+                let waits = Duration::from_millis(400);
+                let got = run(ends(ranks, 13), |wire| {
+                    let place = of(wire.rank());
+                    if place == 0 {
+                        while wire.broken().is_none() {
+                            thread::sleep(Duration::from_millis(1));
+                        }
+                        return wire.broken().expect("it is");
+                    }
+                    let before = (wire.rank() + ranks - 1) % ranks;
+                    let time = if place == first { waits } else { waits * 20 };
+                    wire.take(before, Tag(0), Instant::now() + time).expect_err("nobody says that")
+                });
+                let told = got.into_iter().map(|got| got.expect("no panic"));
+                let broken = same(told).expect("all were told");
+                let case = format!(
+                    "{kind}: {first} of {ranks} waits least, {still} stands still: {broken:?}"
+                );
+                assert!(broken.rank == still && matches!(broken.why, Lost::Late(_)), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_rank_cannot_speak_to_one_that_is_not_there_or_after_it_has_left() {
     for (kind, ends) in KINDS {
         let got = run(ends(2, 1), |wire| {

@@ -63,8 +63,9 @@ fn frame(random: &mut fastrand::Rng) -> Frame {
         _ => Lost::Deadlock(text(random)),
     };
     let (to, from) = (random.u32(..) as usize, random.u32(..) as usize);
-    match random.u8(..4) {
+    match random.u8(..5) {
         0 => Frame::Alive,
+        4 => Frame::Waits(random.bool().then_some(to)),
         1 => Frame::Left(to),
         2 => Frame::Lost(Broken { rank: to, why }),
         _ => {

@@ -5,9 +5,10 @@ use crate::world::WorldError;
 use crate::world::error::Lost;
 use crate::world::tcp::answer::Answer;
 use crate::world::tcp::hello::Greeting;
-use crate::world::tcp::{Address, Fact, Hello, Job, Limits, meet, meet_at};
+use crate::world::tcp::node::Node;
+use crate::world::tcp::{Address, Fact, Hello, Job, Limits, Met, guest, host, meet, meet_at};
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -369,17 +370,87 @@ fn nobody_meets_where_something_else_listens() {
     }
 }
 
-#[test]
-fn one_that_has_waited_says_so_when_rank_0_has_gone() {
-    let (listener, address) = place();
-    let guest = thread::spawn(move || meet(&job(1, 3, &address), &Hello::default(), &short(700)));
-    // One that hears it, says for whom it waits, and dies.
+/// Rank 0's part, until it has said that it waits for rank 2.
+fn hears(listener: &TcpListener) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("it comes");
-    drop(listener);
     let wait = Answer::Wait("rank 2".to_owned()).encode().expect("it is short");
     stream.write_all(&wait).expect("it is heard");
-    thread::sleep(Duration::from_millis(100));
+    stream
+}
+
+#[test]
+fn one_that_was_heard_is_told_soon_that_rank_0_is_gone() {
+    // Within an answer, or between two.
+    for half in [false, true] {
+        let (listener, address) = place();
+        let guest = thread::spawn(move || meet(&job(1, 3, &address), &Hello::default(), &limits()));
+        let mut stream = hears(&listener);
+        drop(listener);
+        if half {
+            let welcome = Answer::Welcome(Met { said: Vec::new(), payload: vec![0; 99] });
+            let welcome = welcome.encode().expect("it is short");
+            stream.write_all(&welcome[..welcome.len() / 2]).expect("it is heard");
+        }
+        let began = Instant::now();
+        drop(stream);
+        let error = guest.join().expect("no panic").map(|_| ()).expect_err("there is no world");
+        assert!(began.elapsed() < limits().meeting / 3, "{:?}", began.elapsed());
+        let doing = "meeting the others, of whom rank 2 was missing".to_owned();
+        assert_eq!(error, WorldError::RankLost { rank: 0, doing, why: Lost::Gone });
+    }
+}
+
+#[test]
+fn one_that_was_heard_is_told_when_rank_0_stands_still() {
+    let (listener, address) = place();
+    let limits = Limits { silence: Duration::from_millis(400), ..limits() };
+    let guest = thread::spawn(move || meet(&job(1, 3, &address), &Hello::default(), &limits));
+    let stream = hears(&listener);
+    let began = Instant::now();
+    let error = guest.join().expect("no panic").map(|_| ()).expect_err("there is no world");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    let WorldError::RankLost { rank: 0, why, .. } = error else { panic!("{error}") };
+    assert_eq!(why, Lost::Late(Duration::from_millis(400)));
     drop(stream);
-    let reason = refusal(guest.join().expect("no panic"));
-    assert!(reason.contains("while rank 0 waited for rank 2, "), "{reason}");
+}
+
+#[test]
+fn a_connection_that_was_cut_by_accident_is_made_again() {
+    let (listener, address) = place();
+    let met = thread::scope(|scope| {
+        let guest = scope.spawn(|| meet(&job(1, 2, &address), &Hello::default(), &limits()));
+        drop(hears(&listener));
+        let host = meet_at(Some(listener), &job(0, 2, &address), &Hello::default(), &limits());
+        [guest.join().expect("no panic"), host]
+    });
+    assert!(met.iter().all(Result::is_ok), "{met:?}");
+}
+
+#[test]
+fn rank_0_has_let_all_in_when_it_has_met_them() {
+    // What it says to all is more than a connection takes in at once.
+    let (listener, address) = place();
+    let payload = vec![7; 32 << 20];
+    let hello = Hello { payload: payload.clone(), ..Hello::default() };
+    let those = (0..3).map(|rank| job(rank, 3, &address)).collect::<Vec<_>>();
+    let guests: Vec<_> = thread::scope(|scope| {
+        let guests = those[1..]
+            .iter()
+            .map(|job| scope.spawn(move || guest::join(job, &Hello::default(), &limits(), soon())));
+        let guests: Vec<_> = guests.collect();
+        let host = host::host(listener, &those[0], &hello, &limits(), soon());
+        let (links, _) = host.expect("they meet");
+        let node = Node::start(0, 3, links, &limits()).expect("its threads start");
+        node.begin();
+        // As where its process ends.
+        node.cut();
+        guests.into_iter().map(|guest| guest.join().expect("no panic")).collect()
+    });
+    for guest in guests {
+        assert_eq!(guest.expect("it was let in").1.payload, payload);
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
 }

@@ -48,6 +48,10 @@ fn child() {
     let before = threads();
     let job = Job::from_env().expect("it is well").expect("a job");
     match meet(&job, &Hello::default(), &limits) {
+        // With all that it has not said.
+        Ok((wire, _)) if role == "ends at once" && wire.rank() == number(VICTIM) => {
+            std::process::exit(3);
+        }
         Ok((wire, _)) => {
             println!("\n@{}", rank(&wire, &role, number(VICTIM)));
             drop(wire);
@@ -75,6 +79,10 @@ fn rank(wire: &dyn Wire, role: &str, victim: usize) -> String {
             Ok(got) if got == expected(steps) => "as expected".to_owned(),
             got => format!("{got:?}"),
         };
+    }
+    if role == "ends at once" {
+        let lost = wire.take(victim, Tag(1), soon()).expect_err("it never says that");
+        return format!("{lost:?}");
     }
     // All have begun, and have had something to say, before anything happens.
     for to in 0..wire.ranks() {
@@ -203,6 +211,20 @@ fn all_others_are_told_of_one_that_ends() {
             }
             drop(victim_itself);
         }
+    }
+}
+
+#[test]
+fn all_others_are_told_of_one_that_ends_when_all_have_met() {
+    for victim in [0, 0, 0, 2] {
+        let began = Instant::now();
+        let mut processes = all(4, "ends at once", victim);
+        let victim_itself = processes.remove(victim);
+        for mut process in processes {
+            assert_eq!(told(&mut process), format!("Broken {{ rank: {victim}, why: Gone }}"));
+        }
+        assert!(began.elapsed() < Duration::from_secs(LONG as u64 / 2), "{:?}", began.elapsed());
+        drop(victim_itself);
     }
 }
 

@@ -1,0 +1,515 @@
+//! What is asked for.
+
+use super::memory;
+use crate::cli::{Failure, count, named};
+use crate::plot;
+use clap::Parser;
+use gemm_runtime::spec::Over;
+use gemm_runtime::world::{Carry, Hosts, Machine, World};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SpecErrors};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+/// More ranks are not predicted: what they exchange is looked at pair by pair.
+const MOST_PREDICTED: usize = 2048;
+
+/// A number of what there has to be some of.
+fn some(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("it has to be at least 1".to_owned()),
+        number => Ok(number),
+    }
+}
+
+/// A number of ranks that can be predicted.
+fn predictable(text: &str) -> Result<usize, String> {
+    match some(text)? {
+        ranks if ranks > MOST_PREDICTED => Err(format!(
+            "it has to be at most {MOST_PREDICTED}: what ranks exchange is looked at pair by pair"
+        )),
+        ranks => Ok(ranks),
+    }
+}
+
+/// Measure products and sums of matrices that are dealt out to several devices
+#[derive(Debug, Parser)]
+#[command(name = "scale")]
+pub struct Options {
+    /// So many simulated devices, in place of GPUs
+    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
+    pub simulated: Option<usize>,
+    /// GPUs by their numbers, each a rank; the same one twice shares its time. All there are without it
+    #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
+    pub gpus: Vec<usize>,
+    /// How many ranks; 1, 2, 4 and so on without it
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub ranks: Vec<usize>,
+    /// What carries data: peers, nccl or host. Without it as GEMM_CARRY says, or the fastest that is there
+    #[arg(long)]
+    pub carry: Option<Carry>,
+    /// Rows, columns and terms of the products
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub size: Vec<usize>,
+    /// Each rank has as many columns of C as one alone, so that the product grows with the ranks
+    #[arg(long)]
+    pub weak: bool,
+    /// The kernel; that of the stage `fastest` without it
+    #[arg(long)]
+    pub line: Option<String>,
+    /// Elements of an array to be summed
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub sum: Vec<usize>,
+    /// The kernel that folds arrays
+    #[arg(long, default_value = "op: sum, block: 256, float4, items: 4, shuffle, run: 65536")]
+    pub sum_line: String,
+    /// Predict so many ranks, at most 2048, and measure nothing
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = predictable,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["simulated", "gpus", "ranks", "line"]
+    )]
+    pub predict: Vec<usize>,
+    /// GPUs of a host, where ranks are predicted
+    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true, requires = "predict")]
+    pub host: usize,
+    /// Rounds of each measurement; 21 without it, and 1 of simulated devices
+    #[arg(long, value_parser = some, allow_negative_numbers = true)]
+    pub rounds: Option<usize>,
+    /// The seed of the elements
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write a JSON object for each row to a file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the efficiency over the ranks, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+impl Options {
+    /// Whether the devices are simulated.
+    fn is_simulated(&self) -> Result<bool, Failure> {
+        Ok(match (self.simulated, self.gpus.is_empty()) {
+            (Some(_), _) => true,
+            (None, false) => false,
+            (None, true) => Device::auto()?.is_simulator(),
+        })
+    }
+
+    /// The extents that are asked for.
+    ///
+    /// # Errors
+    /// Those of [`Device::auto`].
+    pub fn sizes(&self) -> Result<Vec<usize>, Failure> {
+        Ok(match (self.size.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
+            (false, _) => self.size.clone(),
+            (true, true) => vec![300],
+            (true, false) => vec![8192, 16384],
+        })
+    }
+
+    /// The arrays to be summed.
+    ///
+    /// # Errors
+    /// Those of [`Device::auto`].
+    pub fn sums(&self) -> Result<Vec<usize>, Failure> {
+        Ok(match (self.sum.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
+            (false, _) => self.sum.clone(),
+            (true, true) => vec![1_000_000],
+            (true, false) => Vec::new(),
+        })
+    }
+
+    /// Rounds of each measurement.
+    pub fn rounds(&self, is_simulated: bool) -> usize {
+        self.rounds.unwrap_or(if is_simulated { 1 } else { 21 })
+    }
+
+    /// How many ranks there are, one world after the other.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for more than there are devices.
+    pub fn ranks(&self) -> Result<Vec<usize>, Failure> {
+        let most = match self.simulated {
+            Some(ranks) => ranks,
+            None if self.is_simulated()? => 4,
+            None => self.ordinals()?.len(),
+        };
+        ranks_of(&self.ranks, most)
+    }
+
+    fn ordinals(&self) -> Result<Vec<usize>, Failure> {
+        let there = gpus_there();
+        let Some(first) = self.gpus.iter().max() else { return Ok((0..there).collect()) };
+        match there {
+            0 => Err(Failure::Usage(format!(
+                "--gpus {first}: the driver shows no GPU here; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or say --simulated {}",
+                self.gpus.len()
+            ))),
+            _ if *first >= there => Err(Failure::Usage(format!(
+                "--gpus {first}: there {} here, numbered from 0",
+                if there == 1 { "is 1 GPU".to_owned() } else { format!("are {there} GPUs") }
+            ))),
+            _ => Ok(self.gpus.clone()),
+        }
+    }
+
+    /// This process as a rank of a job, if it is one, with its device.
+    ///
+    /// # Errors
+    /// Those of the meeting; [`Failure::Usage`] for what the launcher has said already.
+    pub fn job(&self) -> Result<Option<(World, Device)>, Failure> {
+        let simulated = self.simulated.is_some() || Device::auto()?.is_simulator();
+        let mut made = None;
+        let own = |local: usize| {
+            let device = match (simulated, gpus_there()) {
+                (true, _) | (false, 0) => Device::simulator(),
+                // As where a launcher shows each process its own alone.
+                (false, 1) => Device::cuda(0)?,
+                (false, _) => Device::cuda(local)?,
+            };
+            made = Some(device.clone());
+            Ok(device)
+        };
+        let Some((world, device)) = World::of_job(own)?.zip(made) else { return Ok(None) };
+        let ranks = world.ranks();
+        let said = [
+            ("--gpus", !self.gpus.is_empty()),
+            ("--ranks", !self.ranks.is_empty()),
+            ("--carry", self.carry.is_some()),
+            ("--simulated", self.simulated.is_some_and(|simulated| simulated != ranks)),
+        ];
+        match said.into_iter().find(|(_, said)| *said) {
+            Some((option, _)) => Err(Failure::Usage(format!(
+                "{option}: the launcher has said that this job has {ranks} ranks, and which one this is. Leave it out; GEMM_CARRY \
+                 says what carries data"
+            ))),
+            None => Ok(Some((world, device))),
+        }
+    }
+
+    /// So many of the devices, each with the number of its rank.
+    ///
+    /// # Errors
+    /// Those of [`Device::cuda`].
+    pub fn devices(&self, ranks: usize) -> Result<Vec<(usize, Device)>, Failure> {
+        if self.is_simulated()? {
+            return Ok((0..ranks).map(|rank| (rank, Device::simulator())).collect());
+        }
+        let ordinals = self.ordinals()?.into_iter().take(ranks).enumerate();
+        Ok(ordinals
+            .map(|(rank, ordinal)| Ok((rank, Device::cuda(ordinal)?)))
+            .collect::<gemm_runtime::Result<_>>()?)
+    }
+
+    /// The world of these devices.
+    ///
+    /// # Errors
+    /// Those of [`World::of`] and [`World::carried`].
+    pub fn world(&self, devices: Vec<(usize, Device)>) -> Result<World, Failure> {
+        let devices = devices.into_iter().map(|(_, device)| device).collect();
+        match self.carry {
+            Some(carry) => World::carried(devices, carry)
+                .map_err(|error| Failure::Usage(format!("--carry {carry}: {error}"))),
+            None => Ok(World::of(devices)?),
+        }
+    }
+
+    /// Asks whether the files can be written, before what a failure would lose.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] and [`Failure::Plot`], which name the file.
+    pub fn check_files(&self) -> Result<(), Failure> {
+        let open = |option: &str, path: &Path| {
+            // Of a file that is there nothing changes.
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            file.map(drop).map_err(|error| {
+                let Failure::Output(error) = named(path, &error) else {
+                    return Failure::Output(error);
+                };
+                Failure::Usage(format!("{option} {error}"))
+            })
+        };
+        if let Some(path) = &self.json {
+            open("--json", path)?;
+        }
+        if let Some(path) = &self.plot {
+            plot::check_path(path)?;
+            open("--plot", path)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel of the products.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong with its line.
+    pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
+        let Some(line) = &self.line else {
+            let fastest =
+                gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
+            let fastest = fastest
+                .ok_or_else(|| Failure::Missing("there is no stage `fastest`".to_owned()))?;
+            return Ok(SgemmKernel::new(fastest.spec)?);
+        };
+        let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
+        let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
+        SgemmKernel::new(spec).map_err(|error| named(error.to_string()))
+    }
+
+    /// The line of the sums.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong with it.
+    pub fn sum_spec(&self) -> Result<ReduceSpec, Failure> {
+        let line = &self.sum_line;
+        let named = |reason: String| Failure::Usage(format!("--sum-line \"{line}\": {reason}"));
+        let spec: ReduceSpec =
+            line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
+        if spec.over != Over::All {
+            return Err(named(format!(
+                "it folds over {}, and an array is folded over all",
+                spec.over
+            )));
+        }
+        if spec.run.is_none() {
+            return Err(named(
+                "it has no runs, between which an array is cut; add one, as in `run: 65536`"
+                    .to_owned(),
+            ));
+        }
+        Ok(spec)
+    }
+
+    /// The kernel of the sums.
+    ///
+    /// # Errors
+    /// As [`Options::sum_spec`].
+    pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
+        let named =
+            |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
+        <ReduceKernel>::new(self.sum_spec()?).map_err(|error| named(error.to_string()))
+    }
+
+    /// What ranks are predicted on.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where nothing is known of what carries data.
+    pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
+        let is_one_host = ranks <= self.host;
+        let one = match self.carry {
+            Some(Carry::Host) => {
+                return Err(Failure::Usage(
+                    "--carry host: nobody has measured how fast a host carries data; predict with peers or nccl".to_owned(),
+                ));
+            }
+            Some(Carry::Peers) if !is_one_host => {
+                return Err(Failure::Usage(format!(
+                    "--carry peers: {ranks} ranks are on several hosts, of {} GPUs each, and peers are of one process; say nccl, or \
+                     --host {ranks}",
+                    self.host
+                )));
+            }
+            Some(Carry::Peers) => Machine::h200_copy_engines(),
+            Some(Carry::Nccl) | None => Machine::h200_nccl(),
+        };
+        let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
+        Ok(Machine { hosts, ..one })
+    }
+
+    /// Checks all that is predicted before any of it is.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`].
+    pub fn check_predictions(&self) -> Result<(), Failure> {
+        for ranks in &self.predict {
+            self.machine(*ranks)?;
+            for n in self.sizes()? {
+                memory::countable(n, *ranks, self.weak)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many GPUs there are.
+fn gpus_there() -> usize {
+    (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
+}
+
+/// The ranks that are asked for, or 1, 2, 4 and so on of those there are.
+fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
+    if let Some(ranks) = asked.iter().find(|ranks| **ranks == 0 || **ranks > most) {
+        return Err(Failure::Usage(format!(
+            "--ranks {ranks}: it has to be from 1 to {most}, as many as there are devices"
+        )));
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    let powers = std::iter::successors(Some(1_usize), |ranks| ranks.checked_mul(2));
+    let mut all: Vec<usize> = powers.take_while(|ranks| *ranks < most).collect();
+    all.push(most);
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        let words = std::iter::once("scale").chain(line.split_whitespace());
+        Options::try_parse_from(words).map_err(|error| error.to_string())
+    }
+
+    fn options(line: &str) -> Options {
+        parsed(line).expect(line)
+    }
+
+    fn told<T>(outcome: Result<T, Failure>) -> String {
+        outcome.map(|_| ()).expect_err("it cannot be").to_string()
+    }
+
+    #[test]
+    fn what_is_no_number_of_something_is_named() {
+        for option in ["simulated", "ranks", "size", "sum", "predict", "rounds"] {
+            for (value, need) in [
+                ("0", "at least 1"),
+                ("-3", "negative"),
+                ("x", "no whole number"),
+                ("2^64", "too large"),
+            ] {
+                let error = parsed(&format!("--{option} {value}")).expect_err(option);
+                assert!(
+                    error.contains(&format!("--{option} <"))
+                        && error.contains(&format!("'{value}'"))
+                        && error.contains(need),
+                    "{error}"
+                );
+            }
+        }
+        let error = parsed("--predict 4 --host 0").expect_err("no host");
+        assert!(error.contains("--host") && error.contains("at least 1"), "{error}");
+        let error = parsed("--predict 8,100000").expect_err("too many");
+        assert!(error.contains("'100000'") && error.contains("at most 2048"), "{error}");
+        let error = parsed("--carry pigeons").expect_err("nothing");
+        assert!(error.contains("`peers`, `nccl` or `host`"), "{error}");
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for line in [
+            "--simulated 2 --gpus 0",
+            "--predict 2 --simulated 2",
+            "--predict 2 --gpus 0",
+            "--predict 2 --ranks 2",
+            "--predict 2 --line x",
+        ] {
+            let error = parsed(line).expect_err(line);
+            assert!(error.contains("cannot be used with"), "{error}");
+        }
+        let error = parsed("--host 4").expect_err("it is for predictions");
+        assert!(error.contains("--predict"), "{error}");
+    }
+
+    #[test]
+    fn gpus_that_are_not_there_are_not_simulated() {
+        let options = options("--gpus 9999,0");
+        assert!(matches!(options.is_simulated(), Ok(false)));
+        for error in [told(options.ranks()), told(options.devices(2))] {
+            assert!(error.starts_with("--gpus 9999: the"), "{error}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_those_that_there_are() {
+        let of = |line: &str| options(line).ranks().map_err(|error| error.to_string());
+        assert_eq!(of("--simulated 1"), Ok(vec![1]));
+        assert_eq!(of("--simulated 6"), Ok(vec![1, 2, 4, 6]));
+        assert_eq!(of("--simulated 8 --ranks 3,8"), Ok(vec![3, 8]));
+        let error = of("--simulated 4 --ranks 2,5").expect_err("too many");
+        assert_eq!(error, "--ranks 5: it has to be from 1 to 4, as many as there are devices");
+    }
+
+    #[test]
+    fn what_carries_is_obeyed_or_refused() {
+        let options = options("--simulated 2 --carry nccl");
+        let error = told(options.devices(2).and_then(|devices| options.world(devices)));
+        assert_eq!(
+            error,
+            "--carry nccl: simulated devices that `nccl` connects cannot be: what they send goes through the host"
+        );
+    }
+
+    #[test]
+    fn predictions_are_of_what_was_measured() {
+        let name = |line: &str, ranks| {
+            options(line)
+                .machine(ranks)
+                .map(|machine| (machine.name, machine.hosts.map(|hosts| hosts.gpus)))
+        };
+        let of = |line: &str, ranks| name(line, ranks).map_err(|error| error.to_string());
+        assert_eq!(of("--predict 8", 8), Ok(("H200, NCCL", None)));
+        assert_eq!(of("--predict 9 --host 4", 9), Ok(("H200, NCCL", Some(4))));
+        assert_eq!(of("--predict 8 --carry peers", 8), Ok(("H200, copy engines", None)));
+        let error = of("--predict 9 --carry peers", 9).expect_err("several hosts");
+        assert!(
+            error.starts_with("--carry peers: 9 ranks are on several hosts, of 8 GPUs each"),
+            "{error}"
+        );
+        let error = of("--predict 2 --carry host", 2).expect_err("not measured");
+        assert!(error.starts_with("--carry host: nobody has measured"), "{error}");
+        let error = told(options("--predict 4 --size 2^33").check_predictions());
+        assert!(
+            error.starts_with("--size 8589934592: the matrices of such a product on 4 ranks"),
+            "{error}"
+        );
+        let error = told(options("--predict 2048 --weak --size 2^30").check_predictions());
+        assert!(error.starts_with("--size 1073741824: "), "{error}");
+    }
+
+    #[test]
+    fn lines_that_fold_no_array_are_named() {
+        let mut of = options("");
+        assert!(of.sum_kernel().is_ok());
+        for (line, need) in [
+            ("op: sum, over: rows, group: 256, run: 65536", "it folds over rows"),
+            ("op: max", "add one, as in `run: 65536`"),
+            ("op: argmax, run: 65536", ""),
+            ("op: sum, run: 7", "`run"),
+            ("op: nothing", "nothing"),
+        ] {
+            of.sum_line = line.to_owned();
+            let error = told(of.sum_kernel());
+            assert!(
+                error.starts_with(&format!("--sum-line \"{line}\": ")) && error.contains(need),
+                "{error}"
+            );
+        }
+        of.sum_line = "op: max, block: 256, run: 65536".to_owned();
+        assert!(of.sum_kernel().is_ok());
+        let error = told(options("--line nothing").kernel());
+        assert!(error.starts_with("--line \"nothing\": "), "{error}");
+    }
+
+    #[test]
+    fn files_are_asked_for_before_anything_is_measured() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let of =
+            |json: &str, plot: &str| options(&format!("--json {json} --plot {plot}")).check_files();
+        assert!(of(&path("a.json"), &path("a.svg")).is_ok());
+        for (json, plot, option) in [
+            (path("no/a.json"), path("a.svg"), "--json"),
+            (path(""), path("a.svg"), "--json"),
+            (path("a.json"), path("no/a.svg"), "--plot"),
+            (path("a.json"), path("a.gif"), "--plot"),
+        ] {
+            let error = told(of(&json, &plot));
+            let wrong = if option == "--json" { &json } else { &plot };
+            assert!(error.contains(option) && error.contains(wrong.as_str()), "{error}");
+        }
+    }
+}
