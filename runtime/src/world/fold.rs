@@ -157,13 +157,13 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// those of several are, and the one of a whole array.
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel or the layout.
-    /// * [`WorldError::Unrun`] where ranks have parts of what becomes one result, and the kernel has no `run`.
-    /// * [`WorldError::CutRun`] where such a part ends within a run.
-    /// * [`WorldError::Impossible`] for inputs that are dealt out in several ways, for a kernel `over: segments`, for elements of an
+    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank where they are at odds over the kernel or the layout.
+    /// * [`WorldError::Unrun`](super::WorldError::Unrun) where ranks have parts of what becomes one result, and the kernel has no `run`.
+    /// * [`WorldError::CutRun`](super::WorldError::CutRun) where such a part ends within a run.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for inputs that are dealt out in several ways, for a kernel `over: segments`, for elements of an
     ///   array that do not follow one another on a rank, and for [`extents`](Self::extents) of which the matrix that is dealt out
     ///   is none, or that it cuts otherwise.
-    /// * [`WorldError::RankLost`], and those of [`ReduceKernel::launch`].
+    /// * [`WorldError::RankLost`](super::WorldError::RankLost), and those of [`ReduceKernel::launch`].
     pub fn launch<I, O>(self, inputs: I, mut results: O) -> Result<()>
     where
         I: ShardedFor<T>,

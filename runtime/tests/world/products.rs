@@ -331,3 +331,36 @@ fn matrices_that_are_stored_otherwise_are_told() {
     let errors = errors.expect("all go on");
     assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
 }
+
+/// A kernel that may not be `pitched` takes parts of matrices where these are whole rows as they are stored.
+#[test]
+fn parts_that_lie_apart_are_refused_as_they_are_stored() {
+    const LINE: &str = "tile: 16x16x8, thread: 2x2, slices: 2";
+    let (m, n, k) = (32, 48, 8);
+    for (lies, of_c, is_refused) in [
+        (spec::Layout::Nn, Layout::rows(m, n), false),
+        (spec::Layout::Nt, Layout::rows(m, n), false),
+        (spec::Layout::Tn, Layout::rows(m, n), true),
+        (spec::Layout::Tt, Layout::rows(m, n), true),
+        (spec::Layout::Nn, Layout::cols(m, n), true),
+        (spec::Layout::Nt, Layout::cols(m, n), false),
+        (spec::Layout::Tn, Layout::cols(m, n), true),
+        (spec::Layout::Tt, Layout::cols(m, n), false),
+    ] {
+        let line: SgemmSpec = LINE.parse().expect("a line");
+        let kernel = SgemmKernel::new(line.for_matrices(lies, false)).expect("a kernel");
+        let a = if lies.transposes_a() { Layout::whole(k, m) } else { Layout::whole(m, k) };
+        let b = if lies.transposes_b() { Layout::whole(n, k) } else { Layout::whole(k, n) };
+        let outcome = World::simulated(2).expect("a world").run(|rank| {
+            let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
+            let mut c = rank.alloc(&of_c)?;
+            kernel.on(rank).launch(&a, &b, &mut c).map(|_| ())
+        });
+        match outcome {
+            Err(Error::World(WorldError::Unpitched { .. })) => {
+                assert!(is_refused, "{lies}, {of_c}")
+            }
+            other => assert!(other.is_ok() && !is_refused, "{lies}, {of_c}: {other:?}"),
+        }
+    }
+}
