@@ -245,6 +245,66 @@ fn who_waits_itself_is_not_what_is_late() {
 }
 
 #[test]
+fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
+    for (kind, ends) in KINDS {
+        let got = run(ends(3, 17), |wire| {
+            let stand = || {
+                while wire.broken().is_none() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                wire.broken().expect("it is")
+            };
+            match wire.rank() {
+                0 => {
+                    // Rank 1 has waited for that long enough to say so.
+                    thread::sleep(Duration::from_millis(400));
+                    wire.send(1, Tag(0), Vec::new()).expect("all are there");
+                    stand()
+                }
+                1 => {
+                    wire.take(0, Tag(0), soon()).expect("it comes");
+                    stand()
+                }
+                _ => wire
+                    .take(1, Tag(0), Instant::now() + Duration::from_millis(1200))
+                    .expect_err("nobody says that"),
+            }
+        });
+        let broken = same(got.into_iter().map(|got| got.expect("no panic"))).expect("all");
+        assert!(broken.rank == 1 && matches!(broken.why, Lost::Late(_)), "{kind}: {broken:?}");
+    }
+}
+
+#[test]
+fn one_that_fails_while_it_waits_is_what_is_lost() {
+    for (kind, ends) in KINDS {
+        for fails in [0, 1] {
+            let got = run(ends(3, 19), |wire| {
+                if wire.rank() != fails {
+                    while wire.broken().is_none() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    return wire.broken().expect("it is");
+                }
+                thread::scope(|scope| {
+                    let waits = scope.spawn(|| wire.take(2, Tag(0), soon()));
+                    thread::sleep(Duration::from_millis(400));
+                    let why = Lost::Failed("no memory".to_owned());
+                    wire.abort(Broken { rank: fails, why });
+                    waits.join().expect("no panic").expect_err("nobody says that")
+                })
+            });
+            let broken = same(got.into_iter().map(|got| got.expect("no panic"))).expect("all");
+            assert_eq!(
+                broken,
+                Broken { rank: fails, why: Lost::Failed("no memory".to_owned()) },
+                "{kind}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_rank_cannot_speak_to_one_that_is_not_there_or_after_it_has_left() {
     for (kind, ends) in KINDS {
         let got = run(ends(2, 1), |wire| {
