@@ -266,3 +266,38 @@ pub fn unseen_keys_are_shown() -> Result<(), Failed> {
     }
     if shown == 0 { Err("no key is shown".into()) } else { Ok(()) }
 }
+
+/// What a page has in a section.
+fn section(name: &str, id: &str) -> Result<String, Failed> {
+    let dom = parse(crate::page(name)?);
+    let found = all(&dom.document, "section").into_iter();
+    let mut own = found.filter(|of| attribute(of, "id").as_deref() == Some(id));
+    let own = own.next().ok_or_else(|| format!("{name} has no section {id}"))?;
+    let links = all(&own, "a").iter().filter_map(|a| attribute(a, "href")).collect::<Vec<_>>();
+    Ok(format!("{} {}", text(&own), links.join(" ")))
+}
+
+/// What a section does not show it leads to, or says that it is not there; and the resources of both kernels stand beside their
+/// difference.
+pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
+    for (name, id, says) in [
+        ("sgemm_41_wgmma_bf16x6.html", "owners", "Tiles of A and B are not drawn"),
+        ("sgemm_41_wgmma_bf16x6.html", "owners", "#ring #held"),
+        ("sgemm_41_wgmma_bf16x6.html", "pipeline", "#ring"),
+        ("sgemm_22_fastest.html", "owners", "A to the left of C"),
+        ("sgemm_22_fastest.html", "change", "Shared memory of a block: "),
+        ("sgemm_22_fastest.html", "change", "sm_90"),
+        ("sgemm_22_fastest.html", "occupancy", "The scalar variant"),
+    ] {
+        let said = section(name, id)?;
+        if !said.contains(says) {
+            return Err(format!("{name}, {id}, does not say {says}: {said}").into());
+        }
+    }
+    let ledgers = pages()?.iter().filter(|(_, html)| html.contains("id=\"ledger\""));
+    let with_registers = |(name, _): &(&String, &String)| {
+        section(name, "ledger").is_ok_and(|said| said.contains("Registers") && said.contains(" → "))
+    };
+    let shown = ledgers.filter(with_registers).count();
+    if shown < 20 { Err(format!("{shown} pages have registers of keys").into()) } else { Ok(()) }
+}

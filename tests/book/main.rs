@@ -15,13 +15,15 @@ mod report;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::{page, whole};
 use gemm_examples::family::Family;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::OnceLock;
 
-/// The most bytes of a page.
+/// The most bytes of a page, and of one as a server sends it, packed by gzip.
 const MOST: usize = 300_000;
+const MOST_PACKED: usize = 40_960;
 
 /// All pages, made by the first test that asks.
 fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
@@ -55,6 +57,26 @@ fn sizes() -> Result<(), Failed> {
     Ok(())
 }
 
+/// What a server sends of each page; ignored where there is no gzip to ask.
+fn packed_sizes() -> Result<Completion, Failed> {
+    for (name, html) in pages()? {
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-9", "-n"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut packing) = gzip.spawn() else {
+            return Ok(Completion::ignored_with("needs the program gzip"));
+        };
+        let mut input = packing.stdin.take().ok_or("gzip reads")?;
+        let html = html.clone();
+        let writing = std::thread::spawn(move || input.write_all(html.as_bytes()));
+        let packed = packing.wait_with_output()?.stdout.len();
+        writing.join().map_err(|_| "gzip was written to")??;
+        if packed == 0 || packed > MOST_PACKED {
+            return Err(format!("{name} has {packed} bytes packed, more than {MOST_PACKED}").into());
+        }
+    }
+    Ok(Completion::Completed)
+}
+
 /// A page made by one thread is the one that all of them have made.
 fn same_bytes() -> Result<(), Failed> {
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -80,6 +102,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = vec![
         Trial::test("sizes", sizes),
+        Trial::ignorable_test("sizes::packed", packed_sizes),
         Trial::test("same_bytes", same_bytes),
         Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
         Trial::test("report::adds_up", report::adds_up),
@@ -89,6 +112,10 @@ fn main() -> ExitCode {
         Trial::test("html::pages_need_nothing_else", html::alone),
         Trial::test("html::words_are_explained", html::words_are_explained),
         Trial::test("html::unseen_keys_are_shown", html::unseen_keys_are_shown),
+        Trial::test(
+            "html::sections_say_what_they_leave_out",
+            html::sections_say_what_they_leave_out,
+        ),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test(

@@ -14,7 +14,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     if let [first, second, ..] = &report.units[..] {
         say(
             "units",
-            format!(
+            sentence(format!(
                 "{} has most to do: {} cycles of a multiprocessor{} at {}; next is {} with {}{}.",
                 first.name,
                 number(first.cycles),
@@ -23,7 +23,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
                 second.name,
                 number(second.cycles),
                 by_text(second)
-            ),
+            )),
         );
         if c.fma > 0 {
             let share = percent(issuing_fmas(c) / first.cycles);
@@ -94,7 +94,25 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     }
 }
 
+/// A text that begins with a capital letter.
+fn sentence(text: String) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What is said of cycles that are not those of counts as compiled.
 fn by_text(unit: &Unit) -> &'static str {
     if unit.is_by_text { " by the text" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital_letter() {
+        assert_eq!(sentence("memory has most to do.".into()), "Memory has most to do.");
+        assert_eq!(sentence("L2 cache".into()), "L2 cache");
+        assert_eq!(sentence(String::new()), "");
+    }
 }

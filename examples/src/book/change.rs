@@ -21,6 +21,8 @@ pub struct Change {
     pub counters: Vec<Delta>,
     /// The text, as far as it differs.
     pub hunks: Vec<Hunk>,
+    /// Bytes of shared memory that a block of the other one has.
+    pub shared_bytes: u64,
     /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
     pub residents: Vec<Resident>,
 }

@@ -29,6 +29,10 @@ const RUNS: usize = 6;
 /// The instructions that the second run may execute: it does what the first one did.
 const INSTRUCTIONS: u64 = 1 << 36;
 
+/// What is said of a reduction whose partial values are not shown.
+pub(super) const NONE: &str = "Partial values are shown of reductions of f32 alone. This one folds elements of another type; how they \
+                               are folded is the same as in one of f32 with the same keys.";
+
 /// The partial values of a reduction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Folds {

@@ -268,6 +268,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 keys: change::keys(&entries(&other.line())?, &entries(&line)?),
                 counters: change::counters(&counted(&theirs.profile.total), &counters),
                 hunks: change::hunks(&text, &listing.text),
+                shared_bytes: theirs.kernel.shared_bytes(),
                 residents: resident::all(&theirs.kernel, &subject.of_base),
             })
         }
@@ -283,6 +284,10 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
     let memory = memory::of(&looked);
     let least = memory.operands;
+    let folds = match subject.family {
+        Family::Reduce => folds::of(&looked, &listing)?,
+        Family::Sgemm => None,
+    };
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -318,10 +323,11 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
-        folds: match subject.family {
-            Family::Reduce => folds::of(&looked, &listing)?,
-            Family::Sgemm => None,
+        no_folds: match subject.family {
+            Family::Reduce if folds.is_none() => Some(folds::NONE),
+            _ => None,
         },
+        folds,
         tensor: tensor::of(kernel, &looked.trace),
         edges: edges::of(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec)?,

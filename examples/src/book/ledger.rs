@@ -19,6 +19,8 @@ pub struct Entry {
     pub without: Without,
     /// How long both took, of those that were measured.
     pub measured: Option<Compared>,
+    /// Registers of a thread on an H200 with the key and without it, where both were compiled.
+    pub registers: Option<[u32; 2]>,
 }
 
 /// Times of two kernels at a size.
@@ -28,8 +30,6 @@ pub struct Compared {
     pub n: u64,
     /// Milliseconds with the key, and without it.
     pub milliseconds: [f64; 2],
-    /// Registers of a thread, likewise.
-    pub registers: [u32; 2],
 }
 
 /// A kernel without one of its keys.
@@ -78,7 +78,11 @@ pub(super) fn of(
             Without::Counts(_) | Without::Unseen => compared([line, &rest], family),
             _ => None,
         };
-        Ok(Entry { key: all[left_out].clone(), without, measured })
+        let registers = match without {
+            Without::Counts(_) | Without::Unseen => registers([line, &rest], family),
+            _ => None,
+        };
+        Ok(Entry { key: all[left_out].clone(), without, measured, registers })
     };
     let ledger: Result<Vec<Entry>, Failure> = (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
@@ -96,13 +100,16 @@ fn compared(lines: [&str; 2], family: Family) -> Option<Compared> {
     let [with, without] = lines.map(|line| measured::of_line(family, line));
     let both = with.iter().filter_map(|one| {
         let other = without.iter().find(|other| other.n == one.n)?;
-        Some(Compared {
-            n: one.n,
-            milliseconds: [one.milliseconds, other.milliseconds],
-            registers: [one.registers, other.registers],
-        })
+        Some(Compared { n: one.n, milliseconds: [one.milliseconds, other.milliseconds] })
     });
     both.max_by_key(|compared| compared.n)
+}
+
+/// The registers of two lines, at the largest size at which each was compiled and timed.
+fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
+    let of = |line| measured::of_line(family, line).iter().max_by_key(|one| one.n);
+    let [with, without] = lines.map(of);
+    Some([with?.registers, without?.registers])
 }
 
 /// What takes time.
@@ -144,7 +151,8 @@ mod tests {
             if items.key == "shuffle" { [shuffle, items] } else { [items, shuffle] };
         let times = shuffle.measured.expect("stages 4 and 5");
         assert!(times.n == 1 << 28 && times.milliseconds[0] < times.milliseconds[1], "{times:?}");
-        assert_eq!(items.measured, None);
+        assert_eq!((items.measured, items.registers), (None, None));
+        assert!(shuffle.registers.is_some_and(|of| of.iter().all(|n| (1..256).contains(n))));
         let keys = ledger(Family::Sgemm, "block: 16x16, unroll: 4");
         let unseen = keys.iter().find(|entry| matches!(entry.without, Without::Unseen));
         let unseen = unseen.expect("blocks of another shape do the same");

@@ -61,6 +61,8 @@ struct Bar {
 
 struct Entry<'r> {
     key: &'r str,
+    /// Registers of a thread with it and without it.
+    registers: String,
     text: String,
     /// The part of the page that shows what no counter sees: its `id`, and what it is.
     shown: Option<(&'static str, &'static str)>,
@@ -214,6 +216,7 @@ fn shown(key: &str, report: &Report) -> Option<(&'static str, &'static str)> {
         "pad_a" | "pad_b" | "swizzle" => Some(("accesses", "how lanes meet banks shows it")),
         "group" | "blocks" => Some(("decisions", "what the plan decided shows it")),
         "bounds" => Some(("edges", "ragged shapes show it")),
+        "order" => Some(("source", "in which order a thread multiplies, the text shows")),
         _ => None,
     }
 }
@@ -245,15 +248,13 @@ fn entry<'r>(entry: &'r super::ledger::Entry, report: &Report) -> Entry<'r> {
         Without::Refused(why) => format!("not launched here: {why}"),
         Without::None(why) => format!("not a kernel, because {why}"),
     };
-    if let Some(Compared { n, milliseconds: [with, without], registers: [before, now] }) =
-        entry.measured
-    {
+    if let Some(Compared { n, milliseconds: [with, without] }) = entry.measured {
         text += &format!("; measured at {n}, it takes {:.3} times as long", without / with);
-        if before != now {
-            text += &format!(", registers {before} → {now}");
-        }
     }
-    Entry { key: &entry.key, text, shown: shown_at }
+    let registers = entry.registers;
+    let registers =
+        registers.map_or("–".to_owned(), |[with, without]| format!("{with} → {without}"));
+    Entry { key: &entry.key, registers, text, shown: shown_at }
 }
 
 /// The counters that have changed by more than 2 %, those that have changed most first, and a few at most. What only repeats
@@ -275,6 +276,11 @@ fn telling(deltas: &[Delta]) -> Vec<&Delta> {
 /// Whether elements of C are among the tiles that are drawn.
 pub(crate) fn draws_c(owners: &Owners) -> bool {
     owners.tiles.iter().any(|tile| tile.name == "C")
+}
+
+/// Whether nothing else is drawn: neither A nor B is moved by threads.
+pub(crate) fn draws_c_alone(owners: &Owners) -> bool {
+    draws_c(owners) && owners.tiles.len() == 1
 }
 
 /// What a counter has become, as a factor.

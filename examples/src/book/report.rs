@@ -82,6 +82,8 @@ pub struct Report {
     pub steps: Steps,
     /// The partial values of a reduction.
     pub folds: Option<Folds>,
+    /// Why they are not shown, of a reduction that is not of `F32`.
+    pub no_folds: Option<&'static str>,
     /// What matrix instructions of four warps read, and how it came there.
     pub tensor: Option<Tensor>,
     /// What becomes of tiles that do not fill the matrices.
@@ -94,6 +96,18 @@ pub struct Report {
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.
     pub change: Option<Change>,
+}
+
+impl Report {
+    /// Whether tiles go through slots that are drawn.
+    pub fn has_ring(&self) -> bool {
+        self.tensor.as_ref().is_some_and(|tensor| tensor.ring.is_some())
+    }
+
+    /// Whether it is known what each warpgroup multiplies.
+    pub fn has_held(&self) -> bool {
+        self.tensor.as_ref().is_some_and(|tensor| !tensor.held.is_empty())
+    }
 }
 
 /// The kernel that stands in for another one where its contract is not met.

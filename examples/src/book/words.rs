@@ -1,4 +1,5 @@
-//! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once.
+//! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once in each part of
+//! the page.
 
 use super::glossary::{TERMS, Term};
 use std::collections::BTreeSet;
@@ -11,6 +12,9 @@ const UNREAD: [&str; 16] = [
 
 /// Where a link to a term leads.
 const HREF: &str = "href=\"#w-";
+
+/// A part of a page begins so, and its own parts do: these alone have headings of this size.
+const PART: &str = "h2";
 
 /// Before this nothing defines a word.
 const WORDS: &str = "<section id=\"words\">";
@@ -39,12 +43,18 @@ fn forms() -> Vec<Form> {
     all
 }
 
-/// The page with links at the first place of each term that has none yet, and the terms that have links then.
+/// The page with links at the first place of each term in each part that has none there yet, and the terms that have links then.
 pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     let end = html.find(WORDS).unwrap_or(html.len());
     let (said, rest) = html.split_at(end);
     let of_link = |after: &str| after.split_once('"').map(|(id, _)| id.to_owned());
-    let mut known: BTreeSet<String> = said.split(HREF).skip(1).filter_map(of_link).collect();
+    // What has a link in a part, up to the heading of the next one, which is the first thing in it.
+    let linked = |part: &str| -> BTreeSet<String> {
+        let end = part.find("<h2").unwrap_or(part.len());
+        part[..end].split(HREF).skip(1).filter_map(of_link).collect()
+    };
+    let mut known = linked(said);
+    let mut all = known.clone();
     let forms = forms();
     let mut out = String::with_capacity(html.len() + html.len() / 32);
     let mut unread = 0_usize;
@@ -64,6 +74,10 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
         };
         let name = inside.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
         let is_end = inside.starts_with('/');
+        if name == PART && is_end {
+            all.append(&mut known);
+            known = linked(behind);
+        }
         if UNREAD.contains(&name) {
             unread = if is_end { unread.saturating_sub(1) } else { unread + 1 };
         }
@@ -74,7 +88,8 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
         left = behind;
     }
     out.extend([left, rest]);
-    (out, TERMS.into_iter().filter(|term| known.contains(term.id)).collect())
+    all.append(&mut known);
+    (out, TERMS.into_iter().filter(|term| all.contains(term.id)).collect())
 }
 
 /// Adds a text with a link at the first place of each term that is not known yet.
@@ -119,6 +134,18 @@ mod tests {
                         <a class=\"word\" href=\"#w-conflict\">bank conflicts</a>.</p>";
         assert_eq!((&*html, &terms[..]), (expected, &["bank", "conflict"][..]));
         assert_eq!(of(&html), (html.clone(), terms), "a second time nothing changes");
+    }
+
+    /// Who begins to read at a part finds its words explained.
+    #[test]
+    fn each_part_has_links_of_its_own() {
+        let (html, terms) =
+            of("<h2>A</h2><p>lanes, lanes</p><h2>B</h2><p>lanes <h3>C</h3> lane</p>");
+        let link = "<a class=\"word\" href=\"#w-lane\">lanes</a>";
+        let expected =
+            format!("<h2>A</h2><p>{link}, lanes</p><h2>B</h2><p>{link} <h3>C</h3> lane</p>");
+        assert_eq!((html, &terms[..]), (expected.clone(), &["lane"][..]));
+        assert_eq!(of(&expected).0, expected, "a second time nothing changes");
     }
 
     #[test]

@@ -168,3 +168,16 @@ fn elements_are_named_by_runs() {
     assert_eq!(Folds::elements_of(&many), "0, 4, 8, 12, 16, 20 and 14 more");
     assert_eq!(Folds::elements_of(&[]), "");
 }
+
+/// A reduction of another type says why its partial values are not there.
+#[test]
+fn what_is_not_f32_says_so() {
+    use crate::book::gather::{Subject, report};
+    let of = |line: &str| {
+        let subject = Subject { line: line.to_owned(), ..Subject::new(Family::Reduce) };
+        let report = report(&subject).expect("a kernel");
+        (report.folds.is_some(), report.no_folds.is_some())
+    };
+    assert_eq!(of("items: 2"), (true, false));
+    assert_eq!(of("items: 2, type: i32"), (false, true));
+}
