@@ -6,8 +6,8 @@ use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::show::{Table, number, percent, text, time};
-use gemm_runtime::ReduceSpec;
 use gemm_runtime::world::{Layout, Layouts, Machine, Rank, Schedule};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -182,18 +182,20 @@ pub fn sum_times(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
 /// [`Failure::Usage`] for what cannot be predicted.
 pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
     let machine = options.machine(ranks)?;
+    let line: SgemmSpec = options.kernel()?.spec_line().parse()?;
+    let computing = machine.computing(&line);
     let mut rows = Vec::new();
     for n in options.sizes()? {
         let layouts = layouts(n, ranks, options.weak);
         let shape = format!("{}x{}x{n}", layouts.c.rows, layouts.c.cols);
-        let chosen = Schedule::cheapest(layouts, ranks, &machine, None);
+        let chosen = Schedule::cheapest(layouts, ranks, &computing, None);
         let chosen = chosen
             .map_err(|fault| Failure::Usage(format!("--size {n} --predict {ranks}: {fault}")))?;
         eprintln!("{chosen}");
         let estimate = &chosen.estimate;
         let of = Of { what: "product", size: format!("product of {n}"), shape, shares: 1.0 };
         let predicted = Predicted { time: estimate.time, efficiency: estimate.efficiency() };
-        rows.push(Row::predicted(of, &machine, ranks, estimate.local, predicted));
+        rows.push(Row::predicted(of, &computing, ranks, estimate.local, predicted));
     }
     let spec = options.sum_spec()?;
     for len in options.sums()? {

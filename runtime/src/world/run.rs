@@ -203,7 +203,8 @@ impl World {
     /// The rank that has this end, as a process of a job has one.
     #[cfg(test)]
     pub(super) fn of_end(device: Device, wire: Arc<dyn Wire>) -> Self {
-        let end = End { device, wire, links: Links::Wire };
+        let links = Links::Wire { simulated: device.is_simulator() };
+        let end = End { device, wire, links };
         Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }
     }
 
