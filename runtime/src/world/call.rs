@@ -1,5 +1,6 @@
 //! Products of matrices that are dealt out.
 
+use super::chosen::Picked;
 use super::kernels::{Kernels, asks_late};
 use super::product::{Multiplies, Part, Product, follow};
 use super::stored::Stored;
@@ -11,6 +12,7 @@ use crate::launched::Launched;
 use gemm_dsl::kernel_table::SgemmShape;
 use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
 use std::fmt;
+use std::sync::Arc;
 
 /// A call of a kernel or of a table on all ranks, made by [`Sgemm::on`] or [`SgemmTable::on`].
 ///
@@ -56,9 +58,9 @@ pub struct ShardedLaunch {
     /// The line of the kernel: the same on all ranks, and for all parts.
     pub line: String,
     /// What each rank was to do.
-    pub schedule: VerifiedSchedule,
+    pub schedule: Arc<VerifiedSchedule>,
     /// What else it might have been, with what was predicted of each; none where the caller has said which way.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<Arc<Chosen>>,
     /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
@@ -195,20 +197,14 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         // All that the schedule and the bits depend on, and that a rank may have otherwise than others.
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
         let (machine, memory) = (rank.machine.computing(&spec), rank.memory);
-        talk.agree(
-            "the product",
-            &format!(
-                "`{line}` of A {}, B {}, C {}{}",
-                a.layout(),
-                b.layout(),
-                c.layout(),
-                Said(lies, way)
-            ),
-        )?;
-        talk.agree(
-            "what a product is chosen by",
-            &format!("{is_made_for} {numbers:?} {bits:?} {memory:?} {machine:?}"),
-        )?;
+        let (of_a, of_b, of_c) = (a.layout(), b.layout(), c.layout());
+        let said = Said(lies, way);
+        let agreed = [
+            format!("`{line}` of A {of_a}, B {of_b}, C {of_c}{said}"),
+            format!("{is_made_for} {numbers:?} {bits:?} {memory:?} {machine:?}"),
+        ];
+        talk.agree("the product", &agreed[0])?;
+        talk.agree("what a product is chosen by", &agreed[1])?;
         check_layout(&spec, lies)?;
         check_divided(&line, &spec)?;
         // Nothing is multiplied before all of it is known.
@@ -216,15 +212,15 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let way = if late { Some(Way::Sequential) } else { way };
         let takes_pitches = spec.pitched || is_made_for || sums_alike(&spec);
         let of_all = (layouts, stored);
-        let (schedule, chosen) = rank.schedule(of_all, way, (&line, takes_pitches), &machine)?;
-        let estimate = schedule.estimate(&machine);
+        let of_kernel = (line.as_str(), takes_pitches);
+        let picked = rank.picked(agreed.concat(), of_all, way, of_kernel, &machine)?;
+        let Picked { schedule, chosen, estimate } = picked;
         let mut work = || {
             let of_all = &schedule.layouts;
             let kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), of_all)?;
             let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
             let product = Product { schedule: &schedule, stored, a, b, c };
             follow(rank, &talk, product, &mut parts)?;
-            parts.kernels.end()?;
             Ok(parts.launches)
         };
         let made = work();
@@ -248,6 +244,10 @@ impl<E: Operands, O: OperandsFor<E>> Multiplies for Parts<'_, E, O> {
     fn multiply(&mut self, part: Part<'_>) -> Result<()> {
         self.launches.push(self.kernels.launch(part, self.given)?);
         Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.kernels.end()
     }
 }
 

@@ -5,11 +5,60 @@ use super::{
     Block, Chosen, Estimate, Layouts, Machine, Place, Rank, Schedule, ScheduleFault, Side, Step,
     VerifiedSchedule, Way, WorldError,
 };
+use std::sync::Arc;
+
+/// What the ranks do for a product.
+#[derive(Clone)]
+pub(super) struct Picked {
+    pub(super) schedule: Arc<VerifiedSchedule>,
+    pub(super) chosen: Option<Arc<Chosen>>,
+    pub(super) estimate: Estimate,
+}
+
+/// What has been picked by what all ranks have agreed on, the latest last: to choose takes longer than to launch.
+#[derive(Default)]
+pub(super) struct Known(Vec<(String, Picked)>);
+
+impl Known {
+    /// How many products of other extents, layouts or kernels may come between two that are alike.
+    const MOST: usize = 16;
+
+    fn get(&self, agreed: &str) -> Option<Picked> {
+        self.0.iter().find(|(of, _)| of == agreed).map(|(_, picked)| picked.clone())
+    }
+
+    fn keep(&mut self, agreed: String, picked: Picked) {
+        if self.0.len() == Self::MOST {
+            self.0.remove(0);
+        }
+        self.0.push((agreed, picked));
+    }
+}
 
 impl Rank {
+    /// What the ranks do for a product, which is chosen where these have not agreed on the same before.
+    pub(super) fn picked(
+        &mut self,
+        agreed: String,
+        of_all: (Layouts, Stored),
+        way: Option<Way>,
+        of_kernel: (&str, bool),
+        machine: &Machine,
+    ) -> Result<Picked, WorldError> {
+        if let Some(picked) = self.known.get(&agreed) {
+            return Ok(picked);
+        }
+        let (schedule, chosen) = self.schedule(of_all, way, of_kernel, machine)?;
+        let estimate = schedule.estimate(machine);
+        let (schedule, chosen) = (Arc::new(schedule), chosen.map(Arc::new));
+        let picked = Picked { schedule, chosen, estimate };
+        self.known.keep(agreed, picked.clone());
+        Ok(picked)
+    }
+
     /// What the ranks do for a product: in the way that the caller says, or in the fastest that is predicted on a machine. A
     /// kernel that does not take matrices with padding is given none.
-    pub(super) fn schedule(
+    fn schedule(
         &self,
         (layouts, stored): (Layouts, Stored),
         way: Option<Way>,

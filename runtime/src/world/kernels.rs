@@ -101,12 +101,15 @@ impl<'k, E: Operands> Kernels<'k, E> {
                 (false, _) => spec,
             }
         };
-        self.kernels = Some([Sgemm::new(made(false))?, Sgemm::new(made(true))?]);
+        self.kernels = Some([
+            Sgemm::kept(&made(false), &self.device)?,
+            Sgemm::kept(&made(true), &self.device)?,
+        ]);
         Ok(())
     }
 
     /// What is left where this rank has multiplied nothing.
-    pub(super) fn end(mut self) -> Result<()> {
+    pub(super) fn end(&mut self) -> Result<()> {
         if self.kernels.is_none() { self.ask() } else { Ok(()) }
     }
 

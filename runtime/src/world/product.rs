@@ -50,6 +50,10 @@ pub(super) trait Multiplies {
 
     /// Launches a part.
     fn multiply(&mut self, part: Part<'_>) -> Result<()>;
+
+    /// What is left when all parts are launched, or where this rank has none: others may wait for what it says, and it says so
+    /// before it waits for them to have fetched what they need.
+    fn end(&mut self) -> Result<()>;
 }
 
 /// Follows the steps of this rank, when all that they launch is loaded.
@@ -122,6 +126,7 @@ impl Work for Run<'_> {
                 }
             }
         }
+        self.multiplies.end()?;
         carrier.end(on.backend)
     }
 }

@@ -246,7 +246,7 @@ impl Sums<'_> {
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(Split::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
-        let kernel = SgemmKernel::new(spec)?;
+        let kernel = SgemmKernel::kept(&spec, rank.device())?;
         let mut to = to.slice_mut(nth * m * n..(nth + 1) * m * n)?;
         kernel.call(rank.device()).launch(&of_a, &of_b, &mut MatrixMut::new(&mut to, m, n)?)?;
         Ok(())

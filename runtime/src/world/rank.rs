@@ -2,6 +2,7 @@
 
 use super::agree;
 use super::carrier::Links;
+use super::chosen::Known;
 use super::error::{Lost, WorldError};
 use super::room::Rooms;
 use super::wire::{Broken, Tag, Wire};
@@ -27,6 +28,7 @@ pub struct Rank {
     pub(super) machine: Machine,
     pub(super) memory: Option<u64>,
     pub(super) rooms: Rooms,
+    pub(super) known: Known,
     /// How many calls of all ranks there have been.
     pub(super) calls: u64,
     /// NCCL lets no two threads speak for one rank.

@@ -1,6 +1,7 @@
 //! Who there is, and what all of them do.
 
 use super::carrier::{Carry, Links, in_job};
+use super::chosen::Known;
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::Rank;
 use super::room::Rooms;
@@ -267,6 +268,7 @@ impl World {
                     machine,
                     memory,
                     rooms: Rooms::default(),
+                    known: Known::default(),
                     calls: 0,
                     not_sync: PhantomData,
                 };

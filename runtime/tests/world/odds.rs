@@ -120,7 +120,7 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
             let way = if is_late { Way::Sequential } else { way };
             let expected = Schedule::new(layouts, 3, way).expect("a schedule");
             for launch in launches.expect("they multiply") {
-                assert_eq!(launch.schedule, expected, "{spec}, {a}, {b}, {way}");
+                assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {way}");
                 // What is predicted of it is of its arithmetic.
                 let machine = Machine::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));
