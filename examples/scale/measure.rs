@@ -56,20 +56,25 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
     let device = rank.device().clone();
     let mut predicted = None;
-    let mut times = [Vec::new(), Vec::new(), Vec::new()];
-    // What is hidden of communication is measured where there is some, and time says something.
-    let in_turn = rank.ranks() > 1 && !device.is_simulator();
-    // The first round compiles, and is not counted.
-    for round in 0..=options.rounds(device.is_simulator()) {
+    let rounds = options.rounds(device.is_simulator());
+    // What is hidden of communication is measured where there is some, and time says something. The first round of each loop
+    // compiles and takes memory, and is not counted; two ways in one loop would take each other's.
+    let mut in_turn = None;
+    if rank.ranks() > 1 && !device.is_simulator() {
+        let mut times = Vec::new();
+        for round in 0..=rounds {
+            let time = timed(rank, &device, |rank| {
+                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c).map(drop)
+            })?;
+            times.extend((round > 0).then_some(time));
+        }
+        in_turn = Some(slowest(rank, [times])?[0]);
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..=rounds {
         let own = timed(rank, &device, |_| {
             kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
         })?;
-        let gathered = match in_turn {
-            true => timed(rank, &device, |rank| {
-                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c).map(drop)
-            })?,
-            false => 0.0,
-        };
         // What is compared in the end comes last.
         let shared = timed(rank, &device, |rank| {
             let estimate = kernel.on(rank).launch(&a, &b, &mut c)?.estimate;
@@ -77,14 +82,14 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
             Ok(())
         })?;
         if round > 0 {
-            times.iter_mut().zip([own, shared, gathered]).for_each(|(all, one)| all.push(one));
+            times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
         }
     }
     let is_right = same(&device, &c, &alone)?;
-    let [alone, shared, gathered] = slowest(rank, times)?;
+    let [alone, shared] = slowest(rank, times)?;
     let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
-    let measured = Measured { alone, shared, in_turn: in_turn.then_some(gathered) };
+    let measured = Measured { alone, shared, in_turn };
     Ok(Row::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
 }
 
