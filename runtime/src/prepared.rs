@@ -54,14 +54,32 @@ impl Device {
     /// * Those of a launch with this matrix; [`Error::Unmet`](crate::Error::Unmet) is among them for a batch, or a list.
     /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
+        self.prepare_in(arith, matrix, None)
+    }
+
+    /// The same in the memory of planes that nobody needs any more, where it is of the same extents.
+    pub(crate) fn prepare_in<'b>(
+        &self,
+        arith: Arith,
+        matrix: &MatrixRef<'b>,
+        spare: Option<Arc<Planes>>,
+    ) -> Result<PreparedMatrix<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().planes_of_b(arith, matrix.shape().lies_in_columns())?;
         let problem = [lines as u64, terms as u64];
         let (elem, axes, len) = program.first_output(&problem)?;
+        let is_alike = |spare: &Planes| {
+            (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
+        };
+        // What lies between lines stays the zeros that it was.
+        let numbers = match spare.and_then(Arc::into_inner).filter(is_alike) {
+            Some(spare) => spare.numbers,
+            None => Numbers::alloc(self, elem, len)?,
+        };
         let mut planes = Planes {
             arith,
-            numbers: Numbers::alloc(self, elem, len)?,
+            numbers,
             greatest: arith.is_scaled().then(|| self.alloc_of(lines)).transpose()?,
             axes,
             lines: lines as u64,
@@ -112,6 +130,11 @@ impl PreparedMatrix<'_> {
     pub fn t(&self) -> PreparedMatrix<'_> {
         let (arith, planes) = (self.arith, self.planes.clone());
         PreparedMatrix { matrix: self.matrix.t(), arith, planes, side: 1 - self.side }
+    }
+
+    /// Its planes, for the memory that they take.
+    pub(crate) fn into_planes(self) -> Option<Arc<Planes>> {
+        self.planes
     }
 
     /// What its planes are for.

@@ -221,6 +221,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
             let product = Product { schedule: &schedule, stored, a, b, c };
             follow(rank, &talk, product, &mut parts)?;
+            rank.planes = parts.kernels.into_planes();
             Ok(parts.launches)
         };
         let made = work();

@@ -13,10 +13,12 @@ use crate::kernel::operands::{Beside, Operands, OperandsFor, arrays, sealed};
 use crate::kernel::with_planes;
 use crate::launched::Launched;
 use crate::operand::sealed::Input;
+use crate::planes::Planes;
 use crate::prepared::PreparedMatrix;
 use crate::program::Prepared;
 use crate::view::MatrixRef;
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use std::mem;
 use std::sync::Arc;
 
 /// The kernels of a product that is divided.
@@ -41,7 +43,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// The kernels of a spec. Where one number can change how all sums are made, and each rank has whole rows of A and whole
     /// columns of B, all are asked for theirs; else they are before the first product.
     pub(super) fn new(
-        rank: &Rank,
+        rank: &mut Rank,
         talk: &'k Talk,
         (spec, is_made_for): (&SgemmSpec, bool),
         (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
@@ -62,17 +64,28 @@ impl<'k, E: Operands> Kernels<'k, E> {
             all.make()?;
         } else if !asks_late(spec, layouts, rank.ranks())? {
             let (of_a, of_b) = (stored.part(Side::A, a), stored.part(Side::B, b));
-            all.planes = [all.prepare(a, &of_a.t())?, all.prepare(b, &of_b)?];
+            let [spare_a, spare_b] = mem::take(&mut rank.planes);
+            all.planes = [all.prepare(a, &of_a.t(), spare_a)?, all.prepare(b, &of_b, spare_b)?];
             all.ask()?;
         }
         Ok(all)
     }
 
-    fn prepare(&self, of: &Sharded, view: &MatrixRef<'k>) -> Result<Option<PreparedMatrix<'k>>> {
+    fn prepare(
+        &self,
+        of: &Sharded,
+        view: &MatrixRef<'k>,
+        spare: Option<Arc<Planes>>,
+    ) -> Result<Option<PreparedMatrix<'k>>> {
         match of.block().is_empty() {
             true => Ok(None),
-            false => Ok(Some(self.device.prepare(self.spec.arith, view)?)),
+            false => Ok(Some(self.device.prepare_in(self.spec.arith, view, spare)?)),
         }
+    }
+
+    /// The planes, for the memory that they take: the next product of these extents makes its own there.
+    pub(super) fn into_planes(self) -> [Option<Arc<Planes>>; 2] {
+        self.planes.map(|planes| planes.and_then(PreparedMatrix::into_planes))
     }
 
     /// Whether some rank has a number that its planes do not hold: then all sums are made in `f32`.

@@ -9,6 +9,7 @@ use super::wire::{Broken, Tag, Wire};
 use super::{Machine, Sharded};
 use crate::device::Device;
 use crate::error::{Error, Owner, Result};
+use crate::planes::Planes;
 use gemm_dsl::sim::{Element, from_bytes, to_bytes};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -29,6 +30,8 @@ pub struct Rank {
     pub(super) memory: Option<u64>,
     pub(super) rooms: Rooms,
     pub(super) known: Known,
+    /// Of the product before, for the memory that they take: those of A and of B.
+    pub(super) planes: [Option<Arc<Planes>>; 2],
     /// How many calls of all ranks there have been.
     pub(super) calls: u64,
     /// NCCL lets no two threads speak for one rank.

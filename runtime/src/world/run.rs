@@ -269,6 +269,7 @@ impl World {
                     memory,
                     rooms: Rooms::default(),
                     known: Known::default(),
+                    planes: [None, None],
                     calls: 0,
                     not_sync: PhantomData,
                 };
