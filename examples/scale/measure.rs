@@ -4,7 +4,8 @@ use gemm_examples::cli::Failure;
 use gemm_examples::gpu::median;
 use gemm_examples::scale::elements::{of_array, of_matrix};
 use gemm_examples::scale::options::Options;
-use gemm_examples::scale::table::{Measured, Predicted, Row, layouts, sum_times};
+use gemm_examples::scale::sums;
+use gemm_examples::scale::table::{Measured, Predicted, Row, layouts};
 use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
 use gemm_runtime::{
     Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
@@ -123,7 +124,8 @@ fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Re
     let is_right = found.chunks_exact(2).all(|of_rank| of_rank[0] == found[1]);
     let [alone, shared] = slowest(rank, times)?;
     // On what products are predicted on too.
-    let predicted = sum_times(spec, len, rank.ranks(), rank.machine());
+    let ranks = rank.ranks();
+    let predicted = sums::predicted(spec, len, ranks, rank.machine()).on(ranks);
     Ok(Row::sum(rank, len, Measured { alone, shared, in_turn: None }, predicted, is_right))
 }
 

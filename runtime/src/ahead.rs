@@ -50,9 +50,7 @@ pub(crate) fn make(
             Err(error) => failures.push((number, error)),
         }
     }
-    let made = in_parallel(&kernels, |(_, program, id)| -> Result<Option<Made>> {
-        dispatch!(device, on => on.backend.ready(program.kernel(*id)))
-    });
+    let made = in_parallel(&kernels, |(_, program, id)| ready(device, program, *id));
     let made = kernels.iter().zip(made);
     failures.extend(made.filter_map(|((number, ..), made)| Some((*number, made.err()?))));
     failures.sort_by_key(|(number, _)| *number);
@@ -69,14 +67,17 @@ pub(crate) fn make(
 ///
 /// # Errors
 /// What the first one fails with.
-pub(crate) fn load(device: &Device, line: &str, program: &Arc<Prepared>) -> Result<()> {
+pub(crate) fn load(device: &Device, program: &Prepared) -> Result<()> {
     if device.is_simulator() || program.is_loaded() {
         return Ok(());
     }
-    match make(device, &[line], vec![Ok(Arc::clone(program))]) {
-        Err(Error::Ahead { error, .. }) => Err(*error),
-        other => other,
-    }
+    let kernels: Vec<KernelId> = (0..program.program.kernels.len()).map(KernelId).collect();
+    let made = in_parallel(&kernels, |id| ready(device, program, *id));
+    made.into_iter().try_for_each(|made| made.map(drop))
+}
+
+fn ready(device: &Device, program: &Prepared, id: KernelId) -> Result<Option<Made>> {
+    dispatch!(device, on => on.backend.ready(program.kernel(id)))
 }
 
 /// What becomes of each, in their order, on as many threads as there are processors.

@@ -1,12 +1,16 @@
 //! What is asked for.
 
+#[cfg(test)]
+mod tests;
+
 use super::memory;
 use crate::cli::{Failure, count, named};
 use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
 use gemm_runtime::world::{Carry, Hosts, Machine, World};
-use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SpecErrors};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -242,21 +246,31 @@ impl Options {
         Ok(())
     }
 
+    /// The line of the products.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong with it.
+    pub fn product_spec(&self) -> Result<SgemmSpec, Failure> {
+        let Some(line) = &self.line else {
+            let mut stages = gemm_dsl::stages::sgemm().into_iter();
+            let fastest = stages.find(|stage| stage.name == "fastest");
+            return fastest
+                .map(|stage| stage.spec)
+                .ok_or_else(|| Failure::Missing("there is no stage `fastest`".to_owned()));
+        };
+        line.parse().map_err(|faults: SpecErrors| wrong("--line", line, &faults))
+    }
+
     /// The kernel of the products.
     ///
     /// # Errors
-    /// [`Failure::Usage`] with what is wrong with its line.
+    /// As [`Options::product_spec`].
     pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
-        let Some(line) = &self.line else {
-            let fastest =
-                gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
-            let fastest = fastest
-                .ok_or_else(|| Failure::Missing("there is no stage `fastest`".to_owned()))?;
-            return Ok(SgemmKernel::new(fastest.spec)?);
-        };
-        let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
-        let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
-        SgemmKernel::new(spec).map_err(|error| named(error.to_string()))
+        let made = SgemmKernel::new(self.product_spec()?);
+        made.map_err(|error| match &self.line {
+            Some(line) => wrong("--line", line, &error),
+            None => error.into(),
+        })
     }
 
     /// The line of the sums.
@@ -264,20 +278,16 @@ impl Options {
     /// # Errors
     /// [`Failure::Usage`] with what is wrong with it.
     pub fn sum_spec(&self) -> Result<ReduceSpec, Failure> {
-        let line = &self.sum_line;
-        let named = |reason: String| Failure::Usage(format!("--sum-line \"{line}\": {reason}"));
+        let wrong = |reason: &dyn Display| wrong("--sum-line", &self.sum_line, reason);
         let spec: ReduceSpec =
-            line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
+            self.sum_line.parse().map_err(|faults: SpecErrors| wrong(&faults))?;
         if spec.over != Over::All {
-            return Err(named(format!(
-                "it folds over {}, and an array is folded over all",
-                spec.over
-            )));
+            let over = spec.over;
+            return Err(wrong(&format!("it folds over {over}, and an array is folded over all")));
         }
         if spec.run.is_none() {
-            return Err(named(
-                "it has no runs, between which an array is cut; add one, as in `run: 65536`"
-                    .to_owned(),
+            return Err(wrong(
+                &"it has no runs, between which an array is cut; add one, as in `run: 65536`",
             ));
         }
         Ok(spec)
@@ -288,9 +298,8 @@ impl Options {
     /// # Errors
     /// As [`Options::sum_spec`].
     pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
-        let named =
-            |reason: String| Failure::Usage(format!("--sum-line \"{}\": {reason}", self.sum_line));
-        <ReduceKernel>::new(self.sum_spec()?).map_err(|error| named(error.to_string()))
+        <ReduceKernel>::new(self.sum_spec()?)
+            .map_err(|error| wrong("--sum-line", &self.sum_line, &error))
     }
 
     /// What ranks are predicted on.
@@ -334,6 +343,11 @@ impl Options {
     }
 }
 
+/// What is wrong with a line that an option has.
+fn wrong(option: &str, line: &str, reason: &dyn Display) -> Failure {
+    Failure::Usage(format!("{option} \"{line}\": {reason}"))
+}
+
 /// How many GPUs there are.
 fn gpus_there() -> usize {
     (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
@@ -353,163 +367,4 @@ fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
     let mut all: Vec<usize> = powers.take_while(|ranks| *ranks < most).collect();
     all.push(most);
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(line: &str) -> Result<Options, String> {
-        let words = std::iter::once("scale").chain(line.split_whitespace());
-        Options::try_parse_from(words).map_err(|error| error.to_string())
-    }
-
-    fn options(line: &str) -> Options {
-        parsed(line).expect(line)
-    }
-
-    fn told<T>(outcome: Result<T, Failure>) -> String {
-        outcome.map(|_| ()).expect_err("it cannot be").to_string()
-    }
-
-    #[test]
-    fn what_is_no_number_of_something_is_named() {
-        for option in ["simulated", "ranks", "size", "sum", "predict", "rounds"] {
-            for (value, need) in [
-                ("0", "at least 1"),
-                ("-3", "negative"),
-                ("x", "no whole number"),
-                ("2^64", "too large"),
-            ] {
-                let error = parsed(&format!("--{option} {value}")).expect_err(option);
-                assert!(
-                    error.contains(&format!("--{option} <"))
-                        && error.contains(&format!("'{value}'"))
-                        && error.contains(need),
-                    "{error}"
-                );
-            }
-        }
-        let error = parsed("--predict 4 --host 0").expect_err("no host");
-        assert!(error.contains("--host") && error.contains("at least 1"), "{error}");
-        let error = parsed("--predict 8,100000").expect_err("too many");
-        assert!(error.contains("'100000'") && error.contains("at most 2048"), "{error}");
-        let error = parsed("--carry pigeons").expect_err("nothing");
-        assert!(error.contains("`peers`, `nccl` or `host`"), "{error}");
-    }
-
-    #[test]
-    fn what_contradicts_itself_is_refused() {
-        for line in [
-            "--simulated 2 --gpus 0",
-            "--predict 2 --simulated 2",
-            "--predict 2 --gpus 0",
-            "--predict 2 --ranks 2",
-            "--predict 2 --line x",
-        ] {
-            let error = parsed(line).expect_err(line);
-            assert!(error.contains("cannot be used with"), "{error}");
-        }
-        let error = parsed("--host 4").expect_err("it is for predictions");
-        assert!(error.contains("--predict"), "{error}");
-    }
-
-    #[test]
-    fn gpus_that_are_not_there_are_not_simulated() {
-        let options = options("--gpus 9999,0");
-        assert!(matches!(options.is_simulated(), Ok(false)));
-        for error in [told(options.ranks()), told(options.devices(2))] {
-            assert!(error.starts_with("--gpus 9999: the"), "{error}");
-        }
-    }
-
-    #[test]
-    fn ranks_are_those_that_there_are() {
-        let of = |line: &str| options(line).ranks().map_err(|error| error.to_string());
-        assert_eq!(of("--simulated 1"), Ok(vec![1]));
-        assert_eq!(of("--simulated 6"), Ok(vec![1, 2, 4, 6]));
-        assert_eq!(of("--simulated 8 --ranks 3,8"), Ok(vec![3, 8]));
-        let error = of("--simulated 4 --ranks 2,5").expect_err("too many");
-        assert_eq!(error, "--ranks 5: it has to be from 1 to 4, as many as there are devices");
-    }
-
-    #[test]
-    fn what_carries_is_obeyed_or_refused() {
-        let options = options("--simulated 2 --carry nccl");
-        let error = told(options.devices(2).and_then(|devices| options.world(devices)));
-        assert_eq!(
-            error,
-            "--carry nccl: simulated devices that `nccl` connects cannot be: what they send goes through the host"
-        );
-    }
-
-    #[test]
-    fn predictions_are_of_what_was_measured() {
-        let name = |line: &str, ranks| {
-            options(line)
-                .machine(ranks)
-                .map(|machine| (machine.name, machine.hosts.map(|hosts| hosts.gpus)))
-        };
-        let of = |line: &str, ranks| name(line, ranks).map_err(|error| error.to_string());
-        assert_eq!(of("--predict 8", 8), Ok(("H200, NCCL", None)));
-        assert_eq!(of("--predict 9 --host 4", 9), Ok(("H200, NCCL", Some(4))));
-        assert_eq!(of("--predict 8 --carry peers", 8), Ok(("H200, copy engines", None)));
-        let error = of("--predict 9 --carry peers", 9).expect_err("several hosts");
-        assert!(
-            error.starts_with("--carry peers: 9 ranks are on several hosts, of 8 GPUs each"),
-            "{error}"
-        );
-        let error = of("--predict 2 --carry host", 2).expect_err("not measured");
-        assert!(error.starts_with("--carry host: nobody has measured"), "{error}");
-        let error = told(options("--predict 4 --size 2^33").check_predictions());
-        assert!(
-            error.starts_with("--size 8589934592: the matrices of such a product on 4 ranks"),
-            "{error}"
-        );
-        let error = told(options("--predict 2048 --weak --size 2^30").check_predictions());
-        assert!(error.starts_with("--size 1073741824: "), "{error}");
-    }
-
-    #[test]
-    fn lines_that_fold_no_array_are_named() {
-        let mut of = options("");
-        assert!(of.sum_kernel().is_ok());
-        for (line, need) in [
-            ("op: sum, over: rows, group: 256, run: 65536", "it folds over rows"),
-            ("op: max", "add one, as in `run: 65536`"),
-            ("op: argmax, run: 65536", ""),
-            ("op: sum, run: 7", "`run"),
-            ("op: nothing", "nothing"),
-        ] {
-            of.sum_line = line.to_owned();
-            let error = told(of.sum_kernel());
-            assert!(
-                error.starts_with(&format!("--sum-line \"{line}\": ")) && error.contains(need),
-                "{error}"
-            );
-        }
-        of.sum_line = "op: max, block: 256, run: 65536".to_owned();
-        assert!(of.sum_kernel().is_ok());
-        let error = told(options("--line nothing").kernel());
-        assert!(error.starts_with("--line \"nothing\": "), "{error}");
-    }
-
-    #[test]
-    fn files_are_asked_for_before_anything_is_measured() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let of =
-            |json: &str, plot: &str| options(&format!("--json {json} --plot {plot}")).check_files();
-        assert!(of(&path("a.json"), &path("a.svg")).is_ok());
-        for (json, plot, option) in [
-            (path("no/a.json"), path("a.svg"), "--json"),
-            (path(""), path("a.svg"), "--json"),
-            (path("a.json"), path("no/a.svg"), "--plot"),
-            (path("a.json"), path("a.gif"), "--plot"),
-        ] {
-            let error = told(of(&json, &plot));
-            let wrong = if option == "--json" { &json } else { &plot };
-            assert!(error.contains(option) && error.contains(wrong.as_str()), "{error}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
 
+use super::table::Predicted;
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_runtime::world::Machine;
@@ -17,6 +18,11 @@ impl Times {
     /// How fast all ranks are together, over so many times one GPU.
     pub fn efficiency(&self, ranks: usize) -> f64 {
         self.one / (ranks as f64 * self.all)
+    }
+
+    /// What is predicted of so many ranks.
+    pub fn on(&self, ranks: usize) -> Predicted {
+        Predicted { time: self.all, efficiency: self.efficiency(ranks) }
     }
 }
 

@@ -7,7 +7,6 @@ use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::show::{Table, number, percent, text, time};
 use gemm_runtime::world::{Layout, Layouts, Machine, Rank, Schedule};
-use gemm_runtime::{ReduceSpec, SgemmSpec};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -170,20 +169,13 @@ impl Row {
     }
 }
 
-/// What is predicted of a sum on so many ranks.
-pub fn sum_times(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> Predicted {
-    let times = sums::predicted(spec, len, ranks, machine);
-    Predicted { time: times.all, efficiency: times.efficiency(ranks) }
-}
-
 /// What is predicted of all that is asked for on so many ranks.
 ///
 /// # Errors
 /// [`Failure::Usage`] for what cannot be predicted.
 pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
     let machine = options.machine(ranks)?;
-    let line: SgemmSpec = options.kernel()?.spec_line().parse()?;
-    let computing = machine.computing(&line);
+    let computing = machine.computing(&options.product_spec()?);
     let mut rows = Vec::new();
     for n in options.sizes()? {
         let layouts = layouts(n, ranks, options.weak);
@@ -202,8 +194,7 @@ pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
         let times = sums::predicted(&spec, len, ranks, &machine);
         let shares = ranks as f64;
         let of = Of { what: "sum", size: format!("sum of {len}"), shape: len.to_string(), shares };
-        let predicted = sum_times(&spec, len, ranks, &machine);
-        rows.push(Row::predicted(of, &machine, ranks, times.one, predicted));
+        rows.push(Row::predicted(of, &machine, ranks, times.one, times.on(ranks)));
     }
     Ok(rows)
 }

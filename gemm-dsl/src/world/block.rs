@@ -64,6 +64,11 @@ impl Block {
         Self { rows: self.cols.clone(), cols: self.rows.clone() }
     }
 
+    /// Whether something lies between its rows where another block is stored row by row, which it is a part of.
+    pub fn is_apart_in(&self, of: &Self) -> bool {
+        self.rows.len() > 1 && self.cols.len() < of.cols.len()
+    }
+
     /// Whether all of another block is in this one.
     pub fn contains(&self, other: &Self) -> bool {
         other.is_empty() || self.and(other) == *other

@@ -1,8 +1,11 @@
 //! How a matrix is dealt out to ranks.
 
+mod deal;
 mod text;
 
-use super::{Block, Side};
+pub(super) use deal::Deal;
+
+use super::Block;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -280,75 +283,4 @@ impl Layout {
             }
         })
     }
-}
-
-/// The blocks of a layout, as rows and columns of them.
-pub(super) struct Deal {
-    rows: Vec<Range<usize>>,
-    cols: Vec<Range<usize>>,
-    /// In which order ranks have them; none where every rank has the only one.
-    patch: Option<[usize; 2]>,
-    /// Whether that order is column after column.
-    down: bool,
-}
-
-impl Deal {
-    /// What a rank has.
-    pub(super) fn shard(&self, rank: usize) -> Block {
-        let [row, col] = self.place(rank);
-        Block::new(self.rows[row].clone(), self.cols[col].clone())
-    }
-
-    /// In which row and column of blocks a rank has its own.
-    fn place(&self, rank: usize) -> [usize; 2] {
-        let Some([high, wide]) = self.patch else { return [0, 0] };
-        let (patch, inside) = (rank / (high * wide), rank % (high * wide));
-        if self.down {
-            let patches = self.rows.len() / high;
-            [patch % patches * high + inside % high, patch / patches * wide + inside / high]
-        } else {
-            let patches = self.cols.len() / wide;
-            [patch / patches * high + inside / wide, patch % patches * wide + inside % wide]
-        }
-    }
-
-    /// Who has the block in a row and a column: whoever asks, where everybody has it.
-    fn owner(&self, [row, col]: [usize; 2], asks: usize) -> usize {
-        let Some([high, wide]) = self.patch else { return asks };
-        let (patch, inside) = if self.down {
-            (col / wide * (self.rows.len() / high) + row / high, col % wide * high + row % high)
-        } else {
-            (row / high * (self.cols.len() / wide) + col / wide, row % high * wide + col % wide)
-        };
-        patch * high * wide + inside
-    }
-
-    /// Where shards begin and end along what becomes rows of C, of A, or columns, of B: in order.
-    pub(super) fn cuts(&self, side: Side) -> Vec<usize> {
-        let parts = match side {
-            Side::A => &self.rows,
-            Side::B => &self.cols,
-        };
-        let mut cuts: Vec<usize> = parts.iter().flat_map(|part| [part.start, part.end]).collect();
-        cuts.dedup();
-        cuts
-    }
-
-    /// Who has what of a block, for a rank that asks: itself where everybody has it. Nobody has nothing.
-    pub(super) fn of(&self, needed: &Block, asks: usize) -> impl Iterator<Item = (usize, Block)> {
-        let (rows, cols) = (touched(&self.rows, &needed.rows), touched(&self.cols, &needed.cols));
-        let places = rows.flat_map(move |row| cols.clone().map(move |col| (row, col)));
-        let parts = places.map(move |(row, col)| {
-            let block = Block::new(self.rows[row].clone(), self.cols[col].clone());
-            (self.owner([row, col], asks), block.and(needed))
-        });
-        parts.filter(|(_, block)| !block.is_empty())
-    }
-}
-
-/// Which of the parts of an extent have something of a range; those of length 0 between them are there too.
-fn touched(parts: &[Range<usize>], range: &Range<usize>) -> Range<usize> {
-    let first = parts.partition_point(|part| part.end <= range.start);
-    let end = parts.partition_point(|part| part.start < range.end);
-    first..end.max(first)
 }

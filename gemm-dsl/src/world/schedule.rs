@@ -16,6 +16,7 @@
 use super::build::{self, Way};
 use super::check::{self, ScheduleFault};
 use super::{Block, Layout, VerifiedSchedule};
+use crate::spec;
 use std::fmt;
 use std::ops::Range;
 
@@ -179,6 +180,16 @@ impl Exchange {
     pub fn held(&self, rank: usize, into: Place) -> Block {
         let brought = self.moves.iter().filter(|of| of.to == rank && of.into == into);
         brought.fold(Block::new(0..0, 0..0), |all, of| all.with(&of.block))
+    }
+}
+
+impl Side {
+    /// Whether the transpose of it is stored, as a kernel's `layout` says.
+    pub fn is_transposed(self, layout: spec::Layout) -> bool {
+        match self {
+            Self::A => layout.transposes_a(),
+            Self::B => layout.transposes_b(),
+        }
     }
 }
 

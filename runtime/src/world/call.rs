@@ -1,6 +1,7 @@
 //! Products of matrices that are dealt out.
 
 use super::chosen::Picked;
+use super::error::impossible;
 use super::kernels::{Kernels, asks_late};
 use super::product::{Multiplies, Part, Product, follow};
 use super::stored::Stored;
@@ -216,8 +217,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let picked = rank.picked(agreed.concat(), of_all, way, of_kernel, &machine)?;
         let Picked { schedule, chosen, estimate } = picked;
         let mut work = || {
-            let of_all = &schedule.layouts;
-            let kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), of_all)?;
+            let kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), late)?;
             let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
             let product = Product { schedule: &schedule, stored, a, b, c };
             follow(rank, &talk, product, &mut parts)?;
@@ -276,13 +276,13 @@ fn row<E>(
 pub(super) fn check_layout(spec: &SgemmSpec, lies: Option<Layout>) -> Result<()> {
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
-        Some(lies) => Err(Error::World(WorldError::Impossible {
-            what: format!("a product by `{spec}` of matrices that are stored as `{lies}`"),
-            need: format!(
+        Some(lies) => Err(impossible(
+            format!("a product by `{spec}` of matrices that are stored as `{lies}`"),
+            &format!(
                 "its A and B are stored as `{}`: give them so, or take `layout: {lies}` into its line",
                 spec.layout
             ),
-        })),
+        )),
     }
 }
 

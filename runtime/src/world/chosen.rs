@@ -2,7 +2,7 @@
 
 use super::stored::Stored;
 use super::{
-    Block, Chosen, Estimate, Layouts, Machine, Place, Rank, Schedule, ScheduleFault, Side, Step,
+    Chosen, Estimate, Layouts, Machine, Place, Rank, Schedule, ScheduleFault, Side, Step,
     VerifiedSchedule, Way, WorldError,
 };
 use std::sync::Arc;
@@ -117,8 +117,6 @@ fn named(fault: ScheduleFault, stored: Stored) -> ScheduleFault {
 /// columns, or of A or B, of which it has more.
 fn has_padding(schedule: &VerifiedSchedule, stored: Stored) -> bool {
     let shards = schedule.shards();
-    let is_part =
-        |block: &Block, of: &Block| block.rows.len() > 1 && block.cols.len() < of.cols.len();
     (0..schedule.ranks()).any(|rank| {
         let kept = &shards.c[rank];
         schedule.steps[rank].iter().any(|step| {
@@ -131,9 +129,9 @@ fn has_padding(schedule: &VerifiedSchedule, stored: Stored) -> bool {
                     // A slot may hold more than one product takes: its rows lie as those of what came there.
                     Place::Slot(_) => schedule.size.needed(side, kept),
                 };
-                is_part(&stored.block(side, &needed), &stored.block(side, &lies_in))
+                stored.block(side, &needed).is_apart_in(&stored.block(side, &lies_in))
             };
-            is_part(block, kept) || is_part_of(Side::A, a) || is_part_of(Side::B, b)
+            block.is_apart_in(kept) || is_part_of(Side::A, a) || is_part_of(Side::B, b)
         })
     })
 }

@@ -1,5 +1,6 @@
 //! What each rank has along the axes of what a reduction folds.
 
+use super::error::impossible;
 use super::{Block, Layout, WorldError};
 use crate::backend::gpu::Gpu;
 use crate::backend::simulator::Simulator;
@@ -52,11 +53,6 @@ pub(super) enum Matrices {
     Below(usize),
     /// Each in a row, one of its own rows of so many elements behind the other.
     InRows(usize),
-}
-
-/// Why a reduction cannot be.
-pub(super) fn impossible(what: String, need: &str) -> Error {
-    Error::World(WorldError::Impossible { what, need: need.to_owned() })
 }
 
 /// What each of so many ranks has of what is dealt out so; `extents` are those of an array of three axes.

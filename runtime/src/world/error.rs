@@ -238,6 +238,16 @@ fn reduction(line: &str) -> String {
     }
 }
 
+/// That something cannot be, and what it would need.
+pub(super) fn impossible(what: String, need: &str) -> crate::Error {
+    crate::Error::World(WorldError::Impossible { what, need: need.to_owned() })
+}
+
+/// Which ranks there are, for who names another one.
+pub(super) fn numbered(ranks: usize) -> String {
+    format!("there are {ranks} ranks, numbered from 0")
+}
+
 /// What to write so that a reduction folds runs.
 fn runs(line: &str) -> String {
     let mut spec: ReduceSpec = line.parse().unwrap_or_default();

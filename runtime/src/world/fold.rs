@@ -1,6 +1,7 @@
 //! Reductions of matrices that are dealt out.
 
-use super::cuts::{Cuts, Part, cuts, impossible};
+use super::cuts::{Cuts, Part, cuts};
+use super::error::impossible;
 use super::partials::partials;
 use super::rank::Talk;
 use super::{Block, Layout, Rank, Sharded};
@@ -252,7 +253,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
             fold_shard(&device, line, &arrays, &mut outputs, lies)?;
         }
         // Nothing is loaded while partials are under way.
-        load(&device, line, &device.programs().of_partials(line)?)?;
+        load(&device, &*device.programs().of_partials(line)?)?;
         rank.links.all_ready(talk)?;
         for part in &partials {
             let talk = rank.talk("gathering partials");

@@ -15,7 +15,6 @@ use crate::launched::Launched;
 use crate::operand::sealed::Input;
 use crate::planes::Planes;
 use crate::prepared::PreparedMatrix;
-use crate::program::Prepared;
 use crate::view::MatrixRef;
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use std::mem;
@@ -35,19 +34,17 @@ pub(super) struct Kernels<'k, E> {
     kernels: Option<[Sgemm<E>; 2]>,
     /// The extents of what it has of C.
     c: [usize; 2],
-    /// The programs whose kernels have been loaded for this product.
-    loaded: Vec<Arc<Prepared>>,
 }
 
 impl<'k, E: Operands> Kernels<'k, E> {
-    /// The kernels of a spec. Where one number can change how all sums are made, and each rank has whole rows of A and whole
-    /// columns of B, all are asked for theirs; else they are before the first product.
+    /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: now, or, where they
+    /// are to be asked late ([`asks_late`]), before the first product.
     pub(super) fn new(
         rank: &mut Rank,
         talk: &'k Talk,
         (spec, is_made_for): (&SgemmSpec, bool),
         (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
-        layouts: &Layouts,
+        late: bool,
     ) -> Result<Self> {
         let stored = Stored::of(spec);
         let mut all = Self {
@@ -58,11 +55,10 @@ impl<'k, E: Operands> Kernels<'k, E> {
             planes: [None, None],
             kernels: None,
             c: [c.block().rows.len(), c.block().cols.len()],
-            loaded: Vec::new(),
         };
         if !spec.loses_as_a_whole() {
             all.make()?;
-        } else if !asks_late(spec, layouts, rank.ranks())? {
+        } else if !late {
             let (of_a, of_b) = (stored.part(Side::A, a), stored.part(Side::B, b));
             let [spare_a, spare_b] = mem::take(&mut rank.planes);
             all.planes = [all.prepare(a, &of_a.t(), spare_a)?, all.prepare(b, &of_b, spare_b)?];
@@ -128,7 +124,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
 
     /// Has what launches the product of a part, or as much of it as is known before all have been asked for their numbers: then all
     /// exchanges are over.
-    pub(super) fn ready(&mut self, part: &Part<'_>) -> Result<()> {
+    pub(super) fn ready(&self, part: &Part<'_>) -> Result<()> {
         let programs = self.device.programs();
         let mut used = Vec::new();
         if let Some(kernels) = &self.kernels {
@@ -142,13 +138,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
                 used.push(programs.planes_of_b(self.spec.arith, by_column)?);
             }
         }
-        for program in used {
-            if !self.loaded.iter().any(|loaded| Arc::ptr_eq(loaded, &program)) {
-                load(&self.device, &self.spec.to_string(), &program)?;
-                self.loaded.push(program);
-            }
-        }
-        Ok(())
+        used.iter().try_for_each(|program| load(&self.device, program))
     }
 
     /// The planes that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.

@@ -109,10 +109,11 @@ impl Work for Run<'_> {
             match step {
                 Step::Begin(exchange) => {
                     let of_all = &schedule.exchanges[*exchange];
+                    self.got.fill(of_all, self.number);
                     let Exchange { side, moves } = of_all;
                     let (number, mut legs) = (self.number, Vec::new());
                     for of in moves.iter().filter(|of| [of.from, of.to].contains(&number)) {
-                        legs.push(self.leg(&own[*side as usize], of, of_all)?);
+                        legs.push(self.leg(&own[*side as usize], of)?);
                     }
                     let is_slot = |of: &Move| matches!(of.into, Place::Slot(_));
                     let behind = moves.iter().any(|of| of.to == number && is_slot(of));
@@ -138,13 +139,7 @@ impl Run<'_> {
         for step in &schedule.steps[self.number] {
             match step {
                 Step::Begin(exchange) => {
-                    let all = &schedule.exchanges[*exchange];
-                    let mut filled = HashSet::new();
-                    for of in all.moves.iter().filter(|of| of.to == self.number) {
-                        if matches!(of.into, Place::Slot(_)) && filled.insert(of.into) {
-                            self.got.fill((all.side, of.into), all.held(of.to, of.into));
-                        }
-                    }
+                    self.got.fill(&schedule.exchanges[*exchange], self.number);
                 }
                 Step::Wait(_) => {}
                 Step::Multiply { block, a, b } => {
@@ -179,18 +174,14 @@ impl Run<'_> {
     }
 
     /// What a move is to this rank, one of those of an exchange.
-    fn leg<B: Keeps>(&mut self, own: &Own<B>, of: &Move, all: &Exchange) -> Result<Leg<B>> {
+    fn leg<B: Keeps>(&self, own: &Own<B>, of: &Move) -> Result<Leg<B>> {
         let stored = |block: &Block| self.product.stored.block(own.side, block);
         let from = || part(&own.area, &own.block, &stored(&of.block));
         if of.to != self.number {
             return Ok(Leg::Send { to: of.to, from: from()? });
         }
         let at = (own.side, of.into);
-        let origin = match of.into {
-            Place::Gathered => self.got.gathered[own.side as usize].clone(),
-            Place::Shard | Place::Slot(_) => self.got.fill(at, all.held(of.to, of.into)),
-        };
-        let (origin, block) = (stored(&origin), stored(&of.block));
+        let (origin, block) = (stored(self.got.origin(at)?), stored(&of.block));
         let room = area(self.got.rooms.buffer(at)?, &origin)?;
         let to = part(&room, &origin, &block)?;
         Ok(match of.from == self.number {
@@ -201,10 +192,25 @@ impl Run<'_> {
 }
 
 impl Got<'_> {
-    /// A slot is to hold a block, which it returns.
-    fn fill(&mut self, at: (Side, Place), block: Block) -> Block {
-        self.slots.insert(at, block.clone());
-        block
+    /// From an exchange on the slots of this rank hold what it brings there.
+    fn fill(&mut self, exchange: &Exchange, number: usize) {
+        let own = exchange.moves.iter().filter(|of| of.to == number).map(|of| of.into);
+        let slots: HashSet<Place> = own.filter(|into| matches!(into, Place::Slot(_))).collect();
+        for slot in slots {
+            self.slots.insert((exchange.side, slot), exchange.held(number, slot));
+        }
+    }
+
+    /// What is in a place that others bring something to.
+    fn origin(&self, at: (Side, Place)) -> Result<&Block> {
+        let (side, place) = at;
+        let origin = match place {
+            Place::Gathered => Some(&self.gathered[side as usize]),
+            Place::Shard | Place::Slot(_) => self.slots.get(&at),
+        };
+        origin.ok_or_else(|| {
+            Error::Internal(format!("nothing has been brought to {place} of {side}"))
+        })
     }
 
     /// A block of a matrix in its place.
@@ -226,14 +232,7 @@ impl Got<'_> {
             let (whole, origin) = match place {
                 Place::Shard => (shard.view(), shard.block().clone()),
                 Place::Gathered | Place::Slot(_) => {
-                    let origin = match place {
-                        Place::Gathered => Some(&self.gathered[side as usize]),
-                        _ => self.slots.get(&at),
-                    };
-                    let origin = origin.ok_or_else(|| {
-                        Error::Internal(format!("nothing has been brought to {place} of {side}"))
-                    })?;
-                    let origin = stored(origin);
+                    let origin = stored(self.origin(at)?);
                     (matrix(self.rooms.buffer(at)?, &origin)?, origin)
                 }
             };

@@ -3,6 +3,7 @@
 
 use super::call::{Said, ShardedCall, What, check_layout};
 use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
+use super::error::impossible;
 use super::rank::Talk;
 use super::room::{area, part};
 use super::stored::Stored;
@@ -111,7 +112,7 @@ fn by_ranges(
     let got = device.alloc(sums.len(ranges.len(), kept.rows.len(), kept.cols.len())?)?;
     let blocks = c.layout().shards(rank.ranks()).map_err(WorldError::Layout)?;
     let add = <ReduceKernel>::new(ADD.parse()?)?;
-    load(&device, ADD, &add.prepare(&device)?)?;
+    load(&device, &*add.prepare(&device)?)?;
     rank.links.all_ready(talk)?;
     let step = Step { sums: &sums, own, owners, blocks: &blocks, sent: &sent, got: &got };
     step.carry(rank, talk)?;
@@ -131,10 +132,6 @@ fn by_ranges(
     let mut packed = device.alloc(kept.len())?;
     add.launch(&device, &sums, &mut packed)?;
     copy(&device, &packed, c)
-}
-
-fn impossible(what: String, need: &str) -> Error {
-    Error::World(WorldError::Impossible { what, need: need.to_owned() })
 }
 
 /// Copies elements that lie one after the other to where C has them.

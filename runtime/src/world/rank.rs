@@ -3,7 +3,7 @@
 use super::agree;
 use super::carrier::Links;
 use super::chosen::Known;
-use super::error::{Lost, WorldError};
+use super::error::{Lost, WorldError, impossible, numbered};
 use super::room::Rooms;
 use super::wire::{Broken, Tag, Wire};
 use super::{Machine, Sharded};
@@ -98,10 +98,7 @@ impl Rank {
     pub fn gather<T: Element>(&mut self, part: &Sharded<T>, at: usize) -> Result<Option<Vec<T>>> {
         let (layout, ranks) = (part.layout().clone(), self.ranks());
         if at >= ranks {
-            return Err(Error::World(WorldError::Impossible {
-                what: format!("rank {at}"),
-                need: format!("there are {ranks} ranks, numbered from 0"),
-            }));
+            return Err(impossible(format!("rank {at}"), &numbered(ranks)));
         }
         let talk = self.talk(format!("gathering a matrix at rank {at}"));
         talk.agree("what is gathered", &format!("{layout} of {} at rank {at}", T::ELEM))?;

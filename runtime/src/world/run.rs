@@ -2,6 +2,7 @@
 
 use super::carrier::{Carry, Links, in_job};
 use super::chosen::Known;
+use super::error::{impossible, numbered};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::Rank;
 use super::room::Rooms;
@@ -173,26 +174,28 @@ impl World {
     }
 
     fn delivered(devices: Vec<Device>, carry: Option<Carry>, delivery: Delivery) -> Result<Self> {
-        let impossible = |what: String, need: &str| {
-            Err(Error::World(WorldError::Impossible { what, need: need.to_owned() }))
-        };
         let Some(first) = devices.first() else {
-            return impossible("a world of 0 ranks".to_owned(), "at least one device is needed");
+            return Err(impossible(
+                "a world of 0 ranks".to_owned(),
+                "at least one device is needed",
+            ));
         };
         for (n, device) in devices.iter().enumerate() {
             if device.arch() != first.arch() {
                 let what = format!("a world of {} and {}", first.name(), device.name());
-                return impossible(what, KINDS);
+                return Err(impossible(what, KINDS));
             }
             if devices[..n].iter().any(|other| other.is_same(device)) {
                 let what = format!("a world that has {} twice", device.name());
-                return impossible(what, "each rank needs a device of its own: make one for each");
+                return Err(impossible(
+                    what,
+                    "each rank needs a device of its own: make one for each",
+                ));
             }
         }
         let ranks = devices.len();
         if let Some(Fault { rank, .. }) = delivery.faults.iter().find(|fault| fault.rank >= ranks) {
-            let need = format!("there are {ranks} ranks, numbered from 0");
-            return impossible(format!("a fault of rank {rank}"), &need);
+            return Err(impossible(format!("a fault of rank {rank}"), &numbered(ranks)));
         }
         let links = Links::between(&devices, carry)?;
         let wires = mailboxes(devices.len(), delivery);

@@ -19,10 +19,7 @@ impl Stored {
 
     /// Whether the transpose of a matrix is stored.
     pub(super) fn is_turned(self, side: Side) -> bool {
-        match side {
-            Side::A => self.0.transposes_a(),
-            Side::B => self.0.transposes_b(),
-        }
+        side.is_transposed(self.0)
     }
 
     /// Where a block of a matrix is in what is stored, and the other way round.

@@ -35,6 +35,23 @@ impl Broken {
     }
 }
 
+/// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on; the first where they wait
+/// for one another. `next` says for whom a rank waits.
+pub(super) fn last_in_chain(
+    first: usize,
+    ranks: usize,
+    next: impl Fn(usize) -> Option<usize>,
+) -> usize {
+    let mut last = first;
+    for _ in 0..ranks {
+        match next(last) {
+            Some(rank) => last = rank,
+            None => return last,
+        }
+    }
+    first
+}
+
 /// The end of a rank of what connects all of them. Once a rank is lost it is so for all that wait and for all that come
 /// to wait, whatever they wait for: a world with a hole in it does nothing more.
 ///

@@ -6,8 +6,8 @@ mod draw;
 
 use super::{Outcome, ensure};
 use fastrand::Rng;
-use gemm_runtime::world::{Carry, Layout, World};
-use gemm_runtime::{Device, ReduceKernel, SgemmKernel};
+use gemm_runtime::world::{Carry, Layout, Rank, Sharded, World};
+use gemm_runtime::{Device, ReduceKernel, SgemmKernel, SgemmSpec};
 
 const LINES: [&str; 6] = [
     "tile: 32x32x8, thread: 4x4, pitched",
@@ -62,7 +62,6 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     for round in 0..48 {
         let spec = draw::lying(&mut rng, LINES[round % LINES.len()]);
-        let kernel = SgemmKernel::new(spec.clone())?;
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [0; 3].map(|_| draw::extent(&mut rng, 300));
         let mut a = draw::numbers(&mut rng, m * k);
@@ -73,25 +72,11 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
         let [a, b] = draw::stored(spec.layout, &a, &b, (m, n, k));
         let [of_a, of_b, of_c] = draw::layouts(&mut rng, spec.layout, (m, n, k), ranks);
         let way = draw::way(&mut rng);
-        let found = world(carry, ranks)?.run(|rank| {
-            let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
-            // Several in a row: what the first has left is used by the next.
-            let mut found = None;
-            for _ in 0..3 {
-                let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
-                let call = kernel.on(rank);
-                let call = if let Some(way) = way { call.way(way) } else { call };
-                call.launch(&a, &b, &mut c)?;
-                found = rank.gather(&c, 0)?;
-            }
-            Ok(found)
-        })?;
-        let expected = kernel.run(&Device::simulator(), &a, &b, (m, n, k))?;
-        let found = found.into_iter().next().flatten().unwrap_or_default();
-        ensure(are_same(&found, &expected), || {
-            format!(
-                "{spec}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {way:?}: other bits"
-            )
+        let drawn = Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] };
+        same_bits(carry, &drawn, [&a, &b], &format!("{way:?}"), |rank, kernel, [a, b], c| {
+            let call = kernel.on(rank);
+            let call = if let Some(way) = way { call.way(way) } else { call };
+            call.launch(a, b, c).map(drop)
         })?;
     }
     Ok(())
@@ -107,30 +92,62 @@ fn by_terms(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     for round in 0..24 {
         let spec = draw::lying(&mut rng, LINES[round % LINES.len()]);
-        let kernel = SgemmKernel::new(spec.clone())?;
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [100, 100, 2000].map(|most| draw::extent(&mut rng, most));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
         let [a, b] = draw::stored(spec.layout, &a, &b, (m, n, k));
         let [of_a, of_b] = draw::terms(&mut rng, &spec, (m, n, k), ranks);
         let of_c = draw::layout(&mut rng, m, n, ranks);
-        let found = world(carry, ranks)?.run(|rank| {
-            let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
-            let mut found = None;
-            for _ in 0..3 {
-                let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
-                kernel.on(rank).launch_by_terms(&a, &b, &mut c)?;
-                found = rank.gather(&c, 0)?;
-            }
-            Ok(found)
-        })?;
-        let expected = kernel.run(&Device::simulator(), &a, &b, (m, n, k))?;
-        let found = found.into_iter().next().flatten().unwrap_or_default();
-        ensure(are_same(&found, &expected), || {
-            format!("{spec}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}: other bits")
+        let drawn = Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] };
+        same_bits(carry, &drawn, [&a, &b], "by terms", |rank, kernel, [a, b], c| {
+            kernel.on(rank).launch_by_terms(a, b, c)
         })?;
     }
     Ok(())
+}
+
+/// A product on ranks.
+struct Drawn {
+    spec: SgemmSpec,
+    extents: (usize, usize, usize),
+    ranks: usize,
+    /// Of A and B, as they are stored, and of C.
+    layouts: [Layout; 3],
+}
+
+/// Multiplies on ranks, several times in a row: what one has left is used by the next. The bits are those of the simulator.
+fn same_bits(
+    carry: Option<Carry>,
+    drawn: &Drawn,
+    [a, b]: [&[f32]; 2],
+    how: &str,
+    multiply: impl Fn(
+        &mut Rank,
+        &SgemmKernel,
+        [&Sharded; 2],
+        &mut Sharded,
+    ) -> Result<(), gemm_runtime::Error>
+    + Sync,
+) -> Outcome {
+    let Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] } = drawn;
+    let kernel = SgemmKernel::new(spec.clone())?;
+    let found = world(carry, *ranks)?.run(|rank| {
+        let (a, b) = (rank.upload(of_a, a)?, rank.upload(of_b, b)?);
+        let mut found = None;
+        for _ in 0..3 {
+            let mut c = rank.upload(of_c, &vec![f32::NAN; m * n])?;
+            multiply(rank, &kernel, [&a, &b], &mut c)?;
+            found = rank.gather(&c, 0)?;
+        }
+        Ok(found)
+    })?;
+    let expected = kernel.run(&Device::simulator(), a, b, (*m, *n, *k))?;
+    let found = found.into_iter().next().flatten().unwrap_or_default();
+    ensure(are_same(&found, &expected), || {
+        format!(
+            "{spec}, {m}x{n}x{k}, {ranks} ranks, A {of_a}, B {of_b}, C {of_c}, {how}: other bits"
+        )
+    })
 }
 
 /// A world of so many ranks that something connects.

@@ -94,16 +94,10 @@ impl<'s> Staging<'s> {
 
     /// Whether something lies between the rows of a block where another one is stored that it is a part of.
     fn is_apart(&self, side: Side, block: &Block, of: &Block) -> bool {
-        let stored = self.machine.stored;
-        let is_turned = match side {
-            Side::A => stored.transposes_a(),
-            Side::B => stored.transposes_b(),
-        };
-        let (rows, cols, width) = match is_turned {
-            false => (&block.rows, &block.cols, &of.cols),
-            true => (&block.cols, &block.rows, &of.rows),
-        };
-        rows.len() > 1 && cols.len() < width.len()
+        match side.is_transposed(self.machine.stored) {
+            false => block.is_apart_in(of),
+            true => block.t().is_apart_in(&of.t()),
+        }
     }
 }
 

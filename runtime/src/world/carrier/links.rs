@@ -3,6 +3,7 @@
 use super::peers::Peers;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::world::error::impossible;
 use crate::world::rank::Talk;
 use crate::world::tcp::{Fact, Hello};
 use crate::world::wire::Wire;
@@ -150,10 +151,6 @@ impl Links {
             Self::Nccl(nccl) => nccl.finish(_device, _wire, _patience),
         }
     }
-}
-
-fn impossible(what: String, need: &str) -> Error {
-    Error::World(WorldError::Impossible { what, need: need.to_owned() })
 }
 
 /// Whether no two of these GPUs are one.

@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::nccl::{Communicator, Library, Part, abort_all};
 use crate::world::WorldError;
+use crate::world::error::impossible;
 use crate::world::rank::Talk;
 use crate::world::wire::Wire;
 use cudarc::driver::{CudaEvent, CudaStream};
@@ -75,10 +76,10 @@ impl Nccl {
     ) -> Result<()> {
         bind(device)?;
         if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
-            return Err(Error::World(WorldError::Impossible {
-                what: "a context of its own that NCCL connects".to_owned(),
-                need: "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`".to_owned(),
-            }));
+            return Err(impossible(
+                "a context of its own that NCCL connects".to_owned(),
+                "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`",
+            ));
         }
         let (library, ranks, rank) = (Arc::clone(&self.library), wire.ranks(), wire.rank());
         let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;

@@ -4,7 +4,7 @@ use super::PATIENCE;
 use super::delivery::{Delivery, Fault, FaultKind, Random};
 use crate::world::error::Lost;
 use crate::world::inbox::{Inbox, Next};
-use crate::world::wire::{Broken, Tag};
+use crate::world::wire::{Broken, Tag, last_in_chain};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -67,16 +67,10 @@ impl State {
         self.waits.iter().enumerate().all(waits)
     }
 
-    /// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on.
+    /// Who keeps one waiting that waits for a rank.
     fn cause(&self, of: usize) -> usize {
-        let mut last = of;
-        for _ in 0..self.waits.len() {
-            match self.waits[last].filter(|channel| !self.is_under_way(*channel)) {
-                Some((next, ..)) => last = next,
-                None => return last,
-            }
-        }
-        of
+        let waits = |rank: usize| self.waits[rank].filter(|channel| !self.is_under_way(*channel));
+        last_in_chain(of, self.waits.len(), |rank| waits(rank).map(|(next, ..)| next))
     }
 
     /// Those that wait in a ring with one that waits, each for the next, and for nothing that is under way.

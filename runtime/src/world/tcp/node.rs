@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::link::{Around, Link, Start, nonsense};
 use crate::world::error::Lost;
 use crate::world::inbox::{Inbox, Next};
-use crate::world::wire::{Broken, Tag};
+use crate::world::wire::{Broken, Tag, last_in_chain};
 use std::io::Result;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -224,15 +224,8 @@ impl Node {
             return broken;
         }
         let state = self.lock();
-        let mut last = broken.rank;
-        for _ in 0..self.ranks {
-            match state.waits.get(last).copied().flatten() {
-                Some(next) => last = next,
-                None => return Broken { rank: last, ..broken },
-            }
-        }
-        // They wait for one another.
-        broken
+        let waits = |rank: usize| state.waits.get(rank).copied().flatten();
+        Broken { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
     }
 
     /// A rank is lost, as far as this one knows: the first that was, as rank 0's process says, or as this one knows where
