@@ -1,6 +1,7 @@
 //! Matrices whose planes are made once, for many products.
 
 use crate::backend::Backend;
+use crate::buffer::Buffer;
 use crate::device::{Device, On, dispatch};
 use crate::error::Result;
 use crate::launch::{Bound, launch};
@@ -54,16 +55,16 @@ impl Device {
     /// * Those of a launch with this matrix; [`Error::Unmet`](crate::Error::Unmet) is among them for a batch, or a list.
     /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
-        self.prepare_in(arith, matrix, None)
+        self.begin_planes(arith, matrix, None)?.done(self)
     }
 
-    /// The same in the memory of planes that nobody needs any more, where it is of the same extents.
-    pub(crate) fn prepare_in<'b>(
+    /// Begins the same, in the memory of planes that nobody needs any more, where it is of the same extents.
+    pub(crate) fn begin_planes<'b>(
         &self,
         arith: Arith,
         matrix: &MatrixRef<'b>,
         spare: Option<Arc<Planes>>,
-    ) -> Result<PreparedMatrix<'b>> {
+    ) -> Result<Preparing<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().planes_of_b(arith, matrix.shape().lies_in_columns())?;
@@ -84,7 +85,7 @@ impl Device {
             axes,
             lines: lines as u64,
         };
-        let mut lost = arith.is_emulation().then(|| self.upload_of(&[0_u32])).transpose()?;
+        let mut lost = arith.is_emulation().then(|| self.alloc_of(1)).transpose()?;
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
             let input = Bound::matrix("matrix", b.place.clone(), matrix.shape());
@@ -98,10 +99,27 @@ impl Device {
             outputs.extend(greatest.map(|all| Bound::vector("greatest", all, lines as u64)));
             launch(on, &program, &[input], &outputs, &problem)?;
         });
+        Ok(Preparing { matrix, planes, lost })
+    }
+}
+
+/// Planes that are being made.
+pub(crate) struct Preparing<'b> {
+    matrix: MatrixRef<'b>,
+    planes: Planes,
+    /// Not 0 where they do not hold all numbers.
+    lost: Option<Buffer<u32>>,
+}
+
+impl<'b> Preparing<'b> {
+    /// Waits for them, where it is to be known whether they hold all numbers.
+    pub(crate) fn done(self, device: &Device) -> Result<PreparedMatrix<'b>> {
+        let Self { matrix, planes, lost } = self;
         let is_whole = match &lost {
-            Some(word) => self.download(word)? == [0],
+            Some(word) => device.download(word)? == [0],
             None => true,
         };
+        let arith = planes.arith;
         let planes = is_whole.then(|| Arc::new(planes));
         Ok(PreparedMatrix { matrix, arith, planes, side: 1 })
     }

@@ -41,6 +41,7 @@ mod error;
 mod fold;
 mod inbox;
 mod kernels;
+mod known;
 mod mailbox;
 #[cfg(feature = "npy")]
 mod npy;

@@ -104,8 +104,8 @@ impl Communicator {
         self.rank
     }
 
-    /// Whether what was begun is done; an exchange is when it is on its stream. To be asked too while a stream is waited for,
-    /// since connections may fail later.
+    /// Whether what was begun is done; an exchange is when it is on its stream. Connections may fail
+    /// later: see [`Communicator::holds`].
     ///
     /// # Errors
     /// [`WorldError::Nccl`], after which the communicator is good for nothing but to be aborted.
@@ -121,6 +121,20 @@ impl Communicator {
             self.join()?;
         }
         Ok(is_done)
+    }
+
+    /// Whether NCCL has failed since, as where a connection is lost: to be asked while a stream is waited for. It leaves what is
+    /// begun to the thread that has begun it.
+    ///
+    /// # Errors
+    /// Those of [`Communicator::progress`].
+    pub fn holds(&self) -> Result<()> {
+        let text = self.doing.get().text();
+        let mut state = SUCCESS;
+        // SAFETY: the handle is live, and the pointer valid for the call.
+        let code = unsafe { (self.library.functions.async_error)(self.handle, &mut state) };
+        let held = self.library.begun(text, code).and_then(|_| self.library.begun(text, state));
+        self.noted(held.map(drop))
     }
 
     /// Waits until what was begun is done, and asks `keep_going` again and again meanwhile.

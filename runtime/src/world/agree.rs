@@ -58,35 +58,58 @@ fn gather(
     }
 }
 
-/// Holds all ranks to the same text.
+/// Holds all ranks to the same texts, each over `what`, as in `the extents of the product`. Whether all of them say that they are
+/// ready, which they need not agree on.
 ///
 /// # Errors
-/// [`WorldError::Mismatch`] over `what`, as in `the extents of the product`, with the lowest rank that has another text
-/// than rank 0: the same error on all ranks. The world is not broken by it. [`WorldError::RankLost`] where a rank did not
-/// come.
+/// [`WorldError::Mismatch`] over the first text that is another one, with the lowest rank that has other texts than rank 0: the
+/// same error on all ranks. The world is not broken by it. [`WorldError::RankLost`] where a rank did not come.
 pub(crate) fn agree(
     wire: &dyn Wire,
     tag: Tag,
-    what: &str,
-    value: &str,
+    said: &[(&str, &str)],
+    is_ready: bool,
     deadline: Instant,
     remedy: &'static str,
-) -> Result<(), WorldError> {
-    let doing = format!("comparing {what}");
-    let all = gather_all(wire, tag, &doing, value.as_bytes().to_vec(), deadline)?;
-    let Some((first, others)) = all.split_first() else {
-        return Ok(());
+) -> Result<bool, WorldError> {
+    let doing = format!("comparing {}", said.first().map_or("nothing", |(what, _)| what));
+    let mut message = Vec::new();
+    put_list(&mut message, said, |to, (_, value)| put_bytes(to, value.as_bytes()));
+    put_bytes(&mut message, READY[usize::from(is_ready)]);
+    let all: Vec<(Vec<String>, bool)> = gather_all(wire, tag, &doing, message, deadline)?
+        .iter()
+        .map(|message| heard(message).unwrap_or_else(|| (vec![lossy(message)], false)))
+        .collect();
+    let odd = (1..all.len()).find(|rank| all[*rank].0 != all[0].0);
+    let Some((rank, [has, others])) = odd.map(|rank| (rank, [&all[rank].0, &all[0].0])) else {
+        return Ok(all.iter().all(|(_, is_ready)| *is_ready));
     };
-    let Some(place) = others.iter().position(|other| other != first) else {
-        return Ok(());
-    };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let longest = has.len().max(others.len());
+    let odd = (0..longest).find(|at| has.get(*at) != others.get(*at)).unwrap_or(0);
+    let text = |of: &[String]| of.get(odd).cloned().unwrap_or_default();
     Err(WorldError::Mismatch {
-        what: what.to_owned(),
-        rank: place + 1,
-        has: text(&others[place]),
+        what: said.get(odd).map_or("what comes next", |(what, _)| what).to_owned(),
+        rank,
+        has: text(has),
         other: 0,
-        others: text(first),
+        others: text(others),
         remedy,
     })
+}
+
+/// What a rank says that is not ready, and one that is: words, so that one that was changed on its way is neither.
+const READY: [&[u8]; 2] = [b"not ready", b"ready"];
+
+/// The texts of a rank, and whether it is ready.
+fn heard(message: &[u8]) -> Option<(Vec<String>, bool)> {
+    let mut decoder = Decoder::new(message);
+    let texts = decoder.list(Decoder::text)?;
+    let ready = decoder.bytes()?;
+    decoder.end()?;
+    let place = READY.iter().position(|word| *word == ready)?;
+    Some((texts, place == 1))
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,10 +1,10 @@
 //! Products of matrices that are dealt out.
 
-use super::chosen::Picked;
+use super::Layout as WorldLayout;
+use super::chosen::{Asked, Picked};
 use super::error::impossible;
-use super::kernels::{Kernels, asks_late};
+use super::kernels::Kernels;
 use super::product::{Multiplies, Part, Product, follow};
-use super::stored::Stored;
 use super::{Chosen, Estimate, Rank, Sharded, VerifiedSchedule, Way, WorldError};
 use crate::error::{Error, Result};
 use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
@@ -12,6 +12,7 @@ use crate::kernel::{Sgemm, SgemmTable};
 use crate::launched::Launched;
 use gemm_dsl::kernel_table::SgemmShape;
 use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,9 +93,9 @@ impl<'a, E: Operands> ShardedCall<'a, E, E::Unset<'a>> {
 }
 
 impl<'a, E, O> ShardedCall<'a, E, O> {
-    /// What is called, on which rank, and how A and B are said to be stored.
-    pub(super) fn parts(self) -> (What<'a, E>, &'a mut Rank, Option<Layout>) {
-        (self.what, self.rank, self.lies)
+    /// What is called, on which rank, and what the caller has said of it.
+    pub(super) fn parts(self) -> (What<'a, E>, &'a mut Rank, Said) {
+        (self.what, self.rank, Said { lies: self.lies, way: self.way })
     }
 }
 
@@ -184,48 +185,45 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
         let talk = rank.talk("multiplying");
-        let (spec, is_made_for) = match &what {
-            What::Kernel(kernel) => (kernel.spec_line().parse().map_err(Error::from), false),
-            What::Table(table) => {
-                let lies = lies.unwrap_or(Layout::Nn);
-                (row(table, rank, (a, c), lies), true)
+        let layouts = [a.layout(), b.layout(), c.layout()];
+        let said = Said { lies, way };
+        let known = match &what {
+            What::Kernel(kernel) => {
+                let line = kernel.spec_line();
+                rank.known_product(&Asked { line, is_made_for: false, layouts, said })
             }
+            What::Table(table) => row(table, rank, layouts, lies).and_then(|line| {
+                rank.known_product(&Asked { line: &line, is_made_for: true, layouts, said })
+            }),
         };
-        let spec: SgemmSpec = talk.telling(spec)?;
-        let (line, stored) = (spec.to_string(), Stored::of(&spec));
-        let layouts = stored.layouts(a.layout(), b.layout(), c.layout());
-        let numbers = talk.telling(given.give_all(&spec.operands()))?.numbers().to_vec();
-        // All that the schedule and the bits depend on, and that a rank may have otherwise than others.
+        let mut known = talk.telling(known)?;
+        let numbers = talk.telling(given.give_all(&known.spec.operands()))?.numbers().to_vec();
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
-        let (machine, memory) = (rank.machine.computing(&spec), rank.memory);
-        let (of_a, of_b, of_c) = (a.layout(), b.layout(), c.layout());
-        let said = Said(lies, way);
-        let agreed = [
-            format!("`{line}` of A {of_a}, B {of_b}, C {of_c}{said}"),
-            format!("{is_made_for} {numbers:?} {bits:?} {memory:?} {machine:?}"),
-        ];
-        talk.agree("the product", &agreed[0])?;
-        talk.agree("what a product is chosen by", &agreed[1])?;
-        check_layout(&spec, lies)?;
-        check_divided(&line, &spec)?;
-        // Nothing is multiplied before all of it is known.
-        let late = asks_late(&spec, &layouts, rank.ranks())?;
-        let way = if late { Some(Way::Sequential) } else { way };
-        let takes_pitches = spec.pitched || is_made_for || sums_alike(&spec);
-        let of_all = (layouts, stored);
-        let of_kernel = (line.as_str(), takes_pitches);
-        let picked = rank.picked(agreed.concat(), of_all, way, of_kernel, &machine)?;
-        let Picked { schedule, chosen, estimate } = picked;
+        let [product, chosen_by] = &known.texts;
+        let chosen_by = match numbers.is_empty() {
+            true => Cow::Borrowed(chosen_by),
+            false => Cow::Owned(format!("{numbers:?} {bits:?} {chosen_by}")),
+        };
+        let agreed =
+            [("the product", product.as_str()), ("what a product is chosen by", &chosen_by)];
+        let all_have_loaded = talk.agree_on(&agreed, known.is_loaded)?;
+        let Picked { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
         let mut work = || {
-            let kernels = Kernels::new(rank, &talk, (&spec, is_made_for), (a, b, &*c), late)?;
+            let kernels = Kernels::new(rank, &talk, &known, (a, b, &*c), asks_late)?;
+            let is_loaded = all_have_loaded && !kernels.are_others();
             let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
-            let product = Product { schedule: &schedule, stored, a, b, c };
-            follow(rank, &talk, product, &mut parts)?;
+            let product = Product { schedule: &schedule, stored: known.stored, a, b, c };
+            follow(rank, &talk, product, &mut parts, is_loaded)?;
+            let lines = parts.kernels.lines();
             rank.planes = parts.kernels.into_planes();
-            Ok(parts.launches)
+            Ok((parts.launches, lines))
         };
         let made = work();
-        let launches = talk.telling(made)?;
+        let (launches, lines) = talk.telling(made)?;
+        let line = known.line.clone();
+        known.is_loaded = true;
+        known.kernels = lines.or(known.kernels);
+        rank.products.keep(known);
         Ok(ShardedLaunch { line, schedule, chosen, estimate, launches })
     }
 }
@@ -240,6 +238,14 @@ struct Parts<'k, E, O> {
 impl<E: Operands, O: OperandsFor<E>> Multiplies for Parts<'_, E, O> {
     fn ready(&mut self, part: &Part<'_>) -> Result<()> {
         self.kernels.ready(part)
+    }
+
+    fn asks(&self) -> bool {
+        self.kernels.asks()
+    }
+
+    fn ask(&mut self) -> Result<()> {
+        self.kernels.ask()
     }
 
     fn multiply(&mut self, part: Part<'_>) -> Result<()> {
@@ -257,19 +263,17 @@ pub(super) fn sums_alike(spec: &SgemmSpec) -> bool {
     spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
 }
 
-/// The row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.
+/// The line of the row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.
 fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,
-    (a, c): (&Sharded, &Sharded),
-    lies: Layout,
-) -> Result<SgemmSpec> {
-    let of_a = a.layout();
-    let k = if lies.transposes_a() { of_a.rows } else { of_a.cols };
-    let size = (c.layout().rows, c.layout().cols, k);
-    let choice = table.choice(SgemmShape::from(size).layout(lies), rank.device())?;
-    // What is one line of a packed matrix need not be one of each part.
-    Ok(choice.line.parse::<SgemmSpec>()?.for_matrices(lies, false))
+    [a, _, c]: [&WorldLayout; 3],
+    lies: Option<Layout>,
+) -> Result<String> {
+    let lies = lies.unwrap_or(Layout::Nn);
+    let k = if lies.transposes_a() { a.rows } else { a.cols };
+    let shape = SgemmShape::from((c.rows, c.cols, k)).layout(lies);
+    Ok(table.choice(shape, rank.device())?.line.to_string())
 }
 
 /// A kernel takes matrices as its line says.
@@ -287,7 +291,7 @@ pub(super) fn check_layout(spec: &SgemmSpec, lies: Option<Layout>) -> Result<()>
 }
 
 /// A kernel whose sums depend on the extents would give each part other bits than the whole.
-fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
+pub(super) fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
     match spec.depends_on_size() {
         None => Ok(()),
         Some(key) => Err(Error::World(WorldError::Divided { line: line.to_owned(), key })),
@@ -295,11 +299,15 @@ fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
 }
 
 /// What the caller has said of how A and B are stored, and of the way.
-pub(super) struct Said(pub(super) Option<Layout>, pub(super) Option<Way>);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) lies: Option<Layout>,
+    pub(super) way: Option<Way>,
+}
 
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(lies, way) = self;
+        let Self { lies, way } = self;
         lies.map_or(Ok(()), |lies| write!(f, " stored as {lies}"))?;
         way.map_or(Ok(()), |way| write!(f, ", {way}"))
     }

@@ -18,6 +18,7 @@ pub(super) use nccl::Communicators;
 use nccl::Moved;
 use peers::Fetching;
 
+use super::error::panicked;
 use super::rank::Talk;
 use super::{Block, Side};
 use crate::backend::{Area, Areas, Backend};
@@ -25,6 +26,7 @@ use crate::device::{Device, Either, On};
 use crate::error::Result;
 use crate::memory::Keeps;
 use gemm_dsl::sim::Element;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a rank does in an exchange.
 pub(super) enum Leg<B: Backend> {
@@ -81,8 +83,13 @@ pub(super) trait Carrier<B: Backend> {
     /// Begins; all that has been launched on the device so far comes before.
     fn start(&mut self, backend: &B, own: &[Own<B>]) -> Result<()>;
 
-    /// Begins an exchange.
+    /// Begins an exchange, or puts that off until it is waited for: what is launched before is then launched sooner.
     fn begin(&mut self, backend: &B, begun: Begun<B>) -> Result<()>;
+
+    /// Begins what was put off.
+    fn send_off(&mut self, _: &B) -> Result<()> {
+        Ok(())
+    }
 
     /// What is launched from now on finds what the exchange brings.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()>;
@@ -131,10 +138,15 @@ fn finished<B: Keeps + Areas>(
     talk: &Talk,
     work: impl Work,
 ) -> Result<()> {
-    let outcome = work.run(on, &mut carrier);
-    if let Err(error) = &outcome {
-        talk.abort(error);
+    // What panics here lets go of what is still read and written, unless that is over.
+    let outcome = catch_unwind(AssertUnwindSafe(|| work.run(on, &mut carrier)));
+    match &outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => talk.abort(error),
+        Err(panic) => talk.abort(&panicked(talk.number(), &**panic)),
+    }
+    if !matches!(outcome, Ok(Ok(()))) {
         carrier.give_up(on.backend);
     }
-    outcome
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -1,11 +1,51 @@
-//! Which schedule a product follows.
+//! Which schedule a product follows, and by which kernel.
 
+use super::call::{Said, check_divided, check_layout, sums_alike};
+use super::kernels::asks_late;
 use super::stored::Stored;
 use super::{
-    Chosen, Estimate, Layouts, Machine, Place, Rank, Schedule, ScheduleFault, Side, Step,
+    Chosen, Estimate, Layout, Layouts, Machine, Place, Rank, Schedule, ScheduleFault, Side, Step,
     VerifiedSchedule, Way, WorldError,
 };
+use crate::error::Result;
+use gemm_dsl::spec::{self, SgemmSpec};
 use std::sync::Arc;
+
+/// A product as it is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// The line of a kernel, or of the row of a table.
+    pub(super) line: &'a str,
+    /// Whether it is that of a row, which is made for matrices however they lie.
+    pub(super) is_made_for: bool,
+    /// How A, B and C are dealt out, as they are stored.
+    pub(super) layouts: [&'a Layout; 3],
+    /// What the caller has said of how A and B are stored, and of the way.
+    pub(super) said: Said,
+}
+
+/// What is known of a product that was asked for.
+pub(super) struct KnownProduct {
+    asked_line: String,
+    asked_layouts: [Layout; 3],
+    said: Said,
+    pub(super) is_made_for: bool,
+    pub(super) spec: SgemmSpec,
+    /// The line of that spec.
+    pub(super) line: String,
+    pub(super) stored: Stored,
+    /// What all ranks have to have alike: the product, and all else that the schedule and the bits depend on, but for the numbers
+    /// that are given.
+    pub(super) texts: [String; 2],
+    machine: Machine,
+    /// Once all ranks have agreed on it.
+    pub(super) picked: Option<Picked>,
+    /// Once they are made, the lines of the kernels for parts that lie as whole matrices do, and for those between whose rows
+    /// something lies.
+    pub(super) kernels: Option<[String; 2]>,
+    /// Whether all that this rank launches for it is loaded.
+    pub(super) is_loaded: bool,
+}
 
 /// What the ranks do for a product.
 #[derive(Clone)]
@@ -13,47 +53,73 @@ pub(super) struct Picked {
     pub(super) schedule: Arc<VerifiedSchedule>,
     pub(super) chosen: Option<Arc<Chosen>>,
     pub(super) estimate: Estimate,
+    /// Whether ranks are asked for lost numbers when they have all that they need.
+    pub(super) asks_late: bool,
 }
 
-/// What has been picked by what all ranks have agreed on, the latest last: to choose takes longer than to launch.
-#[derive(Default)]
-pub(super) struct Known(Vec<(String, Picked)>);
-
-impl Known {
-    /// How many products of other extents, layouts or kernels may come between two that are alike.
-    const MOST: usize = 16;
-
-    fn get(&self, agreed: &str) -> Option<Picked> {
-        self.0.iter().find(|(of, _)| of == agreed).map(|(_, picked)| picked.clone())
-    }
-
-    fn keep(&mut self, agreed: String, picked: Picked) {
-        if self.0.len() == Self::MOST {
-            self.0.remove(0);
-        }
-        self.0.push((agreed, picked));
+impl KnownProduct {
+    fn is(&self, asked: &Asked<'_>) -> bool {
+        let Asked { line, is_made_for, layouts, said } = asked;
+        (self.asked_line.as_str(), self.is_made_for, self.said) == (*line, *is_made_for, *said)
+            && self.asked_layouts.iter().eq(*layouts)
     }
 }
 
 impl Rank {
-    /// What the ranks do for a product, which is chosen where these have not agreed on the same before.
-    pub(super) fn picked(
-        &mut self,
-        agreed: String,
-        of_all: (Layouts, Stored),
-        way: Option<Way>,
-        of_kernel: (&str, bool),
-        machine: &Machine,
-    ) -> Result<Picked, WorldError> {
-        if let Some(picked) = self.known.get(&agreed) {
-            return Ok(picked);
+    /// What is known of a product, before all ranks have agreed on it where it is a new one.
+    pub(super) fn known_product(&mut self, asked: &Asked<'_>) -> Result<KnownProduct> {
+        if let Some(known) = self.products.take(|known| known.is(asked)) {
+            return Ok(known);
         }
-        let (schedule, chosen) = self.schedule(of_all, way, of_kernel, machine)?;
-        let estimate = schedule.estimate(machine);
+        let Asked { line, is_made_for, layouts: [a, b, c], said } = *asked;
+        let mut spec: SgemmSpec = line.parse()?;
+        if is_made_for {
+            // What is one line of a packed matrix need not be one of each part.
+            spec = spec.for_matrices(said.lies.unwrap_or(spec::Layout::Nn), false);
+        }
+        let (asked_line, line, stored) = (line.to_owned(), spec.to_string(), Stored::of(&spec));
+        let (machine, memory) = (self.machine.computing(&spec), self.memory);
+        let texts = [
+            format!("`{line}` of A {a}, B {b}, C {c}{said}"),
+            format!("{is_made_for} {memory:?} {machine:?}"),
+        ];
+        Ok(KnownProduct {
+            asked_line,
+            asked_layouts: [a, b, c].map(Layout::clone),
+            said,
+            is_made_for,
+            spec,
+            line,
+            stored,
+            texts,
+            machine,
+            picked: None,
+            kernels: None,
+            is_loaded: false,
+        })
+    }
+
+    /// What the ranks do for a product on which all of them have agreed.
+    pub(super) fn picked(&self, known: &mut KnownProduct) -> Result<Picked> {
+        if let Some(picked) = &known.picked {
+            return Ok(picked.clone());
+        }
+        let KnownProduct { spec, line, stored, said, .. } = &*known;
+        check_layout(spec, said.lies)?;
+        check_divided(line, spec)?;
+        let [a, b, c] = &known.asked_layouts;
+        let layouts = stored.layouts(a, b, c);
+        // Nothing is multiplied before all of it is known.
+        let asks_late = asks_late(spec, &layouts, self.ranks())?;
+        let way = if asks_late { Some(Way::Sequential) } else { said.way };
+        let takes_pitches = spec.pitched || known.is_made_for || sums_alike(spec);
+        let of_kernel = (line.as_str(), takes_pitches);
+        let (schedule, chosen) =
+            self.schedule((layouts, *stored), way, of_kernel, &known.machine)?;
+        let estimate = schedule.estimate(&known.machine);
         let (schedule, chosen) = (Arc::new(schedule), chosen.map(Arc::new));
-        let picked = Picked { schedule, chosen, estimate };
-        self.known.keep(agreed, picked.clone());
-        Ok(picked)
+        let picked = Picked { schedule, chosen, estimate, asks_late };
+        Ok(known.picked.insert(picked).clone())
     }
 
     /// What the ranks do for a product: in the way that the caller says, or in the fastest that is predicted on a machine. A

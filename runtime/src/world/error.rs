@@ -2,6 +2,7 @@
 
 use super::{LayoutError, ScheduleFault};
 use gemm_dsl::spec::{Over, ReduceSpec};
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -10,6 +11,16 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
+    /// The system has no thread.
+    #[error(
+        "there is no thread for {what}: {reason}. Start fewer, or raise the limit of this process (`ulimit -u`)"
+    )]
+    Thread {
+        /// What it would have been for.
+        what: String,
+        /// What the system says.
+        reason: String,
+    },
     /// A rank that others waited for does not answer any more, or did not in time.
     #[error("rank {rank} was lost while this one was {doing}: {why}")]
     RankLost {
@@ -285,4 +296,12 @@ impl From<ScheduleFault> for crate::Error {
     fn from(fault: ScheduleFault) -> Self {
         Self::World(fault.into())
     }
+}
+
+/// What a rank that has panicked fails with.
+pub(super) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> crate::Error {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = text.unwrap_or_else(|| "something that is no text".to_owned());
+    crate::Error::World(WorldError::Panicked { rank, message })
 }

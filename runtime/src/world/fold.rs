@@ -2,18 +2,20 @@
 
 use super::cuts::{Cuts, Part, cuts};
 use super::error::impossible;
-use super::partials::partials;
+use super::partials::{Kept, elems};
 use super::rank::Talk;
 use super::{Block, Layout, Rank, Sharded};
 use crate::ahead::load;
-use crate::erased::AnyInput;
+use crate::erased::{AnyInput, AnyOutput};
 use crate::error::{Error, Result};
 use crate::kernel::ReduceKernel;
 use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed};
 use crate::{Elements, InputsFor, ResultsFor};
+use gemm_dsl::ir::Elem;
 use gemm_dsl::sim::Element;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What may be given for the inputs `T` of a reduction on all ranks: a reference to a [`Sharded`], or a tuple of two to four
 /// of them, which are dealt out alike.
@@ -109,10 +111,14 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         let mut results =
             (0..R::COUNT).map(|_| device.alloc_of::<R::One>(1)).collect::<Result<Vec<_>>>()?;
         let mut borrowed: Vec<_> = results.iter_mut().collect();
-        let mut erased: Vec<_> =
-            borrowed.iter_mut().map(|one| crate::erased::AnyOutput(one)).collect();
+        let mut erased: Vec<_> = borrowed.iter_mut().map(|one| AnyOutput(one)).collect();
+        let wire = Arc::clone(&self.rank.wire);
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one)).collect::<Result<Vec<_>>>()?;
+        if let Some(broken) = wire.broken() {
+            // What the results are of may have ended with the loss of a rank.
+            return Err(Error::World(broken.at("folding")));
+        }
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::Internal("a result is missing".to_owned()))
     }
@@ -173,97 +179,197 @@ impl<T, R> ShardedReduce<'_, T, R> {
         self.fold(&inputs, &mut sealed::Writes::arrays(&mut results))
     }
 
-    fn fold<I: ShardedFor<T>>(
-        self,
-        inputs: &I,
-        results: &mut [crate::erased::AnyOutput<'_>],
-    ) -> Result<()> {
+    fn fold<I: ShardedFor<T>>(self, inputs: &I, results: &mut [AnyOutput<'_>]) -> Result<()> {
         let Self { kernel, rank, extents } = self;
-        let line = kernel.spec_line();
-        let spec: ReduceSpec = line.parse()?;
-        let layouts = inputs.layouts();
-        let layout = layouts.first().copied().cloned();
-        let layout =
-            layout.ok_or_else(|| Error::Internal("a reduction has an input".to_owned()))?;
+        let (line, layouts) = (kernel.spec_line(), inputs.layouts());
         let talk = rank.talk("folding");
+        let known = rank.folds.take(|known| known.is(line, &layouts, extents));
+        let known = known.map_or_else(|| KnownFold::of(line, &layouts, extents), Ok);
+        let mut known = talk.telling(known)?;
+        let given = sealed::Reads::arrays(inputs);
+        // A rank that knows what it has folds it while it asks whether the others are at the same.
+        let early = known.cut.as_ref().map(|cut| cut.runs(rank, line, &given)).transpose();
+        let early = talk.telling(early)?.flatten();
+        let is_loaded = talk.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
+        let cut = known.agreed(rank.ranks())?;
+        if cut.partials.is_none() {
+            // Each rank has all that it folds, so that nobody waits for it.
+            cut.whole(rank, kernel, &given, results)?;
+        } else {
+            let partials = match early {
+                None => talk.telling(cut.runs(rank, line, &given))?,
+                early => early,
+            };
+            let folded = cut.gathered(rank, (&talk, is_loaded), line, (partials, results));
+            talk.telling(folded)?;
+        }
+        known.is_loaded = true;
+        rank.folds.keep(known);
+        Ok(())
+    }
+}
+
+/// What is known of a reduction that was asked for.
+pub(super) struct KnownFold {
+    line: String,
+    layouts: Vec<Layout>,
+    extents: Option<[usize; 3]>,
+    spec: ReduceSpec,
+    /// What all ranks have to have alike.
+    text: String,
+    /// Once all ranks have agreed on it.
+    cut: Option<Cut>,
+    /// Whether all that this rank launches for it is loaded.
+    is_loaded: bool,
+}
+
+/// Who has what of a reduction.
+struct Cut {
+    cuts: Cuts,
+    /// Which partials each rank makes, and which each needs, where ranks have parts of what becomes one result.
+    partials: Option<Exchanged>,
+}
+
+struct Exchanged {
+    elems: Vec<Elem>,
+    has: Vec<Block>,
+    needed: Vec<Block>,
+}
+
+impl KnownFold {
+    fn is(&self, line: &str, layouts: &[&Layout], extents: Option<[usize; 3]>) -> bool {
+        (self.line.as_str(), self.extents) == (line, extents)
+            && self.layouts.iter().eq(layouts.iter().copied())
+    }
+
+    fn of(line: &str, layouts: &[&Layout], extents: Option<[usize; 3]>) -> Result<Self> {
         let said: Vec<String> = layouts.iter().map(ToString::to_string).collect();
         let of = extents.map(|[outer, middle, inner]| format!(", of {outer}x{middle}x{inner}"));
-        let of = of.unwrap_or_default();
-        talk.agree("the reduction", &format!("`{line}` of {}{of}", said.join(", ")))?;
-        if let Some(other) = layouts.iter().find(|other| ***other != layout) {
+        Ok(Self {
+            line: line.to_owned(),
+            layouts: layouts.iter().copied().cloned().collect(),
+            extents,
+            spec: line.parse()?,
+            text: format!("`{line}` of {}{}", said.join(", "), of.unwrap_or_default()),
+            cut: None,
+            is_loaded: false,
+        })
+    }
+
+    /// Who has what of it, now that all ranks have agreed on it.
+    fn agreed(&mut self, ranks: usize) -> Result<&Cut> {
+        if let Some(cut) = self.cut.take() {
+            return Ok(self.cut.insert(cut));
+        }
+        let Self { line, layouts, extents, spec, .. } = &*self;
+        let Some((layout, others)) = layouts.split_first() else {
+            return Err(Error::Internal("a reduction has an input".to_owned()));
+        };
+        if let Some(other) = others.iter().find(|other| *other != layout) {
             return Err(impossible(
                 format!("inputs dealt out as {layout} and as {other}"),
                 "all inputs of a reduction are dealt out alike",
             ));
         }
-        let cuts = cuts(&spec, &layout, extents, rank.ranks())?;
+        let cuts = cuts(spec, layout, *extents, ranks)?;
+        let mut partials = None;
         if !cuts.are_whole() {
-            cuts.check(line, &spec)?;
+            cuts.check(line, spec)?;
+            let runs = |range: &Range<usize>| {
+                let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
+                run(range.start)..run(range.end)
+            };
+            let all_runs = runs(&(0..cuts.total));
+            let has = cuts.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
+            let needed = cuts.of_ranks.iter().map(|of| match of.is_idle() {
+                true => Block::new(0..0, 0..0),
+                false => of.partials(spec.over, all_runs.clone()),
+            });
+            let (has, needed) = (has.collect(), needed.collect());
+            partials = Some(Exchanged { elems: elems(spec)?, has, needed });
         }
-        let folded = Self::agreed(kernel, rank, &talk, (&spec, &cuts), inputs, results);
-        // Where each rank has all that it folds nobody waits for it.
-        if cuts.are_whole() { folded } else { talk.telling(folded) }
+        Ok(self.cut.insert(Cut { cuts, partials }))
+    }
+}
+
+impl Cut {
+    /// Folds what this rank has all of.
+    fn whole<T, R>(
+        &self,
+        rank: &Rank,
+        kernel: &ReduceKernel<T, R>,
+        given: &[AnyInput<'_>],
+        results: &mut [AnyOutput<'_>],
+    ) -> Result<()> {
+        if self.cuts.of_ranks[rank.number()].is_idle() {
+            return Ok(());
+        }
+        let device = rank.device();
+        let parts = self.parts(given);
+        let inputs = &arrays(&parts, given);
+        fold(device, &kernel.prepare(device)?, Given { inputs, segments: None, outputs: results })?;
+        Ok(())
     }
 
-    /// The same, when all ranks have agreed.
-    fn agreed<I: ShardedFor<T>>(
-        kernel: &ReduceKernel<T, R>,
-        rank: &mut Rank,
-        talk: &Talk,
-        (spec, cuts): (&ReduceSpec, &Cuts),
-        inputs: &I,
-        results: &mut [crate::erased::AnyOutput<'_>],
-    ) -> Result<()> {
-        let line = kernel.spec_line();
-        let given = sealed::Reads::arrays(inputs);
-        let parts: Vec<Part<'_>> = match cuts.matrices {
-            Some(matrices) => given.iter().map(|of| Part { of: *of, matrices }).collect(),
-            None => Vec::new(),
-        };
-        let arrays = match cuts.matrices {
-            Some(_) => parts.iter().map(|part| AnyInput(part)).collect(),
-            None => given,
-        };
-        let own = &cuts.of_ranks[rank.number()];
-        if cuts.are_whole() {
-            if own.is_idle() {
-                return Ok(());
-            }
-            let given = Given { inputs: &arrays, segments: None, outputs: results };
-            fold(rank.device(), &kernel.prepare(rank.device())?, given)?;
-            return Ok(());
-        }
-        let runs = |range: &Range<usize>| {
-            let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
-            run(range.start)..run(range.end)
-        };
-        let all_runs = runs(&(0..cuts.total));
-        let shards = cuts.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
-        let needed = cuts.of_ranks.iter().map(|of| match of.is_idle() {
-            true => Block::new(0..0, 0..0),
-            false => of.partials(spec.over, all_runs.clone()),
-        });
-        let (shards, needed): (Vec<Block>, Vec<Block>) = (shards.collect(), needed.collect());
-        let device = rank.device().clone();
-        let (mine, all) = (&shards[rank.number()], &needed[rank.number()]);
-        let mut partials = partials(&device, spec, mine, all)?;
+    /// Folds the runs that this rank has into partials, where ranks have parts of what becomes one result.
+    fn runs(&self, rank: &mut Rank, line: &str, given: &[AnyInput<'_>]) -> Result<Option<Kept>> {
+        let Some(Exchanged { elems, has, needed }) = &self.partials else { return Ok(None) };
+        let (number, device) = (rank.number(), rank.device().clone());
+        let (own, mine, all) = (&self.cuts.of_ranks[number], &has[number], &needed[number]);
+        let mut partials = Kept::of(rank.partials.take(), &device, elems, [mine, all])?;
         if !mine.is_empty() {
-            let mut outputs: Vec<_> = partials.iter_mut().map(|part| part.output()).collect();
-            let lies = (own.folded.start as u64, cuts.total as u64);
-            fold_shard(&device, line, &arrays, &mut outputs, lies)?;
+            let lies = (own.folded.start as u64, self.cuts.total as u64);
+            let parts = self.parts(given);
+            fold_shard(&device, line, &arrays(&parts, given), &mut partials.outputs(), lies)?;
         }
-        // Nothing is loaded while partials are under way.
-        load(&device, &*device.programs().of_partials(line)?)?;
-        rank.links.all_ready(talk)?;
-        for part in &partials {
+        Ok(Some(partials))
+    }
+
+    /// Gathers partials, and folds those of this rank's results.
+    fn gathered(
+        &self,
+        rank: &mut Rank,
+        (talk, is_loaded): (&Talk, bool),
+        line: &str,
+        (partials, results): (Option<Kept>, &mut [AnyOutput<'_>]),
+    ) -> Result<()> {
+        let (Some(partials), Some(Exchanged { elems, has, needed })) = (partials, &self.partials)
+        else {
+            return Err(Error::Internal("nobody knows who has what".to_owned()));
+        };
+        let device = rank.device().clone();
+        if !is_loaded {
+            // Nothing is loaded while partials are under way.
+            load(&device, &*device.programs().of_partials(line)?)?;
+            rank.links.all_ready(talk)?;
+        }
+        let (own, total) = (&self.cuts.of_ranks[rank.number()], self.cuts.total as u64);
+        let extents = (own.outer.len() as u64, total, own.inner.len() as u64);
+        for (nth, part) in partials.parts().enumerate() {
             let talk = rank.talk("gathering partials");
-            part.carry(rank, &talk, &shards, &needed)?;
+            let is_last = nth + 1 == elems.len();
+            // When those of all parts are there.
+            let mut then = || match is_last && !own.is_idle() {
+                true => fold_partials(&device, line, &partials.inputs(), results, extents),
+                false => Ok(()),
+            };
+            part.carry(rank, &talk, [has, needed], &mut then)?;
         }
-        if own.is_idle() {
-            return Ok(());
-        }
-        let extents = (own.outer.len() as u64, cuts.total as u64, own.inner.len() as u64);
-        let inputs: Vec<_> = partials.iter().map(|part| part.input()).collect();
-        fold_partials(&device, line, &inputs, results, extents)
+        rank.partials = Some(partials);
+        Ok(())
+    }
+
+    /// The inputs as matrices, where their columns are folded.
+    fn parts<'i>(&self, given: &[AnyInput<'i>]) -> Vec<Part<'i>> {
+        let part = |matrices| given.iter().map(move |of| Part { of: *of, matrices });
+        self.cuts.matrices.into_iter().flat_map(part).collect()
+    }
+}
+
+/// What is folded: the inputs as they are given, or as matrices where they are such.
+fn arrays<'p>(parts: &'p [Part<'_>], given: &[AnyInput<'p>]) -> Vec<AnyInput<'p>> {
+    match parts.is_empty() {
+        true => given.to_vec(),
+        false => parts.iter().map(|part| AnyInput(part)).collect(),
     }
 }

@@ -1,9 +1,9 @@
 //! Which kernel multiplies the parts of a product, and what it is given.
 
 use super::call::sums_alike;
+use super::chosen::KnownProduct;
 use super::product::Part;
 use super::rank::Talk;
-use super::stored::Stored;
 use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
 use crate::ahead::load;
 use crate::device::Device;
@@ -14,9 +14,10 @@ use crate::kernel::with_planes;
 use crate::launched::Launched;
 use crate::operand::sealed::Input;
 use crate::planes::Planes;
-use crate::prepared::PreparedMatrix;
+use crate::prepared::{PreparedMatrix, Preparing};
 use crate::view::MatrixRef;
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
@@ -24,36 +25,55 @@ use std::sync::Arc;
 pub(super) struct Kernels<'k, E> {
     device: Device,
     talk: &'k Talk,
-    spec: SgemmSpec,
+    spec: Cow<'k, SgemmSpec>,
+    /// The lines of its kernels, if they were made before.
+    made: Option<&'k [String; 2]>,
     /// Whether it is made for matrices however they lie, as those of tables are.
     is_made_for: bool,
-    /// The planes of what this rank has of A and of B, where tensor cores multiply these.
+    /// What planes are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
+    /// and of B.
+    own: Option<[Own<'k>; 2]>,
+    /// The planes of these, where tensor cores multiply them.
     planes: [Option<PreparedMatrix<'k>>; 2],
     /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
     /// whether all numbers are in planes.
     kernels: Option<[Sgemm<E>; 2]>,
+    /// Whether they are others than those of the spec, as planes do not hold all numbers.
+    are_others: bool,
     /// The extents of what it has of C.
     c: [usize; 2],
 }
 
+/// What planes are made of.
+struct Own<'k> {
+    /// None of no elements.
+    view: Option<MatrixRef<'k>>,
+    /// Planes of the product before, for the memory that they take.
+    spare: Option<Arc<Planes>>,
+}
+
 impl<'k, E: Operands> Kernels<'k, E> {
-    /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: now, or, where they
-    /// are to be asked late ([`asks_late`]), before the first product.
+    /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: where they are to be
+    /// asked late ([`asks_late`]) before the first product; else now, or, if exchanges may be under way meanwhile, by
+    /// [`ask`](Self::ask).
     pub(super) fn new(
         rank: &mut Rank,
         talk: &'k Talk,
-        (spec, is_made_for): (&SgemmSpec, bool),
+        known: &'k KnownProduct,
         (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
         late: bool,
     ) -> Result<Self> {
-        let stored = Stored::of(spec);
+        let KnownProduct { spec, is_made_for, stored, kernels, .. } = known;
         let mut all = Self {
             device: rank.device().clone(),
             talk,
-            spec: spec.clone(),
-            is_made_for,
+            spec: Cow::Borrowed(spec),
+            made: kernels.as_ref(),
+            is_made_for: *is_made_for,
+            own: None,
             planes: [None, None],
             kernels: None,
+            are_others: false,
             c: [c.block().rows.len(), c.block().cols.len()],
         };
         if !spec.loses_as_a_whole() {
@@ -61,22 +81,37 @@ impl<'k, E: Operands> Kernels<'k, E> {
         } else if !late {
             let (of_a, of_b) = (stored.part(Side::A, a), stored.part(Side::B, b));
             let [spare_a, spare_b] = mem::take(&mut rank.planes);
-            all.planes = [all.prepare(a, &of_a.t(), spare_a)?, all.prepare(b, &of_b, spare_b)?];
-            all.ask()?;
+            let own = |of: &Sharded, view, spare| Own {
+                view: (!of.block().is_empty()).then_some(view),
+                spare,
+            };
+            all.own = Some([own(a, of_a.t(), spare_a), own(b, of_b, spare_b)]);
+            if !rank.links.loads_beside() {
+                all.ask()?;
+            }
         }
         Ok(all)
     }
 
-    fn prepare(
-        &self,
-        of: &Sharded,
-        view: &MatrixRef<'k>,
-        spare: Option<Arc<Planes>>,
-    ) -> Result<Option<PreparedMatrix<'k>>> {
-        match of.block().is_empty() {
-            true => Ok(None),
-            false => Ok(Some(self.device.prepare_in(self.spec.arith, view, spare)?)),
+    /// Whether all ranks are still to be asked, before any of them multiplies.
+    pub(super) fn asks(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Asks whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
+    pub(super) fn ask(&mut self) -> Result<()> {
+        if let Some(own) = self.own.take() {
+            let begin = |Own { view, spare }| -> Result<Option<Preparing<'k>>> {
+                let begin = |view| self.device.begin_planes(self.spec.arith, &view, spare);
+                view.map(begin).transpose()
+            };
+            let [a, b] = own.map(begin);
+            let (a, b) = (a?, b?);
+            // Both are on their way before either is waited for.
+            let done = |of: Option<Preparing<'k>>| of.map(|of| of.done(&self.device)).transpose();
+            self.planes = [done(a)?, done(b)?];
         }
+        self.ask_of(self.planes.iter().flatten().any(|planes| !planes.is_whole()))
     }
 
     /// The planes, for the memory that they take: the next product of these extents makes its own there.
@@ -84,15 +119,12 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.planes.map(|planes| planes.and_then(PreparedMatrix::into_planes))
     }
 
-    /// Whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
-    fn ask(&mut self) -> Result<()> {
-        self.ask_of(self.planes.iter().flatten().any(|planes| !planes.is_whole()))
-    }
-
     /// The same, where this rank knows of its own.
     fn ask_of(&mut self, has_lost: bool) -> Result<()> {
         if self.talk.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
-            self.spec = self.spec.in_f32();
+            self.spec = Cow::Owned(self.spec.in_f32());
+            self.made = None;
+            self.are_others = true;
             self.planes = [None, None];
         }
         self.make()
@@ -101,9 +133,13 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// The kernels. Those of a table are made for matrices however they lie; where their bits depend on that, as if all of them
     /// were padded, so that they are the same for any number of ranks.
     fn make(&mut self) -> Result<()> {
+        if let Some(lines) = self.made {
+            self.kernels = Some(lines.each_ref().map(|line| Sgemm::kept_before(line)));
+            return Ok(());
+        }
         let alike = sums_alike(&self.spec);
         let made = |padded: bool| {
-            let spec = self.spec.clone();
+            let spec = self.spec.as_ref().clone();
             match (self.is_made_for, alike) {
                 (true, alike) => spec.for_matrices(self.spec.layout, padded || !alike),
                 (false, true) if padded => spec.pitched(true),
@@ -115,6 +151,17 @@ impl<'k, E: Operands> Kernels<'k, E> {
             Sgemm::kept(&made(true), &self.device)?,
         ]);
         Ok(())
+    }
+
+    /// Their lines, for the next product that is alike; none where they are others than those of the spec.
+    pub(super) fn lines(&self) -> Option<[String; 2]> {
+        let kernels = self.kernels.as_ref().filter(|_| !self.are_others)?;
+        Some(kernels.each_ref().map(|kernel| kernel.spec_line().to_owned()))
+    }
+
+    /// Whether they are others than those of the spec, so that what was loaded for these is not all.
+    pub(super) fn are_others(&self) -> bool {
+        self.are_others
     }
 
     /// What is left where this rank has multiplied nothing.

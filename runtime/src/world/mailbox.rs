@@ -6,6 +6,9 @@
 //! where nobody else does anything, else after [`PATIENCE`]. So no message is held back for long, and calls that come in
 //! the same order see the same.
 //!
+//! A rank that waits may look out for a moment, [`MOMENT`], before it sleeps: what the others send to one that sleeps wakes it
+//! tens of microseconds later.
+//!
 //! A hang is found when it comes about, and exactly: ranks that wait for one another in a ring, for messages none of which
 //! is under way, wait for ever. As a rank waits for one rank at a time, each hang has such a ring in it, or a rank in it
 //! that has left.
@@ -19,6 +22,7 @@ use super::error::Lost;
 use super::wire::{Broken, Tag, Wire};
 use delivery::corrupt;
 use post::{Post, State};
+use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,9 +30,22 @@ use std::time::{Duration, Instant};
 /// How long a rank waits for a message that is under way before it goes and gets it.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// The ends of all ranks, in their order.
+/// How long a rank looks out for a message before it sleeps.
+const MOMENT: Duration = Duration::from_micros(50);
+
+/// The ends of all ranks, in their order. Where each has a processor it looks out for what it waits for, for a moment.
 pub(crate) fn mailboxes(ranks: usize, delivery: Delivery) -> Vec<Arc<dyn Wire>> {
-    let post = Arc::new(Post::new(ranks, delivery));
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    mailboxes_that(ranks, delivery, ranks < processors)
+}
+
+/// The same, which look out or not.
+pub(super) fn mailboxes_that(
+    ranks: usize,
+    delivery: Delivery,
+    look_out: bool,
+) -> Vec<Arc<dyn Wire>> {
+    let post = Arc::new(Post::new(ranks, delivery, look_out));
     let end = |rank| Arc::new(Mailbox { rank, post: Arc::clone(&post) }) as Arc<dyn Wire>;
     (0..ranks).map(end).collect()
 }

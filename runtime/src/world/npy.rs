@@ -94,8 +94,15 @@ fn read(
     size: usize,
 ) -> io::Result<Vec<u8>> {
     let too_large = || io::Error::new(io::ErrorKind::UnexpectedEof, "beyond all files");
-    let line = block.cols.len() * size;
-    let mut bytes = vec![0; block.rows.len() * line];
+    let line = block.cols.len().checked_mul(size).ok_or_else(too_large)?;
+    let len = line.checked_mul(block.rows.len()).ok_or_else(too_large)?;
+    // A header says what it likes; nothing is allocated for more than there is.
+    if len as u64 > file.metadata()?.len().saturating_sub(start) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    bytes.resize(len, 0);
     for (row, bytes) in block.rows.clone().zip(bytes.chunks_exact_mut(line.max(1))) {
         let at = (row as u64).checked_mul(cols as u64);
         let at =

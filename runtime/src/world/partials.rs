@@ -25,32 +25,78 @@ pub(super) trait Partials {
     /// Those of all runs of this rank's results.
     fn input(&self) -> AnyInput<'_>;
 
-    /// Brings to each rank what it needs of what each has, in a call of its own.
-    fn carry(&self, rank: &Rank, talk: &Talk, has: &[Block], needed: &[Block]) -> Result<()>;
+    /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
+    fn carry(
+        &self,
+        rank: &Rank,
+        talk: &Talk,
+        blocks: [&[Block]; 2],
+        then: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()>;
 }
 
-/// The partials of a spec: of the runs in one block, and room for those in another one.
-pub(super) fn partials(
+/// Partials of a reduction, with what they are for. The next one that needs the same takes them.
+pub(super) struct Kept {
+    elems: Vec<Elem>,
+    lengths: [usize; 2],
+    partials: Vec<Box<dyn Partials + Send>>,
+}
+
+impl Kept {
+    /// What there is for these elements and blocks: the partials of a reduction before, or new ones.
+    pub(super) fn of(
+        kept: Option<Self>,
+        device: &Device,
+        elems: &[Elem],
+        [own, all]: [&Block; 2],
+    ) -> Result<Self> {
+        let lengths = [own.len(), all.len()];
+        if let Some(kept) = kept.filter(|of| (&*of.elems, of.lengths) == (elems, lengths)) {
+            return Ok(kept);
+        }
+        Ok(Self { elems: elems.to_vec(), lengths, partials: partials(device, elems, lengths)? })
+    }
+
+    /// Those of this rank's runs, part by part, to be written.
+    pub(super) fn outputs(&mut self) -> Vec<AnyOutput<'_>> {
+        self.partials.iter_mut().map(|part| part.output()).collect()
+    }
+
+    /// Those of all runs of this rank's results, part by part.
+    pub(super) fn inputs(&self) -> Vec<AnyInput<'_>> {
+        self.partials.iter().map(|part| part.input()).collect()
+    }
+
+    /// The parts.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &dyn Partials> {
+        self.partials.iter().map(|part| &**part as &dyn Partials)
+    }
+}
+
+/// The elements of the partials of a spec, part by part.
+pub(super) fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
+    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
+}
+
+/// So many partials of a rank's own runs, and room for so many.
+fn partials(
     device: &Device,
-    spec: &ReduceSpec,
-    own: &Block,
-    all: &Block,
-) -> Result<Vec<Box<dyn Partials>>> {
+    elems: &[Elem],
+    [own, all]: [usize; 2],
+) -> Result<Vec<Box<dyn Partials + Send>>> {
     macro_rules! of {
         ($elem:expr, $($of:ident: $ty:ty),*) => {
             match $elem {
                 $(Elem::$of => Ok(Box::new(PartialsOf::<$ty> {
-                    own: device.alloc_of(own.len())?,
-                    all: device.alloc_of(all.len())?,
-                }) as Box<dyn Partials>),)*
+                    own: device.alloc_of(own)?,
+                    all: device.alloc_of(all)?,
+                }) as Box<dyn Partials + Send>),)*
                 other => Err(Error::Internal(format!("partials of {other}"))),
             }
         };
     }
-    let parts = spec.partials()?.into_iter();
-    parts
-        .map(|(_, elem)| of!(elem, F32: f32, F64: f64, I32: i32, U32: u32, I64: i64, U64: u64))
-        .collect()
+    let of = |elem: &Elem| of!(*elem, F32: f32, F64: f64, I32: i32, U32: u32, I64: i64, U64: u64);
+    elems.iter().map(of).collect()
 }
 
 struct PartialsOf<T: Element> {
@@ -67,9 +113,15 @@ impl<T: Element> Partials for PartialsOf<T> {
         AnyInput(self)
     }
 
-    fn carry(&self, rank: &Rank, talk: &Talk, has: &[Block], needed: &[Block]) -> Result<()> {
+    fn carry(
+        &self,
+        rank: &Rank,
+        talk: &Talk,
+        [has, needed]: [&[Block]; 2],
+        then: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
         let device = &rank.device;
-        let step = Step { partials: self, own: rank.number(), has, needed };
+        let step = Step { partials: self, own: rank.number(), has, needed, then };
         carry::<T>(device, &rank.links, talk, step)
     }
 }
@@ -80,11 +132,12 @@ struct Step<'s, T: Element> {
     own: usize,
     has: &'s [Block],
     needed: &'s [Block],
+    then: &'s mut dyn FnMut() -> Result<()>,
 }
 
 impl<T: Element> Work for Step<'_, T> {
     fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
-        let Self { partials, own, has, needed } = self;
+        let Self { partials, own, has, needed, then } = self;
         let side = Side::A;
         let from = area::<B>(&partials.own, &has[own])?;
         let all = area::<B>(&partials.all, &needed[own])?;
@@ -110,6 +163,8 @@ impl<T: Element> Work for Step<'_, T> {
         }
         carrier.begin(on.backend, Begun { exchange: 0, side, legs, behind: false })?;
         carrier.wait(on.backend, 0)?;
+        // Before the others are waited for, who may still fetch what this rank has.
+        then()?;
         carrier.end(on.backend)
     }
 }

@@ -48,6 +48,12 @@ pub(super) trait Multiplies {
     /// for another GPU of this process may hold up what loads it, and that GPU's rank with it.
     fn ready(&mut self, part: &Part<'_>) -> Result<()>;
 
+    /// Whether ranks are still to be asked something before any of them multiplies.
+    fn asks(&self) -> bool;
+
+    /// Asks it.
+    fn ask(&mut self) -> Result<()>;
+
     /// Launches a part.
     fn multiply(&mut self, part: Part<'_>) -> Result<()>;
 
@@ -56,12 +62,13 @@ pub(super) trait Multiplies {
     fn end(&mut self) -> Result<()>;
 }
 
-/// Follows the steps of this rank, when all that they launch is loaded.
+/// Follows the steps of this rank, when all that they launch is loaded: where that is not known of all ranks, they load it first.
 pub(super) fn follow(
     rank: &mut Rank,
     talk: &Talk,
     product: Product<'_>,
     multiplies: &mut dyn Multiplies,
+    is_loaded: bool,
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
@@ -75,8 +82,10 @@ pub(super) fn follow(
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
     let got = Got { rooms, stored: product.stored, gathered, slots: HashMap::new() };
     let mut run = Run { number, got, product, multiplies };
-    run.ready()?;
-    links.all_ready(talk)?;
+    if !is_loaded {
+        run.ready()?;
+        links.all_ready(talk)?;
+    }
     carry::<f32>(device, links, talk, run)
 }
 
@@ -105,18 +114,25 @@ impl Work for Run<'_> {
         let own = shards.into_iter().map(|(side, shard)| own(side, shard));
         let own = own.collect::<Result<Vec<Own<B>>>>()?;
         carrier.start(on.backend, &own)?;
-        for step in &schedule.steps[self.number] {
+        let steps = &schedule.steps[self.number];
+        // What ranks are asked, they are when the first exchanges are on their way.
+        let first = steps.iter().position(|step| !matches!(step, Step::Begin(_)));
+        let first = first.unwrap_or(steps.len());
+        for (number, step) in steps.iter().enumerate() {
+            if number == first {
+                self.ask(on.backend, carrier)?;
+            }
             match step {
                 Step::Begin(exchange) => {
                     let of_all = &schedule.exchanges[*exchange];
                     self.got.fill(of_all, self.number);
                     let Exchange { side, moves } = of_all;
-                    let (number, mut legs) = (self.number, Vec::new());
-                    for of in moves.iter().filter(|of| [of.from, of.to].contains(&number)) {
+                    let (own_number, mut legs) = (self.number, Vec::new());
+                    for of in moves.iter().filter(|of| [of.from, of.to].contains(&own_number)) {
                         legs.push(self.leg(&own[*side as usize], of)?);
                     }
                     let is_slot = |of: &Move| matches!(of.into, Place::Slot(_));
-                    let behind = moves.iter().any(|of| of.to == number && is_slot(of));
+                    let behind = moves.iter().any(|of| of.to == own_number && is_slot(of));
                     let begun = Begun { exchange: *exchange, side: *side, legs, behind };
                     carrier.begin(on.backend, begun)?;
                 }
@@ -127,12 +143,24 @@ impl Work for Run<'_> {
                 }
             }
         }
+        if first == steps.len() {
+            self.ask(on.backend, carrier)?;
+        }
         self.multiplies.end()?;
         carrier.end(on.backend)
     }
 }
 
 impl Run<'_> {
+    /// Asks all ranks what is to be asked before any of them multiplies.
+    fn ask<B: Keeps + Areas>(&mut self, backend: &B, carrier: &mut dyn Carrier<B>) -> Result<()> {
+        if !self.multiplies.asks() {
+            return Ok(());
+        }
+        carrier.send_off(backend)?;
+        self.multiplies.ask()
+    }
+
     /// Goes through the steps once, so that whatever is multiplied finds its kernel.
     fn ready(&mut self) -> Result<()> {
         let schedule = self.product.schedule;

@@ -1,7 +1,7 @@
 //! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
 //! of the ranges, as a kernel with `split_k` adds it on one device.
 
-use super::call::{Said, ShardedCall, What, check_layout};
+use super::call::{ShardedCall, What, check_layout};
 use super::carrier::{Begun, Carrier, Leg, Own, Work, carry};
 use super::error::impossible;
 use super::rank::Talk;
@@ -54,7 +54,7 @@ impl ShardedCall<'_> {
     ///   that does something else than to add products of `f32`: sums of part of the terms are no sums for an epilogue, and
     ///   tensor cores scale whole rows and columns.
     pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
-        let (what, rank, lies) = self.parts();
+        let (what, rank, said) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
@@ -68,8 +68,14 @@ impl ShardedCall<'_> {
         let spec: SgemmSpec = line.parse()?;
         let talk = rank.talk("multiplying by terms");
         let of_all = format!("A {}, B {}, C {}", a.layout(), b.layout(), c.layout());
-        talk.agree("the product", &format!("`{line}` by terms of {of_all}{}", Said(lies, None)))?;
-        check_layout(&spec, lies)?;
+        talk.agree("the product", &format!("`{line}` by terms of {of_all}{}", said))?;
+        check_layout(&spec, said.lies)?;
+        if let Some(way) = said.way {
+            return Err(impossible(
+                format!("terms that are dealt out, by the way `{way}`"),
+                "sums are exchanged once, when all of them are made: leave `way` out",
+            ));
+        }
         let stored = Stored::of(&spec);
         let layouts = stored.layouts(a.layout(), b.layout(), c.layout());
         let Layouts { a: of_a, b: of_b, c: of_c } = &layouts;

@@ -2,8 +2,11 @@
 
 use super::agree;
 use super::carrier::Links;
-use super::chosen::Known;
+use super::chosen::KnownProduct;
 use super::error::{Lost, WorldError, impossible, numbered};
+use super::fold::KnownFold;
+use super::known::Known;
+use super::partials::Kept;
 use super::room::Rooms;
 use super::wire::{Broken, Tag, Wire};
 use super::{Machine, Sharded};
@@ -29,7 +32,10 @@ pub struct Rank {
     pub(super) machine: Machine,
     pub(super) memory: Option<u64>,
     pub(super) rooms: Rooms,
-    pub(super) known: Known,
+    pub(super) products: Known<KnownProduct>,
+    pub(super) folds: Known<KnownFold>,
+    /// Partials of the reduction before, for the memory that they take.
+    pub(super) partials: Option<Kept>,
     /// Of the product before, for the memory that they take: those of A and of B.
     pub(super) planes: [Option<Arc<Planes>>; 2],
     /// How many calls of all ranks there have been.
@@ -107,6 +113,8 @@ impl Rank {
         let is_there = shards[at] == layout.all();
         let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
         let own = talk.telling(self.device.download(&part.view()))?;
+        // What it waited for may have ended with the loss of a rank.
+        talk.held()?;
         if self.number() != at {
             if sends(self.number()) {
                 talk.send(at, 0, to_bytes(&own))?;
@@ -198,10 +206,15 @@ impl Talk {
 
     /// Checks that all ranks have come to this call with the same in hand.
     pub(super) fn agree(&self, what: &str, value: &str) -> Result<()> {
+        self.agree_on(&[(what, value)], false).map(drop)
+    }
+
+    /// The same of several texts, in one message. Whether all ranks are ready, as this one says that it is.
+    pub(super) fn agree_on(&self, said: &[(&str, &str)], is_ready: bool) -> Result<bool> {
         const REMEDY: &str =
             "All ranks make the same calls in the same order, with the same layouts";
         let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
-        Ok(agree::agree(&*self.wire, tag, what, value, deadline, REMEDY)?)
+        Ok(agree::agree(&*self.wire, tag, said, is_ready, deadline, REMEDY)?)
     }
 
     /// What every rank says, in their order.
@@ -255,13 +268,11 @@ impl Talk {
     }
 
     /// Whether no rank has been lost.
-    #[cfg(feature = "nccl")]
     pub(super) fn held(&self) -> Result<()> {
         Ok(self.held_world()?)
     }
 
     /// The same, for those who know of no other errors.
-    #[cfg(feature = "nccl")]
     pub(super) fn held_world(&self) -> Result<(), WorldError> {
         self.wire.broken().map_or(Ok(()), |broken| Err(broken.at(&self.doing)))
     }

@@ -1,8 +1,8 @@
 //! Who there is, and what all of them do.
 
 use super::carrier::{Carry, Links, in_job};
-use super::chosen::Known;
-use super::error::{impossible, numbered};
+use super::error::{impossible, numbered, panicked};
+use super::known::Known;
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::Rank;
 use super::room::Rooms;
@@ -13,11 +13,11 @@ use super::{Hosts, Lost, Machine, WorldError};
 use crate::backend::driver;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use std::any::Any;
+use std::io;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 /// What devices of a world are.
@@ -83,10 +83,11 @@ impl World {
     }
 
     /// What the environment says: one rank of a job, if a launcher has started this process as such (`RANK` and `WORLD_SIZE`
-    /// as `torchrun` sets them, or the variables of Slurm, Open MPI, MPICH), with the GPU of its number on this host; else
-    /// all GPUs of this machine; else one simulated device. A rank of a job without a GPU is simulated too.
+    /// as `torchrun` sets them, or the variables of Slurm, Open MPI, MPICH), with the GPU of its number on this host, or the only
+    /// one that it is shown; else all GPUs of this machine; else one simulated device. A rank of a job without a GPU is simulated too.
     ///
-    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`.
+    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`. All have
+    /// to have come within 60 seconds, or as many as `GEMM_MEETING` says.
     /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
     /// ([`Carry`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
     /// NCCL, with the feature of that name, else the host.
@@ -127,7 +128,7 @@ impl World {
             Ok((device, connected))
         });
         hello.failure = made.as_ref().err().map(ToString::to_string);
-        let met = meet(&job, &hello, &Limits::default());
+        let met = meet(&job, &hello, &Limits::from_env()?);
         // What has kept this rank from taking part says more than that it did not.
         let (device, connected) = made?;
         let (wire, met) = met?;
@@ -152,11 +153,12 @@ impl World {
     }
 
     /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. `GEMM_CARRY` says what carries data
-    /// ([`Carry`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else data goes
-    /// through the host.
+    /// ([`Carry`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else, with the
+    /// feature `nccl`, NCCL connects them, where no GPU is two ranks; else data goes through the host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::carried`] where it says something;
+    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::carried`] for what it says, or for
+    /// NCCL where that is needed;
     /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
     /// differ, and for one device twice.
     pub fn of(devices: Vec<Device>) -> Result<Self> {
@@ -223,7 +225,9 @@ impl World {
     }
 
     /// How long a rank waits for another one before it takes that for lost; 5 minutes where nobody says otherwise. Whoever
-    /// loads longer than that between two calls is late.
+    /// loads longer than that between two calls is late. Rank 0 hears first who is late: where it is late itself the others wait
+    /// for twice that. Of another process nothing is heard for 10 seconds, whatever the patience, when it has died or stopped: then
+    /// its rank is lost.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         // More than a century is for ever, and can be added to a time.
@@ -238,7 +242,8 @@ impl World {
         self
     }
 
-    /// How many bytes of each device what comes of other ranks may take; where nobody says otherwise as many as there are.
+    /// How many bytes of each device what comes of other ranks for a product may take; where nobody says otherwise as many as there
+    /// are. Partials of reductions, and sums where terms are dealt out, are not counted.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
@@ -253,14 +258,20 @@ impl World {
     /// for, whatever its patience: no thread can be ended from without.
     ///
     /// # Errors
-    /// What the first rank that is lost fails with, where it is one of this process; [`WorldError::Panicked`] where it panics;
+    /// [`WorldError::Thread`]; what the first rank that is lost fails with, where it is one of this process; [`WorldError::Panicked`] where it panics;
     /// [`WorldError::RankLost`] where it is one of another process, is late or has finished, whatever else others then fail
     /// with.
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
         let Self { ends, patience, machine, memory } = self;
         let work = &work;
         let watched = Watched::of(&ends);
+        let no_thread = |what: String, error: &io::Error| WorldError::Thread {
+            what,
+            reason: error.to_string(),
+        };
         let ended: Vec<Ended<T>> = thread::scope(|scope| {
+            let watches = watched.watch(scope);
+            watches.map_err(|error| no_thread("what looks on".to_owned(), &error))?;
             let threads = ends.into_iter().map(|End { device, wire, links }| {
                 let machine = machine.unwrap_or_else(|| links.machine());
                 let rank = Rank {
@@ -271,26 +282,41 @@ impl World {
                     machine,
                     memory,
                     rooms: Rooms::default(),
-                    known: Known::default(),
+                    products: Known::default(),
+                    folds: Known::default(),
+                    partials: None,
                     planes: [None, None],
                     calls: 0,
                     not_sync: PhantomData,
                 };
-                let number = rank.number();
-                (number, scope.spawn(move || on_rank(rank, work)))
+                let (number, wire) = (rank.number(), Arc::clone(&rank.wire));
+                let thread = Builder::new().spawn_scoped(scope, move || on_rank(rank, work));
+                // The others are told at once.
+                let thread = thread.map_err(|error| {
+                    let error = Error::World(no_thread(format!("rank {number}"), &error));
+                    let why = Lost::Failed(error.to_string());
+                    wire.abort(Broken { rank: number, why });
+                    Ended { rank: number, outcome: Err(error), broken: wire.broken() }
+                });
+                (number, thread)
             });
             let threads: Vec<_> = threads.collect();
-            watched.watch(scope);
-            let ended = threads.into_iter().map(|(number, thread)| match thread.join() {
-                Ok(ended) => ended,
-                Err(panic) => {
-                    Ended { rank: number, outcome: Err(panicked(number, &*panic)), broken: None }
-                }
+            let ended = threads.into_iter().map(|(number, thread)| {
+                thread.map_or_else(
+                    |ended| ended,
+                    |thread| {
+                        thread.join().unwrap_or_else(|panic| Ended {
+                            rank: number,
+                            outcome: Err(panicked(number, &*panic)),
+                            broken: None,
+                        })
+                    },
+                )
             });
             let ended = ended.collect();
             watched.end();
-            ended
-        });
+            Ok::<_, WorldError>(ended)
+        })?;
         first_fault(ended)
     }
 }
@@ -322,6 +348,8 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
                 wait_for_cause(&*rank.wire);
             }
             rank.wire.abort(Broken { rank: number, why: Lost::Failed(error.to_string()) });
+            // This thread does not end before what it has begun has.
+            rank.links.give_up();
         }
     }
     let broken = outcome.as_ref().err().and_then(|_| rank.wire.broken());
@@ -340,13 +368,6 @@ fn wait_for_cause(wire: &dyn Wire) {
     while wire.broken().is_none() && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    let message = text.unwrap_or_else(|| "something that is no text".to_owned());
-    Error::World(WorldError::Panicked { rank, message })
 }
 
 /// All values, or the error of the rank that was lost first, which all others have been told.

@@ -57,14 +57,37 @@ pub(crate) struct Limits {
     pub(crate) heartbeat: Duration,
     /// A process of which nothing has come for so long is late: 10 s.
     pub(crate) silence: Duration,
-    /// How long a rank that has left stays until what it has said is on its way, and rank 0's process for the others: 60 s.
+    /// How long a rank that has left stays until what it has said is on its way: 60 s. The process of rank 0 stays until all
+    /// others have left, or one is lost.
     pub(crate) linger: Duration,
 }
 
 /// Longer than anything takes, and so short that a moment that much later has a number.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Limits {
+    /// The usual ones, with the time for the meeting that `GEMM_MEETING` says, in seconds.
+    ///
+    /// # Errors
+    /// [`WorldError::Environment`] where that is no whole number of at least 1.
+    pub(crate) fn from_env() -> Result<Self, WorldError> {
+        const VARIABLE: &str = "GEMM_MEETING";
+        let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(Self::default());
+        };
+        let value = value.to_string_lossy().into_owned();
+        match value.trim().parse() {
+            Ok(seconds) if seconds > 0 => {
+                Ok(Self { meeting: Duration::from_secs(seconds), ..Self::default() })
+            }
+            _ => Err(WorldError::Environment {
+                variable: VARIABLE,
+                value,
+                need: "it has to be a whole number of seconds, at least 1".to_owned(),
+            }),
+        }
+    }
+
     fn bounded(&self) -> Self {
         let Self { meeting, heartbeat, silence, linger } = self.clone();
         let [meeting, heartbeat, silence, linger] =

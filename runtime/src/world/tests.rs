@@ -7,7 +7,7 @@ mod fault;
 mod messages;
 pub(super) mod program;
 
-use super::mailbox::{Delivery, mailboxes};
+use super::mailbox::{Delivery, mailboxes, mailboxes_that};
 use super::tcp;
 use super::wire::{Broken, Wire};
 use std::sync::Arc;
@@ -20,9 +20,10 @@ type Ends = Vec<Arc<dyn Wire>>;
 /// Makes a world of so many ranks, by a seed.
 type Kind = fn(usize, u64) -> Ends;
 
-/// Every kind of world: memory in order, memory in an order of some seed, processes' connections.
-const KINDS: [(&str, Kind); 3] = [
+/// Every kind of world: memory in order, whose ranks sleep until something comes or look out for it first, memory in an order of some seed, processes' connections.
+const KINDS: [(&str, Kind); 4] = [
     ("memory", |ranks, _| mailboxes(ranks, Delivery::default())),
+    ("memory that is watched", |ranks, _| mailboxes_that(ranks, Delivery::default(), true)),
     ("shuffled memory", |ranks, seed| {
         mailboxes(ranks, Delivery { seed: Some(seed), faults: Vec::new() })
     }),

@@ -1,7 +1,8 @@
 //! Looks on while ranks work: streams of GPUs wait for what comes of others, and no call that waits for such a stream comes
-//! back where a rank is lost. So a thread beside them waits for that, and has NCCL give up.
+//! back where a rank is lost, or where NCCL fails. So a thread beside them waits for that, and has NCCL give up.
 
 use super::run::End;
+use std::io;
 use std::thread::Scope;
 
 /// The ranks of this process whose devices NCCL connects.
@@ -13,6 +14,8 @@ pub(super) struct Watched {
 #[cfg(feature = "nccl")]
 struct Watch {
     wire: std::sync::Arc<dyn super::wire::Wire>,
+    /// The number of the first rank of this process.
+    first: usize,
     all: std::sync::Arc<super::carrier::Communicators>,
     /// Whether the ranks have ended.
     ended: std::sync::Arc<std::sync::atomic::AtomicBool>,
@@ -25,6 +28,7 @@ impl Watched {
         let of = ends.iter().find_map(|end| match &end.links {
             Links::Nccl(nccl) => Some(Watch {
                 wire: std::sync::Arc::clone(&end.wire),
+                first: end.wire.rank(),
                 all: nccl.all(),
                 ended: std::sync::Arc::default(),
             }),
@@ -34,21 +38,35 @@ impl Watched {
     }
 
     /// Begins to look on.
-    pub(super) fn watch<'s>(&self, scope: &'s Scope<'s, '_>) {
+    ///
+    /// # Errors
+    /// Where the system has no thread for it.
+    pub(super) fn watch<'s>(&self, scope: &'s Scope<'s, '_>) -> io::Result<()> {
+        use super::error::Lost;
+        use super::wire::Broken;
         use std::sync::atomic::Ordering;
+        use std::thread::Builder;
         use std::time::Duration;
         /// How soon a loss is seen.
         const OFTEN: Duration = Duration::from_millis(20);
-        let Some(Watch { wire, all, ended }) = &self.of else { return };
-        let (wire, all, ended) = (wire.clone(), all.clone(), ended.clone());
-        scope.spawn(move || {
+        let Some(Watch { wire, first, all, ended }) = &self.of else { return Ok(()) };
+        let (wire, first, all, ended) = (wire.clone(), *first, all.clone(), ended.clone());
+        let look_on = move || {
             while !ended.load(Ordering::Acquire) {
+                if wire.broken().is_none()
+                    && let Some((place, error)) = all.failed()
+                {
+                    // The numbers of the ranks of a process follow one another.
+                    let rank = first + place;
+                    wire.abort(Broken { rank, why: Lost::Failed(error.to_string()) });
+                }
                 if wire.broken().is_some() {
                     return all.abort();
                 }
                 std::thread::sleep(OFTEN);
             }
-        });
+        };
+        Builder::new().spawn_scoped(scope, look_on).map(drop)
     }
 
     /// The ranks have ended.
@@ -71,7 +89,9 @@ impl Watched {
         Self
     }
 
-    pub(super) fn watch<'s>(&self, _: &'s Scope<'s, '_>) {}
+    pub(super) fn watch<'s>(&self, _: &'s Scope<'s, '_>) -> io::Result<()> {
+        Ok(())
+    }
 
     pub(super) fn end(&self) {}
 }

@@ -115,6 +115,15 @@ impl Links {
         }
     }
 
+    /// Whether a rank may take memory and load kernels while exchanges are under way: what is under way waits for no other rank.
+    pub(in crate::world) fn loads_beside(&self) -> bool {
+        match self {
+            Self::Wire { .. } | Self::Peers(_) => true,
+            #[cfg(feature = "nccl")]
+            Self::Nccl(_) => false,
+        }
+    }
+
     /// Waits until all ranks have loaded what they launch, where a rank that loads may wait for what another one has begun.
     pub(in crate::world) fn all_ready(&self, _talk: &Talk) -> Result<()> {
         match self {
@@ -135,6 +144,15 @@ impl Links {
             Self::Wire { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.connect(_device, _wire, _patience),
+        }
+    }
+
+    /// Gives up what connects this rank, and those of this process, with others: nothing of it is under way any more.
+    pub(in crate::world) fn give_up(&self) {
+        match self {
+            Self::Wire { .. } | Self::Peers(_) => {}
+            #[cfg(feature = "nccl")]
+            Self::Nccl(nccl) => nccl.all().abort(),
         }
     }
 
@@ -197,7 +215,9 @@ fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
         let same =
             |n: &usize| devices[..*n].iter().position(|d| ordinal(d) == ordinal(&devices[*n]));
         let twice = (0..devices.len()).find_map(|rank| Some((rank, same(&rank)?)));
-        let (rank, other) = twice.unwrap_or((1, 0));
+        let Some((rank, other)) = twice else {
+            return Err(Error::Internal("two ranks of one GPU are not found".to_owned()));
+        };
         return Err(Error::World(WorldError::Shared {
             what: "GPU".to_owned(),
             value: devices[rank].name().to_owned(),

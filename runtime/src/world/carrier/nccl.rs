@@ -19,19 +19,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The communicators of the ranks of this process. They are given up all at once, whichever rank is lost.
-pub(in crate::world) struct Communicators(Vec<Mutex<Option<Communicator>>>);
+pub(in crate::world) struct Communicators {
+    all: Vec<Mutex<Option<Communicator>>>,
+    /// Held by who gives them up.
+    giving_up: Mutex<()>,
+}
 
 impl Communicators {
     fn of(&self, place: usize) -> MutexGuard<'_, Option<Communicator>> {
-        self.0[place].lock().unwrap_or_else(PoisonError::into_inner)
+        self.all[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives all of them up, so that what streams wait for in vain ends.
+    /// Gives all of them up, so that what streams wait for in vain ends. When it returns that is done, whoever does it: before
+    /// NCCL 2.27 no thread is to end that has begun something before.
     pub(in crate::world) fn abort(&self) {
-        let all =
-            self.0.iter().map(|one| one.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let _held = self.giving_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = (0..self.all.len()).filter_map(|place| self.of(place).take());
         // Whatever NCCL says to that: the ranks have been told why.
-        _ = abort_all(all.flatten().collect());
+        _ = abort_all(all.collect());
+    }
+
+    /// What NCCL has failed with, and for which of them, as far as nobody uses them now.
+    pub(in crate::world) fn failed(&self) -> Option<(usize, WorldError)> {
+        let failed = |(place, one): (usize, &Mutex<Option<Communicator>>)| {
+            let one = one.try_lock().ok()?;
+            Some((place, one.as_ref()?.holds().err()?))
+        };
+        self.all.iter().enumerate().find_map(failed)
     }
 }
 
@@ -53,7 +67,8 @@ impl Nccl {
         library: &Arc<Library>,
         id: [u8; 128],
     ) -> Result<Vec<Self>> {
-        let all = Arc::new(Communicators(devices.iter().map(|_| Mutex::new(None)).collect()));
+        let all = devices.iter().map(|_| Mutex::new(None)).collect();
+        let all = Arc::new(Communicators { all, giving_up: Mutex::new(()) });
         let end = |(place, device): (usize, &Device)| {
             let stream = super::peers::stream_beside(device)?;
             let (library, all) = (Arc::clone(library), Arc::clone(&all));

@@ -13,6 +13,7 @@ use crate::world::{Block, Side};
 use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -153,7 +154,9 @@ pub(in crate::world) struct Fetching<'t> {
     talk: &'t Talk,
     /// Where others have their parts, as far as this rank has asked.
     others: HashMap<usize, Arc<Published>>,
-    /// When each exchange that has begun is done.
+    /// What has begun and was put off, since where others have their parts may not be known yet: with what comes before it.
+    put_off: Vec<(Begun<Gpu>, Option<CudaEvent>)>,
+    /// When each exchange that is on its way is done.
     done: HashMap<usize, CudaEvent>,
     /// Whether it counts as busy.
     is_busy: bool,
@@ -161,7 +164,8 @@ pub(in crate::world) struct Fetching<'t> {
 
 impl<'t> Fetching<'t> {
     pub(in crate::world) fn new(peers: &'t Peers, talk: &'t Talk) -> Self {
-        Self { peers, talk, others: HashMap::new(), done: HashMap::new(), is_busy: false }
+        let (others, put_off, done) = (HashMap::new(), Vec::new(), HashMap::new());
+        Self { peers, talk, others, put_off, done, is_busy: false }
     }
 
     fn busy(&mut self, is_busy: bool) {
@@ -221,31 +225,45 @@ impl Carrier<Gpu> for Fetching<'_> {
     }
 
     fn begin(&mut self, gpu: &Gpu, begun: Begun<Gpu>) -> Result<()> {
-        let Begun { exchange, side, legs, behind } = begun;
-        let stream = &self.peers.stream;
-        if behind {
-            wait(stream, &now(gpu.stream())?)?;
+        let behind = if begun.behind { Some(now(gpu.stream())?) } else { None };
+        self.put_off.push((begun, behind));
+        Ok(())
+    }
+
+    fn send_off(&mut self, gpu: &Gpu) -> Result<()> {
+        if self.put_off.is_empty() {
+            return Ok(());
         }
-        for leg in legs {
-            match leg {
-                Leg::Send { .. } => {}
-                Leg::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
-                Leg::Receive { from, block, to } => {
-                    let published = self.published(from)?;
-                    let has = published.parts.iter().find(|(of, ..)| *of == side);
-                    let has = has.map(|(_, origin, area)| part(area, origin, &block));
-                    let has = has.ok_or_else(|| {
-                        Error::Internal(format!("rank {from} has nothing of {side}"))
-                    })??;
-                    gpu.copy_area_on(stream, &has, &to)?;
+        // Of a rank that is lost nothing is read any more.
+        self.talk.held()?;
+        let stream = &self.peers.stream;
+        for (begun, behind) in mem::take(&mut self.put_off) {
+            let Begun { exchange, side, legs, .. } = begun;
+            if let Some(behind) = behind {
+                wait(stream, &behind)?;
+            }
+            for leg in legs {
+                match leg {
+                    Leg::Send { .. } => {}
+                    Leg::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
+                    Leg::Receive { from, block, to } => {
+                        let published = self.published(from)?;
+                        let has = published.parts.iter().find(|(of, ..)| *of == side);
+                        let has = has.map(|(_, origin, area)| part(area, origin, &block));
+                        let has = has.ok_or_else(|| {
+                            Error::Internal(format!("rank {from} has nothing of {side}"))
+                        })??;
+                        gpu.copy_area_on(stream, &has, &to)?;
+                    }
                 }
             }
+            self.done.insert(exchange, now(stream)?);
         }
-        self.done.insert(exchange, now(stream)?);
         Ok(())
     }
 
     fn wait(&mut self, gpu: &Gpu, exchange: usize) -> Result<()> {
+        self.send_off(gpu)?;
         match self.done.get(&exchange) {
             Some(done) => wait(gpu.stream(), done),
             None => Err(Error::Internal(format!("exchange {exchange} has not begun"))),
@@ -254,6 +272,7 @@ impl Carrier<Gpu> for Fetching<'_> {
 
     /// Waits, on the device's stream, until all ranks have fetched what they need of this one.
     fn end(&mut self, gpu: &Gpu) -> Result<()> {
+        self.send_off(gpu)?;
         let (call, number) = (self.talk.call(), self.talk.number());
         let fetched = Arc::new(now(&self.peers.stream)?);
         let board = &self.peers.board;

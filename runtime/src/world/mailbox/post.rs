@@ -1,10 +1,12 @@
 //! What the ranks of one process share: their inboxes, what is under way, and who waits for whom.
 
-use super::PATIENCE;
 use super::delivery::{Delivery, Fault, FaultKind, Random};
+use super::{MOMENT, PATIENCE};
 use crate::world::error::Lost;
 use crate::world::inbox::{Inbox, Next};
 use crate::world::wire::{Broken, Tag, last_in_chain};
+use std::hint;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -17,6 +19,10 @@ pub(super) struct Post {
     state: Mutex<State>,
     /// By rank, whose thread waits for it.
     changed: Vec<Condvar>,
+    /// By rank, how often something has changed for it: for those who look out, without the lock.
+    news: Vec<AtomicU64>,
+    /// Whether ranks look out before they sleep.
+    look_out: bool,
 }
 
 #[derive(Debug)]
@@ -102,7 +108,7 @@ fn deadlock(mut ring: Vec<Channel>) -> Broken {
 }
 
 impl Post {
-    pub(super) fn new(ranks: usize, delivery: Delivery) -> Self {
+    pub(super) fn new(ranks: usize, delivery: Delivery, look_out: bool) -> Self {
         let state = State {
             inboxes: (0..ranks).map(|rank| Inbox::new(rank, ranks)).collect(),
             under_way: Vec::new(),
@@ -112,7 +118,12 @@ impl Post {
             shuffles: delivery.seed.is_some(),
             random: Random::new(delivery.seed.unwrap_or(0)),
         };
-        Self { state: Mutex::new(state), changed: (0..ranks).map(|_| Condvar::new()).collect() }
+        Self {
+            state: Mutex::new(state),
+            changed: (0..ranks).map(|_| Condvar::new()).collect(),
+            news: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
+            look_out,
+        }
     }
 
     pub(super) fn ranks(&self) -> usize {
@@ -130,7 +141,7 @@ impl Post {
             inbox.lose(broken.clone());
         }
         state.under_way.clear();
-        self.changed.iter().for_each(Condvar::notify_all);
+        (0..self.ranks()).for_each(|rank| self.tell(rank));
         state.broken().cloned().unwrap_or(broken)
     }
 
@@ -139,7 +150,7 @@ impl Post {
         for inbox in &mut state.inboxes {
             inbox.leave(rank);
         }
-        self.changed.iter().for_each(Condvar::notify_all);
+        (0..self.ranks()).for_each(|rank| self.tell(rank));
     }
 
     /// A message is under way, and others, or it, become visible.
@@ -153,7 +164,24 @@ impl Post {
             self.deliver(state);
         }
         // One that waits for it is to know that it is under way.
-        self.changed[channel.1].notify_all();
+        self.tell(channel.1);
+    }
+
+    /// Something has changed for a rank.
+    fn tell(&self, rank: usize) {
+        self.news[rank].fetch_add(1, Ordering::Release);
+        self.changed[rank].notify_all();
+    }
+
+    /// Looks out until something changes for a rank, for a moment.
+    fn watch<'s>(&'s self, rank: usize, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let seen = self.news[rank].load(Ordering::Acquire);
+        drop(state);
+        let end = Instant::now() + MOMENT;
+        while self.news[rank].load(Ordering::Acquire) == seen && Instant::now() < end {
+            hint::spin_loop();
+        }
+        self.lock()
     }
 
     /// One of the messages under way becomes visible.
@@ -169,20 +197,21 @@ impl Post {
         state.inboxes[to].push(from, tag, bytes);
         if state.waits[to] == Some(channel) {
             state.waits[to] = None;
-            self.changed[to].notify_all();
+            self.tell(to);
         }
     }
 
     /// The next message of a channel, by the deadline.
-    pub(super) fn take(
-        &self,
-        mut state: MutexGuard<'_, State>,
+    pub(super) fn take<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
         channel: Channel,
         began: Instant,
         deadline: Instant,
     ) -> Result<Vec<u8>, Broken> {
         let (from, rank, tag) = channel;
         let mut waited = false;
+        let mut looks_out = self.look_out;
         loop {
             let next = state.inboxes[rank].next(from, tag);
             state.waits[rank] = None;
@@ -213,6 +242,11 @@ impl Post {
                 self.deliver(&mut state);
             }
             if state.waits[rank].is_none() {
+                continue;
+            }
+            if looks_out {
+                looks_out = false;
+                state = self.watch(rank, state);
                 continue;
             }
             let time = deadline.duration_since(now);

@@ -3,9 +3,9 @@
 //! Rank 0's process has a connection to each other rank, any other process one, to that of rank 0. What is different about
 //! rank 0's is that it hands on messages, and that it decides which rank was lost first and tells all.
 
-use super::Limits;
 use super::frame::Frame;
 use super::link::{Around, Link, Start, nonsense};
+use super::{LONGEST, Limits};
 use crate::world::error::Lost;
 use crate::world::inbox::{Inbox, Next};
 use crate::world::wire::{Broken, Tag, last_in_chain};
@@ -305,9 +305,8 @@ impl Node {
         let broken = |state: &State| state.inbox.broken().is_some();
         if self.rank == 0 {
             if left {
-                self.wait_until(self.limits.linger, |state| {
-                    broken(state) || state.inbox.is_last(0)
-                });
+                // However long they work: who is gone is silent, and is found out.
+                self.wait_until(LONGEST, |state| broken(state) || state.inbox.is_last(0));
             } else {
                 self.lose(Broken { rank: 0, why: Lost::Gone });
             }

@@ -67,16 +67,19 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
             let ranks = random.usize(1..=6);
             let values: Vec<&str> =
                 (0..ranks).map(|_| if random.u8(..4) == 0 { "64x32" } else { "32x32" }).collect();
+            let ready: Vec<bool> = (0..ranks).map(|_| random.u8(..4) != 0).collect();
             let got = run(ends(ranks, round), |wire| {
-                let value = values[wire.rank()];
-                let got = agree(&*wire, Tag(1), "the extents", value, soon(), "Give all the same");
+                let (value, is_ready) = (values[wire.rank()], ready[wire.rank()]);
+                // Before them something that all have, and that does not count.
+                let said = [("the kernel", "8x8"), ("the extents", value), ("the rest", value)];
+                let got = agree(&*wire, Tag(1), &said, is_ready, soon(), "Give all the same");
                 // Nothing is broken by that.
                 let after = barrier(&*wire, Tag(2), "going on", soon());
                 wire.leave();
                 (got, after)
             });
             let odd = values.iter().position(|value| *value != values[0]);
-            let expected = odd.map_or(Ok(()), |rank| {
+            let expected = odd.map_or(Ok(ready.iter().all(|is_ready| *is_ready)), |rank| {
                 Err(WorldError::Mismatch {
                     what: "the extents".to_owned(),
                     rank,
@@ -127,10 +130,9 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
                         let faults = vec![Fault { rank, call: call as u64, kind: kind.clone() }];
                         let ends = mailboxes(ranks, Delivery { seed: Some(seed), faults });
                         let got = run(ends, |wire| {
-                            let got = agree(&*wire, Tag(1), "x", "one text", soon(), "");
+                            let got = agree(&*wire, Tag(1), &[("x", "one text")], true, soon(), "");
                             // Who finds nothing wrong goes on, and needs the others.
-                            let got =
-                                got.and_then(|()| barrier(&*wire, Tag(1), "going on", soon()));
+                            let got = got.and_then(|_| barrier(&*wire, Tag(1), "going on", soon()));
                             if got.is_ok() {
                                 wire.leave();
                             }
