@@ -24,12 +24,14 @@
 //! [`Sharded`] is one rank's part of it. What ranks do for a product is a [`Schedule`], which is data, and is checked before
 //! it is used.
 //!
-//! **Bits.** Only data goes from rank to rank, and each element of a product has all its terms from the rank that keeps it; a
+//! **Bits.** Only data goes from rank to rank, and each element of a product has all its terms from the rank that keeps it, unless
+//! [terms are dealt out](ShardedCall::launch_by_terms), whose sums that rank adds in their order; a
 //! reduction is folded along runs that do not depend on who has them. So results have the same bits on one device and on any
 //! number of them, simulated or not. No sum is left to whoever carries the data.
 //!
-//! **Faults.** A rank that fails, panics, ends or does not come in time is an error on all others,
-//! [`WorldError::RankLost`], within the [patience](World::patience) of the world; what it had not finished is not returned.
+//! **Faults.** A rank that fails, panics, ends or is late is an error on all others, [`WorldError::RankLost`], within the
+//! [patience](World::patience) of the world; ranks of a job that do not meet are [`WorldError::Rendezvous`]. Launches return before
+//! their work is done: what it writes is good when a later call of all ranks, or [`World::run`], has returned without an error.
 
 mod agree;
 mod call;

@@ -88,11 +88,11 @@ pub fn abort() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether it comes to it while it connects, while bytes are moved, or at its end.
+/// Whether it comes to it while it connects, while bytes are moved, at its end, or while nothing is begun and somebody looks.
 #[allow(unsafe_code, reason = "nothing is moved")]
 pub fn async_codes() -> Result<(), Failed> {
     for wrong in CODES {
-        for phase in 0..3 {
+        for phase in 0..4 {
             let stand = Stand::new()?;
             let library = stand.nccl()?;
             let id = library.unique_id()?;
@@ -102,7 +102,11 @@ pub fn async_codes() -> Result<(), Failed> {
             let outcome = (|| {
                 let communicator = Communicator::begin(library, id, 1, 0, None)?;
                 communicator.settle(soon(), &mut go_on)?;
+                communicator.holds()?;
                 stand.set("async", wrong.into()).expect("a setting");
+                if phase == 3 {
+                    return communicator.holds();
+                }
                 if phase == 1 {
                     // SAFETY: there is nothing to move.
                     unsafe { communicator.exchange(0, &[]) }?;
