@@ -5,6 +5,7 @@ use crate::plot::PlotError;
 use clap::ValueEnum;
 use gemm_runtime::{Device, Error, SpecErrors};
 use serde::Serialize;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::num::IntErrorKind;
@@ -161,16 +162,19 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
         Ok(Outcome::Wrong) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
-            for fault in faults.iter() {
-                eprintln!("error: {fault}");
-            }
+            faults.iter().for_each(|fault| complain(fault));
             ExitCode::from(2)
         }
         Err(failure) => {
-            eprintln!("error: {failure}");
+            complain(&failure);
             ExitCode::from(2)
         }
     }
+}
+
+/// Tells what is wrong; where nobody can be told the code has to do.
+fn complain(of: &dyn Display) {
+    _ = writeln!(io::stderr(), "error: {of}");
 }
 
 /// A seed: the one given, or a new one.

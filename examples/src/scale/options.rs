@@ -82,7 +82,7 @@ pub struct Options {
     #[arg(long, value_parser = some, allow_negative_numbers = true)]
     pub rounds: Option<usize>,
     /// The seed of the elements
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     /// Write a JSON object for each row to a file
     #[arg(long, value_name = "FILE")]
@@ -213,8 +213,10 @@ impl Options {
     /// # Errors
     /// Those of [`World::of`] and [`World::carried`].
     pub fn world(&self, devices: Vec<(usize, Device)>) -> Result<World, Failure> {
-        let devices = devices.into_iter().map(|(_, device)| device).collect();
-        match self.carry {
+        let devices: Vec<_> = devices.into_iter().map(|(_, device)| device).collect();
+        // What GEMM_CARRY says is of GPUs.
+        let are_simulated = devices.iter().all(Device::is_simulator);
+        match self.carry.or(are_simulated.then_some(Carry::Host)) {
             Some(carry) => World::carried(devices, carry)
                 .map_err(|error| Failure::Usage(format!("--carry {carry}: {error}"))),
             None => Ok(World::of(devices)?),

@@ -183,7 +183,8 @@ pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
         let chosen = Schedule::cheapest(layouts, ranks, &computing, None);
         let chosen = chosen
             .map_err(|fault| Failure::Usage(format!("--size {n} --predict {ranks}: {fault}")))?;
-        eprintln!("{chosen}");
+        let said = writeln!(io::stderr(), "{chosen}");
+        said.map_err(Failure::Output)?;
         let estimate = &chosen.estimate;
         let of = Of { what: "product", size: format!("product of {n}"), shape, shares: 1.0 };
         let predicted = Predicted { time: estimate.time, efficiency: estimate.efficiency() };

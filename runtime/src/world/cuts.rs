@@ -138,14 +138,18 @@ fn matrices(over: Over, layout: &Layout, extents: Option<[usize; 3]>) -> Result<
     let written = |extents: Option<(usize, usize)>| {
         extents.map_or("too many".to_owned(), |(rows, cols)| format!("{rows}x{cols}"))
     };
-    Err(impossible(
-        format!("an array of {outer}x{middle}x{inner} that is dealt out as `{layout}`"),
-        &format!(
-            "it is a matrix of outer·middle rows of inner elements, {}, or of outer rows of middle·inner, {}",
-            written(below),
-            written(in_rows)
+    let (below, in_rows) = (written(below), written(in_rows));
+    let need = match middle {
+        // Of no rows nobody knows how many matrices they are.
+        0 => format!(
+            "where the middle extent is 0 it is a matrix of outer rows of no elements, {in_rows}"
         ),
-    ))
+        _ => format!(
+            "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of middle·inner, {in_rows}"
+        ),
+    };
+    let what = format!("an array of {outer}x{middle}x{inner} that is dealt out as `{layout}`");
+    Err(impossible(what, &need))
 }
 
 /// What a rank has of matrices with so many rows, where this is its block.

@@ -128,7 +128,8 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// The reduction of an array of `[outer, middle, inner]` elements, for a kernel `over: middle`. It is dealt out as a matrix: one
     /// of outer·middle rows of inner elements, which is cut between matrices, at multiples of `middle`, and anywhere along the
     /// inner axis; or one of outer rows of middle·inner elements, which is cut anywhere along the outer axis, and along the middle
-    /// one at multiples of `inner`, there between runs. Where `middle` is 1 these are the same matrix, and it is the first one.
+    /// one at multiples of `inner`, there between runs. Where `middle` is 1 these are the same matrix, and it is the first one;
+    /// where it is 0 it is the second one.
     ///
     /// ```
     /// use gemm_runtime::world::{Layout, World};

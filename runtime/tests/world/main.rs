@@ -3,6 +3,8 @@
 
 mod draw;
 mod faults;
+#[cfg(feature = "npy")]
+mod files;
 mod jobs;
 mod odds;
 mod products;

@@ -2,7 +2,9 @@
 
 use crate::draw;
 use fastrand::Rng;
-use gemm_runtime::world::{Layout, Rank, Sharded, World, WorldError};
+use gemm_runtime::world::{
+    Layout, Layouts, Machine, Rank, Schedule, Sharded, Way, World, WorldError,
+};
 use gemm_runtime::{
     ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, SgemmSpec, SgemmTable,
     sgemm_table, spec,
@@ -361,6 +363,69 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
                 assert!(is_refused, "{lies}, {of_c}")
             }
             other => assert!(other.is_ok() && !is_refused, "{lies}, {of_c}: {other:?}"),
+        }
+    }
+}
+
+/// Columns of B may come in parts, or in slots: then those of C lie apart, which this kernel cannot have. What lies together it takes,
+/// in whatever way it came.
+#[test]
+fn what_lies_together_needs_no_kernel_that_is_pitched() {
+    let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
+    let mut rng = Rng::with_seed(77);
+    for _ in 0..40 {
+        let ranks = rng.usize(2..6);
+        let [m, n, k] = [0; 3].map(|_| rng.usize(ranks..40));
+        let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
+        let (expected, _) = alone(&kernel, &a, &b, (m, n, k));
+        // Rows of C, with some columns of A and some rows of B at each rank.
+        let together = [Layout::cols(m, k), Layout::rows(k, n), Layout::rows(m, n)];
+        // Columns of C, with all of B, of which a rank then takes some columns.
+        let apart = [Layout::whole(m, k), Layout::whole(k, n), Layout::cols(m, n)];
+        for ([of_a, of_b, of_c], is_apart) in [(together, false), (apart, true)] {
+            let found = World::simulated(ranks).expect("a world").run(|rank| {
+                let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
+                let mut c = rank.alloc(&of_c)?;
+                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c)?;
+                rank.gather(&c, 0)
+            });
+            let what = format!("{m}x{n}x{k} on {ranks}, C {of_c}");
+            match found {
+                Err(Error::World(WorldError::Unpitched { .. })) => assert!(is_apart, "{what}"),
+                found => {
+                    let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let found = found[0].as_deref().expect("rank 0 has it");
+                    assert_eq!((bits(found), is_apart), (bits(&expected), false), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// A kernel that is not `pitched` takes a way that costs more, not one for which there is no memory.
+#[test]
+fn memory_bounds_kernels_that_are_not_pitched_too() {
+    let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
+    let (m, n, k, ranks) = (16, 512, 32, 4);
+    // Parts of B come, as columns: those of C lie apart unless all have come.
+    let layouts = Layouts { a: Layout::rows(m, k), b: Layout::cols(k, n), c: Layout::rows(m, n) };
+    let machine = Machine::h200_nccl();
+    let memory = |way| {
+        let schedule = Schedule::new(layouts.clone(), ranks, way).expect("a schedule");
+        schedule.estimate(&machine).most_memory()
+    };
+    let (least, all) = (memory(Way::Rotate), memory(Way::Sequential));
+    assert!(least < all);
+    for (limit, fits) in [(all, true), (all - 1, false), (least, false)] {
+        let found = World::simulated(ranks).expect("a world").memory(limit).run(|rank| {
+            let (a, b) = (rank.alloc(&layouts.a)?, rank.alloc(&layouts.b)?);
+            let mut c = rank.alloc(&layouts.c)?;
+            Ok(kernel.on(rank).launch(&a, &b, &mut c)?.estimate.most_memory())
+        });
+        match found {
+            Ok(taken) => assert!(fits && taken.iter().all(|taken| *taken <= limit), "{taken:?}"),
+            Err(Error::World(WorldError::Unpitched { .. })) => assert!(!fits, "{limit}"),
+            Err(error) => panic!("{limit}: {error}"),
         }
     }
 }

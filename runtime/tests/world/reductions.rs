@@ -310,3 +310,45 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     let error = fold("over: middle, block: 32, group: 4", of, "3x100 cols[40,60]");
     assert!(matches!(error, Error::World(WorldError::Unrun { .. })), "{error}");
 }
+
+/// Of a matrix without rows nothing is folded along them, whoever has which columns: no kernel needs runs for that, and no run is cut.
+#[test]
+fn what_has_no_results_is_cut_anywhere() {
+    for (line, layout, results) in [
+        ("over: rows, group: 32, block: 32", Layout::cols(0, 50), 0),
+        ("over: rows, group: 32, block: 32, run: 64", Layout::cols(0, 50), 0),
+        ("over: columns, block: 64, group: 8", Layout::rows(50, 0), 0),
+        ("over: columns, block: 64, group: 8, run: 16", Layout::rows(50, 0), 0),
+        // Nor of one without what is folded: its results are those of nothing.
+        ("over: rows, group: 32, block: 32", Layout::rows(6, 0), 2),
+        ("over: columns, block: 64, group: 8", Layout::cols(0, 6), 2),
+    ] {
+        let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
+        let found = World::simulated(3).expect("a world").run(|rank| {
+            let x = rank.alloc(&layout)?;
+            let mut folded = rank.device().upload(&vec![f32::NAN; results])?;
+            kernel.on(rank).launch(&x, &mut folded)?;
+            rank.device().download(&folded)
+        });
+        let found = found.unwrap_or_else(|error| panic!("{line}, {layout}: {error}"));
+        assert_eq!(found, vec![vec![0.0; results]; 3], "{line}, {layout}");
+    }
+}
+
+/// Of an array of no elements along the middle axis the results are those of nothing; how many there are its outer rows say.
+#[test]
+fn a_middle_axis_of_nothing() {
+    let line = "op: prod, over: middle, block: 64, group: 4, coarsen: 2, run: 8";
+    let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
+    let fold = |layout: Layout, results: usize| {
+        World::simulated(3).expect("a world").run(|rank| {
+            let x = rank.alloc(&layout)?;
+            let mut folded = rank.device().upload(&vec![f32::NAN; results])?;
+            kernel.on(rank).extents([3, 0, 7]).launch(&x, &mut folded)?;
+            rank.device().download(&folded)
+        })
+    };
+    assert_eq!(fold(Layout::rows(3, 0), 7).expect("a row each"), vec![vec![1.0; 7]; 3]);
+    let error = fold(Layout::whole(0, 7), 21).expect_err("how many matrices?").to_string();
+    assert!(error.contains("outer rows of no elements, 3x0"), "{error}");
+}
