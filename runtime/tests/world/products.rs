@@ -382,7 +382,9 @@ fn what_lies_together_needs_no_kernel_that_is_pitched() {
         let together = [Layout::cols(m, k), Layout::rows(k, n), Layout::rows(m, n)];
         // Columns of C, with all of B, of which a rank then takes some columns.
         let apart = [Layout::whole(m, k), Layout::whole(k, n), Layout::cols(m, n)];
-        for ([of_a, of_b, of_c], is_apart) in [(together, false), (apart, true)] {
+        // The same, with rows of B at each rank, all of which come together as those columns.
+        let narrow = [Layout::whole(m, k), Layout::rows(k, n), Layout::cols(m, n)];
+        for ([of_a, of_b, of_c], is_apart) in [(together, false), (apart, true), (narrow, false)] {
             let found = World::simulated(ranks).expect("a world").run(|rank| {
                 let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
                 let mut c = rank.alloc(&of_c)?;

@@ -348,6 +348,13 @@ fn a_middle_axis_of_nothing() {
             rank.device().download(&folded)
         })
     };
+    // Of no columns nothing is cut, wherever that is.
+    let found = World::simulated(2).expect("a world").run(|rank| {
+        let x = rank.alloc(&"8x0 rows[3,5]".parse().expect("a layout"))?;
+        let mut folded = rank.device().alloc(0)?;
+        kernel.on(rank).extents([2, 4, 0]).launch(&x, &mut folded)
+    });
+    found.expect("there is nothing to be cut");
     assert_eq!(fold(Layout::rows(3, 0), 7).expect("a row each"), vec![vec![1.0; 7]; 3]);
     let error = fold(Layout::whole(0, 7), 21).expect_err("how many matrices?").to_string();
     assert!(error.contains("outer rows of no elements, 3x0"), "{error}");
