@@ -206,14 +206,15 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         };
         let agreed =
             [("the product", product.as_str()), ("what a product is chosen by", &chosen_by)];
-        let all_have_loaded = talk.agree_on(&agreed, known.is_loaded)?;
+        let is_ready = known.is_loaded && rank.has_room(&known);
+        let all_are_ready = talk.agree_on(&agreed, is_ready)?;
         let Picked { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
         let mut work = || {
             let kernels = Kernels::new(rank, &talk, &known, (a, b, &*c), asks_late)?;
-            let is_loaded = all_have_loaded && !kernels.are_others();
+            let is_ready = all_are_ready && !kernels.are_others();
             let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
             let product = Product { schedule: &schedule, stored: known.stored, a, b, c };
-            follow(rank, &talk, product, &mut parts, is_loaded)?;
+            follow(rank, &talk, product, &mut parts, is_ready)?;
             let lines = parts.kernels.lines();
             rank.planes = parts.kernels.into_planes();
             Ok((parts.launches, lines))

@@ -99,6 +99,15 @@ impl Rank {
         })
     }
 
+    /// Whether there is memory for all that comes of others for a product: none is taken while another GPU waits for what this one
+    /// sends.
+    pub(super) fn has_room(&self, known: &KnownProduct) -> bool {
+        known.picked.as_ref().is_some_and(|Picked { schedule, .. }| {
+            let mut rooms = schedule.rooms()[self.number()].iter();
+            rooms.all(|room| self.rooms.has((room.side, room.place), room.len))
+        })
+    }
+
     /// What the ranks do for a product on which all of them have agreed.
     pub(super) fn picked(&self, known: &mut KnownProduct) -> Result<Picked> {
         if let Some(picked) = &known.picked {

@@ -62,13 +62,14 @@ pub(super) trait Multiplies {
     fn end(&mut self) -> Result<()>;
 }
 
-/// Follows the steps of this rank, when all that they launch is loaded: where that is not known of all ranks, they load it first.
+/// Follows the steps of this rank, when all that they launch is loaded and there is memory for what comes: where that is not known of
+/// all ranks, they see to it first.
 pub(super) fn follow(
     rank: &mut Rank,
     talk: &Talk,
     product: Product<'_>,
     multiplies: &mut dyn Multiplies,
-    is_loaded: bool,
+    is_ready: bool,
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
@@ -82,7 +83,7 @@ pub(super) fn follow(
     let gathered = Side::ALL.map(|side| schedule.size.needed(side, product.c.block()));
     let got = Got { rooms, stored: product.stored, gathered, slots: HashMap::new() };
     let mut run = Run { number, got, product, multiplies };
-    if !is_loaded {
+    if !is_ready {
         run.ready()?;
         links.all_ready(talk)?;
     }

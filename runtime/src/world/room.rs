@@ -20,9 +20,14 @@ impl Rooms {
         self.0.retain(|at, _| is_used(at));
     }
 
+    /// Whether there is room for so many elements.
+    pub(super) fn has(&self, at: (Side, Place), len: usize) -> bool {
+        self.0.get(&at).is_some_and(|buffer| buffer.len() >= len)
+    }
+
     /// Has room for so many elements, with anything in them.
     pub(super) fn reserve(&mut self, device: &Device, at: (Side, Place), len: usize) -> Result<()> {
-        if self.0.get(&at).is_none_or(|buffer| buffer.len() < len) {
+        if !self.has(at, len) {
             // What is too small is not kept beside what is made.
             self.0.remove(&at);
             self.0.insert(at, device.alloc(len)?);

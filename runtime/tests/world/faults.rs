@@ -2,7 +2,7 @@
 //! returned.
 
 use gemm_runtime::world::{Delivery, Fault, FaultKind, Layout, Lost, Rank, Way, World, WorldError};
-use gemm_runtime::{Error, Result, SgemmKernel, sgemm_kernel};
+use gemm_runtime::{Error, ReduceKernel, Result, SgemmKernel, reduce_kernel, sgemm_kernel};
 use std::time::{Duration, Instant};
 
 const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
@@ -166,4 +166,37 @@ fn no_thread_is_left() {
     }
     // Tests run beside this one, in threads of their own.
     assert!(threads() < before + 12, "{before} threads became {}", threads());
+}
+
+/// How often a rank of two sends or takes something while both do some work.
+fn calls(rank: usize, work: impl Fn(&mut Rank) -> Result<()> + Sync) -> u64 {
+    let fails = |call| {
+        let faults = vec![Fault { rank, call, kind: FaultKind::Fail("here".to_owned()) }];
+        let world = World::simulated_with(2, Delivery { seed: None, faults }).expect("a world");
+        world.run(&work).is_err()
+    };
+    (0..).find(|call| !fails(*call)).expect("it ends")
+}
+
+/// To agree takes a message each way, whatever is agreed on, and nothing else is said where nothing is lacking.
+#[test]
+fn a_product_costs_one_message_each_way() {
+    const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 32);
+    for rank in 0..2 {
+        for times in 1..4 {
+            let product = calls(rank, |rank| {
+                let (a, b) = (rank.alloc(&Layout::whole(5, 7))?, rank.alloc(&Layout::cols(7, 9))?);
+                let mut c = rank.alloc(&Layout::cols(5, 9))?;
+                (0..times).try_for_each(|_| GEMM.on(rank).launch(&a, &b, &mut c).map(drop))
+            });
+            assert_eq!(product, 2 * times);
+            // Each has some of two runs, and sends the other its partial.
+            let sum = calls(rank, |rank| {
+                let x = rank.alloc(&"1x64 cols/32".parse()?)?;
+                let mut sum = rank.device().alloc(1)?;
+                (0..times).try_for_each(|_| SUM.on(rank).launch(&x, &mut sum))
+            });
+            assert_eq!(sum, 4 * times);
+        }
+    }
 }
