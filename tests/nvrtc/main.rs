@@ -1,5 +1,6 @@
 //! The real compiler takes what the generator writes: every stage of both ladders, and a sample of
-//! random specs, for every architecture from Turing on; the rows that ship, each for its own. Needs NVRTC and no GPU.
+//! random specs, for every architecture from Turing on; the rows that ship, each for the first architecture that has it, or, where
+//! `GEMM_EVERY_ROW` is set, for all of its own, which takes minutes more. Needs NVRTC and no GPU.
 
 use gemm_dsl::Family;
 use gemm_dsl::arch::{TENSOR_COPIES, TENSOR_CORES};
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }
     let mut known = HashSet::new();
+    let every_row = std::env::var_os("GEMM_EVERY_ROW").is_some_and(|value| !value.is_empty());
     for (arch, class) in [75, 80, 89, 90, 100, 120]
         .into_iter()
         .flat_map(|arch| Accuracy::ALL.iter().map(move |class| (arch, *class)))
@@ -55,9 +57,10 @@ fn main() -> ExitCode {
         for (table, of) in tables.into_iter().zip(["one", "batch"]) {
             let table: KernelTable<SgemmSpec> =
                 table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
-            // Several rows may have one kernel, and tables of several classes one row.
+            // Several rows may have one kernel, and tables of several classes and architectures one row.
             let rows = table.rows().iter().enumerate();
-            for (i, row) in rows.filter(|(_, row)| known.insert((arch, row.spec.to_string()))) {
+            let of = every_row.then_some(arch);
+            for (i, row) in rows.filter(|(_, row)| known.insert((of, row.spec.to_string()))) {
                 let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());
                 trials.push(Need::Nvrtc.trial(name, move || compiles(&spec, &[arch])));
             }
