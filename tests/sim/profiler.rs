@@ -1,5 +1,7 @@
 //! Counters as compiled against the profiler's: each stage of both ladders at three shapes, figure by figure. What is further off
 //! than a quantity may be stands in `tests/profiler/known.csv` with its reason, and stands there only as long as it is.
+//!
+//! Ragged shapes of whole vectors take minutes more, and are held where `GEMM_EVERY_SHAPE` is set.
 
 use gemm_dsl::sim::{Compiled, Quantity};
 use gemm_dsl::stages;
@@ -9,6 +11,15 @@ use gemm_runtime::Device;
 use gemm_tests::ladder;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+
+/// Shapes that are ragged, but of whole vectors of four.
+const OF_VECTORS: [&str; 2] = ["500x516x508", "1000x1004"];
+
+/// Whether launches of a shape are held here.
+fn is_held(of: &Which) -> bool {
+    let every_shape = std::env::var_os("GEMM_EVERY_SHAPE").is_some_and(|value| !value.is_empty());
+    every_shape || !OF_VECTORS.contains(&of.shape)
+}
 
 /// Figures that the model declines to give: of all launches the instructions of those that keep arrays in local memory.
 const DECLINED: usize = 0;
@@ -57,7 +68,9 @@ fn verdict(quantity: &Quantity, measured: &Measured, predicted: &Compiled) -> Ve
 
 #[test]
 fn the_profiler_counts_what_is_predicted() {
-    let measured = measured();
+    let mut measured = measured();
+    assert!(OF_VECTORS.iter().all(|shape| measured.keys().any(|of| of.shape == *shape)));
+    measured.retain(|of, _| is_held(of));
     let launches: BTreeSet<_> = measured.keys().map(|of| (of.ladder, of.stage, of.shape)).collect();
     let launches: Vec<_> = launches.into_iter().collect();
     let found: Vec<Vec<_>> = launches
@@ -83,7 +96,7 @@ fn the_profiler_counts_what_is_predicted() {
     assert_eq!(found.len(), measured.len() * Compiled::QUANTITIES.len());
     let are = |which| found.iter().filter(move |(_, verdict)| *verdict == which);
     let outside: BTreeSet<_> = are(Verdict::Outside).map(|(figure, _)| figure.clone()).collect();
-    let known: BTreeSet<_> = known().into_keys().collect();
+    let known: BTreeSet<_> = known().into_keys().filter(|(of, _)| is_held(of)).collect();
     let new: Vec<_> = outside.difference(&known).collect();
     let gone: Vec<_> = known.difference(&outside).collect();
     assert!(
