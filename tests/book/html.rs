@@ -281,7 +281,7 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
 /// difference.
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
-        ("sgemm_41_wgmma_bf16x6.html", "owners", "Tiles of A and B are not drawn"),
+        ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a box that brings it there"),
         ("sgemm_41_wgmma_bf16x6.html", "owners", "#ring #held"),
         ("sgemm_41_wgmma_bf16x6.html", "pipeline", "#ring"),
         ("sgemm_22_fastest.html", "owners", "A to the left of C"),
@@ -300,4 +300,23 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     };
     let shown = ledgers.filter(with_registers).count();
     if shown < 20 { Err(format!("{shown} pages have registers of keys").into()) } else { Ok(()) }
+}
+
+/// Blocks are named in one form, with all three coordinates, in what pages say and in the messages that they repeat.
+pub fn blocks_have_three_coordinates() -> Result<(), Failed> {
+    let mut named = 0;
+    for (name, html) in pages()? {
+        for behind in html.split("block (").skip(1) {
+            let Some((inside, _)) = behind.split_once(')') else { continue };
+            let numbers: Vec<&str> = inside.split(", ").collect();
+            if numbers.iter().any(|number| number.parse::<u32>().is_err()) {
+                continue;
+            }
+            if numbers.len() != 3 {
+                return Err(format!("{name}: block ({inside})").into());
+            }
+            named += 1;
+        }
+    }
+    if named > 100 { Ok(()) } else { Err(format!("{named} blocks are named").into()) }
 }

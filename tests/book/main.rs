@@ -116,6 +116,7 @@ fn main() -> ExitCode {
             "html::sections_say_what_they_leave_out",
             html::sections_say_what_they_leave_out,
         ),
+        Trial::test("html::blocks_have_three_coordinates", html::blocks_have_three_coordinates),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test(

@@ -166,7 +166,7 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
     };
     let mut algebra = String::new();
     if let Some(strides) = &access.strides {
-        algebra += &format!("Lanes are {strides} elements apart.");
+        algebra += &apart(strides);
     }
     if let Some(collision) = access.collision {
         let [a, b] = collision.lanes;
@@ -176,8 +176,9 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
     }
     if let Some(cure) = access.cure {
         let (pad, wavefronts) = (cure.pad, cure.wavefronts);
+        let elements = if pad == 1 { "element" } else { "elements" };
         algebra +=
-            &format!(" With {pad} more elements behind each row it would take {wavefronts}.");
+            &format!(" With {pad} more {elements} behind each row it would take {wavefronts}.");
     }
     let unit = match (is_shared, access.cost) {
         (true, 1) => "wavefront",
@@ -208,5 +209,29 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         columns,
         lit: None,
         rows: &access.grid.rows,
+    }
+}
+
+/// How far lanes are apart, in words.
+fn apart(strides: &str) -> String {
+    match strides {
+        "32:0" => "All lanes access the same element.".to_owned(),
+        strides => format!("Lanes are {strides} elements apart."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::Strides;
+
+    #[test]
+    fn lanes_of_one_element_are_not_apart() {
+        let said = |at: fn(usize) -> i32| {
+            let lanes = std::array::from_fn(|lane| Some(at(lane)));
+            apart(&Strides::of(&lanes).expect("strides").text())
+        };
+        assert_eq!(said(|_| 0), "All lanes access the same element.");
+        assert_eq!(said(|lane| lane as i32), "Lanes are 32:1 elements apart.");
     }
 }

@@ -321,7 +321,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         refused: subject.refused.clone(),
         ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,
         pipelines: pipeline::all(kernel, &looked.trace),
-        owners: named.as_ref().and_then(|named| owners::of(kernel, named)),
+        owners: named.as_ref().and_then(|named| owners::of(kernel, named, &looked.trace)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
         no_folds: match subject.family {
             Family::Reduce if folds.is_none() => Some(folds::NONE),

@@ -7,6 +7,7 @@
 mod area;
 mod drawing;
 pub(super) mod moved;
+mod role;
 
 pub use area::{Area, Rect};
 
@@ -19,6 +20,7 @@ use gemm_runtime::Error;
 use gemm_runtime::watch::{Event, Trace};
 pub(super) use moved::Matrix;
 use moved::Moved;
+pub use role::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +37,7 @@ const INSTRUCTIONS: u64 = 1 << 36;
 /// The tiles of the watched block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Owners {
-    /// Those of A, of B and of C, as far as threads move their elements one by one.
+    /// Those of A, of B and of C, as far as threads move their elements one by one, or boxes bring them.
     pub tiles: Vec<Tile>,
 }
 
@@ -60,11 +62,16 @@ pub struct Tile {
     pub threads: Vec<Area>,
     /// What these read.
     pub read: Vec<Area>,
+    /// Who brings it and who reads it, where no thread moves its elements one by one.
+    pub role: Option<Role>,
 }
 
 impl Tile {
     /// What is done with an element, and by how many.
     pub fn owned(&self) -> String {
+        if let Some(role) = &self.role {
+            return role.brought();
+        }
         match self.owners {
             [0, 0] => self.moved.to_owned(),
             [1, 1] => format!("{} by one thread", self.moved),
@@ -75,6 +82,9 @@ impl Tile {
 
     /// How often an element is read.
     pub fn read_often(&self) -> String {
+        if let Some(role) = &self.role {
+            return role.readers();
+        }
         match self.reads {
             [0, 0] => String::new(),
             [1, 1] => "once".to_owned(),
@@ -119,8 +129,8 @@ pub(super) fn named(looked: &Looked) -> Result<Option<Named>, Failure> {
     Ok(replay.traces.into_iter().next().map(|trace| Named { matrices, trace }))
 }
 
-/// The tiles of a product; none if nothing of them is moved by threads.
-pub(super) fn of(kernel: &Kernel, named: &Named) -> Option<Owners> {
+/// The tiles of a product, with what was seen when it ran on operands of its own; none if nothing of them is known.
+pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> {
     let trace = &named.trace;
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
     let steady = rounds::of(trace, &of_first).and_then(|rounds| {
@@ -130,7 +140,13 @@ pub(super) fn of(kernel: &Kernel, named: &Named) -> Option<Owners> {
     let moved = moved::of(kernel, trace, &named.matrices, steady);
     let is_shuffled = kernel.statements().iter().any(|s| matches!(s, Stmt::LoadMatrix(_)));
     let tiles = NAMES.iter().zip(&moved).filter_map(|(name, moved)| tile(name, moved, is_shuffled));
-    let tiles: Vec<Tile> = tiles.collect();
+    let mut tiles: Vec<Tile> = tiles.collect();
+    for tile in role::tiles(kernel, ran) {
+        if tiles.iter().all(|other| other.name != tile.name) {
+            tiles.push(tile);
+        }
+    }
+    tiles.sort_by_key(|tile| tile.name);
     (!tiles.is_empty()).then_some(Owners { tiles })
 }
 
@@ -194,6 +210,7 @@ fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
         warps: areas(&owned_by(&|thread| thread / 32)),
         threads: areas(&of_threads),
         read,
+        role: None,
     })
 }
 
@@ -206,7 +223,7 @@ mod tests {
     fn owners(family: Family, line: &str) -> Option<Owners> {
         let spec = Spec::parse(family, line).expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        of(&looked.kernel, &named(&looked).expect("the same launch")?)
+        of(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
     }
 
     /// Stage 22: 16 x 16 threads of 8 x 16 sums, in vectors of four; lanes of a warp are 4 x 8.
@@ -251,7 +268,7 @@ mod tests {
         assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));
     }
 
-    /// What is not copied is read where it is; boxes are nobody's.
+    /// What is not copied is read where it is; boxes are brought.
     #[test]
     fn kernels_without_copies_by_threads_have_the_other_tiles() {
         let naive = owners(Family::Sgemm, "block: 16x16").expect("a product");
@@ -261,7 +278,7 @@ mod tests {
         let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
         let names =
             owners(Family::Sgemm, boxes).map(|all| all.tiles.iter().map(|t| t.name).collect());
-        assert_eq!(names, Some(vec!["C"]));
+        assert_eq!(names, Some(NAMES.to_vec()));
         assert!(owners(Family::Reduce, "items: 2").is_none());
     }
 }

@@ -278,6 +278,11 @@ pub(crate) fn draws_c(owners: &Owners) -> bool {
     owners.tiles.iter().any(|tile| tile.name == "C")
 }
 
+/// Whether boxes bring a tile that is drawn.
+pub(crate) fn draws_boxes(owners: &Owners) -> bool {
+    owners.tiles.iter().any(|tile| tile.role.is_some())
+}
+
 /// Whether nothing else is drawn: neither A nor B is moved by threads.
 pub(crate) fn draws_c_alone(owners: &Owners) -> bool {
     draws_c(owners) && owners.tiles.len() == 1

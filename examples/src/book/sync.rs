@@ -64,11 +64,10 @@ pub struct Prevented {
 }
 
 impl Prevented {
-    /// The thread and its block, as the simulator names them: the third coordinate only where it tells blocks apart.
+    /// The thread and its block, in the form that all of a page has: three coordinates of a block.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
-        let z = if z == 0 { String::new() } else { format!(", {z}") };
-        format!("thread ({of_x}, {of_y}) of block ({x}, {y}{z})")
+        format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")
     }
 
     pub(super) fn of(fault: &Fault) -> Self {

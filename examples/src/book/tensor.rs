@@ -28,13 +28,13 @@ pub(super) fn of(kernel: &Kernel, trace: &gemm_runtime::watch::Trace) -> Option<
 }
 
 /// The extents of an array as it lies; none of one that has no order.
-fn extents(kernel: &Kernel, buffer: usize) -> Option<Vec<u64>> {
+pub(super) fn extents(kernel: &Kernel, buffer: usize) -> Option<Vec<u64>> {
     let dims = kernel.buffers.get(buffer)?.physical_dims()?;
     dims.iter().map(|dim| u64::try_from(kernel.eval_const(dim).ok()?).ok()).collect()
 }
 
 /// Numbers as ranges: `0–3, 8`.
-fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
+pub(super) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<[u32; 2]> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
@@ -50,7 +50,7 @@ fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
 }
 
 /// Warps, by the number of their block in the cluster and their own, in words.
-fn warps<'w>(all: impl IntoIterator<Item = &'w (u32, u32)>) -> String {
+pub(super) fn warps<'w>(all: impl IntoIterator<Item = &'w (u32, u32)>) -> String {
     let all: Vec<(u32, u32)> = all.into_iter().copied().collect();
     let mut ranks: Vec<u32> = all.iter().map(|(rank, _)| *rank).collect();
     ranks.dedup();

@@ -188,7 +188,7 @@ fn in_turns(turns: Option<&str>) -> String {
     })
 }
 
-/// The coordinates of a block, the third only where it tells blocks apart.
+/// The coordinates of a block, all three, as all that names blocks has them.
 fn coordinates((x, y, z): (u32, u32, u32)) -> String {
-    if z == 0 { format!("({x}, {y})") } else { format!("({x}, {y}, {z})") }
+    format!("({x}, {y}, {z})")
 }

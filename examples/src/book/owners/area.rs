@@ -13,7 +13,7 @@ pub struct Area {
 }
 
 /// A rectangle of elements, from the first of the tile on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Rect {
     /// The first column.
     pub x: u64,

@@ -2,6 +2,7 @@
 
 use super::area::{Area, outline};
 use super::{Owners, Tile};
+use crate::book::tensor::ranges;
 
 /// The widest and the highest that the picture may be, in pixels.
 const PIXELS: [u64; 2] = [1000, 640];
@@ -32,6 +33,8 @@ pub struct Drawn {
     pub extents: [u64; 2],
     /// Outlines of warps, each with its class.
     pub outlines: Vec<(String, String)>,
+    /// Outlines of boxes.
+    pub boxes: Vec<String>,
     /// What threads read, by their numbers.
     pub read: Vec<(u32, String)>,
     /// What threads own.
@@ -96,11 +99,25 @@ fn drawn(tile: &Tile, at: [u64; 2], letters: u64) -> Drawn {
             }
         }
     }
+    let mut boxes = Vec::new();
+    if let Some(role) = &tile.role {
+        boxes = role.boxes.iter().map(|of| outline(&[*of], at)).collect();
+        for (warps, rects) in &role.read {
+            let first = warps.first().copied().unwrap_or(0);
+            // All warps of a tile that is read by all have one shade.
+            let shade = if role.read.len() == 1 { 0 } else { first % 4 };
+            outlines.push((format!("w{shade} edge"), outline(rects, at)));
+            if let Some(rect) = rects.iter().max_by_key(|r| (least(r), r.width * r.height)) {
+                let middle = [left + 2 * rect.x + rect.width, top + 2 * rect.y + rect.height];
+                labels.push(label(middle, ranges(warps.iter().copied())));
+            }
+        }
+    }
     let of_threads = |areas: &[Area]| {
         let are_few = areas.iter().map(rects).sum::<usize>() <= MOST_RECTS;
         let drawn = areas.iter().filter(|area| are_few || area.owner < FEW);
         drawn.map(|area| (area.owner, outline(&area.rects, at))).collect()
     };
     let (read, owned) = (of_threads(&tile.read), of_threads(&tile.threads));
-    Drawn { name: tile.name, at, extents: [columns, rows], outlines, read, owned, labels }
+    Drawn { name: tile.name, at, extents: [columns, rows], outlines, boxes, read, owned, labels }
 }

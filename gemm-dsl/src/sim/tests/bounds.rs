@@ -178,7 +178,7 @@ fn a_fault_names_everything() {
     let fault = b.fault();
     assert_eq!((fault.kernel.as_str(), fault.block, fault.thread), ("kernel", (2, 0, 0), (6, 0)));
     let text = fault.to_string();
-    assert!(text.contains("in[10]") && text.contains("block (2, 0), thread (6, 0)"), "{text}");
+    assert!(text.contains("in[10]") && text.contains("block (2, 0, 0), thread (6, 0)"), "{text}");
     assert!(!fault.statement.is_empty());
 }
 

@@ -220,7 +220,10 @@ fn a_hang_names_the_blocks_of_the_cluster() {
     let of = |block, waits_for| [0, 1].map(|warp| ((block, 0, 0), warp, waits_for));
     assert_eq!(found, [of(0, &WaitsFor::Cluster), of(1, &phase)].concat());
     let told = kind.to_string();
-    assert!(told.contains("warp 0 of block (0, 0) waits for all warps of the cluster"), "{told}");
+    assert!(
+        told.contains("warp 0 of block (0, 0, 0) waits for all warps of the cluster"),
+        "{told}"
+    );
 }
 
 /// The first block writes, and arrives at a barrier of the other, whose threads wait for it and read.
@@ -326,7 +329,7 @@ fn a_block_is_there_when_others_arrive() {
     assert!(leaving(true, false).run().is_ok());
     assert!(leaving(false, true).run().is_ok());
     let fault = fault(leaving(false, false).run());
-    let told = "barrier full[1] of block (1, 0): nothing says that this arrival from another block comes \
+    let told = "barrier full[1] of block (1, 0, 0): nothing says that this arrival from another block comes \
                 before its block is gone";
     assert!(fault.to_string().contains(told), "{fault}");
     assert_eq!((fault.block, fault.thread), ((0, 0, 0), (0, 0)));

@@ -50,7 +50,7 @@ fn a_fault_behind_a_race_is_the_race() {
             t
         });
         assert!(
-            text.contains("block (1, 0), thread (0, 0): data race on at[0]: this read"),
+            text.contains("block (1, 0, 0), thread (0, 0): data race on at[0]: this read"),
             "{text}"
         );
     }

@@ -89,7 +89,7 @@ fn what_never_ends_says_where() {
     };
     assert_eq!((at.block, at.warp, at.order, at.turns), ((1, 0, 0), 1, Some("ascending"), None));
     let text = kernel(true, 2).run_with(&options).expect_err("it does not end").to_string();
-    assert!(text.contains("and is not done: warp 1 of block (1, 0) is in `"), "{text}");
+    assert!(text.contains("and is not done: warp 1 of block (1, 0, 0) is in `"), "{text}");
     assert!(text.ends_with("\n    with the blocks in ascending order"), "{text}");
     let Err(SimError::OutOfInstructions { at, .. }) = kernel(true, 1).run_with(&options) else {
         panic!("it does not end");

@@ -141,7 +141,7 @@ fn one_block_has_no_order() {
     assert_eq!((other.order, other.turns), (None, Some("reversed")));
     let text = kernel(0).run().expect_err("it depends on turns").to_string();
     assert!(
-        text.contains("block (0, 0): the results depend on the order in which threads"),
+        text.contains("block (0, 0, 0): the results depend on the order in which threads"),
         "{text}"
     );
     assert!(text.contains(" in reversed turns"), "{text}");
