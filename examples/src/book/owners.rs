@@ -6,9 +6,11 @@
 
 mod area;
 mod drawing;
+pub(super) mod folded;
 pub(super) mod moved;
 
 pub use area::{Area, Rect};
+pub use folded::Folded;
 
 use super::gather::Looked;
 use super::pipeline::rounds;
