@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// What `cargo bless-registers` has written: first the compiler, then the names of the columns.
 const FILE: &str = include_str!("../../../snapshots/book/registers.csv");
 
-/// What a thread and a block have of the kernel that takes most registers among those that a line launches.
+/// What a thread and a block have of the preferred kernel of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Registers of a thread.
