@@ -26,6 +26,7 @@ pub mod owners;
 pub mod page;
 pub mod pipeline;
 pub mod report;
+pub mod resources;
 pub mod steps;
 pub mod sync;
 pub mod tensor;

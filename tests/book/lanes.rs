@@ -104,6 +104,8 @@ fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
 /// Outlines of tiles: lit are those of the lane, as many as it has tiles.
 fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let tiles = report.owners.iter().flat_map(|owners| &owners.tiles);
+    let folded = report.folds.iter().flat_map(|folds| &folds.folded).map(|folded| &folded.tile);
+    let tiles = tiles.chain(folded);
     let areas = tiles.flat_map(|tile| tile.threads.iter().chain(&tile.read));
     let expected = areas.filter(|area| Some(area.owner) == lane).count();
     let outlines = shown.split("<path class=\"").skip(1).filter_map(|path| path.split_once('>'));

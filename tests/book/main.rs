@@ -10,6 +10,7 @@ mod live;
 mod palette;
 mod pinned;
 mod record;
+mod registers;
 mod report;
 
 use gemm_examples::book::gather::{self, Subject};
@@ -129,5 +130,6 @@ fn main() -> ExitCode {
     trials.extend(browser::trials());
     trials.extend(live::trials());
     trials.extend(lanes::trials());
+    trials.extend(registers::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -11,13 +11,14 @@ mod lanes;
 mod words;
 
 use super::gather::Looked;
+use super::owners::{Folded, folded};
 use crate::cli::Failure;
 use gemm_dsl::cuda::Listing;
-use gemm_dsl::ir::{Elem, Kernel, ParamKind, Space, Stmt, Ty};
+use gemm_dsl::ir::{Elem, Kernel, ParamKind, Stmt, Ty};
 use gemm_runtime::Error;
 use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The lanes, and the words of an array, that are shown.
 const SHOWN: usize = 32;
@@ -30,8 +31,8 @@ const RUNS: usize = 6;
 const INSTRUCTIONS: u64 = 1 << 36;
 
 /// What is said of a reduction whose partial values are not shown.
-pub(super) const NONE: &str = "Partial values are shown of reductions of f32 alone. This one folds elements of another type; how they \
-                               are folded is the same as in one of f32 with the same keys.";
+pub(super) const NONE: &str =
+    "The block that is watched loads nothing of the array, so it has no partial values.";
 
 /// The partial values of a reduction.
 #[derive(Clone, Debug, Serialize)]
@@ -42,6 +43,8 @@ pub struct Folds {
     pub elements: usize,
     /// By how many threads of the block one is loaded: the least and the most.
     pub loaded: [u64; 2],
+    /// Who loads which, as a picture.
+    pub folded: Option<Folded>,
     /// By lane of the first warp, the elements that it loads, in order.
     pub lanes: Vec<Vec<u64>>,
     /// What is handed on, in the order in which it first is.
@@ -77,8 +80,10 @@ pub struct Column {
 /// A partial value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// The bits of an `F32`.
-    pub bits: u32,
+    /// Its bits, zero-extended.
+    pub bits: u64,
+    /// The value, in as few digits as say which one it is.
+    pub value: String,
     /// The thread that wrote it.
     pub thread: Option<u32>,
     /// Whether it goes into what the warp stores next.
@@ -93,9 +98,24 @@ impl Column {
 }
 
 impl Cell {
-    /// The value, in as few digits as say which one it is.
-    pub fn value(&self) -> String {
-        f32::from_bits(self.bits).to_string()
+    /// Of an element's bits.
+    fn new(elem: Elem, bits: u64, thread: Option<u32>, counts: bool) -> Self {
+        Self { bits, value: value(elem, bits), thread, counts }
+    }
+}
+
+/// A value, in as few digits as say which one it is.
+fn value(elem: Elem, bits: u64) -> String {
+    match elem {
+        Elem::F64 => f64::from_bits(bits).to_string(),
+        Elem::F32 | Elem::Tf32 => f32::from_bits(bits as u32).to_string(),
+        Elem::F16 => half::f16::from_bits(bits as u16).to_string(),
+        Elem::Bf16 => half::bf16::from_bits(bits as u16).to_string(),
+        Elem::I64 => (bits as i64).to_string(),
+        Elem::I32 => (bits as i32).to_string(),
+        Elem::I16 => (bits as i16).to_string(),
+        Elem::I8 => (bits as i8).to_string(),
+        _ => bits.to_string(),
     }
 }
 
@@ -131,33 +151,45 @@ impl Folds {
     }
 }
 
-/// The partial values of a reduction of `F32`; none of another kernel.
+/// The partial values of a reduction; none where the block loads nothing.
 pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Option<Folds>, Failure> {
     let kernel = &looked.kernel;
     let digits = looked.arguments.digits();
     let replay = digits.replay(kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
     replay.ran.map_err(Error::from)?;
-    Ok(replay.traces.first().and_then(|trace| folds(kernel, listing, trace)))
+    Ok(replay
+        .traces
+        .first()
+        .and_then(|trace| folds(kernel, &looked.arguments.scalars(kernel), listing, trace)))
 }
 
-fn folds(kernel: &VerifiedKernel, listing: &Listing, trace: &Trace) -> Option<Folds> {
-    let is_array = |buffer: usize| {
-        kernel.params.iter().any(
-            |param| matches!(param.kind, ParamKind::Buffer { buffer: of, .. } if of.id == buffer),
-        ) && kernel.buffers[buffer].elem == Elem::F32
-            && kernel.buffers[buffer].space == Space::Global
-    };
+fn folds(
+    kernel: &VerifiedKernel,
+    scalars: &[Option<u64>],
+    listing: &Listing,
+    trace: &Trace,
+) -> Option<Folds> {
+    // What is folded is the first array.
+    let array = kernel.params.iter().find_map(|param| match param.kind {
+        ParamKind::Buffer { buffer, .. } => Some(buffer.id),
+        _ => None,
+    })?;
+    let size = kernel.buffers[array].elem.size();
     let loads = || trace.accesses().filter(|access| access.pattern.kind == Kind::Load);
-    let array = loads().map(|access| access.pattern.buffer).find(|buffer| is_array(*buffer))?;
     let mut lanes = vec![Vec::new(); SHOWN];
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut by: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
     for access in loads().filter(|access| access.pattern.buffer == array) {
-        for (thread, element) in super::owners::moved::elements(&access) {
+        for (thread, element) in super::owners::moved::elements_of(&access, size) {
             *all.entry(element).or_default() += 1;
+            by.entry(element).or_default().insert(thread);
             if let Some(own) = lanes.get_mut(thread as usize) {
                 own.push(element);
             }
         }
+    }
+    if all.is_empty() {
+        return None;
     }
     // What is behind so many events is before the next.
     let mut tables: Vec<(usize, Table)> = lanes::tables(kernel, listing, trace);
@@ -168,6 +200,7 @@ fn folds(kernel: &VerifiedKernel, listing: &Listing, trace: &Trace) -> Option<Fo
         array: kernel.buffers[array].name.clone(),
         elements: all.len(),
         loaded,
+        folded: folded::of(kernel, array, scalars, &by),
         lanes,
         tables: tables.into_iter().take(TABLES).map(|(_, table)| table).collect(),
     })
@@ -179,14 +212,15 @@ fn around(kernel: &Kernel, rounds: &[(usize, i64)]) -> String {
     rounds.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a statement gives a variable of `F32` a value, or nothing that is typed otherwise.
-fn is_f32(kernel: &Kernel, stmt: &Stmt) -> bool {
+/// The type of the number that a statement gives to a variable or stores.
+fn given(kernel: &Kernel, stmt: &Stmt) -> Option<Elem> {
     match stmt {
-        Stmt::Let { var, .. } | Stmt::Mut { var, .. } | Stmt::Assign { var, .. } => {
-            var.ty == Ty::F32
-        }
-        Stmt::Store { target, .. } => kernel.buffers[target.buffer.id].elem == Elem::F32,
-        _ => false,
+        Stmt::Let { var, .. } | Stmt::Mut { var, .. } | Stmt::Assign { var, .. } => match var.ty {
+            Ty::Scalar(elem) => Some(elem),
+            _ => None,
+        },
+        Stmt::Store { target, .. } => Some(kernel.buffers[target.buffer.id].elem),
+        _ => None,
     }
 }
 

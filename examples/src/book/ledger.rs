@@ -2,8 +2,8 @@
 
 use super::change::{self, Delta};
 use super::gather::{At, Spec, counted, entries};
-use super::measured;
 use super::report::Counter;
+use super::{measured, resources};
 use crate::cli::Failure;
 use crate::family::Family;
 use gemm_runtime::{Counters, Error};
@@ -79,8 +79,8 @@ pub(super) fn of(
             _ => None,
         };
         let registers = match without {
-            Without::Counts(_) | Without::Unseen => registers([line, &rest], family),
-            _ => None,
+            Without::None(_) => None,
+            _ => registers([line, &rest], family),
         };
         Ok(Entry { key: all[left_out].clone(), without, measured, registers })
     };
@@ -105,8 +105,12 @@ fn compared(lines: [&str; 2], family: Family) -> Option<Compared> {
     both.max_by_key(|compared| compared.n)
 }
 
-/// The registers of two lines, at the largest size at which each was compiled and timed.
+/// The registers of two lines, as both were compiled for the file of stages, or both for the one of times: at the largest size.
 fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
+    let compiled = lines.map(|line| resources::of_line(family, line));
+    if let [Some(with), Some(without)] = compiled {
+        return Some([with.registers, without.registers]);
+    }
     let of = |line| measured::of_line(family, line).iter().max_by_key(|one| one.n);
     let [with, without] = lines.map(of);
     Some([with?.registers, without?.registers])
@@ -151,8 +155,10 @@ mod tests {
             if items.key == "shuffle" { [shuffle, items] } else { [items, shuffle] };
         let times = shuffle.measured.expect("stages 4 and 5");
         assert!(times.n == 1 << 28 && times.milliseconds[0] < times.milliseconds[1], "{times:?}");
-        assert_eq!((items.measured, items.registers), (None, None));
-        assert!(shuffle.registers.is_some_and(|of| of.iter().all(|n| (1..256).contains(n))));
+        assert_eq!(items.measured, None);
+        for key in [items, shuffle] {
+            assert!(key.registers.is_some_and(|of| of.iter().all(|n| (1..256).contains(n))));
+        }
         let keys = ledger(Family::Sgemm, "block: 16x16, unroll: 4");
         let unseen = keys.iter().find(|entry| matches!(entry.without, Without::Unseen));
         let unseen = unseen.expect("blocks of another shape do the same");

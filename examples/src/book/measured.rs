@@ -182,7 +182,7 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
 }
 
 /// A line as its spec is written; nothing of what is none.
-fn normal(family: Family, line: &str) -> Option<String> {
+pub(super) fn normal(family: Family, line: &str) -> Option<String> {
     Some(match family {
         Family::Reduce => line.parse::<ReduceSpec>().ok()?.to_string(),
         Family::Sgemm => line.parse::<SgemmSpec>().ok()?.to_string(),
@@ -190,7 +190,7 @@ fn normal(family: Family, line: &str) -> Option<String> {
 }
 
 /// The cells of a line, of which some are quoted.
-fn cells(line: &str) -> Vec<String> {
+pub(super) fn cells(line: &str) -> Vec<String> {
     let (mut cells, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {
         match c {

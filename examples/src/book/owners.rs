@@ -6,10 +6,12 @@
 
 mod area;
 mod drawing;
+pub(super) mod folded;
 pub(super) mod moved;
 mod role;
 
 pub use area::{Area, Rect};
+pub use folded::Folded;
 
 use super::gather::Looked;
 use super::pipeline::rounds;

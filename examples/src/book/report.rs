@@ -82,7 +82,7 @@ pub struct Report {
     pub steps: Steps,
     /// The partial values of a reduction.
     pub folds: Option<Folds>,
-    /// Why they are not shown, of a reduction that is not of `F32`.
+    /// Why they are not shown, of a reduction that has none.
     pub no_folds: Option<&'static str>,
     /// What matrix instructions of four warps read, and how it came there.
     pub tensor: Option<Tensor>,

@@ -133,17 +133,19 @@ impl Arguments {
         (Self { buffers, scalars: self.scalars.clone() }, numbers)
     }
 
-    /// The same, but that each element of an array of `F32` is the last digit of its index: whole numbers that are small, whose
-    /// sums can be followed.
+    /// The same, but that each element of the first array, whatever its type, and of others of `F32` is the last digit of its
+    /// index: whole numbers that are small, whose sums can be followed.
     pub fn digits(&self) -> Self {
-        let digit = |given: &Given| match given {
-            Given::One(buffer) if buffer.elem() == Elem::F32 => {
-                let digits: Vec<f32> = (0..buffer.len()).map(|index| (index % 10) as f32).collect();
-                Given::One(Buffer::from_f32(&digits))
+        let digit = |(number, given): (usize, &Given)| match given {
+            Given::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
+                let elem = buffer.elem();
+                let digits = (0..buffer.len()).map(|index| bits_of(elem, (index % 10) as u8));
+                Given::One(Buffer::from_bits(elem, digits))
             }
             other => other.copied(),
         };
-        Self { buffers: self.buffers.iter().map(digit).collect(), scalars: self.scalars.clone() }
+        let buffers = self.buffers.iter().enumerate().map(digit).collect();
+        Self { buffers, scalars: self.scalars.clone() }
     }
 
     /// Runs a kernel with the same parameters on copies of the arrays, and records blocks by their numbers. It may execute so
@@ -162,6 +164,17 @@ impl Arguments {
         options.instructions = instructions;
         let (ran, traces) = sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
         Ok(Replay { ran, traces, buffers })
+    }
+}
+
+/// A small whole number as an element of a type.
+fn bits_of(elem: Elem, number: u8) -> u64 {
+    match elem {
+        Elem::F64 => f64::from(number).to_bits(),
+        Elem::F32 | Elem::Tf32 => f32::from(number).to_bits().into(),
+        Elem::F16 => half::f16::from_f32(number.into()).to_bits().into(),
+        Elem::Bf16 => half::bf16::from_f32(number.into()).to_bits().into(),
+        _ => number.into(),
     }
 }
 

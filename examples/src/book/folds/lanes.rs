@@ -1,6 +1,6 @@
 //! What lanes of the first warp give one another.
 
-use super::{COLUMNS, Cell, Column, SHOWN, Table, around, is_f32};
+use super::{COLUMNS, Cell, Column, SHOWN, Table, around, given};
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Elem, Kernel, Space};
 use gemm_runtime::watch::{Detail, Did, Kind, Trace, VerifiedKernel, What};
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// The shuffles of one statement, in order.
 struct Run<'t> {
     stmt: u32,
+    elem: Elem,
     steps: Vec<&'t Detail>,
 }
 
@@ -17,10 +18,11 @@ struct Stored {
     line: usize,
     /// By lane, the word, where it is one.
     words: Vec<Option<u32>>,
-    is_f32: bool,
+    /// What they are, where each is one element.
+    elem: Option<Elem>,
 }
 
-/// For each statement that shuffles values of `F32` its steps: with how many events were before.
+/// For each statement that shuffles numbers of 32 bits its steps: with how many events were before.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -32,14 +34,13 @@ pub(super) fn tables(
         (detail.rank, detail.warp) == (0, 0) && matches!(detail.did, Did::Shuffle { .. })
     };
     for step in trace.details.iter().filter(own) {
-        if !is_f32(kernel, statements[step.stmt as usize]) {
-            continue;
-        }
+        let elem = given(kernel, statements[step.stmt as usize]);
+        let Some(elem) = elem.filter(|elem| elem.size() == 4) else { continue };
         let is_new = |other: &&Detail| other.rounds != step.rounds;
         let run = runs.iter_mut().rev().find(|run| run.stmt == step.stmt);
         match run.filter(|run| run.steps.iter().all(is_new) && goes_on(trace, run, step)) {
             Some(run) => run.steps.push(step),
-            None => runs.push(Run { stmt: step.stmt, steps: vec![step] }),
+            None => runs.push(Run { stmt: step.stmt, elem, steps: vec![step] }),
         }
     }
     let table = |run: &Run<'_>| {
@@ -53,9 +54,9 @@ pub(super) fn tables(
             None => (0..SHOWN).collect(),
         };
         let mut columns = Vec::new();
-        if let Some(Stored { line, words, .. }) = stored.as_ref().filter(|stored| stored.is_f32) {
+        if let Some(Stored { line, words, elem: Some(elem) }) = &stored {
             let cell =
-                |word: &Option<u32>| word.map(|bits| Cell { bits, thread: None, counts: true });
+                |word: &Option<u32>| word.map(|bits| Cell::new(*elem, u64::from(bits), None, true));
             let cells: Vec<Option<Cell>> = words.iter().map(cell).collect();
             let active = cells.iter().flatten().count();
             columns.push(Column { name: format!("stored, line {line}"), active, cells });
@@ -67,7 +68,7 @@ pub(super) fn tables(
             counts.extend(taken);
             let cell = |lane: usize| {
                 let counts = counts.contains(&lane);
-                let given = Cell { bits: values[lane], thread: None, counts };
+                let given = Cell::new(run.elem, u64::from(values[lane]), None, counts);
                 sources[lane].map(|_| given)
             };
             let innermost = trace.rounds[step.rounds as usize].last().copied();
@@ -112,7 +113,7 @@ fn stored(kernel: &Kernel, listing: &Listing, trace: &Trace, behind: usize) -> O
         Some(Stored {
             line: listing.lines[event.stmt as usize].start + 1,
             words: words.collect(),
-            is_f32: buffer.elem == Elem::F32 && each == 1,
+            elem: Some(buffer.elem).filter(|elem| elem.size() <= 4 && each == 1),
         })
     })
 }

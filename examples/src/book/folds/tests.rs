@@ -17,7 +17,7 @@ fn stage(name: &str) -> Folds {
 }
 
 fn value(cell: &Option<Cell>) -> Option<f32> {
-    cell.as_ref().map(|cell| f32::from_bits(cell.bits))
+    cell.as_ref().map(|cell| f32::from_bits(cell.bits as u32))
 }
 
 /// The value of `s` in a column's name.
@@ -169,15 +169,80 @@ fn elements_are_named_by_runs() {
     assert_eq!(Folds::elements_of(&[]), "");
 }
 
-/// A reduction of another type says why its partial values are not there.
+/// Trees of other types: what the threads have summed of last digits, exactly, and each step of the tree over it.
 #[test]
-fn what_is_not_f32_says_so() {
-    use crate::book::gather::{Subject, report};
-    let of = |line: &str| {
-        let subject = Subject { line: line.to_owned(), ..Subject::new(Family::Reduce) };
-        let report = report(&subject).expect("a kernel");
-        (report.folds.is_some(), report.no_folds.is_some())
-    };
-    assert_eq!(of("items: 2"), (true, false));
-    assert_eq!(of("items: 2, type: i32"), (false, true));
+fn other_types_fold_as_they_are_drawn() {
+    for of in ["f16", "bf16", "f64", "i8", "i32", "u32", "i64"] {
+        let folds = folded(&format!("items: 2, type: {of}"));
+        assert_eq!((folds.elements, folds.loaded), (512, [1, 1]), "{of}");
+        let [table] = &folds.tables[..] else { panic!("{of} has one array") };
+        let digit = |at: usize| (at % 10) as u64;
+        let mut x: Vec<u64> = (0..256).map(|thread| digit(thread) + digit(thread + 256)).collect();
+        assert_eq!(table.columns.len(), 9, "{of}");
+        for (number, column) in table.columns.iter().enumerate() {
+            if number > 0 {
+                let s = step(column);
+                (0..s).for_each(|i| x[i] += x[i + s]);
+            }
+            let written: Vec<_> = column.cells.iter().zip(&x).collect();
+            assert!(written[0].0.is_some(), "{of}");
+            for (cell, x) in written.into_iter().filter_map(|(cell, x)| Some((cell.as_ref()?, x))) {
+                assert_eq!(cell.value, x.to_string(), "{of}, {}", column.name);
+            }
+        }
+    }
+}
+
+/// Shuffles of 32 bits are drawn of every type that is summed in as many, and the places of an extreme beside it.
+#[test]
+fn other_types_are_shuffled_as_they_are_drawn() {
+    for of in ["f16", "bf16", "i32"] {
+        let folds = folded(&format!("items: 2, shuffle, type: {of}"));
+        let table = folds.tables.iter().find(|table| table.array.is_none()).expect(of);
+        let own = |lane: usize| folds.lanes[lane].iter().map(|at| at % 10).sum::<u64>().to_string();
+        for (lane, cell) in table.columns[0].cells.iter().enumerate() {
+            assert_eq!(cell.as_ref().map(|cell| &cell.value), Some(&own(lane)), "{of}");
+        }
+    }
+    let folds = folded("items: 2, shuffle, op: argmax");
+    let tables: Vec<&Table> = folds.tables.iter().filter(|table| table.array.is_none()).collect();
+    let [best, at, ..] = &tables[..] else { panic!("two values") };
+    for lane in 0..32 {
+        let [best, at] = [best, at].map(|table| table.columns[0].cells[lane].as_ref());
+        let elements = &folds.lanes[lane];
+        let most = elements.iter().map(|element| element % 10).max().expect("elements");
+        let first = elements.iter().find(|element| *element % 10 == most).expect("the greatest");
+        assert_eq!(best.map(|cell| &cell.value), Some(&most.to_string()));
+        assert_eq!(at.map(|cell| &cell.value), Some(&first.to_string()));
+    }
+}
+
+/// The picture has each element that the block loads once, with the thread that loads it.
+#[test]
+fn each_element_is_drawn_with_its_thread() {
+    for name in ["sequential", "items", "grid_stride", "rows", "columns", "online"] {
+        let folds = stage(name);
+        let drawn = folds.folded.as_ref().expect(name);
+        let all = drawn.tile.warps.iter().flat_map(|area| &area.rects);
+        let count: u64 = all.map(|rect| rect.width * rect.height).sum();
+        assert!(drawn.others > 0 || count == folds.elements as u64, "{name}: {count}");
+        let [rows, columns] = drawn.tile.extents;
+        assert_eq!(rows, drawn.rows.len() as u64, "{name}");
+        assert!(!drawn.tile.threads.is_empty(), "{name}");
+        for area in &drawn.tile.threads {
+            let own = &folds.lanes[area.owner as usize];
+            let places = area.rects.iter().flat_map(|rect| {
+                (rect.y..rect.y + rect.height)
+                    .flat_map(move |y| (rect.x..rect.x + rect.width).map(move |x| (y, x)))
+            });
+            for (y, x) in places {
+                assert!(y < rows && x < columns, "{name}");
+                if !drawn.is_matrix {
+                    assert!(own.contains(&(drawn.rows[y as usize] + x)), "{name}");
+                }
+            }
+            let count: u64 = area.rects.iter().map(|rect| rect.width * rect.height).sum();
+            assert!(drawn.others > 0 || count == own.len() as u64, "{name}: {count}");
+        }
+    }
 }

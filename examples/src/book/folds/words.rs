@@ -2,7 +2,7 @@
 
 use super::{COLUMNS, Cell, Column, SHOWN, Table, around};
 use gemm_dsl::cuda::{self, Listing};
-use gemm_dsl::ir::{Elem, Kernel, Space};
+use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +16,14 @@ struct Step {
     cells: Vec<Option<Cell>>,
 }
 
-/// For each array of `F32` in shared memory the steps in which its words are written: with the number of the first event.
+/// For each array in shared memory, but those of one element, the steps in which its words are written: with the number of the first event.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
     trace: &Trace,
 ) -> Vec<(usize, Table)> {
-    let is_kept = |buffer: usize| {
-        kernel.buffers[buffer].space == Space::Shared && kernel.buffers[buffer].elem == Elem::F32
-    };
+    let is_kept =
+        |buffer: usize| kernel.buffers[buffer].space == Space::Shared && extent(kernel, buffer) > 1;
     // By buffer, the first event, the steps, and which of them a statement in its loops belongs to.
     type Found = (usize, Vec<Step>, BTreeMap<(u32, u32), usize>);
     let mut all: BTreeMap<usize, Found> = BTreeMap::new();
@@ -33,7 +32,13 @@ pub(super) fn tables(
         if pattern.kind != Kind::Store || !is_kept(pattern.buffer) {
             continue;
         }
-        let elements = crate::book::owners::moved::elements(&access);
+        let elem = kernel.buffers[pattern.buffer].elem;
+        let elements = crate::book::owners::moved::elements_of(&access, elem.size());
+        // Of 64 bits an element is two words, and of fewer than 32 a word is one element, if lanes write one each.
+        let each = (access.words.len() / elements.len().max(1)).max(1);
+        let bits = access.words.chunks(each).map(|words| {
+            words.iter().rev().fold(0, |bits: u64, word| bits << 32 | u64::from(*word))
+        });
         let (_, steps, known) = all.entry(pattern.buffer).or_insert_with(|| {
             let first = trace.events.iter().position(|other| std::ptr::eq(other, event));
             (first.unwrap_or(0), Vec::new(), BTreeMap::new())
@@ -58,11 +63,11 @@ pub(super) fn tables(
             steps.len() - 1
         });
         let Some(step) = steps.get_mut(at) else { continue };
-        for ((thread, element), bits) in elements.into_iter().zip(access.words) {
+        for ((thread, element), bits) in elements.into_iter().zip(bits) {
             step.written.insert(element);
             step.threads.insert(thread);
             if let Some(cell) = step.cells.get_mut(element as usize) {
-                *cell = Some(Cell { bits: *bits, thread: Some(thread), counts: true });
+                *cell = Some(Cell::new(elem, bits, Some(thread), true));
             }
         }
     }
@@ -89,6 +94,13 @@ pub(super) fn tables(
         Some((first, Table { line, text, array: Some(name.clone()), rows, columns }))
     };
     all.into_iter().filter_map(table).collect()
+}
+
+/// The elements of an array.
+fn extent(kernel: &Kernel, buffer: usize) -> u64 {
+    let dims = kernel.buffers[buffer].physical_dims().unwrap_or_default();
+    let of = |dim| kernel.eval_const(dim).ok().and_then(|dim| u64::try_from(dim).ok());
+    dims.iter().map(|dim| of(dim).unwrap_or(1)).product()
 }
 
 /// A word of an array, as the text has it.

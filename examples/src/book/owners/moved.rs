@@ -164,11 +164,17 @@ impl Moved {
 
 /// The elements of 4 bytes of an access, lane by lane, each with its thread.
 pub(in crate::book) fn elements(access: &Accessed<'_>) -> Vec<(u32, u64)> {
+    elements_of(access, 4)
+}
+
+/// The elements of so many bytes.
+pub(in crate::book) fn elements_of(access: &Accessed<'_>, size: u32) -> Vec<(u32, u64)> {
     let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
     let lanes = pattern.lanes.iter().zip(0u32..);
     let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));
     let of = |(lane, at): (u32, i64)| {
-        (0..i64::from(pattern.bytes / 4)).map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
+        (0..i64::from(pattern.bytes / size))
+            .map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
     };
     lanes.flat_map(of).collect()
 }

@@ -1,0 +1,142 @@
+//! The registers of a ledger: every row that is a kernel has a figure, and figures are what the pinned compiler says.
+
+use crate::html::{all, attribute, parse, text};
+use crate::pages;
+use gemm_dsl::{Family as _, cuda, stages};
+use gemm_examples::book::resources;
+use gemm_examples::family::Family;
+use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use gemm_tests::needs::{Need, PINNED_NVRTC};
+use libtest_mimic::{Failed, Trial};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// The architecture of an H200.
+const ARCH: u32 = 90;
+/// Of so many lines one is compiled again, and all where the file is written anew.
+const SAMPLE: usize = 8;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("registers::of_every_key", of_every_key),
+        Trial::test("registers::of_these_lines", of_these_lines),
+        Need::PinnedNvrtc.trial("registers::as_compiled", as_compiled),
+    ]
+}
+
+/// No row of a ladder's page lacks a figure, but those that are no kernel.
+fn of_every_key() -> Result<(), Failed> {
+    let mut count = 0;
+    for (name, html) in pages()? {
+        let dom = parse(html);
+        let sections = all(&dom.document, "section").into_iter();
+        let mut ledgers = sections.filter(|of| attribute(of, "id").as_deref() == Some("ledger"));
+        let Some(ledger) = ledgers.next() else { continue };
+        for row in all(&ledger, "tr").iter().filter(|row| !all(row, "td").is_empty()) {
+            let cells: Vec<String> = all(row, "td").iter().map(text).collect();
+            let [registers, said] = &cells[..] else {
+                return Err(format!("{name}: {cells:?}").into());
+            };
+            let is_kernel = !said.contains("not a kernel");
+            if registers.contains(" → ") != is_kernel {
+                return Err(format!("{name}: registers {registers:?} of {said}").into());
+            }
+            count += usize::from(is_kernel);
+        }
+    }
+    if count < 150 { Err(format!("{count} rows").into()) } else { Ok(()) }
+}
+
+/// The lines of both ladders with each key left out, each once.
+fn lines() -> Vec<(Family, String)> {
+    let of = |family, line: String| {
+        resources::lines(family, &line).into_iter().map(move |line| (family, line))
+    };
+    let sums = stages::reduce().into_iter().map(|stage| (Family::Reduce, stage.spec.to_string()));
+    let products = stages::sgemm().into_iter().map(|stage| (Family::Sgemm, stage.spec.to_string()));
+    let mut lines: Vec<(Family, String)> = Vec::new();
+    for line in sums.chain(products).flat_map(|(family, line)| of(family, line)) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn file() -> PathBuf {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    top.unwrap_or(Path::new(".")).join("snapshots/book/registers.csv")
+}
+
+/// What a row of the file begins with.
+fn named((family, line): &(Family, String)) -> String {
+    format!("{},\"{line}\",", family.macro_name())
+}
+
+/// The file has a row for each line, in order, and no other.
+fn of_these_lines() -> Result<(), Failed> {
+    let text = fs::read_to_string(file())?;
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    let lines = lines();
+    for (at, line) in lines.iter().enumerate() {
+        let found = rows.get(at).copied().unwrap_or_default();
+        if !found.starts_with(&named(line)) || resources::of_line(line.0, &line.1).is_none() {
+            return Err(format!(
+                "row {at} is not {line:?}, but `{found}`: `cargo bless-registers`"
+            )
+            .into());
+        }
+    }
+    if rows.len() > lines.len() {
+        Err("rows of no line: `cargo bless-registers`".into())
+    } else {
+        Ok(())
+    }
+}
+
+/// The row of a line: of its preferred kernel, not of others that prepare operands or stand in where a way is gone.
+fn row(line: &(Family, String)) -> Result<String, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{line:?}: {error}");
+    let program = match line.0 {
+        Family::Reduce => line.1.parse::<ReduceSpec>().map_err(|e| failed(&e))?.program(),
+        Family::Sgemm => line.1.parse::<SgemmSpec>().map_err(|e| failed(&e))?.program(),
+    };
+    let program = program.map_err(|error| failed(&error))?;
+    let kernel = program.variants().next().ok_or_else(|| failed(&"no kernel"))?;
+    let arch = match kernel.contract().is_specific() {
+        true => Arch::sm(kernel.min_arch()).specific(),
+        false => Arch::sm(ARCH),
+    };
+    let compiled = compile::compile(&kernel.name, &cuda::source(kernel), arch, &Options::default());
+    let of = compiled.and_then(|compiled| compiled.resources()).map_err(|error| failed(&error))?;
+    let dynamic = if kernel.shared_is_dynamic() { kernel.shared_bytes() } else { 0 };
+    let shared = u64::from(of.shared_bytes) + dynamic;
+    let (registers, stores, loads) = (of.registers, of.spill_stores, of.spill_loads);
+    Ok(named(line) + &format!("{arch},{registers},{stores},{loads},{shared}"))
+}
+
+/// The rows of a sample of the lines are what the compiler says; `cargo bless-registers` writes all anew.
+fn as_compiled() -> Result<(), Failed> {
+    let lines = lines();
+    if env::var("INSTA_UPDATE").is_ok_and(|how| how == "always") {
+        let rows: Vec<String> = lines.par_iter().map(row).collect::<Result<_, _>>()?;
+        let head = format!(
+            "# NVRTC {PINNED_NVRTC} for an H200, without a GPU; the preferred kernel of each line; written by \
+             `cargo bless-registers`\nfamily,line,arch,registers,spill_stores,spill_loads,shared_bytes\n"
+        );
+        fs::write(file(), head + &rows.join("\n") + "\n")?;
+        return Ok(());
+    }
+    let text = fs::read_to_string(file())?;
+    let sample: Vec<_> = lines.iter().step_by(SAMPLE).collect();
+    let differing = sample.par_iter().map(|line| Ok((row(line)?, named(line))));
+    for (row, named) in differing.collect::<Result<Vec<_>, String>>()? {
+        if !text.lines().any(|known| known == row) {
+            let known = text.lines().find(|known| known.starts_with(&named)).unwrap_or_default();
+            return Err(format!("compiled: {row}\nin the file: {known}").into());
+        }
+    }
+    Ok(())
+}
