@@ -122,6 +122,7 @@ pub(in crate::book) fn of(
         warps: areas(&first(&|thread| thread / 32)),
         threads: areas(&of_threads),
         read: Vec::new(),
+        role: None,
     };
     Some(Folded {
         array: declared.name.clone(),
