@@ -59,8 +59,8 @@ fn main() -> ExitCode {
                 table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
             // Several rows may have one kernel, and tables of several classes and architectures one row.
             let rows = table.rows().iter().enumerate();
-            let of = every_row.then_some(arch);
-            for (i, row) in rows.filter(|(_, row)| known.insert((of, row.spec.to_string()))) {
+            let once_for = every_row.then_some(arch);
+            for (i, row) in rows.filter(|(_, row)| known.insert((once_for, row.spec.to_string()))) {
                 let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());
                 trials.push(Need::Nvrtc.trial(name, move || compiles(&spec, &[arch])));
             }
