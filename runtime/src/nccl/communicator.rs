@@ -110,13 +110,7 @@ impl Communicator {
     /// # Errors
     /// [`WorldError::Nccl`], after which the communicator is good for nothing but to be aborted.
     pub fn progress(&self) -> Result<bool> {
-        let text = self.doing.get().text();
-        let mut state = SUCCESS;
-        // SAFETY: the handle is live, and the pointer valid for the call.
-        let code = unsafe { (self.library.functions.async_error)(self.handle, &mut state) };
-        let asked = self.library.begun(text, code);
-        let is_done = asked.and_then(|asked| Ok(asked && self.library.begun(text, state)?));
-        let is_done = self.noted(is_done)?;
+        let is_done = self.state()?;
         if is_done && self.in_flight.load(Ordering::Relaxed) {
             self.join()?;
         }
@@ -129,12 +123,17 @@ impl Communicator {
     /// # Errors
     /// Those of [`Communicator::progress`].
     pub fn holds(&self) -> Result<()> {
+        self.state().map(drop)
+    }
+
+    /// What NCCL says of it: whether nothing goes on.
+    fn state(&self) -> Result<bool> {
         let text = self.doing.get().text();
         let mut state = SUCCESS;
         // SAFETY: the handle is live, and the pointer valid for the call.
         let code = unsafe { (self.library.functions.async_error)(self.handle, &mut state) };
-        let held = self.library.begun(text, code).and_then(|_| self.library.begun(text, state));
-        self.noted(held.map(drop))
+        let asked = self.library.begun(text, code);
+        self.noted(asked.and_then(|asked| Ok(asked && self.library.begun(text, state)?)))
     }
 
     /// Waits until what was begun is done, and asks `keep_going` again and again meanwhile.

@@ -4,6 +4,7 @@ use super::cuts::{Cuts, Part, cuts};
 use super::error::impossible;
 use super::partials::{Kept, elems};
 use super::rank::Talk;
+use super::wire::held;
 use super::{Block, Layout, Rank, Sharded};
 use crate::ahead::load;
 use crate::erased::{AnyInput, AnyOutput};
@@ -115,10 +116,8 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         let wire = Arc::clone(&self.rank.wire);
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one)).collect::<Result<Vec<_>>>()?;
-        if let Some(broken) = wire.broken() {
-            // What the results are of may have ended with the loss of a rank.
-            return Err(Error::World(broken.at("folding")));
-        }
+        // What the results are of may have ended with the loss of a rank.
+        held(&*wire, "folding")?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::Internal("a result is missing".to_owned()))
     }

@@ -8,7 +8,7 @@ use super::fold::KnownFold;
 use super::known::Known;
 use super::partials::Kept;
 use super::room::Rooms;
-use super::wire::{Broken, Tag, Wire};
+use super::wire::{Broken, Tag, Wire, held};
 use super::{Machine, Sharded};
 use crate::device::Device;
 use crate::error::{Error, Owner, Result};
@@ -145,10 +145,7 @@ impl Rank {
     /// Waits for all work of the device, and says whether the world has held until then.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.device.synchronize()?;
-        match self.wire.broken() {
-            None => Ok(()),
-            Some(broken) => Err(Error::World(broken.at("waiting for its device"))),
-        }
+        Ok(held(&*self.wire, "waiting for its device")?)
     }
 
     /// What the next call of all ranks says to the others, which each rank is `doing`.
@@ -274,7 +271,7 @@ impl Talk {
 
     /// The same, for those who know of no other errors.
     pub(super) fn held_world(&self) -> Result<(), WorldError> {
-        self.wire.broken().map_or(Ok(()), |broken| Err(broken.at(&self.doing)))
+        held(&*self.wire, &self.doing)
     }
 
     /// When all ranks are to have spoken. Rank 0 hears them, and says who is late: the others wait for what it says, which may

@@ -35,6 +35,11 @@ impl Broken {
     }
 }
 
+/// Whether no rank has been lost, as a rank is told that was doing something.
+pub(super) fn held(wire: &dyn Wire, doing: &str) -> Result<(), WorldError> {
+    wire.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
+}
+
 /// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on; the first where they wait
 /// for one another. `next` says for whom a rank waits.
 pub(super) fn last_in_chain(

@@ -12,7 +12,7 @@ use crate::nccl::{Communicator, Library, Part, abort_all};
 use crate::world::WorldError;
 use crate::world::error::impossible;
 use crate::world::rank::Talk;
-use crate::world::wire::Wire;
+use crate::world::wire::{Wire, held};
 use cudarc::driver::{CudaEvent, CudaStream};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,11 +127,6 @@ fn bind(device: &Device) -> Result<()> {
         }
         None => Err(Error::Internal("NCCL is asked to connect simulators".to_owned())),
     }
-}
-
-/// Whether no rank has been lost.
-fn held(wire: &dyn Wire, doing: &str) -> Result<(), WorldError> {
-    wire.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
 }
 
 /// Blocks that NCCL moves, for one product or reduction.
