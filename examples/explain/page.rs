@@ -3,10 +3,9 @@
 use crate::{Options, family, resources};
 use gemm_dsl::Family as _;
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_examples::book::broken::Broken;
 use gemm_examples::book::gather::{self, Subject};
+use gemm_examples::book::launch::{self, Drawn};
 use gemm_examples::book::page;
-use gemm_examples::book::report::Report;
 use gemm_examples::cli::{Failure, Outcome, named};
 use gemm_examples::family::Family;
 use gemm_examples::report::write_line;
@@ -52,32 +51,21 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
             let archs = Some(archs.join(",")).filter(|archs| !archs.is_empty());
             let against = options.against.clone();
             let command = command(&[("--arch", archs), ("--against", against)], options)?;
-            finish(options, gather::report(&subject), &command, || gather::fault(&subject))
+            let of_fault = self::command(&[], options)?;
+            launch::draw(
+                gather::report(&subject),
+                || gather::fault(&subject),
+                |drawn| match drawn {
+                    Drawn::Kernel(report) => {
+                        put(options, report, |report| page::kernel(report, None, &[], &command))
+                    }
+                    Drawn::Fault(broken) => {
+                        put(options, broken, |broken| page::broken(broken, &of_fault))
+                    }
+                },
+            )
         }
     }
-}
-
-/// Writes the page of a kernel; of one whose launch fails that of the fault that it comes to, if that is why there is no other.
-///
-/// # Errors
-/// What the launch has failed with, whether or not it has a page.
-fn finish(
-    options: &Options,
-    report: Result<Report, Failure>,
-    of_kernel: &str,
-    fault: impl FnOnce() -> Result<Option<Broken>, Failure>,
-) -> Result<Outcome, Failure> {
-    let failure = match report {
-        Ok(report) => {
-            return put(options, &report, |report| page::kernel(report, None, &[], of_kernel));
-        }
-        Err(failure) => failure,
-    };
-    if let Ok(Some(broken)) = fault() {
-        let command = command(&[], options)?;
-        put(options, &broken, |broken| page::broken(broken, &command))?;
-    }
-    Err(failure)
 }
 
 fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
@@ -122,42 +110,4 @@ fn put<T: Serialize>(
         }
     }
     Ok(Outcome::Right)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-    use gemm_runtime::Error;
-
-    /// The generator makes no kernel that fails, so this one has lost a barrier: the failure stays what the program ends with, and
-    /// the fault is in the page.
-    #[test]
-    fn a_launch_that_fails_is_drawn_and_fails() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("out.html");
-        let words = ["explain", "tile: 32x32x32", "--html", file.to_str().expect("a path")];
-        let options = Options::try_parse_from(words).expect("options");
-        let subject = Subject { line: "tile: 32x32x32".to_owned(), ..Subject::new(Family::Sgemm) };
-        let race = || {
-            let lines = gather::report(&subject).expect("a kernel").syncs;
-            gather::without(&subject, lines.first().expect("a barrier").line)
-        };
-        let failed = || Err(Failure::Runtime(Error::Internal("the launch".to_owned())));
-        let ended = finish(&options, failed(), "", || race().map(Some));
-        assert!(matches!(ended, Err(Failure::Runtime(_))), "{ended:?}");
-        let html = fs::read_to_string(&file).expect("a page");
-        assert!(html.contains("data race on As["), "{html}");
-        // What is no fault has no page, and what cannot be drawn hides nothing.
-        for fault in [|| Ok(None), || Err(Failure::Usage("no shape".to_owned()))] {
-            fs::remove_file(&file).ok();
-            let ended = finish(&options, failed(), "", fault);
-            assert!(matches!(ended, Err(Failure::Runtime(_))), "{ended:?}");
-            assert!(!file.exists());
-        }
-        let report = gather::report(&subject);
-        let ended = finish(&options, report, "explain --html FILE", || unreachable!("no fault"));
-        assert!(matches!(ended, Ok(Outcome::Right)), "{ended:?}");
-        assert!(file.exists());
-    }
 }

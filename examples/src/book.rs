@@ -17,6 +17,7 @@ mod further_off;
 pub mod gather;
 pub mod glossary;
 pub mod ideas;
+pub mod launch;
 pub mod ledger;
 pub mod live;
 pub mod measured;
