@@ -22,8 +22,8 @@ use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_examples::scale::memory;
 use gemm_examples::scale::options::Options;
 use gemm_examples::scale::table::{self, Row};
-use gemm_runtime::Device;
-use gemm_runtime::world::World;
+use gemm_runtime::world::{World, WorldError};
+use gemm_runtime::{Device, Error};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -60,11 +60,18 @@ fn measured(
     kernels: &measure::Kernels,
 ) -> Result<Vec<Row>, Failure> {
     let speaks = world.own().any(|rank| rank == 0);
-    if speaks {
-        options.check_files()?;
-    }
     let sizes = &(options.sizes()?, options.sums()?);
-    memory::check_all((&sizes.0, &sizes.1), options.weak, world.ranks(), own)?;
-    let found = world.run(|rank| measure::all(options, rank, sizes, kernels))?;
-    Ok(if speaks { found.into_iter().next().unwrap_or_default() } else { Vec::new() })
+    let cannot = (if speaks { options.check_files() } else { Ok(()) })
+        .and_then(|()| memory::check_all((&sizes.0, &sizes.1), options.weak, world.ranks(), own));
+    let found = world.run(|rank| match &cannot {
+        Ok(()) => measure::all(options, rank, sizes, kernels),
+        // Where this process alone cannot, the others are told why.
+        Err(failure) => Err(Error::World(WorldError::Impossible {
+            what: "this measurement".to_owned(),
+            need: failure.to_string(),
+        })),
+    });
+    cannot?;
+    let rows = found?.into_iter().next().unwrap_or_default();
+    Ok(if speaks { rows } else { Vec::new() })
 }

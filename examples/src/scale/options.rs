@@ -72,7 +72,7 @@ pub struct Options {
         value_delimiter = ',',
         value_parser = predictable,
         allow_negative_numbers = true,
-        conflicts_with_all = ["simulated", "gpus", "ranks", "line"]
+        conflicts_with_all = ["simulated", "gpus", "ranks"]
     )]
     pub predict: Vec<usize>,
     /// GPUs of a host, where ranks are predicted
@@ -253,13 +253,7 @@ impl Options {
     /// # Errors
     /// [`Failure::Usage`] with what is wrong with it.
     pub fn product_spec(&self) -> Result<SgemmSpec, Failure> {
-        let Some(line) = &self.line else {
-            let mut stages = gemm_dsl::stages::sgemm().into_iter();
-            let fastest = stages.find(|stage| stage.name == "fastest");
-            return fastest
-                .map(|stage| stage.spec)
-                .ok_or_else(|| Failure::Missing("there is no stage `fastest`".to_owned()));
-        };
+        let Some(line) = &self.line else { return fastest() };
         line.parse().map_err(|faults: SpecErrors| wrong("--line", line, &faults))
     }
 
@@ -335,14 +329,33 @@ impl Options {
     /// # Errors
     /// [`Failure::Usage`].
     pub fn check_predictions(&self) -> Result<(), Failure> {
+        let spec = self.product_spec()?;
         for ranks in &self.predict {
-            self.machine(*ranks)?;
+            let rates = self.machine(*ranks)?.gpu.rates;
+            let is_rated =
+                rates.iter().any(|rate| (rate.arith, rate.mma) == (spec.arith, spec.mma))
+                    || spec == fastest()?;
+            if let (Some(line), false) = (&self.line, is_rated) {
+                return Err(wrong(
+                    "--line",
+                    line,
+                    &"of kernels that compute in f32 as it is, the stage `fastest` alone has a rate: leave --line out, or give a \
+                      line of tensor cores, as in `arith: bf16x6`",
+                ));
+            }
             for n in self.sizes()? {
                 memory::countable(n, *ranks, self.weak)?;
             }
         }
         Ok(())
     }
+}
+
+/// The line of products where none is given.
+fn fastest() -> Result<SgemmSpec, Failure> {
+    let stage = gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
+    let missing = || Failure::Missing("there is no stage `fastest`".to_owned());
+    stage.map(|stage| stage.spec).ok_or_else(missing)
 }
 
 /// What is wrong with a line that an option has.

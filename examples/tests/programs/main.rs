@@ -4,6 +4,7 @@ mod explain;
 mod grid;
 mod ladder;
 mod rows;
+mod scale;
 
 use explain::explain;
 use gemm_dsl::value::Function;

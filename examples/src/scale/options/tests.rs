@@ -48,7 +48,6 @@ fn what_contradicts_itself_is_refused() {
         "--predict 2 --simulated 2",
         "--predict 2 --gpus 0",
         "--predict 2 --ranks 2",
-        "--predict 2 --line x",
     ] {
         let error = parsed(line).expect_err(line);
         assert!(error.contains("cannot be used with"), "{error}");
@@ -111,6 +110,21 @@ fn predictions_are_of_what_was_measured() {
     );
     let error = told(options("--predict 2048 --weak --size 2^30").check_predictions());
     assert!(error.starts_with("--size 1073741824: "), "{error}");
+}
+
+#[test]
+fn lines_are_predicted_where_their_arithmetic_has_a_rate() {
+    let of = |line: &str| {
+        let line = Some(line.to_owned());
+        Options { line, ..options("--predict 2 --size 4096") }.check_predictions()
+    };
+    let rated = "tile: 128x128x32, arith: bf16x6, mma: wgmma";
+    for line in [rated, &fastest().expect("a stage").to_string()] {
+        assert!(of(line).is_ok(), "{line}: {}", told(of(line)));
+    }
+    let error = told(of("tile: 64x64x16"));
+    assert!(error.contains("the stage `fastest` alone") && error.starts_with("--line"), "{error}");
+    assert!(told(of("tile: 64x64x16x")).starts_with("--line"));
 }
 
 #[test]

@@ -73,3 +73,73 @@ impl<T: Element, B: Areas> Carrier<B> for ByWire<'_, T, B> {
     /// Each message is taken or sent when the call for it returns.
     fn give_up(&mut self, _: &B) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Work, carry};
+    use super::*;
+    use crate::device::On;
+    use crate::memory::Keeps;
+    use crate::world::room::area;
+    use crate::world::{Block, Rank, Side, World};
+    use crate::{Buffer, Device};
+
+    /// Four numbers that rank 0 has sent, if it has, in an exchange that is waited for or ends so.
+    struct Received<'b> {
+        buffer: &'b Buffer,
+        is_waited_for: bool,
+    }
+
+    impl Work for Received<'_> {
+        fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
+            let block = Block::new(0..1, 0..4);
+            let legs = vec![Leg::Receive { from: 0, to: area(self.buffer, &block)?, block }];
+            let begun = Begun { exchange: 0, side: Side::A, legs, behind: false };
+            carrier.begin(on.backend, begun)?;
+            if self.is_waited_for {
+                carrier.wait(on.backend, 0)?;
+                assert_eq!(on.device.download(self.buffer)?, [1.0, 2.0, 3.0, 4.0]);
+            }
+            carrier.end(on.backend)
+        }
+    }
+
+    /// What rank 1 has in the end of so many numbers that rank 0 sends.
+    fn received(sent: usize, is_waited_for: bool) -> Result<Vec<f32>> {
+        let numbers: Vec<f32> = (1..=sent).map(|n| n as f32).collect();
+        let found = World::simulated(2)?.run(|rank: &mut Rank| {
+            let talk = rank.talk("testing");
+            if rank.number() == 0 {
+                talk.send(1, 0, to_bytes(&numbers))?;
+                return Ok(Vec::new());
+            }
+            let device: Device = rank.device().clone();
+            let buffer = device.upload(&[f32::NAN; 4])?;
+            let work = Received { buffer: &buffer, is_waited_for };
+            carry::<f32>(&device, &rank.links, &talk, work)?;
+            device.download(&buffer)
+        })?;
+        Ok(found.into_iter().nth(1).unwrap_or_default())
+    }
+
+    #[test]
+    fn what_was_begun_is_there_in_the_end() {
+        for is_waited_for in [false, true] {
+            let found = received(4, is_waited_for).expect("numbers");
+            assert_eq!(found, [1.0, 2.0, 3.0, 4.0], "{is_waited_for}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fill_its_place_is_not_taken() {
+        for sent in [3, 5, 0] {
+            let error = received(sent, true).expect_err("no such block").to_string();
+            let said = [
+                "the blocks of exchange 0",
+                &format!("rank 0 has sent {} bytes", 4 * sent),
+                "rank 1 has room for 4 elements",
+            ];
+            assert!(said.iter().all(|said| error.contains(said)), "{error}");
+        }
+    }
+}

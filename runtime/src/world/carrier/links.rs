@@ -100,7 +100,7 @@ impl Links {
                     "peers among these GPUs".to_owned(),
                     "each has to reach the memory of all others, and the driver says that some do not",
                 )),
-                None if cfg!(feature = "nccl") && are_distinct(devices) => nccl_between(devices),
+                None if cfg!(feature = "nccl") && twice(devices).is_none() => nccl_between(devices),
                 None => Ok(by_wire()),
             },
         }
@@ -171,11 +171,11 @@ impl Links {
     }
 }
 
-/// Whether no two of these GPUs are one.
-fn are_distinct(devices: &[Device]) -> bool {
-    let ordinals =
-        || devices.iter().filter_map(Device::cudarc).map(|(context, _)| context.ordinal());
-    ordinals().enumerate().all(|(n, ordinal)| ordinals().take(n).all(|other| other != ordinal))
+/// The first of these GPUs that is one before it too, and which one.
+fn twice(devices: &[Device]) -> Option<(usize, usize)> {
+    let gpu = |rank: usize| Some(devices[rank].cudarc()?.0.ordinal());
+    let same = |rank: usize| (0..rank).find(|other| gpu(*other) == gpu(rank));
+    (0..devices.len()).find_map(|rank| Some((rank, same(rank)?)))
 }
 
 #[cfg(not(feature = "nccl"))]
@@ -210,14 +210,7 @@ fn check_waits() -> Result<()> {
 fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
     check_waits()?;
     let library = crate::nccl::Library::load()?;
-    if !are_distinct(devices) && !shares_gpus() {
-        let ordinal = |device: &Device| device.cudarc().map(|(context, _)| context.ordinal());
-        let same =
-            |n: &usize| devices[..*n].iter().position(|d| ordinal(d) == ordinal(&devices[*n]));
-        let twice = (0..devices.len()).find_map(|rank| Some((rank, same(&rank)?)));
-        let Some((rank, other)) = twice else {
-            return Err(Error::Internal("two ranks of one GPU are not found".to_owned()));
-        };
+    if let (Some((rank, other)), false) = (twice(devices), shares_gpus()) {
         return Err(Error::World(WorldError::Shared {
             what: "GPU".to_owned(),
             value: devices[rank].name().to_owned(),

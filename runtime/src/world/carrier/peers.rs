@@ -50,19 +50,19 @@ impl Peers {
         let contexts: Option<Vec<_>> =
             devices.iter().map(|device| device.cudarc().map(|(context, _)| context)).collect();
         let Some(contexts) = contexts else { return Ok(None) };
-        for (n, one) in contexts.iter().enumerate() {
-            for other in contexts[n + 1..].iter().filter(|other| other.cu_ctx() != one.cu_ctx()) {
-                if !(reaches(one, other)? && reaches(other, one)?) {
-                    return Ok(None);
-                }
+        // Ranks of one context have one memory.
+        let is_other = |n: usize, m: usize| contexts[n].cu_ctx() != contexts[m].cu_ctx();
+        let all = 0..devices.len();
+        let pairs = all.clone().flat_map(|n| all.clone().map(move |m| (n, m)));
+        let pairs: Vec<_> = pairs.filter(|(n, m)| is_other(*n, *m)).collect();
+        for (n, m) in &pairs {
+            if !reaches(contexts[*n], contexts[*m])? {
+                return Ok(None);
             }
         }
-        for (n, one) in devices.iter().enumerate() {
-            for other in devices.iter().enumerate().filter(|(m, _)| *m != n).map(|(_, other)| other)
-            {
-                if is_other(one, other) && !arrives(one, other)? {
-                    return Ok(None);
-                }
+        for (n, m) in &pairs {
+            if !arrives(&devices[*n], &devices[*m])? {
+                return Ok(None);
             }
         }
         let board = Arc::new(Board::default());
@@ -82,12 +82,6 @@ pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
     let range = result::stream::get_priority_range();
     let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
     context.new_stream_with_priority(most).map_err(failed("creating a stream"))
-}
-
-/// Whether two devices are of two GPUs.
-fn is_other(one: &Device, other: &Device) -> bool {
-    let context = |device: &Device| device.cudarc().map(|(context, _)| context.cu_ctx() as usize);
-    context(one) != context(other)
 }
 
 /// Whether what one GPU fetches from another one is what lies there: that the driver says so is no proof.
