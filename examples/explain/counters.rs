@@ -2,7 +2,7 @@
 //! text.
 
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
-use gemm_examples::book::units::{Unit, asked as asked_of, conflicts, issuing_fmas};
+use gemm_examples::book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
 use gemm_examples::change::number;
 use gemm_examples::cli::Failure;
 use gemm_examples::least::Least;
@@ -132,10 +132,14 @@ fn asked((c, compiled): (&Counters, &Compiled), bits: Option<u32>, bytes: u64) -
         let share = percent(issuing_fmas(c) / most);
         lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
     }
-    let [conflicts, wavefronts] = conflicts(c, Some(compiled)).map(|count| count as f64);
-    if conflicts > WORTH_NAMING * wavefronts {
-        let share = percent(conflicts / wavefronts);
-        lines.push(format!("bank conflicts are {share} of the wavefronts of shared memory"));
+    let wavefronts = wavefronts(c, Some(compiled));
+    let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;
+    if share > WORTH_NAMING {
+        let by_text = if wavefronts.is_by_text { ", by the text" } else { "" };
+        let share = percent(share);
+        lines.push(format!(
+            "bank conflicts are {share} of the wavefronts of shared memory{by_text}"
+        ));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
     if used < 1.0 - WORTH_NAMING {

@@ -33,6 +33,7 @@ pub mod sync;
 pub mod tensor;
 mod unit_name;
 pub mod units;
+mod views;
 pub mod whole;
 mod words;
 

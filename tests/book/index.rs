@@ -62,7 +62,7 @@ pub fn says_what_reports_do() -> Result<(), Failed> {
                 return Err(format!("{}: {unit}, {cycles}: {:?}", report.title, row.bars).into());
             }
         }
-        let conflicts = of_a_thousand(&report, report.conflicts[0] as f64);
+        let conflicts = of_a_thousand(&report, report.wavefronts.conflicts as f64);
         if row.bars.len() != expected.len() || row.conflicts != conflicts {
             return Err(format!("{}: {} conflicts", report.title, row.conflicts).into());
         }

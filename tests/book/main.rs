@@ -107,6 +107,7 @@ fn main() -> ExitCode {
         Trial::test("same_bytes", same_bytes),
         Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
         Trial::test("report::adds_up", report::adds_up),
+        Trial::test("report::conflicts_of_copies_are_told", report::conflicts_of_copies_are_told),
         Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),

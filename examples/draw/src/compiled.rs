@@ -26,18 +26,52 @@ pub fn predicted(
     let of = |quantity: &Quantity| {
         let value = (quantity.of)(counts).filter(|value| *value > 0)?;
         Some(Predicted {
-            name: quantity.name.replace('_', " "),
-            metric: match quantity.metric.contains("__") {
-                true => quantity.metric.to_owned(),
-                false => format!("sass__inst_executed_per_opcode: {}", quantity.metric),
-            },
+            name: written(quantity.name),
+            metric: metric(quantity),
             value,
-            tolerance: match quantity.tolerance {
-                0.0 => "exact".to_owned(),
-                share => format!("± {:.0} %", 100.0 * share),
-            },
+            tolerance: tolerance(quantity),
             further_off: further_off(quantity.name),
         })
     };
     Compiled::QUANTITIES.iter().filter_map(of).collect()
+}
+
+/// The counts of these names.
+pub fn quantities(names: &[&str]) -> Vec<&'static Quantity> {
+    Compiled::QUANTITIES.iter().filter(|quantity| names.contains(&quantity.name)).collect()
+}
+
+/// What the profiler calls a count.
+pub fn metric(quantity: &Quantity) -> String {
+    match quantity.metric.contains("__") {
+        true => quantity.metric.to_owned(),
+        false => format!("sass__inst_executed_per_opcode: {}", quantity.metric),
+    }
+}
+
+/// How far off it may be.
+pub fn tolerance(quantity: &Quantity) -> String {
+    match quantity.tolerance {
+        0.0 => "exact".to_owned(),
+        share if quantity.share_of == quantity.name => format!("± {:.0} %", 100.0 * share),
+        share => format!("± {:.0} % of the {}", 100.0 * share, written(quantity.share_of)),
+    }
+}
+
+fn written(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_something_else_says_of_what() {
+        let [loads, conflicts, ffma] = ["shared_loads", "shared_load_conflicts", "ffma"]
+            .map(|name| tolerance(quantities(&[name])[0]));
+        assert_eq!(loads, "± 5 %");
+        assert_eq!(conflicts, "± 5 % of the shared load wavefronts");
+        assert_eq!(ffma, "exact");
+    }
 }

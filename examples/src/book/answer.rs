@@ -1,7 +1,7 @@
 //! Why a kernel is as fast as it is, in sentences, each of which a part of the page proves.
 
 use super::report::{Report, Sentence};
-use super::units::{Unit, issuing_fmas};
+use super::units::{Unit, Wavefronts, issuing_fmas};
 use crate::change::number;
 use crate::show::percent;
 use gemm_draw::drawn::executed;
@@ -59,26 +59,33 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     all
 }
 
-/// What bank conflicts take as compiled, which counts prove, and by the text, where that is not the same: pictures are of that.
+/// What bank conflicts take: as compiled, which counts prove, and by the text, where that is not the same: pictures are of that.
 fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
-    let [conflicts, wavefronts] = report.conflicts;
     let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
     let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
+    let Wavefronts { conflicts, all, is_by_text } = report.wavefronts;
     match (conflicts, c.shared_bank_conflicts) {
-        _ if wavefronts == 0 => Vec::new(),
+        _ if all == 0 => Vec::new(),
         (0, 0) => vec![("accesses", "No access to shared memory has a bank conflict.".to_owned())],
+        // What copies write is in no count as compiled.
+        (some, _) if is_by_text => vec![(
+            "accesses",
+            format!(
+                "By the text bank conflicts take {some} wavefronts of shared memory, {by_text}."
+            ),
+        )],
         (0, some) => vec![
             ("compiled", "As compiled no access to shared memory has a bank conflict.".to_owned()),
             (
                 "accesses",
                 format!(
-                    "By the text bank conflicts take {some} wavefronts, {by_text}: the compiler makes one wide load of \
-                     neighbours, which has none."
+                    "By the text bank conflicts take {some} wavefronts, {by_text}: of accesses that the compiler merges with those \
+                     of their neighbours, or leaves out."
                 ),
             ),
         ],
         (conflicts, _) => {
-            let compiled = share(conflicts, wavefronts);
+            let compiled = share(conflicts, all);
             let text = format!(
                 "As compiled bank conflicts are {compiled} of the wavefronts of shared memory."
             );

@@ -1,7 +1,8 @@
 //! What has changed from one kernel to another: keys, counters, the text.
 
-use super::report::{Counted, Counter};
+use super::report::Counter;
 use super::resident::Resident;
+use gemm_runtime::{Compiled, Counters};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -44,11 +45,44 @@ pub struct Key {
     pub now: String,
 }
 
+/// What was counted of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// By the text.
+    pub text: Counters,
+    /// As compiled.
+    pub compiled: Compiled,
+}
+
+/// What a count is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The model of the compiler.
+    Compiled,
+    /// The text, as nothing else tells it.
+    TextAlone,
+    /// The text, of which the compiler may need less.
+    Text,
+}
+
+impl By {
+    /// As it is said of a count.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Compiled => "as compiled",
+            Self::TextAlone | Self::Text => "by the text",
+        }
+    }
+}
+
 /// A counter that differs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delta {
     /// Its name.
     pub name: String,
+    /// What tells it.
+    pub by: By,
     /// In the base, at the same shape.
     pub before: u64,
     /// Here.
@@ -56,9 +90,14 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Whether it is of this counter.
+    /// Whether it is of this counter of the text.
     pub(super) fn is(&self, counter: Counter) -> bool {
-        self.name == counter.name()
+        self.by != By::Compiled && self.name == counter.name()
+    }
+
+    /// Whether it is of this count as compiled.
+    pub(super) fn is_compiled(&self, quantity: &str) -> bool {
+        self.by == By::Compiled && self.name == quantity.replace('_', " ")
     }
 }
 
@@ -96,20 +135,40 @@ pub fn keys(before: &[String], now: &[String]) -> Vec<Key> {
     keys
 }
 
-/// The counters that differ.
-pub fn counters(before: &[Counted], now: &[Counted]) -> Vec<Delta> {
-    let value = |all: &[Counted], name: &str| {
-        all.iter().find(|counted| counted.name == name).map_or(0, |counted| counted.value)
-    };
-    let mut names: Vec<&str> = now.iter().map(|counted| &*counted.name).collect();
-    let gone = before.iter().map(|counted| &*counted.name);
-    names.extend(gone.filter(|name| !now.iter().any(|counted| counted.name == **name)));
-    let deltas = names.into_iter().map(|name| Delta {
-        name: name.to_owned(),
-        before: value(before, name),
-        now: value(now, name),
+/// The counters of the text that the machine code has none beside, as bytes and waits are what they are.
+const TEXT_ALONE: [&str; 9] = [
+    "warp_barriers",
+    "mbarrier_waits",
+    "divergent_branches",
+    "global_load_bytes",
+    "global_store_bytes",
+    "shared_load_bytes",
+    "shared_store_bytes",
+    "bulk_bytes",
+    "multicast_bytes",
+];
+
+/// Those of shared memory, which the model of the compiler does not tell of asynchronous copies.
+const WITH_COPIES: [&str; 2] = ["shared_wavefronts", "shared_bank_conflicts"];
+
+/// The counters that differ: as compiled, then by the text.
+pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
+    let compiled = Compiled::QUANTITIES.iter().filter_map(|of| {
+        let [before, now] = [before, now].map(|counts| (of.of)(&counts.compiled));
+        Some((of.name, By::Compiled, before?, now?))
     });
-    deltas.filter(|delta| delta.before != delta.now).collect()
+    let is_known = [before, now].iter().all(|counts| counts.compiled.instructions.is_some());
+    let have_copies = [before, now].iter().any(|counts| counts.text.copies > 0);
+    let text = before.text.each().zip(now.text.each()).map(|((name, before), (_, now))| {
+        let is_alone = TEXT_ALONE.contains(&name)
+            || have_copies && WITH_COPIES.contains(&name)
+            || !is_known && name == "instructions";
+        (name, if is_alone { By::TextAlone } else { By::Text }, before, now)
+    });
+    let differ = compiled.chain(text).filter(|(_, _, before, now)| before != now);
+    differ
+        .map(|(name, by, before, now)| Delta { name: name.replace('_', " "), by, before, now })
+        .collect()
 }
 
 /// Where two texts differ, with the words that do.

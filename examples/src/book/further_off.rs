@@ -2,13 +2,23 @@
 
 use gemm_reference::profiler;
 
-/// Why a quantity of a stage is, at the first shape at which it is: `tests/sim` holds both against the profiler's.
-pub(super) fn reason((ladder, stage): (&str, u32), quantity: &str) -> Option<String> {
+/// Why a quantity of a kernel is, at each shape at which it is: `tests/sim` holds both against the profiler's.
+pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
+    let measured = profiler::measured();
     let known = profiler::known();
-    let mut of_stage = known.iter().filter(|((which, of), _)| {
-        (which.ladder, which.stage) == (ladder, stage) && *of == quantity
-    });
-    of_stage.next().map(|((which, _), why)| format!("at {}: {why}", which.shape))
+    let mut of_kernel: Vec<(&str, Vec<&str>)> = Vec::new();
+    for ((which, of), why) in &known {
+        let is_its = measured.get(which).is_some_and(|measured| measured.kernel == kernel);
+        if !is_its || *of != quantity {
+            continue;
+        }
+        match of_kernel.iter_mut().find(|(other, _)| other == why) {
+            Some((_, shapes)) => shapes.push(which.shape),
+            None => of_kernel.push((why, vec![which.shape])),
+        }
+    }
+    let said = of_kernel.iter().map(|(why, shapes)| format!("at {}: {why}", shapes.join(", ")));
+    Some(said.collect::<Vec<_>>().join("; ")).filter(|said| !said.is_empty())
 }
 
 #[cfg(test)]
@@ -37,12 +47,24 @@ mod tests {
         assert_eq!(named, ["shared loads"]);
     }
 
+    /// Each exception is told of the kernel that it is of, and of no other one of its stage.
     #[test]
-    fn what_is_known_of_a_stage_is_said() {
-        let known = profiler::known();
-        let ((which, quantity), why) = known.first_key_value().expect("an exception");
-        let said = reason((which.ladder, which.stage), quantity).expect("a reason");
-        assert_eq!(said, format!("at {}: {why}", which.shape));
-        assert_eq!(reason((which.ladder, which.stage), "none"), None);
+    fn what_is_known_of_a_kernel_is_said() {
+        let (known, measured) = (profiler::known(), profiler::measured());
+        for ((which, quantity), why) in &known {
+            let said = reason(measured[which].kernel, quantity).expect("a reason");
+            assert!(said.contains(why) && said.contains(which.shape), "{which:?}: {said}");
+        }
+        for (which, launch) in &measured {
+            let of_kernel = |(at, _): &(_, &str)| measured[at].kernel == launch.kernel;
+            for quantity in launch.counts.keys() {
+                let is_known = known.keys().any(|key| key.1 == *quantity && of_kernel(key));
+                assert_eq!(
+                    reason(launch.kernel, quantity).is_some(),
+                    is_known,
+                    "{which:?}, {quantity}"
+                );
+            }
+        }
     }
 }

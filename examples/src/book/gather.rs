@@ -3,6 +3,7 @@
 mod eye;
 
 use super::broken::{self, Broken};
+use super::change::Counts;
 use super::report::{Decision, Fallback, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
@@ -17,10 +18,11 @@ use gemm_draw::compiled;
 pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::Family as _;
 use gemm_dsl::plan::Decision as Decided;
+use gemm_dsl::spec::Instruction;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
-use gemm_runtime::{Compiled, Counters, Device, Error, ReduceSpec, SgemmSpec};
+use gemm_runtime::{Compiled, Device, Error, ReduceSpec, SgemmSpec};
 use std::sync::Arc;
 
 /// What a report is made of.
@@ -42,8 +44,6 @@ pub struct Subject {
     pub of_base: Vec<Registers>,
     /// Why it has not, where it was asked.
     pub refused: Vec<Refused>,
-    /// The ladder and the number of a stage.
-    pub stage: Option<(&'static str, u32)>,
     /// How long it took on the device that was measured.
     pub times: Vec<measured::Timed>,
 }
@@ -60,7 +60,6 @@ impl Subject {
             of_fallback: Vec::new(),
             of_base: Vec::new(),
             refused: Vec::new(),
-            stage: None,
             times: Vec::new(),
         }
     }
@@ -79,6 +78,9 @@ pub(super) enum At {
     Arrays(Arrays),
     Size(Size),
 }
+
+/// How many blocks are looked on at: all of a grid.
+const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
 
 /// A launch that was looked on at.
 pub(super) struct Looked {
@@ -157,6 +159,25 @@ impl Spec {
         }
     }
 
+    /// The fewest terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty.
+    pub(super) fn least_terms(&self) -> usize {
+        match self {
+            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => 8,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.
+    pub(super) fn bytes_of_number(&self) -> u64 {
+        match self {
+            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => {
+                let bits = spec.arith.format().map_or(32, |format| format.bits());
+                u64::from(spec.arith.planes() * bits / 8)
+            }
+            _ => 4,
+        }
+    }
+
     fn launch(&self, at: At, device: &Device) -> Result<Ran, Failure> {
         match (self, at) {
             (Self::Reduce(spec), At::Arrays(arrays)) => sample::reduce(spec, arrays, device),
@@ -167,20 +188,36 @@ impl Spec {
 
     /// Launches it, and looks on at the first block of the kernel that does most.
     pub(super) fn look(&self, at: At) -> Result<Looked, Failure> {
-        Ok(self.watched(at, |_| 1)?.0)
+        let seen = self.watched(at, Eye::new(|_| 1))?;
+        let (looked, _) = seen.ok_or_else(|| internal("the main launch was not seen"))?;
+        Ok(looked)
     }
 
     /// The same of all blocks: with what happened in those behind the first.
     pub(super) fn look_at_all(&self, at: At) -> Result<(Looked, Vec<Trace>), Failure> {
-        self.watched(at, |grid| grid.iter().product())
+        let seen = self.watched(at, Eye::new(ALL))?;
+        Ok(seen.ok_or_else(|| internal("the main launch was not seen"))?)
     }
 
-    fn watched(&self, at: At, count: fn([u32; 3]) -> u32) -> Result<(Looked, Vec<Trace>), Failure> {
-        let eye = Arc::new(Eye::new(count));
+    /// The same of the kernel that it prefers, whether or not that does most; none where it is not launched.
+    pub(super) fn look_at_preferred(
+        &self,
+        at: At,
+    ) -> Result<Option<(Looked, Vec<Trace>)>, Failure> {
+        let program = match self {
+            Self::Reduce(spec) => spec.program(),
+            Self::Sgemm(spec) => spec.program(),
+        };
+        let name = program.map_err(Error::from)?.preferred().name.clone();
+        self.watched(at, Eye::new(ALL).at(name))
+    }
+
+    fn watched(&self, at: At, eye: Eye) -> Result<Option<(Looked, Vec<Trace>)>, Failure> {
+        let eye = Arc::new(eye);
         let ran = self.launch(at, &eye.device())?;
-        let Kept { kernel, grid, profile, trace, others, arguments } =
-            eye.seen().ok_or_else(|| internal("the main launch was not seen"))?;
-        Ok((Looked { kernel, grid, profile, trace, arguments, ran }, others))
+        Ok(eye.seen().map(|Kept { kernel, grid, profile, trace, others, arguments }| {
+            (Looked { kernel, grid, profile, trace, arguments, ran }, others)
+        }))
     }
 
     /// Launches it, and draws the fault of the kernel that comes to one.
@@ -192,14 +229,20 @@ impl Spec {
         }
     }
 
-    /// What it is charged with, at a shape.
-    pub(super) fn counters(&self, at: At) -> Result<Counters, Failure> {
-        let ran = self.launch(at, &Device::simulator())?;
-        Ok(*sample::counters(&ran.launched)?)
+    /// What is counted of it at a shape.
+    pub(super) fn counts(&self, at: At) -> Result<Counts, Failure> {
+        let ran = self.launch(at, &Device::simulator_compiled())?;
+        let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
+        Ok(Counts { text: *text, compiled: *compiled })
     }
 }
 
 impl Looked {
+    /// What was counted of it.
+    pub(super) fn counts(&self) -> Result<Counts, Failure> {
+        Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
+    }
+
     /// What the profiler would count of it.
     pub(super) fn compiled(&self) -> Result<&Compiled, Failure> {
         let compiled = self.profile.compiled.as_ref();
@@ -266,7 +309,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 base: title.clone(),
                 line: base.clone(),
                 keys: change::keys(&entries(&other.line())?, &entries(&line)?),
-                counters: change::counters(&counted(&theirs.profile.total), &counters),
+                counters: change::counters(&theirs.counts()?, &looked.counts()?),
                 hunks: change::hunks(&text, &listing.text),
                 shared_bytes: theirs.kernel.shared_bytes(),
                 residents: resident::all(&theirs.kernel, &subject.of_base),
@@ -282,7 +325,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let named = owners::named(&looked)?;
     let counts = looked.compiled()?;
     let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
-    let memory = memory::of(&looked);
+    let memory = memory::of(&looked)?;
     let least = memory.operands;
     let folds = match subject.family {
         Family::Reduce => folds::of(&looked, &listing)?,
@@ -306,9 +349,9 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         },
         work: looked.ran.work,
         units: units::asked(&looked.profile.total, Some(counts), spec.bits(), least),
-        conflicts: units::conflicts(&looked.profile.total, Some(counts)),
+        wavefronts: units::wavefronts(&looked.profile.total, Some(counts)),
         compiled: compiled::predicted(counts, |quantity| {
-            further_off::reason(subject.stage?, quantity)
+            further_off::reason(&kernel.name, quantity)
         }),
         source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),
         of_no_line: of_no_line(&looked.profile, counts),
@@ -319,7 +362,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             residents: resident::all(&kernel, &subject.of_fallback),
         }),
         refused: subject.refused.clone(),
-        ledger: ledger::of(subject.family, &line, at, &looked.profile.total)?,
+        ledger: ledger::of(subject.family, (&spec, &line), at, &looked)?,
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| owners::of(kernel, named, &looked.trace)),
         steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),

@@ -1,14 +1,16 @@
 //! What each key is for, by experiment: the spec without it, at the same shape.
 
-use super::change::{self, Delta};
-use super::gather::{At, Spec, counted, entries};
+use super::change::{self, By, Delta, Hunk};
+use super::gather::{At, Looked, Spec, entries, internal};
 use super::report::Counter;
+use super::views::Views;
 use super::{measured, resources};
 use crate::cli::Failure;
 use crate::family::Family;
-use gemm_runtime::{Counters, Error};
+use gemm_runtime::Error;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::sync::OnceLock;
 
 /// A key, and what it costs to leave it out.
 #[derive(Clone, Debug, Serialize)]
@@ -38,35 +40,59 @@ pub struct Compared {
 pub enum Without {
     /// It counts otherwise.
     Counts(Vec<Delta>),
-    /// No counter sees it: it changes when things happen, or where, or only the machine code.
-    Unseen,
+    /// No counter sees it: it changes when things happen, or where.
+    Unseen(Unseen),
+    /// It is the same kernel.
+    Same,
     /// It does not take what this one does: what its launch says.
     Refused(String),
     /// There is no such kernel: what the check of its spec says.
     None(String),
 }
 
-/// The entries of a line.
+/// What shows a change that no counter sees.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unseen {
+    /// The parts of a page that say something else of the kernel without the key.
+    pub views: Vec<&'static str>,
+    /// Where its text differs, from that without the key to that with it: the first lines.
+    pub text: Vec<Hunk>,
+    /// How many lines of such places follow.
+    pub more: usize,
+}
+
+/// So many lines of a text are shown.
+const LINES: usize = 24;
+
+/// The entries of a line, of a kernel that was launched.
 ///
 /// # Errors
 /// What a launch without one of them finds; that its spec is faulty is no error.
 pub(super) fn of(
     family: Family,
-    line: &str,
+    (spec, line): (&Spec, &str),
     at: At,
-    counters: &Counters,
+    looked: &Looked,
 ) -> Result<Vec<Entry>, Failure> {
     let all = entries(line)?;
-    let with = counted(counters);
+    let with = looked.counts()?;
+    // What there is to see is looked at once, where some key needs it.
+    let views = OnceLock::new();
+    let unseen = |without: &Spec| -> Result<Without, Failure> {
+        let own = views.get_or_init(|| Views::of(spec, looked).map_err(|error| error.to_string()));
+        let own = own.as_ref().map_err(|error| internal(error))?;
+        Ok(unseen(own, &Views::of(without, &without.look(at)?)?))
+    };
     let entry = |left_out: usize| {
         let rest = all.iter().enumerate().filter(|(i, _)| *i != left_out);
         let rest: Vec<&str> = rest.map(|(_, entry)| &**entry).collect();
         let rest = rest.join(", ");
-        let without = match Spec::parse(family, &rest).and_then(|spec| spec.counters(at)) {
-            Ok(counters) => {
+        let counted = Spec::parse(family, &rest).and_then(|spec| Ok((spec.counts(at)?, spec)));
+        let without = match counted {
+            Ok((counts, without)) => {
                 // Base and now change places: what leaving it out costs.
-                let deltas = change::counters(&with, &counted(&counters));
-                if deltas.is_empty() { Without::Unseen } else { Without::Counts(deltas) }
+                let deltas = change::counters(&with, &counts);
+                if deltas.is_empty() { unseen(&without)? } else { Without::Counts(deltas) }
             }
             Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
                 Without::None(first_line(&faults.to_string()))
@@ -75,24 +101,44 @@ pub(super) fn of(
             Err(other) => return Err(other),
         };
         let measured = match without {
-            Without::Counts(_) | Without::Unseen => compared([line, &rest], family),
+            Without::Counts(_) | Without::Unseen(_) => compared([line, &rest], family),
             _ => None,
         };
         let registers = match without {
-            Without::None(_) => None,
+            Without::None(_) | Without::Same => None,
             _ => registers([line, &rest], family),
         };
         Ok(Entry { key: all[left_out].clone(), without, measured, registers })
     };
     let ledger: Result<Vec<Entry>, Failure> = (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
-    // The one without which most instructions are executed comes first, and what is no kernel last.
+    // The one without which most is executed or moved comes first, and what is no kernel last.
     ledger.sort_by_key(|entry| match &entry.without {
         Without::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
-        Without::Unseen => (1, std::cmp::Reverse(0)),
-        Without::Refused(_) | Without::None(_) => (2, std::cmp::Reverse(0)),
+        Without::Unseen(_) => (1, std::cmp::Reverse(0)),
+        Without::Same | Without::Refused(_) | Without::None(_) => (2, std::cmp::Reverse(0)),
     });
     Ok(ledger)
+}
+
+/// What shows the change between two kernels that count the same.
+fn unseen(with: &Views, without: &Views) -> Without {
+    if with.is_same_kernel(without) {
+        return Without::Same;
+    }
+    let mut text = change::hunks(&without.text, &with.text);
+    let all: usize = text.iter().map(|hunk| hunk.lines.len()).sum();
+    let mut left = LINES;
+    for hunk in &mut text {
+        hunk.lines.truncate(left);
+        left -= hunk.lines.len();
+    }
+    text.retain(|hunk| !hunk.lines.is_empty());
+    Without::Unseen(Unseen {
+        views: with.differing(without),
+        text,
+        more: all.saturating_sub(LINES),
+    })
 }
 
 /// The times of two lines at the largest size at which both were measured.
@@ -116,19 +162,25 @@ fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
     Some([with?.registers, without?.registers])
 }
 
-/// What takes time.
-const COSTS: [Counter; 4] = [
-    Counter::Instructions,
-    Counter::SharedWavefronts,
-    Counter::GlobalSectors,
-    Counter::GlobalRequests,
+/// What takes time, as compiled.
+const COSTS: [&str; 7] = [
+    "instructions",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "global_load_requests",
+    "global_store_requests",
+    "global_load_sectors",
+    "global_store_sectors",
 ];
 
 /// How much a change weighs: the most that a counter grows by, in percent.
 fn weight(deltas: &[Delta]) -> u64 {
     let grown = |delta: &Delta| delta.now.saturating_sub(delta.before) * 100 / delta.before.max(1);
-    let costing = deltas.iter().filter(|delta| COSTS.iter().any(|cost| delta.is(*cost)));
-    costing.map(grown).max().unwrap_or(0)
+    let takes_time = |delta: &&Delta| {
+        COSTS.iter().any(|cost| delta.is_compiled(cost))
+            || delta.by == By::TextAlone && delta.is(Counter::SharedWavefronts)
+    };
+    deltas.iter().filter(takes_time).map(grown).max().unwrap_or(0)
 }
 
 fn first_line(text: &str) -> String {
@@ -142,7 +194,7 @@ mod tests {
     fn ledger(family: Family, line: &str) -> Vec<Entry> {
         let spec = Spec::parse(family, line).expect("a spec");
         let at = spec.at().expect("a shape");
-        of(family, line, at, &spec.counters(at).expect("counters")).expect("a ledger")
+        of(family, (&spec, line), at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
     /// What was measured with a key and without it is said, whether or not counters see it.
@@ -159,9 +211,37 @@ mod tests {
         for key in [items, shuffle] {
             assert!(key.registers.is_some_and(|of| of.iter().all(|n| (1..256).contains(n))));
         }
-        let keys = ledger(Family::Sgemm, "block: 16x16, unroll: 4");
-        let unseen = keys.iter().find(|entry| matches!(entry.without, Without::Unseen));
-        let unseen = unseen.expect("blocks of another shape do the same");
-        assert_eq!((&*unseen.key, unseen.measured), ("block: 16x16", None));
+    }
+
+    #[test]
+    fn what_no_counter_sees_the_text_shows() {
+        let of = |line: &str, key: &str| {
+            let found = ledger(Family::Sgemm, line).into_iter().find(|entry| entry.key == key);
+            found.expect("the key").without
+        };
+        assert!(matches!(of("block: 16x16, unroll: 4", "block: 16x16"), Without::Same));
+        let unseen = |line: &str, key: &str| match of(line, key) {
+            Without::Unseen(unseen) => unseen,
+            other => panic!("{other:?}"),
+        };
+        let bounds = "tile: 64x64x8, thread: 4x4, double_buffer, blocks_per_sm: 2";
+        let bounds = unseen(bounds, "blocks_per_sm: 2");
+        let lines = || bounds.text.iter().flat_map(|hunk| &hunk.lines);
+        for sign in ['+', '-'] {
+            assert!(lines().any(|line| line.sign == sign), "{bounds:?}");
+        }
+        assert!(bounds.views.is_empty() && lines().count() + bounds.more < LINES, "{bounds:?}");
+    }
+
+    #[test]
+    fn parts_of_a_page_that_differ_are_named() {
+        let spread = "tile: 64x64x16, thread: 8x8, float4, stages: 3, spread: 2";
+        let [with, without] = [spread, spread.trim_end_matches(", spread: 2")].map(|line| {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+            Views::of(&spec, &looked).expect("views")
+        });
+        let Without::Unseen(unseen) = unseen(&with, &without) else { panic!("another kernel") };
+        assert!(unseen.views.contains(&"pipeline") && !unseen.views.contains(&"order"));
     }
 }

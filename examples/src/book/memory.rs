@@ -1,9 +1,13 @@
 //! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
 
+use super::change::Counts;
 use super::gather::Looked;
 use super::units::SECTOR_BYTES;
 use crate::change::number;
+use crate::cli::Failure;
 use crate::least::Given;
+use gemm_draw::compiled::{metric, quantities};
+use gemm_runtime::Compiled;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -66,13 +70,35 @@ pub struct Way {
     /// What moves it.
     pub by: &'static str,
     /// How often a warp asks.
-    pub requests: u64,
+    pub requests: Asked,
     /// What that takes: sectors or wavefronts; none of what is not counted in either.
-    pub cost: Option<(u64, &'static str)>,
+    pub cost: Option<(Asked, &'static str)>,
     /// Bytes.
     pub bytes: u64,
-    /// What the profiler calls it.
-    pub metric: &'static str,
+    /// What the profiler calls the counts as compiled; none of what it does not count.
+    pub metrics: Vec<String>,
+}
+
+/// A count of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// By the text.
+    pub text: u64,
+    /// As compiled, where that is known.
+    pub compiled: Option<u64>,
+}
+
+impl Asked {
+    /// A count of the text, for which these stand as compiled; for nothing where there are none.
+    fn new(text: u64, counts: &Compiled, names: &[&str]) -> Self {
+        let known: Option<u64> = quantities(names).iter().map(|of| (of.of)(counts)).sum();
+        Self { text, compiled: known.filter(|_| !names.is_empty()) }
+    }
+
+    /// The count as compiled, as it is written.
+    pub fn as_compiled(self) -> String {
+        self.compiled.map_or("–".to_owned(), |count| count.to_string())
+    }
 }
 
 /// All ways of a kernel, and how often bytes are used.
@@ -91,93 +117,95 @@ pub struct Memory {
 }
 
 /// The ways of a launch.
-pub(super) fn of(looked: &Looked) -> Memory {
+///
+/// # Errors
+/// [`Failure::Runtime`] where it was not counted as compiled.
+pub(super) fn of(looked: &Looked) -> Result<Memory, Failure> {
     let given = Given::of(&looked.kernel, &looked.arguments);
     let scratch = given.scratch_sectors(&looked.kernel, &looked.profile);
-    let c = &looked.profile.total;
-    let requests = c.global_requests;
-    let sectors = Some((c.global_sectors, "sectors"));
-    let wavefronts = Some((c.shared_wavefronts, "wavefronts"));
-    let way = |(from, to, by), requests, cost, bytes, metric| Way {
-        from,
-        to,
-        by,
-        requests,
-        cost,
-        bytes,
-        metric,
-    };
-    // What loads and copies read is not counted apart.
-    let (read, read_metric) = match (c.global_loads, c.copies) {
-        (_, 0) => {
-            ((Place::L1, Place::Registers, "loads"), "smsp__sass_inst_executed_op_global_ld.sum")
+    let Counts { text: c, compiled } = &looked.counts()?;
+    let asked = |text, names: &[&str]| Asked::new(text, compiled, names);
+    let way = |(from, to, by), (requests, names): (u64, &[&str]), cost: Option<Cost<'_>>, bytes| {
+        let of_cost = cost.map_or(&[][..], |(_, names, _)| names);
+        let metrics = quantities(names).into_iter().chain(quantities(of_cost));
+        Way {
+            from,
+            to,
+            by,
+            requests: asked(requests, names),
+            cost: cost.map(|(count, names, unit)| (asked(count, names), unit)),
+            bytes,
+            metrics: metrics.map(metric).collect(),
         }
-        (0, _) => ((Place::L1, Place::Shared, "copies"), "smsp__sass_inst_executed_op_ldgsts.sum"),
-        _ => (
-            (Place::L1, Place::RegistersAndShared, "loads and copies"),
-            "smsp__sass_inst_executed_op_global_ld.sum, …_op_ldgsts.sum",
-        ),
+    };
+    let sectors = ["global_load_sectors", "global_store_sectors"];
+    let wavefronts = ["shared_load_wavefronts", "shared_store_wavefronts"];
+    // What loads and copies read is not counted apart.
+    let (read, reads) = match (c.global_loads, c.copies) {
+        (_, 0) => ((Place::L1, Place::Registers, "loads"), &["global_loads"][..]),
+        (0, _) => ((Place::L1, Place::Shared, "copies"), &["copies"][..]),
+        _ => {
+            let both = &["global_loads", "copies"][..];
+            ((Place::L1, Place::RegistersAndShared, "loads and copies"), both)
+        }
     };
     let all = [
         way(
             (Place::L2, Place::L1, "loads, stores and copies"),
-            requests,
-            sectors,
+            (c.global_requests, &["global_load_requests", "global_store_requests"]),
+            Some((c.global_sectors, &sectors, "sectors")),
             SECTOR_BYTES * c.global_sectors,
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum, …_op_st.sum",
         ),
-        way(read, c.global_loads + c.copies, None, c.global_load_bytes, read_metric),
+        way(read, (c.global_loads + c.copies, reads), None, c.global_load_bytes),
         way(
             (Place::Registers, Place::L1, "stores"),
-            c.global_stores,
+            (c.global_stores, &["global_stores"]),
             None,
             c.global_store_bytes,
-            "smsp__sass_inst_executed_op_global_st.sum",
         ),
         way(
             (Place::L2, Place::Shared, "boxes"),
-            c.bulk_copies,
+            (c.bulk_copies, &["box_copies"]),
             None,
             c.bulk_bytes,
-            "smsp__sass_inst_executed_op_tma_ld.sum",
         ),
         way(
             (Place::Shared, Place::Shared, "boxes that blocks of a cluster share"),
-            c.bulk_copies,
+            (c.bulk_copies, &[]),
             None,
             c.multicast_bytes,
-            "none",
         ),
         way(
             (Place::RegistersAndCopies, Place::Shared, "stores and copies"),
-            c.shared_stores + c.copies,
+            (c.shared_stores + c.copies, &["shared_stores", "copies"]),
             None,
             c.shared_store_bytes,
-            "smsp__sass_inst_executed_op_shared_st.sum, …_op_ldgsts.sum",
         ),
         way(
             (Place::Shared, Place::Registers, "loads"),
-            c.shared_loads,
+            (c.shared_loads, &["shared_loads", "matrix_loads"]),
             None,
             c.shared_load_bytes,
-            "smsp__sass_inst_executed_op_shared_ld.sum",
         ),
         way(
             (Place::Banks, Place::AllOfShared, "loads, stores and copies"),
-            c.shared_requests,
-            wavefronts,
+            (c.shared_requests, &[]),
+            // Of copies no count as compiled is known.
+            Some((c.shared_wavefronts, if c.copies > 0 { &[] } else { &wavefronts }, "wavefronts")),
             c.shared_bytes(),
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum, …_op_st.sum",
         ),
     ];
-    Memory {
+    Ok(Memory {
         ways: all.into_iter().filter(|way| way.bytes > 0).collect(),
         operands: given.least(),
         asked: SECTOR_BYTES * (c.global_sectors - scratch) + c.bulk_bytes,
         scratch: SECTOR_BYTES * scratch,
         shared: [c.shared_store_bytes + c.bulk_arrived_bytes(), c.shared_load_bytes],
-    }
+    })
 }
+
+/// A count of the text, those that stand for it as compiled, and its unit.
+type Cost<'n> = (u64, &'n [&'n str], &'static str);
 
 impl Memory {
     /// How often each byte of the operands is asked for.
@@ -253,7 +281,7 @@ mod tests {
     fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
         let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        let memory = of(&looked);
+        let memory = of(&looked).expect("counts");
         assert_eq!(memory.read_often(), Some(32.0));
         let [come, _] = memory.shared;
         let is_load = |way: &&Way| way.from == Place::L1 && way.to == Place::Registers;
@@ -266,7 +294,7 @@ mod tests {
     }
 
     fn memory(spec: &Spec) -> Memory {
-        of(&spec.look(spec.at().expect("a shape")).expect("a launch"))
+        of(&spec.look(spec.at().expect("a shape")).expect("a launch")).expect("counts")
     }
 
     /// Nothing is moved that nobody asks for.

@@ -45,23 +45,26 @@ pub struct Wave {
     pub row_by_row: u64,
 }
 
-/// The order of a product's blocks, by a launch whose sums have no terms; none of another kernel, or of one that has fewer
+/// The order of a product's blocks, by a launch whose sums have as few terms as it takes; none of another kernel, or of one that has fewer
 /// blocks than are looked at.
 pub(super) fn of(spec: &Spec) -> Result<Option<Order>, Failure> {
     let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
-    let (looked, others) = spec.look_at_all(At::Size(Size { m, n, k: 0 }))?;
+    let seen = spec.look_at_preferred(At::Size(Size { m, n, k: spec.least_terms() }))?;
+    let Some((looked, others)) = seen else { return Ok(None) };
     let Some(c) = Matrix::placed(&looked, "C") else { return Ok(None) };
     let tile = [u64::from(rows), u64::from(columns)];
     let traces = std::iter::once(&looked.trace).chain(&others);
     let tiles: Option<Vec<[u64; 2]>> = traces.map(|trace| first(&c, trace, tile)).collect();
     let most = MULTIPROCESSORS[0];
+    let of_number = spec.bytes_of_number();
     let Some(tiles) = tiles.filter(|tiles| tiles.len() >= most) else { return Ok(None) };
     let wave = |blocks: usize| {
         let row_by_row: Vec<[u64; 2]> =
             (0..blocks).map(|at| [at / TILES, at % TILES].map(|at| at as u64)).collect();
         let strips = strips(&tiles[..blocks]);
-        let bytes = |[of_a, of_b]: [usize; 2]| 4 * (of_a as u64 * tile[0] + of_b as u64 * tile[1]);
+        let bytes =
+            |[of_a, of_b]: [usize; 2]| of_number * (of_a as u64 * tile[0] + of_b as u64 * tile[1]);
         Wave { blocks, strips, bytes: bytes(strips), row_by_row: bytes(self::strips(&row_by_row)) }
     };
     let waves = MULTIPROCESSORS.map(wave).to_vec();
@@ -142,6 +145,20 @@ mod tests {
         let [wave, _] = plain.waves[..] else { panic!("two waves") };
         assert_eq!((wave.strips, wave.bytes), ([6, 24], 4 * 32 * 30));
         assert_eq!(wave.bytes, wave.row_by_row);
+    }
+
+    /// What stands in for a product that may have lost something, and does most where there are no terms, is not looked at; numbers
+    /// are as wide as the planes that are read.
+    #[test]
+    fn the_order_is_that_of_the_kernel_that_multiplies() {
+        let plain = order("tile: 128x64x64, arith: f16, mma: wgmma");
+        let tiles: Vec<[u64; 2]> = (0..576).map(|at| [at / 24, at % 24]).collect();
+        assert_eq!(plain.tiles, tiles);
+        let [wave, _] = plain.waves[..] else { panic!("two waves") };
+        assert_eq!((wave.strips, wave.bytes), ([6, 24], 2 * (6 * 128 + 24 * 64)));
+        let grouped = order("tile: 128x64x64, arith: bf16x6, mma: wgmma, raster: 16");
+        let [wave, _] = grouped.waves[..] else { panic!("two waves") };
+        assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
     }
 
     /// Groups of eight rows: 132 blocks are 16 columns of such a group and half of one more.

@@ -1,7 +1,7 @@
 //! Pages: a report, laid out.
 
 use super::broken::{Broken, Lit};
-use super::change::{Delta, Edit};
+use super::change::{By, Delta, Edit, Hunk};
 use super::glossary::Term;
 use super::ideas::Idea;
 use super::ledger::{Compared, Without};
@@ -64,8 +64,11 @@ struct Entry<'r> {
     /// Registers of a thread with it and without it.
     registers: String,
     text: String,
-    /// The part of the page that shows what no counter sees: its `id`, and what it is.
-    shown: Option<(&'static str, &'static str)>,
+    /// The parts of the page that show what no counter sees: their `id`s, and what they are.
+    shown: Vec<(&'static str, &'static str)>,
+    /// Where the text differs that no counter sees, and how many lines more do.
+    hunks: &'r [Hunk],
+    more: usize,
 }
 
 /// The page of a kernel, made by a command; of a stage with what it is about.
@@ -88,7 +91,7 @@ pub fn kernel(
         bars: bars(report),
         lines: drawn::lines(&report.source, &report.accesses),
         groups: drawn::groups(&report.accesses),
-        ledger: report.ledger.iter().map(|of| entry(of, report)).collect(),
+        ledger: report.ledger.iter().map(entry).collect(),
         words,
         command,
         version: env!("CARGO_PKG_VERSION"),
@@ -201,50 +204,26 @@ fn bars(report: &Report) -> Vec<Bar> {
     report.units.iter().map(bar).collect()
 }
 
-/// The part of a page that shows what a key is for that no counter sees.
-fn shown(key: &str, report: &Report) -> Option<(&'static str, &'static str)> {
-    let name = key.split(':').next().unwrap_or_default();
-    match name {
-        "raster" if report.order.is_some() => Some(("order", "the order of tiles shows it")),
-        "stages" | "spread" | "prefetch" | "double_buffer" | "copy"
-            if !report.pipelines.is_empty() =>
-        {
-            Some(("pipeline", "what a warp does in its own order shows it"))
-        }
-        "blocks_per_sm" | "block" => Some(("occupancy", "how many blocks fit shows it")),
-        "pitched" | "unroll" => Some(("source", "the text shows it")),
-        "pad_a" | "pad_b" | "swizzle" => Some(("accesses", "how lanes meet banks shows it")),
-        "group" | "blocks" => Some(("decisions", "what the plan decided shows it")),
-        "bounds" => Some(("edges", "ragged shapes show it")),
-        "order" => Some(("source", "in which order a thread multiplies, the text shows")),
-        _ => None,
-    }
+/// What a part of a page shows of a key that no counter sees.
+fn shown(part: &'static str) -> (&'static str, &'static str) {
+    let what = match part {
+        "order" => "the order of tiles shows it",
+        "pipeline" => "what a warp does in its own order shows it",
+        _ => "how lanes access memory shows it",
+    };
+    (part, what)
 }
 
-fn entry<'r>(entry: &'r super::ledger::Entry, report: &Report) -> Entry<'r> {
-    let mut shown_at = None;
+fn entry(entry: &super::ledger::Entry) -> Entry<'_> {
+    let (mut shown_at, mut hunks, mut more) = (Vec::new(), &[][..], 0);
     let mut text = match &entry.without {
-        Without::Counts(deltas) => {
-            let text = |delta: &&Delta| {
-                let (before, now) = (number(delta.before as f64), number(delta.now as f64));
-                format!("{} {before} → {now}", delta.name)
-            };
-            let much: Vec<&Delta> = telling(deltas);
-            match much.iter().map(text).collect::<Vec<_>>() {
-                none if none.is_empty() => "no counter changes by more than 2 %".to_owned(),
-                some => some.join(", "),
-            }
+        Without::Counts(deltas) => counts(deltas),
+        Without::Unseen(unseen) => {
+            shown_at.extend(unseen.views.iter().map(|part| shown(part)));
+            (hunks, more) = (&unseen.text, unseen.more);
+            "no counter sees it".to_owned()
         }
-        Without::Unseen => {
-            shown_at = shown(&entry.key, report);
-            if entry.measured.is_none() && shown_at.is_none() {
-                "no counter sees it: it changes the machine code, and time alone tells what it is worth; none was measured \
-                 without it"
-                    .to_owned()
-            } else {
-                "no counter sees it".to_owned()
-            }
-        }
+        Without::Same => "the kernel is the same but for its name".to_owned(),
         Without::Refused(why) => format!("not launched here: {why}"),
         Without::None(why) => format!("not a kernel, because {why}"),
     };
@@ -254,23 +233,46 @@ fn entry<'r>(entry: &'r super::ledger::Entry, report: &Report) -> Entry<'r> {
     let registers = entry.registers;
     let registers =
         registers.map_or("–".to_owned(), |[with, without]| format!("{with} → {without}"));
-    Entry { key: &entry.key, registers, text, shown: shown_at }
+    Entry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
 }
 
-/// The counters that have changed by more than 2 %, those that have changed most first, and a few at most. What only repeats
-/// another one is left out.
-fn telling(deltas: &[Delta]) -> Vec<&Delta> {
+/// What has changed, in words: as compiled, and by the text what that alone tells; all of the text only where nothing else tells.
+fn counts(deltas: &[Delta]) -> String {
     const MOST: usize = 5;
+    let written = |by: &[By]| {
+        let of_kind: Vec<&Delta> = telling(deltas).filter(|delta| by.contains(&delta.by)).collect();
+        let texts = of_kind.iter().take(MOST).map(|delta| {
+            let (before, now) = (number(delta.before as f64), number(delta.now as f64));
+            format!("{} {before} → {now}", delta.name)
+        });
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    let (compiled, alone) = (written(&[By::Compiled]), written(&[By::TextAlone]));
+    match (compiled.is_empty(), alone.is_empty()) {
+        (false, true) => format!("as compiled {compiled}"),
+        (false, false) => format!("as compiled {compiled}; by the text {alone}"),
+        (true, false) => format!("as compiled nothing by more than 2 %; by the text {alone}"),
+        (true, true) => match written(&[By::Text]) {
+            none if none.is_empty() => "no count changes by more than 2 %".to_owned(),
+            some => format!("as compiled nothing by more than 2 %; by the text {some}"),
+        },
+    }
+}
+
+/// The counters that have changed by more than 2 %, those that have changed most first. What only repeats another one is left out.
+fn telling(deltas: &[Delta]) -> impl Iterator<Item = &Delta> {
     const REPEAT: [Counter; 3] = [Counter::ThreadInstructions, Counter::Sync, Counter::Blocks];
     let factor = |delta: &Delta| {
         let (before, now) = (delta.before.max(1) as f64, delta.now.max(1) as f64);
         (now / before).ln().abs()
     };
-    let all = deltas.iter().filter(|delta| !REPEAT.iter().any(|other| delta.is(*other)));
+    let repeats = |delta: &Delta| {
+        REPEAT.iter().any(|other| delta.is(*other)) || delta.is_compiled("thread_ffma")
+    };
+    let all = deltas.iter().filter(|delta| !repeats(delta));
     let mut much: Vec<&Delta> = all.filter(|delta| factor(delta) > 1.02f64.ln()).collect();
     much.sort_by(|a, b| factor(b).total_cmp(&factor(a)));
-    much.truncate(MOST);
-    much
+    much.into_iter()
 }
 
 /// Whether elements of C are among the tiles that are drawn.
@@ -317,7 +319,8 @@ mod tests {
 
     #[test]
     fn no_factor_is_written_as_nothing_unless_it_is() {
-        let factor = |before, now| factor(&Delta { name: String::new(), before, now });
+        let factor =
+            |before, now| factor(&Delta { name: String::new(), by: By::Text, before, now });
         assert_eq!(factor(100, 250), "× 2.50");
         assert_eq!(factor(100_000, 123), "× 0.0012");
         assert_eq!(factor(1_000, 0), "× 0");

@@ -15,7 +15,7 @@ use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::tensor::Tensor;
-use super::units::Unit;
+use super::units::{Unit, Wavefronts};
 use gemm_draw::compiled::Predicted;
 pub use gemm_draw::counters::{Counted, Counter};
 use serde::Serialize;
@@ -53,8 +53,8 @@ pub struct Report {
     pub work: u64,
     /// What is asked of each unit of a multiprocessor, those that are asked most first.
     pub units: Vec<Unit>,
-    /// Wavefronts of shared memory that conflicts take, and all of them, as compiled.
-    pub conflicts: [u64; 2],
+    /// What is asked of shared memory, and what conflicts take of that.
+    pub wavefronts: Wavefronts,
     /// Where bytes go.
     pub memory: Memory,
     /// How long it took on a device, of a stage.

@@ -50,8 +50,7 @@ pub fn asked(
             None => is_counted || name == UnitName::Issue,
             Some(known) => match name {
                 UnitName::Issue => known.instructions.is_none(),
-                // What asynchronous copies write is told by the text alone, with all others.
-                UnitName::Shared => c.copies > 0,
+                UnitName::Shared => has_unknown_writes(c),
                 _ => false,
             },
         };
@@ -95,15 +94,36 @@ pub(super) fn cycles_of(name: UnitName, work: &Work, bytes: f64) -> f64 {
     }
 }
 
-/// Wavefronts of shared memory that conflicts take, and all of them: as compiled where that is known.
-pub fn conflicts(c: &Counters, compiled: Option<&Compiled>) -> [u64; 2] {
-    match compiled {
-        None => [c.shared_bank_conflicts, c.shared_wavefronts],
-        Some(known) => [
-            known.shared_load_conflicts + known.shared_store_conflicts,
-            known.shared_load_wavefronts + known.shared_store_wavefronts,
-        ],
+/// Wavefronts of shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Wavefronts {
+    /// Those that bank conflicts take.
+    pub conflicts: u64,
+    /// All of them.
+    pub all: u64,
+    /// Whether that is by the text, as the count as compiled is not known.
+    pub is_by_text: bool,
+}
+
+/// Wavefronts of shared memory: as compiled where that is known.
+pub fn wavefronts(c: &Counters, compiled: Option<&Compiled>) -> Wavefronts {
+    match compiled.filter(|_| !has_unknown_writes(c)) {
+        None => Wavefronts {
+            conflicts: c.shared_bank_conflicts,
+            all: c.shared_wavefronts,
+            is_by_text: true,
+        },
+        Some(known) => Wavefronts {
+            conflicts: known.shared_load_conflicts + known.shared_store_conflicts,
+            all: known.shared_load_wavefronts + known.shared_store_wavefronts,
+            is_by_text: false,
+        },
     }
+}
+
+/// Whether asynchronous copies write shared memory: that is told by the text alone, with all other accesses.
+fn has_unknown_writes(c: &Counters) -> bool {
+    c.copies > 0
 }
 
 /// The cycles in which the multiply-adds alone would be issued.

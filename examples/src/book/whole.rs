@@ -218,7 +218,6 @@ fn subject(step: &Step, ladder: &[Step]) -> Subject {
         registers: registers(step, step.variant),
         of_fallback: step.fallback.map_or(Vec::new(), |variant| registers(step, variant)),
         of_base: base.map_or(Vec::new(), |base| registers(base, base.variant)),
-        stage: Some((step.ladder, step.index)),
         times: measured::times(step.ladder, &step.stem),
         ..Subject::new(step.family)
     }
@@ -283,7 +282,7 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
         keys,
         bound: most.map_or(String::new(), |unit| unit.name.to_string()),
         cells: units.iter().map(of).collect(),
-        conflicts: number(report.conflicts[0] as f64 * WORK / report.work.max(1) as f64),
+        conflicts: number(report.wavefronts.conflicts as f64 * WORK / report.work.max(1) as f64),
         registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
         measured: shown.map_or("not measured".to_owned(), |(of, point)| written(of, point)),
     })

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// comes to a fault.
 pub(super) struct Eye {
     count: fn([u32; 3]) -> u32,
+    /// The kernel whose launch is kept in place of that.
+    kernel: Option<String>,
     kept: Mutex<(Option<Kept>, Option<Failed>)>,
 }
 
@@ -41,7 +43,12 @@ impl Failed {
 
 impl Eye {
     pub(super) fn new(count: fn([u32; 3]) -> u32) -> Self {
-        Self { count, kept: Mutex::default() }
+        Self { count, kernel: None, kept: Mutex::default() }
+    }
+
+    /// Keeps what it sees of the kernel of this name, whether or not it does most.
+    pub(super) fn at(self, kernel: String) -> Self {
+        Self { kernel: Some(kernel), ..self }
     }
 
     /// A simulator on which it looks, that counts what the machine code does too.
@@ -67,13 +74,13 @@ impl Eye {
     fn keep(
         &self,
         (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], Arguments),
-        is_main: bool,
+        is_looked_at: bool,
         ran: Result<&Profile, &SimError>,
         traces: Vec<Trace>,
     ) {
         let (kernel, mut traces) = (kernel.clone(), traces.into_iter());
         match (ran, traces.next()) {
-            (Ok(profile), Some(trace)) if is_main => {
+            (Ok(profile), Some(trace)) if is_looked_at => {
                 let (profile, others) = (profile.clone(), traces.collect());
                 self.kept().0 = Some(Kept { kernel, grid, profile, trace, others, arguments });
             }
@@ -91,8 +98,12 @@ impl Watch for Eye {
     }
 
     fn ran(&self, seen: Seen<'_>) {
+        let is_looked_at = match &self.kernel {
+            Some(kernel) => *kernel == seen.kernel.name,
+            None => seen.is_main,
+        };
         let launch = (seen.kernel, seen.grid, seen.arguments);
-        self.keep(launch, seen.is_main, seen.ran, seen.traces);
+        self.keep(launch, is_looked_at, seen.ran, seen.traces);
     }
 }
 

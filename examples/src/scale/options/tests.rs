@@ -122,7 +122,7 @@ fn lines_are_predicted_where_their_arithmetic_has_a_rate() {
     for line in [rated, &fastest().expect("a stage").to_string()] {
         assert!(of(line).is_ok(), "{line}: {}", told(of(line)));
     }
-    let error = told(of("tile: 64x64x16"));
+    let error = told(of("tile: 32x32x16"));
     assert!(error.contains("the stage `fastest` alone") && error.starts_with("--line"), "{error}");
     assert!(told(of("tile: 64x64x16x")).starts_with("--line"));
 }
