@@ -162,6 +162,6 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     };
     let seen = page.render().map_err(|error| error.to_string())?;
     let conflicts = ran.profile.total.shared_bank_conflicts;
-    let sentence = format!("A kernel, {}: {conflicts} bank conflicts.", kernel.name);
+    let sentence = format!("A kernel, {}: {conflicts} bank conflicts by the text.", kernel.name);
     Ok(Report { marks: Vec::new(), said: said(&sentence, &[]), seen })
 }

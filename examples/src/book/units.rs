@@ -60,9 +60,11 @@ pub fn asked(
     let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
     let of = |name| [&text, &counted].map(|work| cycles_of(name, work, bytes as f64));
     let (sectors, from_memory) = (sectors_of_cycle(), DEVICE.memory_of_cycle());
+    // That depends on no address, and no profiler tells it.
+    let unread = if c.wgmma > 0 { ", without what matrix instructions read" } else { "" };
     let rates = [
         (UnitName::Issue, format!("{ISSUED} of a warp a cycle")),
-        (UnitName::Shared, format!("{WAVEFRONTS} wavefront a cycle")),
+        (UnitName::Shared, format!("{WAVEFRONTS} wavefront a cycle{unread}")),
         (UnitName::L2, format!("{sectors} sectors a cycle, none cached nearer")),
         (UnitName::Memory, format!("{from_memory:.1} bytes a cycle, each element once")),
     ];
