@@ -18,7 +18,7 @@ struct Watched {
 fn watched(line: &str) -> Watched {
     let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
     let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-    let tensor = of(&looked.kernel, &looked.trace);
+    let tensor = of(&looked.kernel, &looked.trace).expect(line);
     Watched { kernel: looked.kernel.clone(), trace: looked.trace, tensor }
 }
 
