@@ -38,7 +38,7 @@ fn accessing(kind: Kind, space: Space, len: i32, place: Place) -> (VerifiedKerne
     };
     t.unordered();
     if space == Space::Shared {
-        for first in (0..len).step_by(THREADS as usize) {
+        for first in (0..256).step_by(THREADS as usize) {
             t.k.if_((tid() + first).lt(len), |k| k.store(at(far, tid() + first), 1));
         }
         t.k.barrier();
@@ -79,8 +79,8 @@ fn traced((kernel, arrays): &(VerifiedKernel, Vec<Buffer>)) -> (Result<(), Fault
     (ran, traces.remove(0))
 }
 
-/// An event: its warp, its statement, what was executed before, where loops were, and what was done.
-type Told<'t> = (u32, u32, [u64; 2], &'t [(usize, i64)], Done<'t>);
+/// An event: its warp, its statement, where loops were, and what was done.
+type Told<'t> = (u32, u32, &'t [(usize, i64)], Done<'t>);
 
 /// How memory was accessed, from which element on, and what was written.
 #[derive(Debug, PartialEq)]
@@ -93,7 +93,7 @@ enum Done<'t> {
 /// What happens from a statement on.
 fn told<'t>(trace: &'t Trace, start: usize) -> Vec<Told<'t>> {
     let of = |event: &'t Event| {
-        let Event { warp, stmt, executed, rounds, what } = event;
+        let Event { warp, stmt, rounds, what, .. } = event;
         let done = match what {
             What::Access { pattern, first, words } => {
                 Done::Access(&trace.patterns[*pattern as usize], *first, words)
@@ -101,7 +101,7 @@ fn told<'t>(trace: &'t Trace, start: usize) -> Vec<Told<'t>> {
             What::Refused => Done::Refused,
             What::Statement => Done::Other,
         };
-        (*warp, *stmt, *executed, &trace.rounds[*rounds as usize][..], done)
+        (*warp, *stmt, &trace.rounds[*rounds as usize][..], done)
     };
     trace.events.iter().filter(|event| event.stmt as usize >= start).map(of).collect()
 }
@@ -120,12 +120,12 @@ fn is_what_would_be(
     let is_loop = |stmt: &&Stmt| matches!(stmt, Stmt::For(_));
     let start = short.0.statements().iter().position(is_loop).unwrap_or(0);
     let (mut before, known) = (told(&trace, start), told(&expected, start));
-    let (warp, stmt, executed, rounds, done) = before.pop().expect(name);
+    let (warp, stmt, rounds, done) = before.pop().expect(name);
     assert_eq!(before[..], known[..before.len()], "{name}");
     let next = &known[before.len()];
     assert_eq!(done, Done::Refused, "{name}");
-    assert_eq!((warp, stmt, executed, rounds), (next.0, next.1, next.2, next.3), "{name}");
-    let Done::Access(pattern, first, _) = next.4 else { panic!("{name}: {next:?}") };
+    assert_eq!((warp, stmt, rounds), (next.0, next.1, next.2), "{name}");
+    let Done::Access(pattern, first, _) = next.3 else { panic!("{name}: {next:?}") };
     let refused = *fault.refused.clone().expect(name);
     assert_eq!(refused.pattern.as_ref(), Some(pattern), "{name}");
     assert_eq!((refused.buffer, refused.kind), (pattern.buffer, pattern.kind), "{name}");
