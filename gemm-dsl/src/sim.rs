@@ -70,6 +70,7 @@ mod meter;
 mod named;
 mod observe;
 mod orders;
+mod pattern;
 mod pointer;
 mod quantity;
 mod race;
@@ -96,11 +97,13 @@ mod words;
 pub use buffer::{Buffer, Element, Given, from_bytes, to_bytes};
 pub use counters::{Counters, Profile};
 pub use error::{
-    Earlier, Fault, FaultKind, MbarrierFault, Position, SimError, Unfinished, Waiting, WaitsFor,
+    Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, SimError, Unfinished,
+    Waiting, WaitsFor,
 };
 pub use meter::Options;
+pub use pattern::{Kind, Pattern, Price};
 pub use quantity::{Compiled, Quantity};
-pub use record::{Accessed, Boxed, Detail, Did, Event, Kind, Operand, Pattern, Price, Trace, What};
+pub use record::{Accessed, Boxed, Detail, Did, Event, Operand, Trace, What};
 
 use crate::ir::VerifiedKernel;
 

@@ -124,7 +124,7 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
     pub use gemm_dsl::sim::{
-        Earlier, Fault, FaultKind, MbarrierFault, Position, Waiting, WaitsFor,
+        Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, Waiting, WaitsFor,
     };
 }
 

@@ -73,14 +73,14 @@ pub struct Drawn<'r> {
     pub span: u32,
     /// Its rows.
     pub rows: &'r [Row],
-    /// The lane that is lit from the beginning.
-    pub lit: Option<u32>,
+    /// The lanes that are lit from the beginning, as bits.
+    pub lit: u32,
 }
 
 impl Drawn<'_> {
     /// The classes of a cell.
     pub fn class(&self, cell: &Cell) -> String {
-        let is_lit = self.lit.is_some_and(|lane| cell.lanes.contains(&lane));
+        let is_lit = cell.lanes.iter().any(|lane| self.lit >> lane & 1 == 1);
         match cell.lanes.first() {
             Some(first) => format!("l{}{}", first / 8, if is_lit { " on" } else { "" }),
             None if cell.is_wasted => "w".to_owned(),
@@ -207,7 +207,7 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         rows_are: if is_shared { "bank" } else { "line" },
         span: if is_shared { 1 } else { 8 },
         columns,
-        lit: None,
+        lit: 0,
         rows: &access.grid.rows,
     }
 }

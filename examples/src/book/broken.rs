@@ -1,7 +1,8 @@
 //! A launch that came to a fault, drawn: where in the text it is, what was done to the element, and by which lanes; the last two
-//! where the fault is in an access of a thread.
+//! where the fault is in an access of lanes to memory, which need not have been made.
 
 mod own;
+mod reached;
 
 use super::access::{self, Access};
 use super::source::{self, Line};
@@ -9,13 +10,22 @@ use super::sync::{self, Prevented};
 use crate::cli::Failure;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_runtime::fault::{Earlier, Fault, FaultKind};
-use gemm_runtime::watch::{Accessed, Arguments, Kind, Trace};
+use gemm_runtime::fault::Fault;
+use gemm_runtime::watch::{Arguments, Pattern, Trace};
 use gemm_runtime::{Error, SimError};
+use own::{Story, Touch};
+pub use reached::{Lane, Reached};
 use serde::Serialize;
+use std::ops::Range;
 
 /// The accesses of an element that are told of at most: the last ones.
 const MOST: usize = 12;
+/// The order of blocks that is recorded.
+const FIRST: &str = "ascending";
+/// Why nothing is drawn of a fault: it is in what barriers, box copies and tensor cores do, or in arithmetic.
+const NO_ACCESS: &str = "It is in no access that the lanes of a warp make themselves to elements in shared or global memory";
+/// Or it is in another order than the one that was recorded.
+const UNSEEN: &str = "The access at fault is not among what was seen";
 
 /// A fault, and what led to it.
 #[derive(Clone, Debug, Serialize)]
@@ -30,23 +40,29 @@ pub struct Broken {
     pub change: Option<Change>,
     /// The fault.
     pub fault: Prevented,
-    /// The line of the statement that it was in, where that is known.
-    pub at: Option<usize>,
+    /// How blocks or threads took turns when it came to that, where they did otherwise in what was seen.
+    pub turns: Option<String>,
+    /// The line of the statement that it was in.
+    pub at: usize,
     /// The text of the kernel that ran.
     pub source: Vec<Line>,
+    /// The access at fault lane by lane, where it was not made.
+    pub reached: Option<Reached>,
     /// What was done to the element, in the order in which the simulator came to it; nothing where the fault is not in an access.
     pub past: Vec<Past>,
     /// How many more there were before these.
     pub left_out: usize,
-    /// The access that is at fault, and the one that nothing orders with it, in that order.
+    /// The access that is at fault and the one that nothing orders with it, in the order in which they were seen.
     pub accesses: Vec<Lit>,
+    /// Why neither the element nor the lanes are known, where they are not.
+    pub unknown: Option<&'static str>,
 }
 
-/// An access, and a lane that is lit in it.
+/// An access, and the lanes that are lit in it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lit {
-    /// The lane that accesses the element.
-    pub lane: u32,
+    /// The lane that accesses the element; of an access that was not made all that may not.
+    pub lanes: Vec<u32>,
     /// Whether it is the one at fault.
     pub is_fault: bool,
     /// The access.
@@ -77,7 +93,7 @@ pub struct Past {
     pub lane: u32,
     /// Where the loops around it were: `t = 1`.
     pub round: String,
-    /// What is said of it: that this is the fault, if it is.
+    /// Whether it is the access at fault.
     pub is_fault: bool,
 }
 
@@ -133,115 +149,114 @@ pub(super) fn drawn(
         kernel: kernel.name.clone(),
         change,
         fault: Prevented::of(&fault),
-        at: None,
+        turns: turns(&fault),
+        at: listing.lines[fault.number as usize].start + 1,
         source: source::lines(kernel, &listing.text, &listing.lines, None),
+        reached: Reached::of(kernel, &fault),
         past: Vec::new(),
         left_out: 0,
         accesses: Vec::new(),
+        unknown: None,
     };
-    if let Some(trace) = replay.traces.first() {
-        broken.remember(kernel, &arguments.scalars(kernel), &listing.lines, trace, &fault);
+    let story = replay.traces.first().map(|trace| (trace, Story::of(kernel, trace, &fault)));
+    if let Some((trace, Some(story))) = story {
+        broken.tell((kernel, &listing.lines), trace, &story);
+    }
+    broken.light_refused(kernel, &fault);
+    if broken.past.is_empty() && broken.reached.is_none() {
+        let is_elsewhere = broken.turns.is_some() && own::is_of_element(kernel, &fault);
+        broken.unknown = Some(if is_elsewhere { UNSEEN } else { NO_ACCESS });
     }
     Ok(Some(broken))
+}
+
+/// How blocks or threads took turns, unless as in what is recorded.
+fn turns(fault: &Fault) -> Option<String> {
+    match (fault.order, fault.turns) {
+        (Some(order), _) if order != FIRST => Some(format!("the blocks in {order} order")),
+        (None, Some(turns)) => Some(format!("the threads of the block in {turns} turns")),
+        _ => None,
+    }
 }
 
 impl Broken {
     /// Whether the fault is in a statement of this line.
     pub fn is_at(&self, line: &usize) -> bool {
-        self.at == Some(*line)
+        self.at == *line
     }
 
-    /// Which of the accesses that are drawn is which.
+    /// Which of the accesses that are drawn is which, and what is lit.
     pub fn order(&self) -> &'static str {
         match &self.accesses[..] {
             [first, _] if first.is_fault => {
-                "The access at fault comes first, behind it the one that nothing orders with it"
+                "The access at fault comes first, behind it the one that nothing orders with it; lit is the lane that accesses the \
+                 element."
             }
             [_, _] => {
-                "The access at fault comes last, before it the one that nothing orders with it"
+                "The access at fault comes last, before it the one that nothing orders with it; lit is the lane that accesses the \
+                 element."
             }
-            _ => "The access at fault",
+            _ if self.reached.is_some() => {
+                "The access at fault as it would have been; lit is what lanes ask for that may not have it."
+            }
+            _ => "The access at fault; lit is the lane that accesses the element.",
         }
     }
 
-    /// What the trace knows of the fault: its line, and if it is in an access, what was done to the element.
-    fn remember(
+    /// Takes over what was done to the element: the last of it, from the access at fault on at the latest, and pictures of that access
+    /// and of the one that nothing orders with it.
+    fn tell(
         &mut self,
-        kernel: &VerifiedKernel,
-        scalars: &[Option<u64>],
-        lines: &[std::ops::Range<usize>],
+        (kernel, lines): (&VerifiedKernel, &[Range<usize>]),
         trace: &Trace,
-        fault: &Fault,
+        story: &Story<'_>,
     ) {
-        let all: Vec<Accessed<'_>> = trace.accesses().collect();
-        let Some((of_fault, element)) = own::access(kernel, scalars, &all, fault) else {
-            self.at = own::statement(kernel, trace, fault).map(|number| lines[number].start + 1);
-            return;
-        };
-        let number = |access: &Accessed<'_>| lines[access.event.stmt as usize].start + 1;
-        let (thread, own) = (own::number(kernel, fault.thread), &all[of_fault]);
-        self.at = Some(number(own));
-        let touching = |access: &'_ &Accessed<'_>| {
-            let of_buffer = access.pattern.buffer == own.pattern.buffer;
-            let all = own::elements(kernel, access).into_iter();
-            all.filter(|(_, at)| of_buffer && *at == element)
-                .map(|(thread, _)| thread)
-                .collect::<Vec<u32>>()
-        };
-        let past: Vec<(Vec<u32>, &Accessed<'_>)> = all
-            .iter()
-            .map(|access| (touching(&access), access))
-            .filter(|(threads, _)| !threads.is_empty())
+        let line = |touch: &Touch<'_>| lines[touch.event.stmt as usize].start + 1;
+        self.left_out = story.touches.len().saturating_sub(MOST).min(story.own);
+        let last = story.touches.iter().enumerate().skip(self.left_out);
+        self.past = last
+            .map(|(at, touch)| Past {
+                line: line(touch),
+                kind: access::kind(touch.kind),
+                warp: touch.thread / 32,
+                lane: touch.thread % 32,
+                round: round(kernel, &trace.rounds[touch.event.rounds as usize]),
+                is_fault: at == story.own,
+            })
             .collect();
-        // The one that nothing orders with it, as the fault names its thread.
-        let other = earlier(&fault.kind).filter(|other| other.block == fault.block);
-        let other = other.map(|of| (own::number(kernel, of.thread), of.wrote));
-        let is_read =
-            |access: &Accessed<'_>| matches!(access.pattern.kind, Kind::Load | Kind::CopyRead);
-        let unordered = past.iter().rposition(|(threads, access)| {
-            let is_own = std::ptr::eq(*access, own);
-            other.is_some_and(|(of, wrote)| threads.contains(&of) && wrote != is_read(access))
-                && !is_own
-        });
-        let at_fault = past.iter().position(|(_, access)| std::ptr::eq(*access, own));
-        self.left_out = past.len().saturating_sub(MOST).min(at_fault.unwrap_or(0));
-        for (at, (threads, access)) in past.iter().enumerate() {
-            let is_fault = Some(at) == at_fault;
-            let thread = match other {
-                _ if is_fault => thread,
-                Some((of, _)) if Some(at) == unordered => of,
-                _ => threads[0],
-            };
-            if is_fault || Some(at) == unordered {
-                let access = access::of(kernel, (number(access), 1), access.pattern);
-                self.accesses.push(Lit { lane: thread % 32, is_fault, access });
-            }
-            if at < self.left_out {
-                continue;
-            }
-            let rounds = &trace.rounds[access.event.rounds as usize];
-            let round =
-                |(var, value): &(usize, i64)| format!("{} = {value}", kernel.vars[*var].name);
-            self.past.push(Past {
-                line: number(access),
-                kind: access::kind(access.pattern.kind),
-                warp: thread / 32,
-                lane: thread % 32,
-                round: rounds.iter().map(round).collect::<Vec<_>>().join(", "),
-                is_fault,
-            });
+        let drawn = story.touches.iter().enumerate();
+        let drawn = drawn.filter(|(at, _)| *at == story.own || Some(*at) == story.unordered);
+        self.accesses = drawn
+            .filter_map(|(at, touch)| {
+                let lanes = vec![touch.thread % 32];
+                Some(lit(kernel, line(touch), touch.pattern?, (lanes, at == story.own)))
+            })
+            .collect();
+    }
+
+    /// Draws the access that was not made.
+    fn light_refused(&mut self, kernel: &VerifiedKernel, fault: &Fault) {
+        let pattern = fault.refused.as_ref().and_then(|refused| refused.pattern.as_ref());
+        if let (Some(reached), Some(pattern)) = (&self.reached, pattern) {
+            let lanes = reached.of_refused().collect();
+            self.accesses.push(lit(kernel, self.at, pattern, (lanes, true)));
         }
     }
 }
 
-/// The access that a fault says is not ordered with its own.
-fn earlier(kind: &FaultKind) -> Option<&Earlier> {
-    match kind {
-        FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
-            Some(earlier)
-        }
-        _ => None,
-    }
+fn lit(
+    kernel: &VerifiedKernel,
+    line: usize,
+    pattern: &Pattern,
+    (lanes, is_fault): (Vec<u32>, bool),
+) -> Lit {
+    Lit { lanes, is_fault, access: access::of(kernel, (line, 1), pattern) }
+}
+
+/// Where loops were: `t = 1`.
+fn round(kernel: &VerifiedKernel, rounds: &[(usize, i64)]) -> String {
+    let of = |(var, value): &(usize, i64)| format!("{} = {value}", kernel.vars[*var].name);
+    rounds.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use super::owners::{Folded, folded};
 use crate::cli::Failure;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Elem, Kernel, ParamKind, Stmt, Ty};
-use gemm_runtime::Error;
 use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +26,6 @@ const COLUMNS: usize = 12;
 const TABLES: usize = 8;
 /// The most runs of neighbouring elements that are named of a lane.
 const RUNS: usize = 6;
-/// The instructions that the second run may execute: it does what the first one did.
-const INSTRUCTIONS: u64 = 1 << 36;
 
 /// What is said of a reduction whose partial values are not shown.
 pub(super) const NONE: &str =
@@ -154,13 +151,9 @@ impl Folds {
 /// The partial values of a reduction; none where the block loads nothing.
 pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Option<Folds>, Failure> {
     let kernel = &looked.kernel;
-    let digits = looked.arguments.digits();
-    let replay = digits.replay(kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
-    replay.ran.map_err(Error::from)?;
-    Ok(replay
-        .traces
-        .first()
-        .and_then(|trace| folds(kernel, &looked.arguments.scalars(kernel), listing, trace)))
+    let trace = looked.again(&looked.arguments.digits())?;
+    let scalars = looked.arguments.scalars(kernel);
+    Ok(trace.and_then(|trace| folds(kernel, &scalars, listing, &trace)))
 }
 
 fn folds(

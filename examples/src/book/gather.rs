@@ -237,10 +237,20 @@ impl Spec {
     }
 }
 
+/// The instructions that a launch may execute which does what another one has done.
+const INSTRUCTIONS: u64 = 1 << 36;
+
 impl Looked {
     /// What was counted of it.
     pub(super) fn counts(&self) -> Result<Counts, Failure> {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
+    }
+
+    /// What its first block does when it runs once more, with other elements in the same arrays.
+    pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
+        let replay = arguments.replay(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
+        replay.ran.map_err(Error::from)?;
+        Ok(replay.traces.into_iter().next())
     }
 
     /// What the profiler would count of it.
@@ -371,7 +381,8 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             _ => None,
         },
         folds,
-        tensor: tensor::of(kernel, &looked.trace),
+        tensor: tensor::of(kernel, &looked.trace)
+            .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
         edges: edges::of(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec)?,
         order: order::of(&spec)?,

@@ -18,7 +18,6 @@ use super::pipeline::rounds;
 use crate::cli::Failure;
 use area::areas;
 use gemm_dsl::ir::{Kernel, Stmt};
-use gemm_runtime::Error;
 use gemm_runtime::watch::{Event, Trace};
 pub(super) use moved::Matrix;
 use moved::Moved;
@@ -32,9 +31,6 @@ const NAMES: [&str; 3] = ["A", "B", "C"];
 pub(super) const SHOWN: u32 = 32;
 /// The largest tile that is drawn, in elements along either side.
 const MOST: u64 = 1024;
-
-/// The instructions that the second run may execute: it does what the first one did.
-const INSTRUCTIONS: u64 = 1 << 36;
 
 /// The tiles of the watched block.
 #[derive(Clone, Debug, Serialize)]
@@ -126,9 +122,7 @@ pub(super) fn named(looked: &Looked) -> Result<Option<Named>, Failure> {
     if matrices[2].is_none() {
         return Ok(None);
     }
-    let replay = numbered.replay(kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
-    replay.ran.map_err(Error::from)?;
-    Ok(replay.traces.into_iter().next().map(|trace| Named { matrices, trace }))
+    Ok(looked.again(&numbered)?.map(|trace| Named { matrices, trace }))
 }
 
 /// The tiles of a product, with what was seen when it ran on operands of its own; none if nothing of them is known.

@@ -118,7 +118,8 @@ struct BrokenPage<'r> {
 /// As those of [`kernel`].
 pub fn broken(broken: &Broken, command: &str) -> Result<String, askama::Error> {
     fn lit(lit: &Lit) -> Drawn<'_> {
-        Drawn { lit: Some(lit.lane), ..drawing(&lit.access) }
+        let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
+        Drawn { lit: lanes, ..drawing(&lit.access) }
     }
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     let drawn = broken.accesses.iter().map(lit).collect();

@@ -1,11 +1,14 @@
 //! What matrix instructions of four warps read, and how it came there: tiles in shared memory under their swizzle, the slots of the
 //! ring and the phases of the barriers that hand them on, and which warpgroup multiplies what.
 
+mod contradiction;
 pub mod held;
 pub mod ring;
 pub mod swizzle;
 
+pub use contradiction::Contradiction;
 use gemm_dsl::ir::Kernel;
+use gemm_runtime::watch::Trace;
 use serde::Serialize;
 
 /// What was seen of a kernel with matrix instructions of four warps.
@@ -20,11 +23,16 @@ pub struct Tensor {
 }
 
 /// What was seen of the first block; none of a kernel without such instructions.
-pub(super) fn of(kernel: &Kernel, trace: &gemm_runtime::watch::Trace) -> Option<Tensor> {
-    let swizzles = swizzle::all(kernel, trace);
-    let ring = ring::of(kernel, trace).or_else(|| ring::stored(kernel, trace));
-    let held = held::all(kernel, trace);
-    (!swizzles.is_empty()).then_some(Tensor { swizzles, ring, held })
+///
+/// # Errors
+/// What was seen and is not all so.
+pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Tensor>, Contradiction> {
+    let swizzles = swizzle::all(kernel, trace)?;
+    if swizzles.is_empty() {
+        return Ok(None);
+    }
+    let (ring, held) = (ring::of(kernel, trace)?, held::all(kernel, trace)?);
+    Ok(Some(Tensor { swizzles, ring, held }))
 }
 
 /// The extents of an array as it lies; none of one that has no order.

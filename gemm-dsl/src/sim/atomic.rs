@@ -21,8 +21,8 @@ impl Machine<'_> {
             Update::CompareExchange(expected) => Some(self.operand(expected, regs, mask)?),
             _ => None,
         };
-        let offsets = self.offsets(&atomic.target, regs, mask)?;
-        self.observe(AccessKind::Atomic(atomic.scope), &atomic.target, &offsets, mask)?;
+        let kind = AccessKind::Atomic(atomic.scope);
+        let offsets = self.accessed(kind, &atomic.target, regs, mask)?;
         let region = self.region(&atomic.target);
         let elem = region.elem;
         let mut wrote = mask;

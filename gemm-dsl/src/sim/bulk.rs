@@ -36,7 +36,8 @@ impl Machine<'_> {
             if index[lane] >= count.into() {
                 let name = &self.launch.kernel.mbarriers[at.declaration as usize].name;
                 let index = vec![i128::from(index[lane] as i64)];
-                let place = Position { buffer: name.clone(), space: Space::Shared, index };
+                let (buffer, space) = (name.clone(), Space::Shared);
+                let place = Position { buffer, space, index, at: None };
                 let (extents, width) = (vec![count.into()], 1);
                 return Err(stop(lane as u32, FaultKind::OutOfBounds { place, extents, width }));
             }

@@ -2,10 +2,12 @@
 
 mod fault;
 mod mbarrier;
+mod refused;
 mod waiting;
 
 pub use fault::{Earlier, Fault, FaultKind, Position};
 pub use mbarrier::MbarrierFault;
+pub use refused::{Reach, Refused};
 pub use waiting::{Waiting, WaitsFor};
 
 use crate::ir::HostError;

@@ -198,6 +198,8 @@ impl<'k> Launch<'k> {
             block: self.block(block),
             thread: self.thread(thread),
             statement: self.text(code, stmt),
+            number: stmt,
+            refused: None,
             order: None,
             turns: None,
             kind,

@@ -1,12 +1,13 @@
 //! Memory of a running warp: addresses, their checks, loads and stores.
 
 mod parts;
+mod refused;
 mod registers;
 
 pub(super) use parts::{part, words_of};
 
 use super::code::{Index, Memory, Value};
-use super::error::FaultKind;
+use super::error::{FaultKind, Position};
 use super::lanes::{ALL, Lanes, WARP, WideLanes, lanes_of, mask_where};
 use super::machine::{Machine, Registers};
 use super::observe::{AccessKind, Observer, Request, Stopped, stop};
@@ -85,7 +86,7 @@ impl<'l> Machine<'l> {
         }
         if wrong != 0 {
             let lane = wrong.trailing_zeros();
-            let index = self.index_of(memory, regs, lane)?;
+            let index = self.index_of(memory, regs, (mask, lane))?;
             return Err(stop(lane, region.out_of_bounds(index, memory.vector)));
         }
         if region.swizzle.is_some() {
@@ -95,40 +96,33 @@ impl<'l> Machine<'l> {
             let crooked = mask_where(|l| !(offsets[l] + region.skew).is_multiple_of(width)) & mask;
             if crooked != 0 {
                 let lane = crooked.trailing_zeros();
-                let place = region.place(self.index_of(memory, regs, lane)?);
+                let index = self.index_of(memory, regs, (mask, lane))?;
+                let at = Some(offsets[lane as usize].into());
+                let place = Position { at, ..region.nowhere(index) };
                 return Err(stop(lane, FaultKind::Misaligned { place }));
             }
         }
         Ok(offsets)
     }
 
-    /// The logical index of one lane.
-    fn index_of(
+    /// Where the lanes access memory: checked, and seen by those who watch.
+    #[inline]
+    pub(super) fn accessed(
         &mut self,
+        kind: AccessKind,
         memory: &Memory,
         regs: &Registers,
-        lane: u32,
-    ) -> Result<Vec<i128>, Stopped> {
-        let (l, mask) = (lane as usize, 1 << lane);
-        let index = memory.index.iter().map(|index| match index {
-            Index::Uniform { value, wide } => {
-                let index = self.uniform(value, regs, mask)?;
-                Ok(if *wide { i128::from(index as u64) } else { index.into() })
-            }
-            Index::I32(lane) => {
-                let mut buffer = Lanes::ZERO;
-                Ok((self.lane(lane, regs, mask, &mut buffer)?.0[l] as i32).into())
-            }
-            Index::U64(wide) => {
-                let mut index = [0; WARP];
-                self.wide(wide, regs, mask, &mut index)?;
-                Ok(index[l].into())
-            }
-        });
-        index.collect()
+        mask: u32,
+    ) -> Result<Offsets, Stopped> {
+        let offsets = match self.offsets(memory, regs, mask) {
+            Ok(offsets) => offsets,
+            Err(stop) => return Err(self.refused(kind, memory, regs, mask, stop)),
+        };
+        self.observe(kind, memory, &offsets, mask)?;
+        Ok(offsets)
     }
 
-    pub(super) fn observe(
+    fn observe(
         &mut self,
         kind: AccessKind,
         memory: &Memory,
@@ -166,9 +160,7 @@ impl<'l> Machine<'l> {
         mask: u32,
         kind: AccessKind,
     ) -> Result<(Offsets, &'l Region), Stopped> {
-        let offsets = self.offsets(memory, regs, mask)?;
-        self.observe(kind, memory, &offsets, mask)?;
-        Ok((offsets, self.region(memory)))
+        Ok((self.accessed(kind, memory, regs, mask)?, self.region(memory)))
     }
 
     /// Reads an element of at most 4 bytes in the active lanes.
@@ -299,8 +291,7 @@ impl<'l> Machine<'l> {
     ) -> Result<(), Stopped> {
         let mut values = Quad::default();
         self.value(value, regs, mask, &mut values)?;
-        let offsets = self.offsets(memory, regs, mask)?;
-        self.observe(AccessKind::Write, memory, &offsets, mask)?;
+        let offsets = self.accessed(AccessKind::Write, memory, regs, mask)?;
         self.write(memory, &offsets, &values, mask);
         Ok(())
     }
@@ -432,8 +423,7 @@ impl<'l> Machine<'l> {
                 }
             }
         }
-        let offsets = self.offsets(target, regs, mask)?;
-        self.observe(AccessKind::CopyWrite, target, &offsets, mask)?;
+        let offsets = self.accessed(AccessKind::CopyWrite, target, regs, mask)?;
         self.write(target, &offsets, &values, mask);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The interface between the executor and what watches it.
 
-use super::error::FaultKind;
+use super::error::{FaultKind, Refused};
 use super::groups::Groups;
 use super::lanes::WARP;
 use super::region::Region;
@@ -12,6 +12,8 @@ use crate::ir::{Order, Scope};
 pub(super) struct Stop {
     pub(super) lane: u32,
     pub(super) kind: FaultKind,
+    /// The access that it did not make, if that is what is wrong.
+    pub(super) refused: Option<Box<Refused>>,
 }
 
 /// A stop on the heap: the way without one stays cheap.
@@ -20,7 +22,7 @@ pub(super) type Stopped = Box<Stop>;
 /// A stop in a lane.
 #[cold]
 pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
-    Box::new(Stop { lane, kind })
+    Box::new(Stop { lane, kind, refused: None })
 }
 
 /// The access of one warp to shared or global memory, inside the allocation and aligned.

@@ -6,6 +6,7 @@ use super::error::FaultKind;
 use super::lanes::{Lanes, WARP, lanes_of};
 use super::machine::{Machine, Registers};
 use super::observe::{Stopped, stop};
+use super::region::Region;
 use super::stretches::Listed;
 
 /// The bits below the number of the array, in the word of a pointer into a list.
@@ -97,7 +98,7 @@ impl Machine<'_> {
         match lanes_of(mask).find(|&lane| nth[lane] >= extents[0]) {
             None => Ok(()),
             Some(lane) => {
-                let place = region.place(vec![(nth[lane] as i64).into()]);
+                let place = region.nowhere(vec![(nth[lane] as i64).into()]);
                 let kind = FaultKind::OutOfBounds { place, extents, width: 1 };
                 Err(stop(lane as u32, kind))
             }
@@ -132,36 +133,21 @@ impl Machine<'_> {
         mask: u32,
     ) -> Result<[u32; WARP], Stopped> {
         let region = &self.launch.regions[memory.region as usize];
-        let slots = self.slots(pointer, regs, mask)?;
-        let mut distances = [0; WARP];
-        for index in &memory.index {
-            distances = self.distances(index, regs, mask)?;
-        }
+        let (slots, distances) = self.pointers(memory, pointer, regs, mask)?;
         let width = region.width(memory.vector);
         let reach = u64::from(width - 1);
         let mut words = [0; WARP];
         for lane in lanes_of(mask) {
             let from = regs.wides[slots[lane] as usize][lane];
-            if from == NOWHERE {
+            let Some(Pointed { nth, word, array }) = Pointed::of(region, from, distances[lane])
+            else {
                 let name = region.name.clone();
                 return Err(stop(lane as u32, FaultKind::UnsetPointer { into: name }));
-            }
-            let word = from.wrapping_add(distances[lane]);
-            let (nth, word, array) = match &region.list {
-                None => (None, word, Listed { first: 0, len: region.len }),
-                // What lies before an array has borrowed from the number of the array.
-                Some(list) => {
-                    let word = word.wrapping_add(1 << (LIST - 1));
-                    let nth = (word >> LIST) as usize;
-                    let none = Listed { first: 0, len: 0 };
-                    let word = (word % (1 << LIST)).wrapping_sub(1 << (LIST - 1));
-                    (Some(nth as i128), word, list.get(nth).copied().unwrap_or(none))
-                }
             };
             if word.checked_add(reach).is_none_or(|last| last >= array.len) {
                 let index = nth.into_iter().chain([(word as i64).into()]).collect();
                 let kind = FaultKind::BeyondAllocation {
-                    place: region.place(index),
+                    place: region.nowhere(index),
                     offset: word.wrapping_add(reach),
                     len: array.len,
                 };
@@ -175,5 +161,59 @@ impl Machine<'_> {
             words[lane] = word as u32;
         }
         Ok(words)
+    }
+
+    /// The slot of the pointer in each lane, and how far from where it points the lane accesses.
+    pub(super) fn pointers(
+        &mut self,
+        memory: &Memory,
+        pointer: &Pointer,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<([u32; WARP], [u64; WARP]), Stopped> {
+        let slots = self.slots(pointer, regs, mask)?;
+        let mut distances = [0; WARP];
+        for index in &memory.index {
+            distances = self.distances(index, regs, mask)?;
+        }
+        Ok((slots, distances))
+    }
+}
+
+/// Where a lane accesses through a pointer.
+pub(super) struct Pointed {
+    /// Of a list, which array.
+    pub(super) nth: Option<i128>,
+    /// The element of the array, as its two's complement where it is before the first.
+    pub(super) word: u64,
+    /// The array; an empty one where the list has none.
+    pub(super) array: Listed,
+}
+
+impl Pointed {
+    /// Through what a pointer holds, so far behind it; none where it was never set.
+    #[inline]
+    pub(super) fn of(region: &Region, from: u64, distance: u64) -> Option<Self> {
+        if from == NOWHERE {
+            return None;
+        }
+        let word = from.wrapping_add(distance);
+        let Some(list) = &region.list else {
+            let array = Listed { first: 0, len: region.len };
+            return Some(Self { nth: None, word, array });
+        };
+        // What lies before an array has borrowed from the number of the array.
+        let word = word.wrapping_add(1 << (LIST - 1));
+        let nth = (word >> LIST) as usize;
+        let none = Listed { first: 0, len: 0 };
+        let word = (word % (1 << LIST)).wrapping_sub(1 << (LIST - 1));
+        let array = list.get(nth).copied().unwrap_or(none);
+        Some(Self { nth: Some(nth as i128), word, array })
+    }
+    /// How many elements that is from the first of all that the pointer may point into; none where the list has no such array.
+    pub(super) fn at(&self) -> Option<i64> {
+        let is_there = self.nth.is_none() || self.array.len > 0;
+        let first = i64::try_from(self.array.first).ok().filter(|_| is_there)?;
+        first.checked_add(self.word as i64)
     }
 }

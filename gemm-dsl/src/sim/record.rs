@@ -1,9 +1,10 @@
 //! What happened in some blocks of a launch, event by event: what a page shows of a kernel is what is recorded here.
 
-use super::cost::{self, SECTOR, Wavefronts};
+use super::cost::{self, SECTOR};
 use super::counters::Site;
 use super::lanes::{WARP, lanes_of};
-use super::observe::{AccessKind, Request};
+use super::observe::Request;
+use super::pattern::{Kind, Pattern, Price};
 use super::traffic::{sectors_of, words_of};
 use crate::ir::Space;
 use std::collections::{BTreeMap, HashMap};
@@ -52,7 +53,7 @@ impl Trace {
     /// The accesses to memory, in order.
     pub fn accesses(&self) -> impl Iterator<Item = Accessed<'_>> {
         self.events.iter().filter_map(|event| match &event.what {
-            What::Statement => None,
+            What::Statement | What::Refused => None,
             What::Access { pattern: number, first, words } => Some(Accessed {
                 event,
                 number: *number,
@@ -95,61 +96,9 @@ pub enum What {
         /// What it wrote, but by an atomic: for each active lane the words that it wrote.
         words: Vec<u32>,
     },
-}
-
-/// What is done to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A load.
-    Load,
-    /// A store.
-    Store,
-    /// What an asynchronous copy reads.
-    CopyRead,
-    /// What an asynchronous copy writes.
-    CopyWrite,
-    /// An atomic.
-    Atomic,
-}
-
-impl Kind {
-    fn of(kind: AccessKind) -> Self {
-        match kind {
-            AccessKind::Read => Self::Load,
-            AccessKind::Write => Self::Store,
-            AccessKind::CopyRead => Self::CopyRead,
-            AccessKind::CopyWrite => Self::CopyWrite,
-            AccessKind::Atomic(_) => Self::Atomic,
-        }
-    }
-}
-
-/// How the lanes of a warp access a buffer, wherever that is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Pattern {
-    /// The number of the buffer.
-    pub buffer: usize,
-    /// What is done.
-    pub kind: Kind,
-    /// For each lane that takes part, how many elements it is from the first that does.
-    pub lanes: [Option<i32>; WARP],
-    /// Bytes of a lane.
-    pub bytes: u32,
-    /// Where the first lane is: of global memory the bytes since the last boundary of a sector, of shared memory the word,
-    /// counted from bank 0.
-    pub skew: u32,
-    /// What it costs.
-    pub cost: Price,
-}
-
-/// What an access costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Price {
-    /// Global memory: sectors of 32 bytes.
-    Sectors(u64),
-    /// Shared memory.
-    Shared(Wavefronts),
+    /// It would have accessed memory that some lane may not: nothing was done, and the launch ends. The fault has the access
+    /// ([`Fault::refused`](super::Fault::refused)).
+    Refused,
 }
 
 /// The blocks that are watched, and what was seen of them.
@@ -317,6 +266,11 @@ impl<'l> Recorder<'l> {
             });
             What::Access { pattern: number, first: start, words: Vec::new() }
         });
+    }
+
+    /// The warp would access memory, and may not.
+    pub(super) fn refused(&mut self) {
+        self.note(self.warp, |_| What::Refused);
     }
 
     /// The access that was last seen wrote these words.

@@ -191,14 +191,15 @@ pub(super) fn slots_of(elem: Elem) -> u32 {
 }
 
 impl Region {
-    /// The element of a logical index.
-    pub(super) fn place(&self, index: Vec<i128>) -> Position {
-        Position { buffer: self.name.clone(), space: self.space, index }
+    /// What a logical index names that no element has.
+    pub(super) fn nowhere(&self, index: Vec<i128>) -> Position {
+        Position { buffer: self.name.clone(), space: self.space, index, at: None }
     }
 
     /// The element that lies at an offset in this buffer; of a list, the first of its arrays that has it.
     pub(super) fn element(&self, offset: u32) -> Position {
-        let Some(list) = &self.list else { return self.place(self.index(offset, 0)) };
+        let named = |index| Position { at: Some(u64::from(offset)), ..self.nowhere(index) };
+        let Some(list) = &self.list else { return named(self.index(offset, 0)) };
         let of = |(nth, array): (usize, &Listed)| {
             let rest = u64::from(offset).checked_sub(array.first)?;
             let mut index = self.index(rest as u32, 1);
@@ -207,7 +208,7 @@ impl Region {
             inside.then_some(index)
         };
         let index = list.iter().enumerate().find_map(of);
-        self.place(index.unwrap_or_else(|| vec![0, offset.into()]))
+        named(index.unwrap_or_else(|| vec![0, offset.into()]))
     }
 
     /// The index of what lies at an offset, along the dimensions from `from` on; 0 along the others.
@@ -240,6 +241,24 @@ impl Region {
         self.exchanged(linear)
     }
 
+    /// How many elements a logical index is from the first of the buffer, inside of the extents or not; none where a list has no such
+    /// array.
+    pub(super) fn distance(&self, index: &[i128]) -> Option<i64> {
+        let (first, from) = match &self.list {
+            Some(list) => (list.get(usize::try_from(*index.first()?).ok()?)?.first, 1),
+            None => (0, 0),
+        };
+        let steps = index.iter().zip(&self.strides).skip(from);
+        let at = steps.fold(i128::from(first), |at, (i, stride)| at + i * i128::from(*stride));
+        let exchanged = |at: u32| i128::from(self.exchanged(at));
+        i64::try_from(u32::try_from(at).map_or(at, exchanged)).ok()
+    }
+
+    /// Whether so many elements from one on, which need not be there, lie as a vector of them does; one alone always does.
+    pub(super) fn is_aligned(&self, at: i64, width: u32) -> bool {
+        (at + i64::from(self.skew)).rem_euclid(width.into()) == 0
+    }
+
     /// Where what would lie at an offset lies for the swizzle.
     #[inline]
     pub(super) fn exchanged(&self, offset: u32) -> u32 {
@@ -267,6 +286,6 @@ impl Region {
     /// The fault of an index outside the extents.
     pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
         let (extents, width) = (self.dims.clone(), self.width(vector));
-        FaultKind::OutOfBounds { place: self.place(index), extents, width }
+        FaultKind::OutOfBounds { place: self.nowhere(index), extents, width }
     }
 }

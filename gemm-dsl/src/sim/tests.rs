@@ -25,6 +25,7 @@ mod pointers;
 mod proxies;
 mod races;
 mod record;
+mod refused;
 mod releases;
 mod roles;
 mod shadow;

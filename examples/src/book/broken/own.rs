@@ -1,90 +1,137 @@
-//! The access that is at fault, found among those that were seen; none where the fault is not in an access.
+//! What was done to the element that a fault is about, and which of it is the access at fault: nothing where the fault is in no
+//! access of lanes to memory.
 
-use gemm_dsl::cuda;
-use gemm_dsl::ir::{Kernel, Layout, VerifiedKernel};
-use gemm_runtime::fault::{Fault, FaultKind, Position};
-use gemm_runtime::watch::{Accessed, Kind, Trace};
+use crate::book::owners::moved::elements_of;
+use gemm_dsl::ir::{Kernel, Space};
+use gemm_runtime::fault::{Earlier, Fault, FaultKind, Position};
+use gemm_runtime::watch::{Accessed, Event, Kind, Pattern, Trace, What};
 
 /// A thread's number in its block.
 pub(super) fn number(kernel: &Kernel, (x, y): (u32, u32)) -> u32 {
     x + kernel.geometry.block.0 * y
 }
 
-/// The elements of an access, lane by lane, each with its thread.
-pub(super) fn elements(kernel: &Kernel, access: &Accessed<'_>) -> Vec<(u32, u64)> {
-    let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
-    let width = i64::from(pattern.bytes / kernel.buffers[pattern.buffer].elem.size());
-    let lanes = pattern.lanes.iter().zip(0u32..);
-    let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));
-    let of = |(lane, at): (u32, i64)| {
-        (0..width).map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
-    };
-    lanes.flat_map(of).collect()
+/// What was done to an element, in the order in which it was seen.
+pub(super) struct Story<'t> {
+    /// The accesses.
+    pub(super) touches: Vec<Touch<'t>>,
+    /// Which of them is at fault.
+    pub(super) own: usize,
+    /// The one that nothing orders with that, if the fault names one that was seen.
+    pub(super) unordered: Option<usize>,
 }
 
-/// Where the access at fault stands among all, and the element that it is about, by its place in its buffer.
-pub(super) fn access(
-    kernel: &VerifiedKernel,
-    scalars: &[Option<u64>],
-    all: &[Accessed<'_>],
-    fault: &Fault,
-) -> Option<(usize, u64)> {
-    let (place, writes) = match &fault.kind {
-        FaultKind::Race { place, writes, .. } => (place, Some(*writes)),
-        FaultKind::CopyNotAwaited { place, .. } => (place, None),
-        FaultKind::Uninitialised { place } => (place, Some(false)),
-        _ => return None,
-    };
-    let (element, thread) = (offset(kernel, scalars, place)?, number(kernel, fault.thread));
-    let statements = kernel.statements();
-    let is_it = |access: &Accessed<'_>| {
-        let is_like = writes.is_none_or(|writes| match access.pattern.kind {
-            Kind::Load | Kind::CopyRead => !writes,
-            Kind::Store | Kind::CopyWrite => writes,
-            Kind::Atomic => true,
-        });
-        is_like
-            && kernel.buffers[access.pattern.buffer].name == place.buffer
-            && elements(kernel, access).contains(&(thread, element))
-            && cuda::statement(kernel, statements[access.event.stmt as usize]) == fault.statement
-    };
-    Some((all.iter().rposition(is_it)?, element))
+/// An access that touches the element.
+pub(super) struct Touch<'t> {
+    pub(super) event: &'t Event,
+    pub(super) kind: Kind,
+    /// The threads that do, by their numbers in the block.
+    threads: Vec<u32>,
+    /// The one that is told of.
+    pub(super) thread: u32,
+    /// How its lanes access the buffer; none of an access that was not made.
+    pub(super) pattern: Option<&'t Pattern>,
 }
 
-/// The statement that a fault was in, by its number; none where several have that text and the trace does not say which.
-pub(super) fn statement(kernel: &VerifiedKernel, trace: &Trace, fault: &Fault) -> Option<usize> {
-    let statements = kernel.statements();
-    let is_it = |number: &usize| cuda::statement(kernel, statements[*number]) == fault.statement;
-    let warp = number(kernel, fault.thread) / 32;
-    let last = trace.events.iter().rfind(|event| event.warp == warp);
-    let last = last.map(|event| event.stmt as usize).filter(is_it);
-    let mut alike = (0..statements.len()).filter(is_it);
-    last.or_else(|| alike.next().filter(|_| alike.next().is_none()))
+/// What a fault says of the element that it is about, and of the access.
+struct About {
+    buffer: usize,
+    /// The element, by its place in the buffer; none of one that is before it.
+    element: Option<u64>,
+    /// Whether the access writes.
+    writes: bool,
 }
 
-/// Where an element lies in its buffer, as accesses name it.
-fn offset(kernel: &Kernel, scalars: &[Option<u64>], place: &Position) -> Option<u64> {
-    let buffer = kernel.buffers.iter().find(|buffer| buffer.name == place.buffer)?;
-    let index = |dim: usize| u64::try_from(*place.index.get(dim)?).ok();
-    match &buffer.layout {
-        Layout::Array { order, swizzle, .. } => {
-            let (mut at, mut row) = (0, 0);
-            for (dim, extent) in order.iter().zip(buffer.physical_dims()?) {
-                row = u64::try_from(kernel.eval_const(&extent).ok()?).ok()?;
-                at = at * row + index(*dim)?;
-            }
-            Some(match swizzle {
-                Some(swizzle) if row > 0 => at / row * row + swizzle.apply(at / row, at % row),
-                _ => at,
-            })
+impl About {
+    fn of(kernel: &Kernel, fault: &Fault) -> Option<Self> {
+        if let Some(refused) = &fault.refused {
+            let lane = number(kernel, fault.thread) % 32;
+            let reach = refused.lanes.iter().find(|reach| reach.lane == lane)?;
+            let element = reach.at.and_then(|at| u64::try_from(at).ok());
+            return Some(Self { buffer: refused.buffer, element, writes: refused.kind.writes() });
         }
-        Layout::Strided { strides } => {
-            let along = |(dim, stride)| {
-                let stride = u64::try_from(kernel.eval(stride, scalars).ok()?).ok()?;
-                Some(index(dim)? * stride)
+        let (place, writes) = accessed(&fault.kind)?;
+        let buffer = kernel.buffers.iter().position(|buffer| buffer.name == place.buffer)?;
+        Some(Self { buffer, element: place.at, writes })
+    }
+}
+
+/// Whether a fault is about an element of a buffer.
+pub(super) fn is_of_element(kernel: &Kernel, fault: &Fault) -> bool {
+    About::of(kernel, fault).is_some()
+}
+
+/// The element of the access that is at fault, and whether that writes, where the access was made.
+fn accessed(kind: &FaultKind) -> Option<(&Position, bool)> {
+    match kind {
+        FaultKind::Race { place, writes, .. } => Some((place, *writes)),
+        FaultKind::CopyNotAwaited { place, .. } => Some((place, false)),
+        FaultKind::Uninitialised { place } if place.space != Space::Register => {
+            Some((place, false))
+        }
+        _ => None,
+    }
+}
+
+/// The access that a fault says is not ordered with its own.
+fn earlier(kind: &FaultKind) -> Option<&Earlier> {
+    match kind {
+        FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
+            Some(earlier)
+        }
+        _ => None,
+    }
+}
+
+impl<'t> Story<'t> {
+    /// What was seen of the element; nothing where the access at fault was not.
+    pub(super) fn of(kernel: &Kernel, trace: &'t Trace, fault: &Fault) -> Option<Self> {
+        let (about, thread) = (About::of(kernel, fault)?, number(kernel, fault.thread));
+        let made = trace.accesses().filter_map(|access| Touch::of(kernel, &about, &access));
+        let mut touches: Vec<Touch<'t>> = made.collect();
+        if let Some(refused) = &fault.refused {
+            // Behind it nothing was done.
+            let is_it = |event: &&Event| event.what == What::Refused && event.warp == thread / 32;
+            let event = trace.events.iter().rfind(is_it)?;
+            let (kind, threads) = (refused.kind, vec![thread]);
+            touches.push(Touch { event, kind, threads, thread, pattern: None });
+        }
+        let is_own = |touch: &Touch<'_>| {
+            touch.event.stmt == fault.number
+                && touch.threads.contains(&thread)
+                && touch.is_made() == fault.refused.is_none()
+                && (touch.kind == Kind::Atomic || touch.kind.writes() == about.writes)
+        };
+        let own = touches.iter().rposition(is_own)?;
+        touches[own].thread = thread;
+        let unordered = earlier(&fault.kind).filter(|other| other.block == fault.block);
+        let unordered = unordered.and_then(|other| {
+            let thread = number(kernel, other.thread);
+            let is_it = |(at, touch): (usize, &Touch<'_>)| {
+                at != own && touch.threads.contains(&thread) && touch.kind.writes() == other.wrote
             };
-            strides.iter().enumerate().map(along).sum()
-        }
-        Layout::Listed { .. } | Layout::OfList { .. } | Layout::Pointer { .. } => None,
+            let all = touches.iter().enumerate();
+            let at = all.rev().find_map(|(at, touch)| is_it((at, touch)).then_some(at))?;
+            touches[at].thread = thread;
+            Some(at)
+        });
+        Some(Self { touches, own, unordered })
+    }
+}
+
+impl<'t> Touch<'t> {
+    /// An access, if some lane of it touches the element.
+    fn of(kernel: &Kernel, about: &About, access: &Accessed<'t>) -> Option<Self> {
+        let pattern = access.pattern;
+        let element = about.element.filter(|_| pattern.buffer == about.buffer)?;
+        let elements = elements_of(access, kernel.buffers[pattern.buffer].elem.size());
+        let touching = elements.into_iter().filter(|(_, at)| *at == element);
+        let threads: Vec<u32> = touching.map(|(thread, _)| thread).collect();
+        let (event, kind, thread) = (access.event, pattern.kind, *threads.first()?);
+        Some(Self { event, kind, threads, thread, pattern: Some(pattern) })
+    }
+
+    fn is_made(&self) -> bool {
+        self.pattern.is_some()
     }
 }

@@ -1,5 +1,7 @@
 //! What is said of faults, and drawn.
 
+mod refused;
+
 use super::{Broken, Lit, MOST, drawn};
 use crate::book::gather::{Looked, Spec, Subject, without};
 use crate::book::sync;
@@ -24,13 +26,14 @@ fn the_element_of_a_race_has_a_past() {
     assert!(before.iter().all(|past| !past.is_fault));
     // The first copy, and reads by all warps of a row.
     assert!(before.iter().any(|past| past.kind == "load"), "{before:?}");
-    assert_eq!(late.at, Some(last.line));
+    assert_eq!(late.at, last.line);
     let kinds: Vec<&str> = late.accesses.iter().map(|lit| lit.access.kind).collect();
     assert_eq!(kinds, ["load", "store"]);
     assert!(late.order().contains("comes last"), "{}", late.order());
-    for Lit { lane, access, .. } in &late.accesses {
+    for Lit { lanes, access, .. } in &late.accesses {
         let cells = access.grid.rows.iter().flat_map(|row| &row.cells);
-        assert!(cells.flat_map(|cell| &cell.lanes).any(|of| of == lane));
+        assert_eq!(lanes.len(), 1);
+        assert!(cells.flat_map(|cell| &cell.lanes).any(|of| lanes.contains(of)));
     }
 }
 
@@ -64,6 +67,7 @@ fn fault(line: &str, what: &str) -> Broken {
 #[test]
 fn the_fault_may_come_before_what_it_is_not_ordered_with() {
     let early = fault("tile: 32x32x8, thread: 4x4", "data race on As[4][0]: this read");
+    assert_eq!((early.turns.as_deref(), early.unknown), (None, None));
     let [fault, other] = &early.accesses[..] else { panic!("{early:?}") };
     assert!(fault.is_fault && !other.is_fault);
     assert_eq!((fault.access.kind, other.access.kind), ("load", "store"));
@@ -83,7 +87,8 @@ fn what_is_no_access_is_not_drawn() {
     for (broken, statement) in faults {
         assert!(broken.fault.statement.contains(statement), "{:?}", broken.fault);
         assert!(broken.past.is_empty() && broken.accesses.is_empty(), "{:?}", broken.past);
-        let at = broken.at.expect("its line is known");
+        assert_eq!(broken.unknown, Some(super::NO_ACCESS));
+        let at = broken.at;
         let words = broken.source[at - 1..].iter().take(4).flat_map(|line| &line.words);
         let text: String = words.map(|word| &*word.text).collect();
         assert!(text.contains(statement), "line {at}: {text}");
@@ -104,33 +109,72 @@ fn the_access_at_fault_is_never_left_out() {
     }
 }
 
+/// A kernel of two by two blocks of 32 x 32 threads, with these statements about the first element of `As`.
+fn kernel(looked: &Looked, body: impl FnOnce(Access) -> Vec<Stmt>) -> (VerifiedKernel, [u32; 3]) {
+    let mut kernel = looked.kernel.clone().into_inner();
+    let id = kernel.buffers.iter().position(|buffer| buffer.name == "As").expect("a tile of A");
+    kernel.body = body(Access::new(BufferId { id, elem: Elem::F32 }, [Expr::I32(0), Expr::I32(0)]));
+    kernel.geometry.block = (32, 32);
+    let grid = [2, 2, 1];
+    kernel.geometry.grid = grid.map(|extent: u32| Expr::U64(extent.into()));
+    (VerifiedKernel::new(kernel).expect("a kernel"), grid)
+}
+
+fn is(special: Special, value: i32) -> Expr {
+    Expr::from(special).equals(value)
+}
+
+/// A statement of some threads.
+fn of(cond: Expr, stmt: Stmt) -> Stmt {
+    Stmt::If { cond, then: vec![stmt], otherwise: Vec::new() }
+}
+
+fn drawn_of(looked: &Looked, (kernel, grid): (&VerifiedKernel, [u32; 3])) -> Broken {
+    let of = ("sgemm_kernel", String::new());
+    let found = drawn(of, (kernel, grid, &looked.arguments), None, 1 << 20);
+    found.expect("a launch").expect("a fault")
+}
+
 /// One thread stores to an element over and over, and in one block another one does, which nothing orders with it.
 #[test]
 fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
     let looked = looked("tile: 32x32x32");
-    let mut kernel = looked.kernel.clone().into_inner();
-    let id = kernel.buffers.iter().position(|buffer| buffer.name == "As").expect("a tile of A");
-    let target = Access::new(BufferId { id, elem: Elem::F32 }, [Expr::I32(0), Expr::I32(0)]);
-    let store = |cond| {
-        let store = Stmt::Store { target: target.clone(), value: Expr::F32(0.0) };
-        Stmt::If { cond, then: vec![store], otherwise: Vec::new() }
-    };
-    let is = |special: Special, value: i32| Expr::from(special).equals(value);
     let one = is(Special::ThreadX, 0).and(is(Special::ThreadY, 0));
     let other = is(Special::ThreadX, 5).and(is(Special::ThreadY, 3)).and(is(Special::BlockY, 1));
-    kernel.body = vec![store(one); 2 * MOST];
-    kernel.body.push(store(other));
-    kernel.geometry.block = (32, 32);
-    let grid = [2, 2, 1];
-    kernel.geometry.grid = grid.map(|extent: u32| Expr::U64(extent.into()));
-    let kernel = VerifiedKernel::new(kernel).expect("a kernel");
-    let of = ("sgemm_kernel", String::new());
-    let found = drawn(of, (&kernel, grid, &looked.arguments), None, 1 << 20);
-    let broken = found.expect("a launch").expect("a race");
+    let (kernel, grid) = kernel(&looked, |target| {
+        let store = |cond| of(cond, Stmt::Store { target: target.clone(), value: Expr::F32(0.0) });
+        let mut body = vec![store(one); 2 * MOST];
+        body.push(store(other));
+        body
+    });
+    let broken = drawn_of(&looked, (&kernel, grid));
     assert_eq!((broken.fault.block, broken.fault.thread), ([0, 1, 0], [5, 3]), "{broken:?}");
     let (last, before) = broken.past.split_last().expect("a past");
     assert!(last.is_fault && (last.warp, last.lane) == (3, 5), "{last:?}");
     assert!(before.iter().all(|past| (past.warp, past.lane, past.kind) == (0, 0, "store")));
     assert_eq!((broken.past.len(), broken.left_out), (12, 2 * MOST + 1 - 12));
-    assert_eq!(broken.accesses.iter().map(|lit| lit.lane).collect::<Vec<_>>(), [0, 5]);
+    assert_eq!(broken.accesses.iter().map(|lit| &lit.lanes[..]).collect::<Vec<_>>(), [[0], [5]]);
+}
+
+/// A read that comes too soon is at fault, and what is written behind it takes nothing of it away: the list goes on from it.
+#[test]
+fn what_comes_behind_a_fault_leaves_it_in_the_list() {
+    let looked = looked("tile: 32x32x32");
+    let c = looked.kernel.buffers.iter().position(|buffer| buffer.name == "C").expect("C");
+    let c = Access::new(BufferId { id: c, elem: Elem::F32 }, [Expr::I32(0), Expr::I32(0)]);
+    let one = || is(Special::ThreadX, 0).and(is(Special::ThreadY, 0)).and(is(Special::BlockX, 0));
+    let other = is(Special::ThreadX, 5).and(is(Special::ThreadY, 3));
+    let (kernel, grid) = kernel(&looked, |element| {
+        let read = Stmt::Store { target: c, value: element.clone().load() };
+        let write = Stmt::Store { target: element, value: Expr::F32(0.0) };
+        let mut body = vec![of(one(), read)];
+        body.extend(vec![of(other, write); 2 * MOST]);
+        body
+    });
+    let broken = drawn_of(&looked, (&kernel, grid));
+    assert!(broken.fault.what.starts_with("data race on As[0][0]: this read"), "{broken:?}");
+    let (first, behind) = broken.past.split_first().expect("a past");
+    assert!(first.is_fault && first.kind == "load", "{first:?}");
+    assert_eq!((behind.len(), broken.left_out), (2 * MOST, 0));
+    assert!(behind.iter().all(|past| (past.warp, past.lane, past.kind) == (3, 5, "store")));
 }

@@ -110,6 +110,7 @@ pub(in crate::book) fn all(
                 (act, ring.slot(pattern.buffer, *first))
             }
             What::Statement => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
+            What::Refused => return None,
         };
         Some(Acted { act, slot, executed: event.executed, event: number })
     };

@@ -1,6 +1,6 @@
 //! Which warpgroup multiplies which rows of a tile of A by which columns of one of B, and which sums its lanes hold.
 
-use super::extents;
+use super::{Contradiction, extents};
 use gemm_dsl::ir::{Kernel, Wgmma};
 use gemm_runtime::watch::{Did, Operand, Trace};
 use serde::Serialize;
@@ -33,23 +33,26 @@ pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
 }
 
 /// What each warpgroup of the block multiplies, each way once.
-pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Held> {
-    let row = |operand: &Operand| {
-        let dims = extents(kernel, operand.buffer)?;
-        let [.., rows, terms] = dims[..] else { return None };
-        Some(u64::from(operand.first) / terms.max(1) % rows.max(1))
-    };
-    let name = |operand: &Operand| kernel.buffers[operand.buffer].name.clone();
-    let held = trace.details.iter().filter_map(|detail| match &detail.did {
-        Did::Multiplied { a, b, columns } if detail.rank == 0 && detail.warp % 4 == 0 => {
-            Some(Held {
-                warp: detail.warp,
-                arrays: [name(a), name(b)],
-                row: row(a)?,
-                columns: [row(b)?, u64::from(*columns)],
-            })
-        }
-        _ => None,
-    });
-    held.collect::<BTreeSet<_>>().into_iter().collect()
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Held>, Contradiction> {
+    let mut held = BTreeSet::new();
+    for detail in trace.details.iter().filter(|of| of.rank == 0 && of.warp.is_multiple_of(4)) {
+        let Did::Multiplied { a, b, columns } = &detail.did else { continue };
+        held.insert(Held {
+            warp: detail.warp,
+            arrays: [a, b].map(|operand| kernel.buffers[operand.buffer].name.clone()),
+            row: row(kernel, a)?,
+            columns: [row(kernel, b)?, u64::from(*columns)],
+        });
+    }
+    Ok(held.into_iter().collect())
+}
+
+/// The row of its array at which an operand begins.
+fn row(kernel: &Kernel, operand: &Operand) -> Result<u64, Contradiction> {
+    let array = || kernel.buffers[operand.buffer].name.clone();
+    let no_rows = || Contradiction::NoRows { array: array() };
+    match extents(kernel, operand.buffer).ok_or_else(no_rows)?[..] {
+        [.., rows, terms] => Ok(u64::from(operand.first) / terms.max(1) % rows.max(1)),
+        _ => Err(no_rows()),
+    }
 }

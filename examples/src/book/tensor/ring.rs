@@ -2,11 +2,15 @@
 //! which barrier, who reads and who gives the slot back. Order and not time: what is said of a tile comes one behind the other, and
 //! of two tiles what their barriers say.
 
-use super::warps;
+mod barriers;
+mod stored;
+
+use super::{Contradiction, warps};
+use barriers::Ring;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Boxed, Detail, Did, Kind, Trace, What};
+use gemm_runtime::watch::Trace;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The tiles that are shown: the first.
 pub const SHOWN: usize = 12;
@@ -186,193 +190,16 @@ impl Turn {
     }
 }
 
-/// What is known of a barrier of the block.
-struct Known {
-    /// The number of the declaration, and which of it.
-    declaration: usize,
-    index: u64,
-    name: String,
-    arrivals: u32,
-    phase: u32,
-}
-
-/// What goes through the ring of a kernel that has boxes copied.
-pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Option<Tiles> {
-    let mut known: Vec<Known> = Vec::new();
-    for (declaration, barriers) in kernel.mbarriers.iter().enumerate() {
-        let count = u64::try_from(kernel.eval_const(&barriers.count).ok()?).ok()?;
-        known.extend((0..count).map(|index| Known {
-            declaration,
-            index,
-            name: format!("{}[{index}]", barriers.name),
-            arrivals: 0,
-            phase: 0,
-        }));
+/// What went through the ring of a kernel that has boxes copied, or through the one slot that threads fill; none of a kernel that does
+/// neither.
+pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
+    match Ring::of(kernel, trace)? {
+        Some(mut ring) => {
+            for detail in &trace.details {
+                ring.follow(kernel, detail)?;
+            }
+            Ok(Some(ring.tiles(kernel)))
+        }
+        None => stored::of(kernel, trace),
     }
-    let boxed = |detail: &Detail| match &detail.did {
-        Did::Boxed(boxed) => Some(boxed.barrier as usize),
-        _ => None,
-    };
-    let full = known.get(trace.details.iter().find_map(boxed)?)?.declaration;
-    let slots = known.iter().filter(|of| of.declaration == full).count() as u64;
-    let mut turns: Vec<Turn> = Vec::new();
-    // The turn of a slot and a phase, and what each warp has waited for last: a turn, or that a slot was given back.
-    let mut numbers: BTreeMap<(u64, u32), usize> = BTreeMap::new();
-    let mut reads: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-    let mut freed: BTreeMap<(u32, u32), (usize, i64)> = BTreeMap::new();
-    let mut seen: Vec<Seen> = kernel.mbarriers.iter().map(|_| Seen::default()).collect();
-    for detail in &trace.details {
-        let warp = (detail.rank, detail.warp);
-        let (barrier, is_box) = match &detail.did {
-            Did::Made { barrier, arrivals } => {
-                known.get_mut(*barrier as usize)?.arrivals = *arrivals;
-                continue;
-            }
-            Did::Multiplied { .. } if detail.warp % 4 == 0 => {
-                if let Some(turn) = reads.get(&warp).and_then(|turn| turns.get_mut(*turn)) {
-                    turn.instructions += 1;
-                }
-                continue;
-            }
-            Did::Boxed(boxed) => (boxed.barrier, true),
-            Did::Arrived { barrier, .. }
-            | Did::Completed { barrier, .. }
-            | Did::Waited { barrier, .. } => (*barrier, false),
-            _ => continue,
-        };
-        let at = known.get_mut(barrier as usize)?;
-        let seen = seen.get_mut(at.declaration)?;
-        let is_full = at.declaration == full;
-        let asks = is_box || matches!(&detail.did, Did::Arrived { .. });
-        if is_full && asks && !numbers.contains_key(&(at.index, at.phase)) {
-            numbers.insert((at.index, at.phase), turns.len());
-            let (slot, phase, barrier) = (at.index, at.phase, at.name.clone());
-            turns.push(Turn { slot, phase, barrier, ..Turn::default() });
-        }
-        let turn = numbers.get(&(at.index, at.phase)).copied();
-        let of_turn = turn.and_then(|turn| turns.get_mut(turn));
-        match &detail.did {
-            Did::Boxed(boxed) => {
-                let turn = of_turn?;
-                turn.come += boxed.bytes;
-                turn.boxes.push(text(kernel, boxed, detail.rank));
-            }
-            Did::Arrived { bytes, .. } if is_full => {
-                seen.arriving.insert(warp);
-                let turn = of_turn?;
-                turn.asked_by.insert(warp);
-                turn.expected += bytes;
-                seen.bytes.insert(*bytes);
-                match freed.remove(&warp) {
-                    Some((barrier, phase)) => {
-                        let of = known.get(barrier)?;
-                        let given = u32::try_from(phase).ok();
-                        let before = given.and_then(|phase| numbers.get(&(of.index, phase)));
-                        turn.after = before.copied();
-                        turn.waited_at = Some((of.name.clone(), phase));
-                    }
-                    // Who asks has read what was there itself.
-                    None => turn.after = reads.get(&warp).copied(),
-                }
-            }
-            Did::Arrived { .. } => {
-                seen.arriving.insert(warp);
-                let turn = of_turn?;
-                turn.given_by.insert(warp);
-                turn.given += 1;
-                turn.given_at = Some((at.name.clone(), at.phase));
-            }
-            Did::Completed { .. } => {
-                seen.phases += 1;
-                at.phase += 1;
-                if let Some(turn) = of_turn.filter(|_| is_full) {
-                    turn.is_complete = true;
-                }
-            }
-            Did::Waited { phase, .. } => {
-                seen.waiting.insert(warp);
-                if is_full {
-                    let phase = u32::try_from(*phase).ok()?;
-                    let number = *numbers.get(&(at.index, phase))?;
-                    turns.get_mut(number)?.waited_by.insert(warp);
-                    reads.insert(warp, number);
-                } else {
-                    freed.insert(warp, (barrier as usize, *phase));
-                }
-            }
-            _ => {}
-        }
-    }
-    let barriers = seen.into_iter().enumerate().filter_map(|(number, seen)| {
-        let declared = kernel.mbarriers.get(number)?;
-        let mut own = known.iter().filter(|of| of.declaration == number);
-        let bytes = [seen.bytes.first(), seen.bytes.last()].map(|of| of.copied().unwrap_or(0));
-        Some(Barriers {
-            name: declared.name.clone(),
-            meaning: declared.meaning.clone(),
-            arrivals: own.next()?.arrivals,
-            count: 1 + own.count() as u64,
-            bytes,
-            phases: seen.phases,
-            arriving: warps(&seen.arriving),
-            waiting: warps(&seen.waiting),
-        })
-    });
-    Some(Tiles { slots, barriers: barriers.collect(), turns })
-}
-
-/// The tiles of a kernel whose threads store them, into the one slot that there is: what is stored up to the next matrix
-/// instructions is a tile.
-pub(super) fn stored(kernel: &Kernel, trace: &Trace) -> Option<Tiles> {
-    let multiplied = |detail: &&Detail| matches!(detail.did, Did::Multiplied { .. });
-    let mut read: BTreeSet<usize> = BTreeSet::new();
-    for detail in trace.details.iter().filter(multiplied) {
-        if let Did::Multiplied { a, b, .. } = &detail.did {
-            read.extend([a.buffer, b.buffer]);
-        }
-    }
-    let mut details = trace.details.iter().filter(multiplied).peekable();
-    let mut turns: Vec<Turn> = Vec::new();
-    for (number, event) in trace.events.iter().enumerate() {
-        while let Some(detail) = details.next_if(|detail| detail.event <= number) {
-            let turn = turns.last_mut()?;
-            turn.waited_by.insert((detail.rank, detail.warp));
-            turn.instructions += u64::from(detail.warp.is_multiple_of(4));
-        }
-        let What::Access { pattern, .. } = &event.what else { continue };
-        let pattern = &trace.patterns[*pattern as usize];
-        if pattern.kind != Kind::Store || !read.contains(&pattern.buffer) {
-            continue;
-        }
-        if turns.last().is_none_or(|turn| turn.instructions > 0) {
-            let (after, phase) = (turns.len().checked_sub(1), turns.len() as u32);
-            turns.push(Turn { after, phase, is_complete: true, ..Turn::default() });
-        }
-        let bytes = pattern.lanes.iter().flatten().count() as u64 * u64::from(pattern.bytes);
-        let turn = turns.last_mut()?;
-        turn.asked_by.insert((0, event.warp));
-        turn.come += bytes;
-        turn.expected += bytes;
-    }
-    let is_one_slot = kernel.mbarriers.is_empty() && !turns.is_empty();
-    is_one_slot.then_some(Tiles { slots: 1, barriers: Vec::new(), turns })
-}
-
-/// What was seen at the barriers of a declaration.
-#[derive(Default)]
-struct Seen {
-    bytes: BTreeSet<u64>,
-    phases: u64,
-    arriving: BTreeSet<(u32, u32)>,
-    waiting: BTreeSet<(u32, u32)>,
-}
-
-/// A box, as the text would have it, and which block of the cluster brings it if not the own one.
-fn text(kernel: &Kernel, boxed: &Boxed, rank: u32) -> String {
-    let along = boxed.at.iter().zip(&boxed.tile).map(|(from, extent)| match extent {
-        1 => format!("[{from}]"),
-        n => format!("[{from}–{}]", from + *n as i64 - 1),
-    });
-    let by = if rank == 0 { String::new() } else { format!(" from block {rank} of the cluster") };
-    format!("{}{}{by}", kernel.buffers[boxed.from].name, along.collect::<String>())
 }

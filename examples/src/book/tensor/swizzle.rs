@@ -1,7 +1,7 @@
 //! How a tile lies in shared memory: eight of its rows, in parts of 16 bytes, over the eight groups of four banks.
 
-use super::extents;
-use gemm_dsl::ir::{Kernel, Layout, Space};
+use super::{Contradiction, extents};
+use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Boxed, Did, Kind, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,43 +80,57 @@ impl Swizzled {
 }
 
 /// Each way in which tiles of matrix instructions lie.
-pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Swizzled> {
-    // By array, what its first tile's instructions read.
-    let mut read: BTreeMap<usize, Vec<&Operand>> = BTreeMap::new();
-    let mut first = None;
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Swizzled>, Contradiction> {
+    let mut found: Vec<Swizzled> = Vec::new();
+    for (buffer, operands) in first_tiles(kernel, trace)? {
+        let swizzled = Tile::of(kernel, trace, buffer, &operands)?.swizzled()?;
+        match found.iter_mut().find(|other| looks_like(other, &swizzled)) {
+            Some(other) => other.arrays.extend(swizzled.arrays),
+            None => found.push(swizzled),
+        }
+    }
+    Ok(found)
+}
+
+/// By array, the operands that are parts of its first tile: each with another column of it.
+fn first_tiles<'t>(
+    kernel: &Kernel,
+    trace: &'t Trace,
+) -> Result<BTreeMap<usize, Vec<&'t Operand>>, Contradiction> {
     // Of a box of several planes the first rows are known, which need not be those that are multiplied first.
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
         Did::Boxed(boxed) => Some((boxed.to, boxed.first)),
         _ => None,
     });
     let boxed: BTreeSet<(usize, u32)> = boxed.collect();
-    let begins_a_box = |operand: &Operand| {
+    let is_known = |operand: &Operand| {
         let size = kernel.buffers[operand.buffer].elem.size();
-        boxed.contains(&(operand.buffer, operand.first - operand.column / size))
+        let begins_a_box = boxed.contains(&(operand.buffer, operand.first - operand.column / size));
+        begins_a_box || boxed.iter().all(|(buffer, _)| *buffer != operand.buffer)
     };
+    let mut first = None;
+    let mut tiles: BTreeMap<usize, Vec<&Operand>> = BTreeMap::new();
     for detail in &trace.details {
         let Did::Multiplied { a, b, .. } = &detail.did else { continue };
         let warp = (detail.rank, detail.warp);
         if *first.get_or_insert(warp) != warp {
             continue;
         }
-        for operand in [a, b].into_iter().filter(|of| boxed.is_empty() || begins_a_box(of)) {
-            let all = read.entry(operand.buffer).or_default();
-            let is_same_row = all.first().is_none_or(|first| start(first) == start(operand));
-            if is_same_row && all.iter().all(|other| other.column != operand.column) {
-                all.push(operand);
+        for operand in [a, b] {
+            let tile = tiles.entry(operand.buffer).or_default();
+            let is_same_row = tile.first().is_none_or(|first| start(first) == start(operand));
+            let is_new = tile.iter().all(|other| other.column != operand.column);
+            if is_known(operand) && is_same_row && is_new {
+                tile.push(operand);
             }
         }
     }
-    let mut found: Vec<Swizzled> = Vec::new();
-    for (buffer, operands) in read {
-        let Some(swizzled) = one(kernel, trace, buffer, &operands) else { continue };
-        match found.iter_mut().find(|other| looks_like(other, &swizzled)) {
-            Some(other) => other.arrays.extend(swizzled.arrays),
-            None => found.push(swizzled),
+    match tiles.iter().find(|(_, tile)| tile.is_empty()) {
+        Some((buffer, _)) => {
+            Err(Contradiction::NoBeginning { array: kernel.buffers[*buffer].name.clone() })
         }
+        None => Ok(tiles),
     }
-    found
 }
 
 /// The address of the first row of a tile.
@@ -131,82 +145,129 @@ fn looks_like(one: &Swizzled, other: &Swizzled) -> bool {
     (one.row, one.is_boxed) == (other.row, other.is_boxed) && places(one) == places(other)
 }
 
-fn one(kernel: &Kernel, trace: &Trace, buffer: usize, operands: &[&Operand]) -> Option<Swizzled> {
-    let declared = &kernel.buffers[buffer];
-    let size = declared.elem.size();
-    let row = u32::try_from(*extents(kernel, buffer)?.last()?).ok()? * size;
-    let own = operands.first()?;
-    let start = start(own);
-    // Where each part was read, and by which instruction.
-    let mut places: BTreeMap<(u32, u32), (u32, Option<u32>)> = BTreeMap::new();
+/// A part of a tile: its row, and which 16 bytes of that.
+type Part = (u32, u32);
+
+/// The first rows of a tile, as they were written and read.
+struct Tile {
+    array: String,
+    /// Bytes of a row.
+    row: u32,
+    /// The address of the first.
+    start: u32,
+    descriptor: u64,
+    is_boxed: bool,
+    /// Where each part lies, and the first instruction that reads it.
+    places: BTreeMap<Part, (u32, Option<u32>)>,
+    /// The thread that stored each address first, where threads do.
+    threads: BTreeMap<u32, u32>,
+}
+
+impl Tile {
+    /// The tile of an array that these operands are parts of.
+    fn of(
+        kernel: &Kernel,
+        trace: &Trace,
+        buffer: usize,
+        operands: &[&Operand],
+    ) -> Result<Self, Contradiction> {
+        let declared = &kernel.buffers[buffer];
+        let (array, size) = (declared.name.clone(), declared.elem.size());
+        let elements = extents(kernel, buffer).and_then(|extents| extents.last().copied());
+        let row = elements.and_then(|elements| u32::try_from(elements).ok()).zip(operands.first());
+        let no_rows = || Contradiction::NoRows { array: array.clone() };
+        let (elements, own) = row.ok_or_else(no_rows)?;
+        let first = own.first - own.column / size;
+        let boxed = trace.details.iter().find_map(|detail| match &detail.did {
+            Did::Boxed(boxed) if (boxed.to, boxed.first) == (buffer, first) => Some(boxed),
+            _ => None,
+        });
+        let mut tile = Self {
+            row: elements * size,
+            start: start(own),
+            descriptor: own.descriptor,
+            is_boxed: boxed.is_some(),
+            places: read(operands),
+            threads: BTreeMap::new(),
+            array,
+        };
+        match boxed {
+            Some(boxed) => tile.is_written_by(boxed, size)?,
+            None => tile.threads = threads(trace, buffer, (tile.start, first), size),
+        }
+        Ok(tile)
+    }
+
+    /// A box writes it: what no instruction reads is there all the same, and what one does lies where it reads.
+    fn is_written_by(&mut self, boxed: &Boxed, size: u32) -> Result<(), Contradiction> {
+        let row = boxed.tile.last().and_then(|extent| u32::try_from(*extent).ok()).unwrap_or(0);
+        if row * size != self.row {
+            let (array, written, read) = (self.array.clone(), row * size, self.row);
+            return Err(Contradiction::OtherRows { array, written, read });
+        }
+        let of_row = (self.row / PART).max(1);
+        for (at, written) in (0..).zip(boxed.parts.iter().copied()) {
+            let (row, part) = (at / of_row, at % of_row);
+            let (read, _) = *self.places.entry((row, part)).or_insert((written, None));
+            if read != written {
+                let array = self.array.clone();
+                return Err(Contradiction::OtherAddress { array, row, part, written, read });
+            }
+        }
+        Ok(())
+    }
+
+    /// Its picture.
+    fn swizzled(self) -> Result<Swizzled, Contradiction> {
+        let mut cells = vec![vec![None; GROUPS as usize]; ROWS as usize];
+        let mut plain = vec![vec![None; GROUPS as usize]; ROWS as usize];
+        let group = |at: u32| (at / PART % GROUPS) as usize;
+        for (&(row, part), &(address, instruction)) in &self.places {
+            let no_row = || Contradiction::NoRow { array: self.array.clone(), row, rows: ROWS };
+            let line = row as usize;
+            let (own, other) = cells.get_mut(line).zip(plain.get_mut(line)).ok_or_else(no_row)?;
+            let thread = self.threads.get(&address).copied();
+            own[group(address)] = Some(Cell { part, instruction, thread });
+            other[group(self.start + row * self.row + part * PART)] = Some(part);
+        }
+        let parts = |row: &Vec<Option<Cell>>| row.iter().map(|cell| cell.map(|c| c.part)).collect();
+        let wavefronts =
+            [wavefronts(&cells.iter().map(parts).collect::<Vec<_>>()), wavefronts(&plain)];
+        Ok(Swizzled {
+            arrays: vec![self.array],
+            row: self.row,
+            descriptor: self.descriptor,
+            is_boxed: self.is_boxed,
+            cells,
+            plain,
+            wavefronts,
+        })
+    }
+}
+
+/// Where each part of the first rows is read, and by the first of which instructions.
+fn read(operands: &[&Operand]) -> BTreeMap<Part, (u32, Option<u32>)> {
+    let mut places = BTreeMap::new();
     for (number, operand) in (0..).zip(operands) {
-        let of_row = operand.bytes / PART;
+        let of_row = (operand.bytes / PART).max(1);
         for (at, address) in (0..).zip(&operand.parts) {
             let part = operand.column / PART + at % of_row;
             places.insert((at / of_row, part), (*address, Some(number)));
         }
     }
-    let boxed = trace.details.iter().find_map(|detail| match &detail.did {
-        Did::Boxed(boxed) if boxed.to == buffer => written(boxed, start, own, row, size),
-        _ => None,
-    });
-    let threads = threads(trace, buffer, (start, own.first - own.column / size), size);
-    let is_boxed = boxed.is_some();
-    // What a copy writes and no instruction reads is there all the same.
-    for (key, address) in boxed.into_iter().flatten() {
-        let (read, _) = places.entry(key).or_insert((address, None));
-        // The pictures are one: whoever finds that they differ finds it in the tests too.
-        if *read != address {
-            return None;
-        }
-    }
-    let mut cells = vec![vec![None; GROUPS as usize]; ROWS as usize];
-    let mut plain = vec![vec![None; GROUPS as usize]; ROWS as usize];
-    for (&(line, part), &(address, instruction)) in &places {
-        let thread = threads.get(&address).copied().filter(|_| !is_boxed);
-        let group = |at: u32| (at / PART % GROUPS) as usize;
-        *cells.get_mut(line as usize)?.get_mut(group(address))? =
-            Some(Cell { part, instruction, thread });
-        *plain.get_mut(line as usize)?.get_mut(group(start + line * row + part * PART))? =
-            Some(part);
-    }
-    let of = |rows: Vec<Vec<Option<u32>>>| {
-        let most = |group: usize| {
-            let parts = rows.iter().filter_map(|row| row[group]);
-            let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-            parts.for_each(|part| *times.entry(part).or_default() += 1);
-            times.values().copied().max().unwrap_or(0)
-        };
-        (0..GROUPS as usize).map(most).max().unwrap_or(0)
-    };
-    let parts = |row: &Vec<Option<Cell>>| row.iter().map(|cell| cell.map(|c| c.part)).collect();
-    let wavefronts = [of(cells.iter().map(parts).collect()), of(plain.clone())];
-    let is_array =
-        declared.space == Space::Shared && matches!(declared.layout, Layout::Array { .. });
-    is_array.then(|| Swizzled {
-        arrays: vec![declared.name.clone()],
-        row,
-        descriptor: own.descriptor,
-        is_boxed,
-        cells,
-        plain,
-        wavefronts,
-    })
+    places
 }
 
-/// Where the parts of the first rows of a box lie, if it is the tile that begins there.
-fn written(
-    boxed: &Boxed,
-    start: u32,
-    own: &Operand,
-    row: u32,
-    size: u32,
-) -> Option<Vec<((u32, u32), u32)>> {
-    let of_row = (u32::try_from(*boxed.tile.last()?).ok()? * size / PART).max(1);
-    let is_it = boxed.first == own.first - own.column / size && of_row * PART == row;
-    let place = |(at, address): (u32, &u32)| ((at / of_row, at % of_row), *address);
-    let first = *boxed.parts.first()?;
-    (is_it && first == start).then(|| (0..).zip(&boxed.parts).map(place).collect())
+/// The wavefronts that the same part of all rows takes: so often the most of them are in one group of banks.
+fn wavefronts(rows: &[Vec<Option<u32>>]) -> u64 {
+    let most = |group: usize| {
+        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+        rows.iter().filter_map(|row| row[group]).for_each(|part| {
+            *times.entry(part).or_default() += 1;
+        });
+        times.values().copied().max().unwrap_or(0)
+    };
+    (0..GROUPS as usize).map(most).max().unwrap_or(0)
 }
 
 /// The threads that stored 16 bytes at an address first; element `first` of the array lies at `start`.

@@ -8,6 +8,9 @@ use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::watch::{Did, Trace, VerifiedKernel};
 
+/// Random lines that are tried.
+const COUNT: usize = 8;
+
 /// A stage's kernel, and what was seen of its first block.
 struct Watched {
     kernel: VerifiedKernel,
@@ -18,7 +21,7 @@ struct Watched {
 fn watched(line: &str) -> Watched {
     let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
     let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-    let tensor = of(&looked.kernel, &looked.trace);
+    let tensor = of(&looked.kernel, &looked.trace).expect(line);
     Watched { kernel: looked.kernel.clone(), trace: looked.trace, tensor }
 }
 
@@ -212,4 +215,71 @@ fn warpgroups_share_the_tile_out() {
 #[test]
 fn kernels_without_matrix_instructions_have_none() {
     assert!(watched("tile: 32x32x32").tensor.is_none());
+}
+
+/// One of some values.
+fn one<'v>(rng: &mut fastrand::Rng, values: &[&'v str]) -> &'v str {
+    values[rng.usize(..values.len())]
+}
+
+/// Random lines of matrix instructions of four warps; those that are kernels.
+fn lines(seed: u64) -> impl Iterator<Item = String> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    std::iter::repeat_with(move || {
+        let keys = [
+            one(
+                &mut rng,
+                &[
+                    "tile: 64x64x64",
+                    "tile: 128x64x64",
+                    "tile: 128x128x32",
+                    "tile: 128x128x64",
+                    "tile: 256x128x64",
+                ],
+            ),
+            "mma: wgmma",
+            one(
+                &mut rng,
+                &[
+                    "arith: bf16",
+                    "arith: f16",
+                    "arith: tf32",
+                    "arith: bf16x6",
+                    "arith: f16x3",
+                    "arith: tf32x3",
+                ],
+            ),
+            one(&mut rng, &["", "copy: tma", "copy: tma", "copy: tma"]),
+            one(&mut rng, &["", "stages: 2", "stages: 3", "stages: 4"]),
+            one(&mut rng, &["", "", "producer"]),
+            one(&mut rng, &["", "", "persistent"]),
+            one(&mut rng, &["", "", "cluster: 2", "cluster: 2x1", "cluster: 1x2", "cluster: 2x2"]),
+            one(&mut rng, &["", "layout: nt", "layout: tn", "layout: tt"]),
+            one(&mut rng, &["", "", "batch: strided"]),
+            one(&mut rng, &["", "", "float4"]),
+            one(&mut rng, &["", "", "scaled", "epilogue: |x, bias[n]| max(x + bias, 0.0)"]),
+            one(&mut rng, &["", "", "split_k: 2", "split_k: auto"]),
+        ];
+        let keys: Vec<&str> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+        keys.join(", ")
+    })
+    .filter(|line| Spec::parse(Family::Sgemm, line).is_ok_and(|spec| spec.at().is_ok()))
+}
+
+/// Whatever a kernel of tensor cores does is drawn, and nothing of it contradicts itself.
+fn is_drawn(line: &str) {
+    let tensor = watched(line).tensor.expect(line);
+    let tiles = tensor.ring.unwrap_or_else(|| panic!("{line}: no ring"));
+    assert_eq!(tensor.swizzles.iter().map(|of| of.arrays.len()).sum::<usize>() % 2, 0, "{line}");
+    assert!(!tensor.held.is_empty() && !tiles.turns.is_empty(), "{line}");
+    tensor.swizzles.iter().for_each(lies_as_said);
+    for turn in &tiles.turns {
+        assert_eq!((turn.expected, turn.is_complete), (turn.come, true), "{line}: {turn:?}");
+        assert!(turn.instructions > 0 && !turn.waited_by.is_empty(), "{line}: {turn:?}");
+    }
+}
+
+#[test]
+fn random_kernels_of_tensor_cores_are_drawn_without_a_contradiction() {
+    lines(7).take(COUNT).for_each(|line| is_drawn(&line));
 }

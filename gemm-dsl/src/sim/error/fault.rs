@@ -1,7 +1,7 @@
 //! What a thread did that the IR forbids.
 
 use super::waiting::{named, not_begun};
-use super::{MbarrierFault, Waiting, coordinates, in_order, in_turns};
+use super::{MbarrierFault, Refused, Waiting, coordinates, in_order, in_turns};
 use crate::ir::{BinaryOp, RegisterLimit, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
@@ -21,6 +21,10 @@ pub struct Fault {
     pub thread: (u32, u32),
     /// The first line of the statement's text.
     pub statement: String,
+    /// The number of the statement ([`Kernel::statements`](crate::ir::Kernel::statements)).
+    pub number: u32,
+    /// The access that is at fault, where it was not made at all: some lane would have been outside of its array, or not on 16 bytes.
+    pub refused: Option<Box<Refused>>,
     /// The order in which blocks ran, where there are several that speak to one another: ascending,
     /// descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
@@ -41,6 +45,8 @@ pub struct Position {
     pub space: Space,
     /// One index for each logical dimension.
     pub index: Vec<i128>,
+    /// How many elements it is from the first of its buffer, as accesses are recorded; none of what is not there.
+    pub at: Option<u64>,
 }
 
 impl fmt::Display for Position {

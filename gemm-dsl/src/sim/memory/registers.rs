@@ -5,7 +5,7 @@ use super::super::code::{Memory, Value};
 use super::super::error::{FaultKind, Position};
 use super::super::lanes::{Lanes, WideLanes, lanes_of};
 use super::super::machine::{Machine, Registers};
-use super::super::observe::{Stopped, stop};
+use super::super::observe::{AccessKind, Stopped, stop};
 use super::super::region::{Region, slots_of};
 use super::{Quad, part};
 use crate::ir::Space;
@@ -27,7 +27,9 @@ impl Machine<'_> {
         mask: u32,
         mut take: impl FnMut(usize, usize, u32),
     ) -> Result<(), Stopped> {
-        let offsets = self.offsets(memory, regs, mask)?;
+        let offsets = self.offsets(memory, regs, mask);
+        let offsets =
+            offsets.map_err(|stop| self.refused(AccessKind::Read, memory, regs, mask, stop))?;
         let region = self.region(memory);
         for l in lanes_of(mask) {
             for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
@@ -115,6 +117,7 @@ impl Machine<'_> {
             buffer: String::new(),
             space: Space::Register,
             index: Vec::new(),
+            at: None,
         })
     }
 
@@ -126,7 +129,9 @@ impl Machine<'_> {
         regs: &mut Registers,
         mask: u32,
     ) -> Result<(), Stopped> {
-        let offsets = self.offsets(memory, regs, mask)?;
+        let offsets = self.offsets(memory, regs, mask);
+        let offsets =
+            offsets.map_err(|stop| self.refused(AccessKind::Write, memory, regs, mask, stop))?;
         let mut values = Quad::default();
         self.value(value, regs, mask, &mut values)?;
         let region = self.region(memory);

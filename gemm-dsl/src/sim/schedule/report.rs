@@ -135,7 +135,7 @@ impl Block<'_> {
     /// Of two warps that exchange data without a barrier the first finds memory that nobody has
     /// written yet. Whether that is a race shows when the others have run.
     pub(super) fn faulted(&mut self, warp: usize, stop: Stop) -> Box<Fault> {
-        let Stop { lane, mut kind } = stop;
+        let Stop { lane, mut kind, refused } = stop;
         let stmt = self.machine.stmt;
         if let FaultKind::Uninitialised { place } = &kind
             && place.space == Space::Shared
@@ -161,7 +161,9 @@ impl Block<'_> {
                 kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
             }
         }
-        self.fault((warp * WARP) as u32 + lane, stmt, kind)
+        let mut fault = self.fault((warp * WARP) as u32 + lane, stmt, kind);
+        fault.refused = refused;
+        fault
     }
 
     /// The fault of a thread, by its number in the cluster.

@@ -28,7 +28,8 @@ fn differing(t: Team) -> (Position, &'static str, [u64; 2]) {
 }
 
 fn element(buffer: &str, index: i128) -> Position {
-    Position { buffer: buffer.into(), space: crate::ir::Space::Global, index: vec![index] }
+    let (buffer, space) = (buffer.into(), crate::ir::Space::Global);
+    Position { buffer, space, index: vec![index], at: u64::try_from(index).ok() }
 }
 
 /// Runs the kernel with and without the declaration that its order does not matter.

@@ -59,7 +59,8 @@ fn differing(t: Team) -> (Position, (u32, u32, u32), &'static str, [u64; 2]) {
 }
 
 fn element(index: i128) -> Position {
-    Position { buffer: "out".into(), space: crate::ir::Space::Global, index: vec![index] }
+    let (buffer, space) = ("out".into(), crate::ir::Space::Global);
+    Position { buffer, space, index: vec![index], at: u64::try_from(index).ok() }
 }
 
 /// Each thread draws a slot: which one is anybody's guess, that all are filled is not.
