@@ -178,3 +178,34 @@ pub(in crate::book) fn elements_of(access: &Accessed<'_>, size: u32) -> Vec<(u32
     };
     lanes.flat_map(of).collect()
 }
+
+/// For each lane that takes part in an access the bits of the elements that it writes, of so many bytes a lane: each element has
+/// `size` of them, and the first one is lowest in the first of the lane's words.
+pub(in crate::book) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u64>> {
+    let words_of_lane = bytes_of_lane.div_ceil(4).max(1) as usize;
+    let bytes =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let element =
+        |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let of_lane = |words: &[u32]| {
+        bytes(words)[..bytes_of_lane as usize].chunks(size.max(1) as usize).map(element).collect()
+    };
+    words.chunks_exact(words_of_lane).map(of_lane).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Elements of all sizes, alone and as vectors.
+    #[test]
+    fn words_are_taken_apart() {
+        assert_eq!(written(4, &[7, 9], 4), [[7], [9]]);
+        assert_eq!(written(8, &[1, 2, 3, 4], 8), [[2 << 32 | 1], [4 << 32 | 3]]);
+        assert_eq!(written(2, &[0x1234, 0xffff_0005], 2), [[0x1234], [5]]);
+        assert_eq!(written(8, &[0x0002_0001, 0x0004_0003], 2), [[1, 2, 3, 4]]);
+        assert_eq!(written(4, &[0x0403_0201], 1), [[1, 2, 3, 4]]);
+        assert_eq!(written(16, &[1, 2, 3, 4], 8), [[2 << 32 | 1, 4 << 32 | 3]]);
+        assert!(written(4, &[], 4).is_empty());
+    }
+}
