@@ -1,6 +1,5 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
-use super::SHOWN;
 use crate::book::gather::Looked;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
 use gemm_runtime::watch::{Accessed, Kind, Trace};
@@ -75,10 +74,10 @@ pub(super) struct Moved {
     pub(super) owned: BTreeMap<Place, BTreeSet<u32>>,
     /// Those that were copied, or read where they are not, in one round of the loop.
     pub(super) steady: BTreeSet<Place>,
-    /// How many threads read each.
-    pub(super) reads: BTreeMap<Place, u64>,
-    /// Those that each of the first threads read.
-    pub(super) read: BTreeMap<u32, BTreeSet<Place>>,
+    /// Where these were copied to: the number of the array, and the element of it.
+    pub(super) lies: BTreeMap<Place, BTreeSet<(usize, u64)>>,
+    /// Who reads each, and how often.
+    pub(super) readers: BTreeMap<Place, BTreeMap<u32, u64>>,
 }
 
 /// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
@@ -112,6 +111,10 @@ pub(super) fn of(
                         moved[matrix].owned.entry(place).or_default().insert(thread);
                         if is_steady {
                             moved[matrix].steady.insert(place);
+                        }
+                        if is_steady || steady.is_none() {
+                            let lies = moved[matrix].lies.entry(place).or_default();
+                            lies.insert((pattern.buffer, at));
                         }
                     }
                 }
@@ -155,10 +158,7 @@ pub(super) fn of(
 
 impl Moved {
     fn is_read(&mut self, place: Place, thread: u32) {
-        *self.reads.entry(place).or_insert(0) += 1;
-        if thread < SHOWN {
-            self.read.entry(thread).or_default().insert(place);
-        }
+        *self.readers.entry(place).or_default().entry(thread).or_default() += 1;
     }
 }
 
