@@ -1,6 +1,6 @@
 //! Lines and accesses, as templates lay them out.
 
-use crate::access::{Access, Cell, Row};
+use crate::access::{Access, By, Cell, Row};
 use crate::number::number;
 use crate::source::{self, Charged, Word};
 use std::collections::BTreeMap;
@@ -43,6 +43,8 @@ pub struct Group<'r> {
 /// An access, as it is drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn<'r> {
+    /// The line of the text, from 1.
+    pub line: usize,
     /// The buffer.
     pub buffer: &'r str,
     /// Where it is: `shared` or `global`.
@@ -61,7 +63,7 @@ pub struct Drawn<'r> {
     pub least: u64,
     /// What it costs that in.
     pub unit: &'static str,
-    /// What its addresses are, and what would spare conflicts.
+    /// What its addresses are.
     pub algebra: String,
     /// What the picture is called.
     pub name: String,
@@ -73,6 +75,8 @@ pub struct Drawn<'r> {
     pub span: u32,
     /// Its rows.
     pub rows: &'r [Row],
+    /// What would spare conflicts, in words, and the rows that the same lanes would take there.
+    pub cured: Option<(String, &'r [Row])>,
     /// The lane that is lit from the beginning.
     pub lit: Option<u32>,
 }
@@ -215,13 +219,18 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         let words = collision.words.abs();
         algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
     }
-    if let Some(cure) = access.cure {
-        let (pad, wavefronts) = (cure.pad, cure.wavefronts);
-        let elements = if pad == 1 { "element" } else { "elements" };
-        algebra +=
-            &format!(" With {pad} more {elements} behind each row it would take {wavefronts}.");
-    }
+    let cured = access.cure.as_ref().map(|cure| {
+        let by = match cure.by {
+            By::Padding(1) => "1 more element behind each row".to_owned(),
+            By::Padding(pad) => format!("{pad} more elements behind each row"),
+            By::Swizzle => "the elements of its rows exchanged, by the key swizzle,".to_owned(),
+        };
+        let unit = unit(true, cure.wavefronts);
+        let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
+        (said, &*cure.grid.rows)
+    });
     Drawn {
+        line: access.line,
         buffer: &access.buffer,
         space: access.space,
         kind: access.kind,
@@ -244,6 +253,7 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         columns,
         lit: None,
         rows: &access.grid.rows,
+        cured,
     }
 }
 
@@ -281,6 +291,7 @@ mod tests {
             collision: None,
             cure: None,
             grid: Grid { rows: Vec::new() },
+            lies: None,
         }
     }
 
