@@ -1,8 +1,7 @@
 "use strict";
-// Lights one lane of a warp in all pictures of the page, and one element in all that have it. Which ones is an attribute of the
-// body, and stands in the address (#lane=3&element=A,5,2) once they have been chosen rather than pointed at. Without this script
-// the page says the same.
-(() => {
+// Lights one lane of a warp in all pictures of the page. Which one is an attribute of the body, and stands in the address
+// (#lane=3) once it has been chosen rather than pointed at. Without this script the page says the same.
+const lanes = (() => {
   const body = document.body;
   const range = document.getElementById("lane");
   const shown = document.querySelector("output[for=lane]");
@@ -33,7 +32,7 @@
     return Array.from({ length: height }, row).flat();
   };
   // Threads that are written as bits of warps and of lanes.
-  const threads = (text = "") => text.split(",").filter(Boolean).map((part) => part.split(":").map((bits) => Number.parseInt(bits, 16)));
+  const threads = (text) => text.split(",").filter(Boolean).map((part) => part.split(":").map((bits) => Number.parseInt(bits, 16)));
   const has = (some, thread) => some.some(([warps, lanes]) => ((warps >>> (thread >> 5)) & (lanes >>> (thread & 31)) & 1) === 1);
 
   // The tiles of the pictures, and what of them lies in shared memory: grids of cells, of which each is an element or none.
@@ -43,12 +42,11 @@
   });
   const tiles = grids.filter(({ name }) => name !== undefined);
   for (const tile of tiles) {
-    const { owner, group, lies } = tile.group.dataset;
+    const { owner, group, lies, readers } = tile.group.dataset;
     tile.owner = numbers(owner, tile);
     tile.of = numbers(group, tile);
     tile.lies = numbers(lies, tile);
-    tile.rows = [...document.querySelectorAll(`tr[data-of="${tile.name}"]`)];
-    tile.readers = tile.rows.map((row) => threads(row.dataset.by));
+    tile.readers = readers?.split("|").map(threads);
     tile.tile = tile;
   }
   for (const grid of grids) {
@@ -112,7 +110,7 @@
     for (const grid of grids) {
       const { owner, of, readers } = grid.tile;
       const paths = [];
-      if (of) paths.push(draw(grid, "reads on", (element) => of[element] !== null && has(readers[of[element]], lane)));
+      if (readers) paths.push(draw(grid, "reads on", (element) => of[element] !== null && has(readers[of[element]], lane)));
       if (owner) paths.push(draw(grid, "own on", (element) => owner[element] === lane));
       for (const path of paths) path.dataset.lane = lane;
     }
@@ -121,72 +119,9 @@
     shown.textContent = lane;
   };
 
-  // The element that is marked, as its tile and its place there, and the one that has been chosen.
-  const said = document.getElementById("element");
-  const [ofTile, ofRow, ofColumn] = ["tile", "row", "column"].map((part) => document.getElementById(`element-${part}`));
-  let marked = null;
-  let kept = null;
-  const place = ({ tile, at }) => [tile.row + Math.floor(at / tile.width), tile.column + (at % tile.width)];
-  const text = (element) => `${element.tile.name},${place(element).join()}`;
-  const find = (name, row, column) => {
-    const tile = tiles.find((tile) => tile.name === name);
-    const [y, x] = tile ? [row - tile.row, column - tile.column] : [-1, -1];
-    const is = x >= 0 && y >= 0 && x < tile.width && y < tile.height;
-    return is ? { tile, at: y * tile.width + x } : null;
-  };
-  const words = ({ tile, at }) => {
-    const [row, column] = place({ tile, at });
-    const parts = [];
-    const owner = tile.owner?.[at] ?? null;
-    const { verb, owned } = tile.group.dataset;
-    if (owned) parts.push(owned);
-    else if (owner !== null) parts.push(`${verb} by lane ${owner % 32} of warp ${owner >> 5}`);
-    if (tile.held) {
-      const word = tile.lies[at];
-      parts.push(`in row ${Math.floor(word / tile.held.width)}, column ${word % tile.held.width} of ${tile.held.group.dataset.array}`);
-    }
-    if (tile.of) parts.push(`read ${tile.rows[tile.of[at]].lastElementChild.textContent}`);
-    if (tile.name === "C") parts.push(`from row ${row} of A and column ${column} of B`);
-    return `${tile.name} (${row}, ${column}): ${parts.join("; ")}.`;
-  };
-  const mark = (element) => {
-    if (marked === element || (marked && element && text(marked) === text(element))) return;
-    clear(".mark,.uses");
-    for (const row of document.querySelectorAll("tr.on")) row.classList.remove("on");
-    marked = element;
-    if (element === null) {
-      body.removeAttribute("data-element");
-      said.textContent = "none";
-      return;
-    }
-    const { tile, at } = element;
-    const [row, column] = place(element);
-    for (const grid of grids) {
-      const other = grid.tile;
-      if (other === tile) draw(grid, "mark", (cell) => cell === at);
-      else if (other.name === "C" && tile.of && other.owner) draw(grid, "uses", (cell) => has(tile.readers[tile.of[at]], other.owner[cell]));
-      else if (tile.name === "C" && other.name === "A") draw(grid, "uses", (cell) => place({ tile: other, at: cell })[0] === row);
-      else if (tile.name === "C" && other.name === "B") draw(grid, "uses", (cell) => place({ tile: other, at: cell })[1] === column);
-    }
-    if (tile.of) tile.rows[tile.of[at]].classList.add("on");
-    body.dataset.element = text(element);
-    [ofTile.value, ofRow.value, ofColumn.value] = [tile.name, row, column];
-    said.textContent = words(element);
-  };
-
-  const address = () => {
-    const parts = [chosen === null ? [] : `lane=${chosen}`, kept === null ? [] : `element=${text(kept)}`].flat();
-    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
-  };
-  const choose = (lane, element = null) => {
-    [chosen, kept] = [lane, element];
-    light(lane);
-    mark(element);
-    address();
-  };
-
-  // What a place of the page belongs to: a lane, and an element of a matrix.
-  const cellAt = (event) => {
+  // What a place of the page belongs to: a lane, or an element of a tile, as the tile and its place there.
+  const cellAt = (event) => event.target.closest?.(".grid td:not(:empty)");
+  const elementAt = (event) => {
     const svg = event.target.closest?.(".owners svg");
     if (!svg) return null;
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
@@ -202,44 +137,43 @@
     const owner = element?.tile.owner?.[element.at] ?? null;
     return owner !== null && owner < 32 ? owner : null;
   };
-  const point = (event) => {
-    const cell = event.target.closest?.(".grid td:not(:empty)");
-    if (cell) return [Number.parseInt(cell.textContent, 10), null]; // The first of them.
-    const element = cellAt(event);
-    return [laneOf(element), said && element?.tile.name ? element : null];
+  const laneAt = (event) => {
+    const cell = cellAt(event);
+    return cell ? Number.parseInt(cell.textContent, 10) : laneOf(elementAt(event)); // The first of its lanes.
   };
-  const pointed = (event) => {
-    const [lane, element] = point(event);
-    light(lane ?? chosen);
-    mark(element ?? kept);
+  // What else stands in the address.
+  let beside = [];
+  const address = () => {
+    const parts = (chosen === null ? [] : [`lane=${chosen}`]).concat(beside);
+    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
   };
+  const choose = (lane) => {
+    chosen = lane;
+    light(lane);
+    address();
+  };
+  const pointed = (event) => light(laneAt(event) ?? chosen);
   document.addEventListener("pointerover", pointed);
   for (const svg of document.querySelectorAll(".owners svg")) svg.addEventListener("pointermove", pointed);
   document.addEventListener("click", (event) => {
-    const [lane, element] = point(event);
-    if (lane !== null || element !== null) choose(lane ?? chosen, element ?? kept);
+    const lane = laneAt(event);
+    if (lane !== null) choose(lane);
   });
-  range.addEventListener("input", () => choose(range.valueAsNumber, kept));
+  range.addEventListener("input", () => choose(range.valueAsNumber));
   range.addEventListener("keydown", (event) => {
     if (event.key === "Escape") choose(null);
   });
-  for (const control of [ofTile, ofRow, ofColumn]) {
-    control?.addEventListener("input", () => {
-      const element = find(ofTile.value, ofRow.valueAsNumber, ofColumn.valueAsNumber);
-      if (element) choose(laneOf(element) ?? chosen, element);
-      else said.textContent = "none: the tile has no such element";
-    });
-  }
   document.getElementById("unlit").addEventListener("click", () => choose(null));
+  const given = (name) => new URLSearchParams(location.hash.slice(1)).get(name) ?? "";
   const fromAddress = () => {
-    const given = new URLSearchParams(location.hash.slice(1));
-    const lane = /^([0-9]|[12][0-9]|3[01])$/.exec(given.get("lane") ?? "");
-    if (lane) light((chosen = Number(lane[0])));
-    const element = /^(\w+),(\d+),(\d+)$/.exec(given.get("element") ?? "");
-    const found = element && said ? find(element[1], Number(element[2]), Number(element[3])) : null;
-    if (found) mark((kept = found));
+    if (/^([0-9]|[12][0-9]|3[01])$/.test(given("lane"))) light((chosen = Number(given("lane"))));
   };
   window.addEventListener("hashchange", fromAddress);
   body.classList.add("js");
   fromAddress();
+  const keep = (parts) => {
+    beside = parts;
+    address();
+  };
+  return { grids, tiles, has, draw, clear, choose, elementAt, laneOf, given, keep };
 })();

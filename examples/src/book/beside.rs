@@ -5,6 +5,9 @@ use gemm_draw::drawn::{Drawn, drawing};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// How many are drawn at most.
+const DRAWN: usize = 3;
+
 /// What is done to an array, in both of two kernels and otherwise in the one than in the other.
 #[derive(Clone, Debug, Serialize)]
 pub struct Beside {
@@ -17,12 +20,20 @@ pub struct Beside {
     pub ways: [Access; 2],
     /// How many more ways each has that the other has not.
     pub others: [usize; 2],
+    /// Whether both are drawn: they are among those whose costs differ most.
+    pub is_drawn: bool,
 }
 
 impl Beside {
     /// Both, laid out.
     pub fn drawn(&self) -> [Drawn<'_>; 2] {
         [drawing(&self.ways[0]), drawing(&self.ways[1])]
+    }
+
+    /// How many times as much the one costs as the other, in thousandths.
+    fn factor(&self) -> u64 {
+        let [before, now] = [0, 1].map(|side| self.ways[side].cost.max(1));
+        1000 * before.max(now) / before.min(now)
     }
 
     /// What it is, and what it costs in both.
@@ -92,9 +103,15 @@ pub(super) fn of(before: &[Access], now: &[Access]) -> Vec<Beside> {
         };
         let ways = [worst(&only[0], &before)?, worst(&only[1], &now)?];
         let others = only.map(|only| only.len().saturating_sub(1));
-        Some(Beside { buffer, done, ways, others })
+        Some(Beside { buffer, done, ways, others, is_drawn: false })
     };
-    both.into_iter().filter_map(beside).collect()
+    let mut all: Vec<Beside> = both.into_iter().filter_map(beside).collect();
+    // Of those that differ as much the first ones.
+    all.sort_by_key(|both| std::cmp::Reverse(both.factor()));
+    for both in all.iter_mut().filter(|both| both.factor() > 1000).take(DRAWN) {
+        both.is_drawn = true;
+    }
+    all
 }
 
 #[cfg(test)]
@@ -121,6 +138,9 @@ mod tests {
         assert!(of(&now, &now).is_empty());
         let found = of(&before, &now);
         assert!(found.iter().any(|of| (&*of.buffer, of.done) == ("Bs", "read")), "{found:#?}");
+        let differ = found.iter().filter(|both| both.ways[0].cost != both.ways[1].cost);
+        let drawn = found.iter().filter(|both| both.is_drawn);
+        assert_eq!(drawn.count(), differ.count().min(DRAWN));
         for both in &found {
             let [theirs, own] = &both.ways;
             assert!(before.iter().any(|of| are_alike(of, theirs)));

@@ -38,6 +38,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMES: [&str; 3] = ["A", "B", "C"];
 /// Threads of which the elements are told apart: the lanes of the first warp.
 pub(super) const SHOWN: u32 = 32;
+/// The groups of elements of a tile that are in the table.
+const LISTED: usize = 8;
 /// The largest tile that is drawn, in elements along either side.
 const MOST: u64 = 1024;
 
@@ -132,6 +134,26 @@ impl Tile {
             [least, most] if least == most => format!("{least} times"),
             [least, most] => format!("{least} to {most} times"),
         }
+    }
+
+    /// The groups of its elements that are listed.
+    pub fn listed(&self) -> &[Group] {
+        &self.groups[..self.groups.len().min(LISTED)]
+    }
+
+    /// The others, in words.
+    pub fn unlisted(&self) -> String {
+        let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
+            return String::new();
+        };
+        let like = |of: &Group| (of.count, of.reads, of.readers.as_ref().map(Threads::count));
+        let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
+        let (count, name) = (others.len(), &self.name);
+        let alike = match are_alike {
+            true => ", each of as many elements, which as many threads read as often",
+            false => "",
+        };
+        format!("{count} more groups of elements of {name} are not in the table{alike}.")
     }
 
     /// What the first thread has to do with it.
@@ -418,6 +440,12 @@ mod tests {
                 let read: BTreeMap<u32, u64> =
                     tile.read.iter().map(|area| (area.owner, words(area))).collect();
                 assert_eq!(of_lanes, read, "{line}, {}", tile.name);
+                let said = tile.unlisted();
+                let hidden = tile.groups.len() - tile.listed().len();
+                assert_eq!(said.starts_with(&hidden.to_string()), hidden > 0, "{line}: {said}");
+                if said.contains("as many elements") {
+                    assert!(tile.groups.iter().all(|of| of.count == tile.groups[0].count));
+                }
                 for group in &tile.groups {
                     assert!((tile.reads[0]..=tile.reads[1]).contains(&group.reads), "{line}");
                     let readers = group.readers.as_ref().map_or(0, Threads::count);

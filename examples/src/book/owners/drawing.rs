@@ -154,6 +154,16 @@ fn of_tile(tile: &Tile, at: [u64; 2], letters: u64) -> Drawn {
     }
     drawn.told.extend(tile.owner.iter().map(|law| ("owner", law.text())));
     drawn.told.extend(tile.group.iter().map(|law| ("group", law.text())));
+    let readers: Option<Vec<String>> =
+        tile.groups.iter().map(|group| Some(group.readers.as_ref()?.bits())).collect();
+    drawn.told.extend(
+        readers.filter(|all| !all.is_empty()).map(|readers| ("readers", readers.join("|"))),
+    );
+    let reads: Vec<u64> = tile.groups.iter().map(|group| group.reads).collect();
+    if !reads.is_empty() {
+        let is_one = reads.iter().all(|n| *n == reads[0]);
+        drawn.told.push(("reads", numbers(if is_one { &reads[..1] } else { &reads })));
+    }
     if let Some(held) = &tile.held {
         drawn.told.push(("lies", held.lies.text()));
     }

@@ -3,7 +3,6 @@
 use super::held::Held;
 use super::moved::{Moved, Place};
 use super::threads::Threads;
-use crate::book::tensor::ranges;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +91,7 @@ pub(super) fn places(all: &BTreeSet<Place>) -> String {
     let columns: BTreeSet<u64> = all.iter().map(|(_, column)| *column).collect();
     let named = |word: &str, numbers: &BTreeSet<u64>| {
         let s = if numbers.len() == 1 { "" } else { "s" };
-        format!("{word}{s} {}", ranges(numbers.iter().map(|n| *n as u32)))
+        format!("{word}{s} {}", runs(numbers))
     };
     if rows.len() * columns.len() == all.len() {
         return format!("{}, {}", named("row", &rows), named("column", &columns));
@@ -105,9 +104,44 @@ pub(super) fn places(all: &BTreeSet<Place>) -> String {
     }
 }
 
+/// Numbers as ranges, of which many as far apart are the first two and the last: `0–3, 8–11, … 56–59`.
+fn runs(numbers: &BTreeSet<u64>) -> String {
+    let mut runs: Vec<[u64; 2]> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some([_, last]) if *last + 1 == number => *last = number,
+            _ => runs.push([number; 2]),
+        }
+    }
+    let named = |[from, to]: &[u64; 2]| match from == to {
+        true => from.to_string(),
+        false => format!("{from}–{to}"),
+    };
+    let apart = |pair: &[[u64; 2]]| [pair[1][0] - pair[0][0], pair[1][1] - pair[0][1]];
+    let are_even = runs.windows(2).all(|pair| apart(pair) == apart(&runs[..2]));
+    match &runs[..] {
+        [first, second, .., last] if runs.len() > 3 && are_even => {
+            format!("{}, {}, … {}", named(first), named(second), named(last))
+        }
+        all => all.iter().map(named).collect::<Vec<_>>().join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_are_as_far_apart_are_not_all_named() {
+        let of = |all: &[u64]| runs(&all.iter().copied().collect());
+        assert_eq!(of(&[7]), "7");
+        assert_eq!(of(&[0, 8, 16]), "0, 8, 16");
+        assert_eq!(of(&[0, 8, 16, 24, 32]), "0, 8, … 32");
+        assert_eq!(of(&[0, 8, 16, 24, 33]), "0, 8, 16, 24, 33");
+        assert_eq!(of(&[0, 1, 4, 5, 8, 9, 12, 13]), "0–1, 4–5, … 12–13");
+        assert_eq!(of(&[0, 1, 4, 8, 12]), "0–1, 4, 8, 12");
+        assert_eq!(of(&[0, 1, 4, 5, 6, 8, 12]), "0–1, 4–6, 8, 12");
+    }
 
     #[test]
     fn places_are_rows_and_columns_or_named() {
