@@ -165,7 +165,7 @@ fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
             all.extend(Some(cells).filter(|cells| !cells.is_empty()));
         }
     };
-    for owners in &report.owners {
+    if let Some(owners) = &report.owners {
         for (tile, drawn) in owners.tiles.iter().zip(owners.picture().tiles) {
             expect(&tile.threads, &tile.read, drawn.at);
         }

@@ -231,7 +231,7 @@ impl Machine<'_> {
         if let Some(recorder) = self.recorder() {
             let of = |lane: usize| (mask >> lane & 1 == 1).then_some(sources[lane] as u8);
             let sources = std::array::from_fn(of);
-            recorder.did(rank, Did::Shuffle { values, sources });
+            recorder.did(rank, Did::Shuffle { values: Box::new(values), sources });
         }
     }
 

@@ -27,7 +27,7 @@ pub enum Did {
     /// Lanes took values of 32 or of 64 bits from one another.
     Shuffle {
         /// What each lane gave, zero-extended.
-        values: [u64; WARP],
+        values: Box<[u64; WARP]>,
         /// The lane that each took from; none of one that took no part.
         sources: [Option<u8>; WARP],
     },
