@@ -8,6 +8,7 @@
 //! only lay it out.
 
 mod answer;
+pub mod beside;
 pub mod broken;
 pub mod change;
 mod cure;

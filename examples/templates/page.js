@@ -1,23 +1,105 @@
 "use strict";
-// Lights one lane of a warp in all pictures of the page. Which one is an attribute of the body, and stands in the
-// address (#lane=3) once it has been chosen rather than pointed at. Without this script the page says the same.
-(() => {
+// Lights one lane of a warp in all pictures of the page. Which one is an attribute of the body, and stands in the address
+// (#lane=3) once it has been chosen rather than pointed at. Without this script the page says the same.
+const lanes = (() => {
   const body = document.body;
   const range = document.getElementById("lane");
   const shown = document.querySelector("output[for=lane]");
-  // What belongs to each lane, by attributes: the lanes of a cell of a picture are bits, an outline of a tile has one.
+  // What belongs to each lane: a cell of a picture says which it is of, as 0-7,12.
   const marks = Array.from({ length: 32 }, () => []);
-  const lanesOf = (cell) => Number.parseInt(cell.dataset.lanes, 16);
-  for (const cell of document.querySelectorAll("[data-lanes]")) {
-    for (let lane = 0; lane < 32; lane++) if ((lanesOf(cell) >>> lane) & 1) marks[lane].push(cell);
+  for (const cell of document.querySelectorAll(".grid td:not(:empty)")) {
+    for (const run of cell.textContent.split(",")) {
+      const [first, last = first] = run.split("-").map(Number);
+      for (let lane = first; lane <= last; lane++) marks[lane].push(cell);
+    }
   }
-  for (const outline of document.querySelectorAll("[data-lane]")) marks[outline.dataset.lane].push(outline);
+
+  // A number for each element of a tile, row by row: sums or exclusive ors over the bits of row and column, or as they are.
+  const numbers = (text, { width, height }) => {
+    if (!text) return null;
+    if (text[0] === "l") {
+      const run = ([number, count = 1]) => Array(Number(count)).fill(number === "" ? null : Number(number));
+      return text.slice(1).split(",").flatMap((part) => run(part.split("*")));
+    }
+    const list = (part) => part.split(",").filter((number) => number !== "").map(Number);
+    const [[base], ofRow, ofColumn] = text.slice(1).split(";").map(list);
+    const more = text[0] === "s" ? (a, b) => a + b : (a, b) => a ^ b;
+    const of = (strides, at, from) => strides.reduce((all, stride, bit) => ((at >> bit) & 1 ? more(all, stride) : all), from);
+    const row = (_, y) => {
+      const from = of(ofRow, y, base);
+      return Array.from({ length: width }, (_, x) => of(ofColumn, x, from));
+    };
+    return Array.from({ length: height }, row).flat();
+  };
+  // Threads that are written as bits of warps and of lanes.
+  const threads = (text) => text.split(",").filter(Boolean).map((part) => part.split(":").map((bits) => Number.parseInt(bits, 16)));
+  const has = (some, thread) => some.some(([warps, lanes]) => ((warps >>> (thread >> 5)) & (lanes >>> (thread & 31)) & 1) === 1);
+
+  // The tiles of the pictures, and what of them lies in shared memory: grids of cells, of which each is an element or none.
+  const grids = [...document.querySelectorAll("[data-at]")].map((group) => {
+    const [left, top, width, height, row, column] = group.dataset.at.split(",").map(Number);
+    return { group, left, top, width, height, row, column, name: group.dataset.tile, element: (cell) => cell };
+  });
+  const tiles = grids.filter(({ name }) => name !== undefined);
+  for (const tile of tiles) {
+    const { owner, group, lies, readers } = tile.group.dataset;
+    tile.owner = numbers(owner, tile);
+    tile.of = numbers(group, tile);
+    tile.lies = numbers(lies, tile);
+    tile.readers = readers?.split("|").map(threads);
+    tile.tile = tile;
+  }
+  for (const grid of grids) {
+    if (grid.name !== undefined) continue;
+    grid.tile = tiles.find(({ name }) => name === grid.group.dataset.holds);
+    grid.tile.held = grid;
+    const elements = [];
+    grid.tile.lies.forEach((cell, element) => (elements[cell] = element));
+    grid.element = (cell) => elements[cell] ?? null;
+  }
+  // The cells of a grid whose element passes, as the outline of few rectangles.
+  const outline = ({ left, top, width, height, element }, passes) => {
+    const is = (x, y) => {
+      const of = x < width && y < height ? element(y * width + x) : null;
+      return of !== null && passes(of);
+    };
+    let path = "";
+    let above = new Map();
+    for (let y = 0; y <= height; y++) {
+      const here = new Map();
+      for (let x = 0; x < width; x++) {
+        if (!is(x, y)) continue;
+        const from = x;
+        while (is(x + 1, y)) x++;
+        const run = `${from} ${x + 1 - from}`;
+        here.set(run, above.get(run) ?? y);
+        above.delete(run);
+      }
+      for (const [run, first] of above) {
+        const [x, count] = run.split(" ").map(Number);
+        path += `M${left + x} ${top + first}h${count}v${y - first}h-${count}z`;
+      }
+      above = here;
+    }
+    return path;
+  };
+  const draw = (grid, classes, passes) => {
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("class", classes);
+    path.setAttribute("d", outline(grid, passes));
+    if (path.getAttribute("d") !== "") grid.group.append(path);
+    return path;
+  };
+  const clear = (classes) => {
+    for (const path of document.querySelectorAll(classes)) path.remove();
+  };
 
   let lit = null;
   let chosen = null;
   const light = (lane) => {
     if (lane === lit) return;
     if (lit !== null) for (const mark of marks[lit]) mark.classList.remove("on");
+    clear("path.on");
     lit = lane;
     if (lane === null) {
       body.removeAttribute("data-lit");
@@ -25,30 +107,54 @@
       return;
     }
     for (const mark of marks[lane]) mark.classList.add("on");
+    for (const grid of grids) {
+      const { owner, of, readers } = grid.tile;
+      const paths = [];
+      if (readers) paths.push(draw(grid, "reads on", (element) => of[element] !== null && has(readers[of[element]], lane)));
+      if (owner) paths.push(draw(grid, "own on", (element) => owner[element] === lane));
+      for (const path of paths) path.dataset.lane = lane;
+    }
     body.dataset.lit = lane;
     range.value = lane;
     shown.textContent = lane;
   };
-  const choose = (lane) => {
-    chosen = lane;
-    light(lane);
-    history.replaceState(null, "", lane === null ? location.pathname + location.search : `#lane=${lane}`);
-  };
 
-  // The lane that a place of the page belongs to.
-  const laneAt = (event) => {
-    const cell = event.target.closest?.("[data-lanes]");
-    if (cell) return 31 - Math.clz32(lanesOf(cell) & -lanesOf(cell)); // The first of them.
+  // What a place of the page belongs to: a lane, or an element of a tile, as the tile and its place there.
+  const cellAt = (event) => event.target.closest?.(".grid td:not(:empty)");
+  const elementAt = (event) => {
     const svg = event.target.closest?.(".owners svg");
     if (!svg) return null;
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-    const own = [...svg.querySelectorAll(".own")].find((outline) => outline.isPointInFill(point));
-    return own ? Number(own.dataset.lane) : null;
+    for (const { group, left, top, width, height, element, tile } of grids) {
+      const [x, y] = [Math.floor(point.x) - left, Math.floor(point.y) - top];
+      if (!svg.contains(group) || x < 0 || y < 0 || x >= width || y >= height) continue;
+      const at = element(y * width + x);
+      return at === null ? null : { tile, at };
+    }
+    return null;
   };
-  document.addEventListener("pointerover", (event) => light(laneAt(event) ?? chosen));
-  for (const svg of document.querySelectorAll(".owners svg")) {
-    svg.addEventListener("pointermove", (event) => light(laneAt(event) ?? chosen));
-  }
+  const laneOf = (element) => {
+    const owner = element?.tile.owner?.[element.at] ?? null;
+    return owner !== null && owner < 32 ? owner : null;
+  };
+  const laneAt = (event) => {
+    const cell = cellAt(event);
+    return cell ? Number.parseInt(cell.textContent, 10) : laneOf(elementAt(event)); // The first of its lanes.
+  };
+  // What else stands in the address.
+  let beside = [];
+  const address = () => {
+    const parts = (chosen === null ? [] : [`lane=${chosen}`]).concat(beside);
+    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
+  };
+  const choose = (lane) => {
+    chosen = lane;
+    light(lane);
+    address();
+  };
+  const pointed = (event) => light(laneAt(event) ?? chosen);
+  document.addEventListener("pointerover", pointed);
+  for (const svg of document.querySelectorAll(".owners svg")) svg.addEventListener("pointermove", pointed);
   document.addEventListener("click", (event) => {
     const lane = laneAt(event);
     if (lane !== null) choose(lane);
@@ -58,14 +164,16 @@
     if (event.key === "Escape") choose(null);
   });
   document.getElementById("unlit").addEventListener("click", () => choose(null));
+  const given = (name) => new URLSearchParams(location.hash.slice(1)).get(name) ?? "";
   const fromAddress = () => {
-    const said = /^#lane=([0-9]|[12][0-9]|3[01])$/.exec(location.hash);
-    if (said) {
-      chosen = Number(said[1]);
-      light(chosen);
-    }
+    if (/^([0-9]|[12][0-9]|3[01])$/.test(given("lane"))) light((chosen = Number(given("lane"))));
   };
   window.addEventListener("hashchange", fromAddress);
   body.classList.add("js");
   fromAddress();
+  const keep = (parts) => {
+    beside = parts;
+    address();
+  };
+  return { grids, tiles, has, draw, clear, choose, elementAt, laneOf, given, keep };
 })();

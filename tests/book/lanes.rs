@@ -3,6 +3,7 @@
 use crate::browser::{browse, without_policy};
 use crate::html::{parse, texts};
 use crate::page;
+use gemm_examples::book::owners::{Area, Rect};
 use gemm_examples::book::report::Report;
 use gemm_examples::book::whole::report_of;
 use gemm_tests::needs::Need;
@@ -10,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 
 /// A stage with pictures of accesses and of tiles, its page, and a lane that is none of the first.
-const STAGE: (&str, u32, &str) = ("sgemm", 16, "sgemm_16_split_fragment.html");
+pub const STAGE: (&str, u32, &str) = ("sgemm", 16, "sgemm_16_split_fragment.html");
 const LANE: u32 = 11;
 
 pub fn trials() -> Vec<Trial> {
@@ -22,6 +23,10 @@ pub fn trials() -> Vec<Trial> {
         }),
         Need::Browser.trial("lanes::the_range_lights_one", || lights(RANGE, "#lane=3", Some(LANE))),
         Need::Browser.trial("lanes::escape_puts_it_out", || lights(ESCAPE, "#lane=11", None)),
+        Need::Browser.trial("lanes::it_lights_what_a_reduction_folds", || {
+            let (name, page) = ("reduce_05_shuffle.html", "#lane=11");
+            lights_at(("reduce", 5, name), "", page, Some(LANE))
+        }),
         Need::Browser.trial("lanes::no_other_address_does", || lights("", "#lane=32", None)),
     ]
 }
@@ -52,7 +57,28 @@ const ESCAPE: &str = r##"
 
 /// After what a script does at an address, what is lit is the lane's.
 fn lights(script: &str, address: &str, lane: Option<u32>) -> Result<(), Failed> {
-    let (ladder, stage, name) = STAGE;
+    lights_at(STAGE, script, address, lane)
+}
+
+fn lights_at(
+    (ladder, stage, name): (&str, u32, &str),
+    script: &str,
+    address: &str,
+    lane: Option<u32>,
+) -> Result<(), Failed> {
+    let shown = after(name, script, address)?;
+    let report = report_of(ladder, stage)?;
+    cells(&shown, &report, lane)?;
+    tiles(&shown, &report, lane)?;
+    let said = match lane {
+        Some(lane) => shown.contains(&format!("data-lit=\"{lane}\"")),
+        None => !shown.contains("data-lit=\""),
+    };
+    if said { Ok(()) } else { Err("the body says otherwise".into()) }
+}
+
+/// A page after what a script does to it at an address.
+pub fn after(name: &str, script: &str, address: &str) -> Result<String, Failed> {
     // A page that something is done to may run a second script.
     let html = match script {
         "" => page(name)?.to_owned(),
@@ -64,20 +90,16 @@ fn lights(script: &str, address: &str, lane: Option<u32>) -> Result<(), Failed> 
     if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
         return Err(line.into());
     }
-    let shown = String::from_utf8_lossy(&output.stdout);
-    let report = report_of(ladder, stage)?;
-    cells(&shown, &report, lane)?;
-    tiles(&shown, &report, lane)?;
-    let said = match lane {
-        Some(lane) => shown.contains(&format!("data-lit=\"{lane}\"")),
-        None => !shown.contains("data-lit=\""),
-    };
-    if said { Ok(()) } else { Err("the body says otherwise".into()) }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Cells of pictures: lit are those in which the report has the lane.
 fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
-    let rows = report.accesses.iter().flat_map(|access| &access.grid.rows);
+    let accesses = report.accesses.iter().chain(report.beside.iter().flat_map(|both| &both.ways));
+    let grids = accesses.flat_map(|access| {
+        [Some(&access.grid), access.cure.as_ref().map(|cure| &cure.grid)].into_iter().flatten()
+    });
+    let rows = grids.flat_map(|grid| &grid.rows);
     let with_lane: BTreeSet<String> = rows
         .flat_map(|row| &row.cells)
         .filter(|cell| lane.is_some_and(|lane| cell.lanes.contains(&lane)))
@@ -101,20 +123,67 @@ fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
     Ok(())
 }
 
-/// Outlines of tiles: lit are those of the lane, as many as it has tiles.
+/// Cells of a picture, by column and row.
+pub type Cells = BTreeSet<(u64, u64)>;
+
+/// The paths of a page with these classes, each as the cells that it goes around.
+pub fn paths(shown: &str, classes: &str) -> Vec<Cells> {
+    let path = |rest: &str| {
+        Some(covered(rest.split_once('>')?.0.split_once(" d=\"")?.1.split_once('"')?.0))
+    };
+    shown.split(&format!("<path class=\"{classes}\"")).skip(1).filter_map(path).collect()
+}
+
+/// The cells of an outline of rectangles: `M2 3h4v5h-4z`.
+fn covered(outline: &str) -> Cells {
+    let cells = |rect: &str| {
+        let numbers = rect.split(['M', ' ', 'h', 'v', 'z']).filter_map(|part| part.parse().ok());
+        let [x, y, width, height] = numbers.take(4).collect::<Vec<u64>>()[..] else {
+            return Vec::new();
+        };
+        (y..y + height).flat_map(|y| (x..x + width).map(move |x| (x, y))).collect()
+    };
+    outline.split_inclusive('z').flat_map(cells).collect()
+}
+
+/// What some areas have of a lane, in a picture that begins there.
+pub fn of_lane(areas: &[Area], lane: u32, at: [u64; 2]) -> Cells {
+    let rects = areas.iter().filter(|area| area.owner == lane).flat_map(|area| &area.rects);
+    let cells = |rect: &Rect| {
+        let Rect { x, y, width, height } = *rect;
+        (y..y + height).flat_map(move |y| (x..x + width).map(move |x| (x, y)))
+    };
+    rects.flat_map(cells).map(|(x, y)| (x + at[0], y + at[1])).collect()
+}
+
+/// Outlines of tiles, and of what of them lies in shared memory: lit are the elements that the lane owns, and those that it reads.
 fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
-    let tiles = report.owners.iter().flat_map(|owners| &owners.tiles);
-    let folded = report.folds.iter().flat_map(|folds| &folds.folded).map(|folded| &folded.tile);
-    let tiles = tiles.chain(folded);
-    let areas = tiles.flat_map(|tile| tile.threads.iter().chain(&tile.read));
-    let expected = areas.filter(|area| Some(area.owner) == lane).count();
-    let outlines = shown.split("<path class=\"").skip(1).filter_map(|path| path.split_once('>'));
-    let lit = |path: &str| path.split('"').next().is_some_and(|classes| classes.ends_with(" on"));
-    let lit: Vec<&str> = outlines.map(|(path, _)| path).filter(|path| lit(path)).collect();
-    let of_lane =
-        |path: &&&str| lane.is_some_and(|lane| path.contains(&format!("data-lane=\"{lane}\"")));
-    if lit.len() != expected || lit.iter().filter(of_lane).count() != expected {
-        return Err(format!("{} outlines are lit of {expected}", lit.len()).into());
+    let mut expected: [Vec<Cells>; 2] = Default::default();
+    let mut expect = |threads: &[Area], read: &[Area], at: [u64; 2]| {
+        for (all, areas) in expected.iter_mut().zip([threads, read]) {
+            let cells = lane.map(|lane| of_lane(areas, lane, at)).unwrap_or_default();
+            all.extend(Some(cells).filter(|cells| !cells.is_empty()));
+        }
+    };
+    if let Some(owners) = &report.owners {
+        for (tile, drawn) in owners.tiles.iter().zip(owners.picture().tiles) {
+            expect(&tile.threads, &tile.read, drawn.at);
+        }
+        let held = owners.tiles.iter().filter_map(|tile| tile.held.as_ref());
+        for (held, drawn) in held.zip(owners.held_picture().into_iter().flat_map(|all| all.tiles)) {
+            expect(&held.threads, &held.read, drawn.at);
+        }
+    }
+    for folded in report.folds.iter().flat_map(|folds| &folds.folded) {
+        expect(&folded.tile.threads, &[], folded.picture().tiles[0].at);
+    }
+    for (classes, mut expected) in ["own on", "reads on"].into_iter().zip(expected) {
+        let mut lit = paths(shown, classes);
+        lit.sort();
+        expected.sort();
+        if lit != expected {
+            return Err(format!("{classes}: lit is {lit:?}, and not {expected:?}").into());
+        }
     }
     Ok(())
 }

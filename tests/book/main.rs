@@ -2,6 +2,7 @@
 //! however often they are made.
 
 mod browser;
+mod elements;
 mod explains;
 mod html;
 mod index;
@@ -131,6 +132,7 @@ fn main() -> ExitCode {
     trials.extend(browser::trials());
     trials.extend(live::trials());
     trials.extend(lanes::trials());
+    trials.extend(elements::trials());
     trials.extend(registers::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -1,6 +1,6 @@
 //! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
 
-use crate::algebra::{Collision, Cure, Strides, Way, collision, cure, groups};
+use crate::algebra::{Collision, Strides, Way, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, Elem, Kernel, Layout, Space};
 use gemm_dsl::sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
@@ -38,10 +38,41 @@ pub struct Access {
     pub strides: Option<String>,
     /// Two lanes that cannot be served at once.
     pub collision: Option<Collision>,
-    /// The padding that spares them, and leaves all that access the buffer as wide and together less costly.
+    /// What spares them, and leaves all that access the buffer as wide and together less costly.
     pub cure: Option<Cure>,
     /// The picture.
     pub grid: Grid,
+    /// Where in the rows of its array the lanes are, and how many words a row has, of an array that a key pads.
+    #[serde(skip)]
+    pub(crate) lies: Option<(Way, u32)>,
+}
+
+/// What spares an access conflicts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cure {
+    /// How the array would lie.
+    pub by: By,
+    /// What the access would cost.
+    pub wavefronts: u64,
+    /// The same lanes there.
+    pub grid: Grid,
+}
+
+/// How an array lies otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum By {
+    /// With so many more elements behind each row.
+    Padding(u32),
+    /// With the elements of its rows exchanged, as the key `swizzle` has it.
+    Swizzle,
+}
+
+impl Cure {
+    /// What a way to access an array would be where a row and a column are this word.
+    pub(crate) fn of(by: By, way: &Way, word: impl Fn(u32, u32) -> u32) -> Self {
+        let wavefronts = way.wavefronts_at(&word);
+        Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
+    }
 }
 
 /// A picture of 32 columns: banks, or the words of a line of the cache.
@@ -74,12 +105,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Its lanes as bits, in hexadecimal; nothing of a cell without.
-    pub fn bits(&self) -> Option<String> {
-        let bits = self.lanes.iter().fold(0u32, |bits, lane| bits | 1 << lane);
-        (bits != 0).then(|| format!("{bits:x}"))
-    }
-
     /// Its lanes as they are written: `3`, `0-7`, `0,4`.
     pub fn text(&self) -> String {
         let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -138,10 +163,14 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
         let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
         let (at, ways): (Vec<usize>, Vec<Way>) =
             of_buffer.map(|(at, (n, times, first))| (at, way(n, (*times, *first), row))).unzip();
-        let Some(pad) = cure(&ways, row) else { continue };
+        let pad = cure(&ways, row);
         for (at, way) in at.into_iter().zip(ways) {
-            let (access, wavefronts) = (&mut accesses[at], way.wavefronts(row + pad));
-            access.cure = (wavefronts < access.cost).then_some(Cure { pad, wavefronts });
+            let access = &mut accesses[at];
+            let cured = pad.map(|pad| {
+                Cure::of(By::Padding(pad), &way, |at, column| at * (row + pad) + column)
+            });
+            access.cure = cured.filter(|cured| cured.wavefronts < access.cost);
+            access.lies = Some((way, row));
         }
     }
 }
@@ -192,6 +221,7 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Ac
         collision: None,
         cure: None,
         grid: Grid { rows: Vec::new() },
+        lies: None,
     };
     match pattern.cost {
         Price::Shared(price) => {

@@ -87,15 +87,6 @@ pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Coll
     found.into_iter().min_by_key(|c| ((c.lanes[0] ^ c.lanes[1]).count_ones(), c.lanes))
 }
 
-/// A padding that spares conflicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cure {
-    /// Elements behind each row.
-    pub pad: u32,
-    /// What the access would cost.
-    pub wavefronts: u64,
-}
-
 /// A way to access an array of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -110,10 +101,19 @@ pub struct Way {
 }
 
 impl Way {
+    /// The words that its lanes access first, each once with its lanes, where a row and a column are this word.
+    pub fn words(&self, word: impl Fn(u32, u32) -> u32) -> Vec<(u32, u32)> {
+        groups(self.places.iter().map(|(lane, (row, column))| (*lane, word(*row, *column))))
+    }
+
+    /// What it costs each time there.
+    pub fn wavefronts_at(&self, word: impl Fn(u32, u32) -> u32) -> u64 {
+        cost::wavefronts(&self.words(word), self.bytes, self.writes).wavefronts
+    }
+
     /// What it costs each time where rows have so many words.
-    pub fn wavefronts(&self, row: u32) -> u64 {
-        let words = self.places.iter().map(|(lane, (at, column))| (*lane, at * row + column));
-        cost::wavefronts(&groups(words), self.bytes, self.writes).wavefronts
+    pub fn wavefronts(&self, length: u32) -> u64 {
+        self.wavefronts_at(|row, column| row * length + column)
     }
 }
 

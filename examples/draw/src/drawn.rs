@@ -1,11 +1,11 @@
 //! Lines and accesses, as templates lay them out.
 
-use crate::access::{Access, Cell, Row};
+use crate::access::{Access, By, Cell, Row};
 use crate::number::number;
 use crate::source::{self, Charged, Word};
 use std::collections::BTreeMap;
 
-/// The ways to access memory of one line that are drawn: the costliest.
+/// The ways to access memory of one line that are drawn of each buffer and kind: those that take most beyond the least.
 const DRAWN: usize = 2;
 
 /// A line of the text.
@@ -34,15 +34,17 @@ pub struct Line<'r> {
 pub struct Group<'r> {
     /// Its number, from 1.
     pub line: usize,
-    /// Those that are drawn, costliest first.
+    /// Those that are drawn, first those that take most beyond the least.
     pub drawn: Vec<Drawn<'r>>,
-    /// How many are not.
-    pub others: usize,
+    /// Those that are not, in words; nothing where there are none.
+    pub others: String,
 }
 
 /// An access, as it is drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn<'r> {
+    /// The line of the text, from 1.
+    pub line: usize,
     /// The buffer.
     pub buffer: &'r str,
     /// Where it is: `shared` or `global`.
@@ -61,7 +63,7 @@ pub struct Drawn<'r> {
     pub least: u64,
     /// What it costs that in.
     pub unit: &'static str,
-    /// What its addresses are, and what would spare conflicts.
+    /// What its addresses are.
     pub algebra: String,
     /// What the picture is called.
     pub name: String,
@@ -73,6 +75,8 @@ pub struct Drawn<'r> {
     pub span: u32,
     /// Its rows.
     pub rows: &'r [Row],
+    /// What would spare conflicts, in words, and the rows that the same lanes would take there.
+    pub cured: Option<(String, &'r [Row])>,
     /// The lanes that are lit from the beginning, as bits.
     pub lit: u32,
 }
@@ -142,19 +146,60 @@ pub fn groups(accesses: &[Access]) -> Vec<Group<'_>> {
     by_line.into_iter().map(|(line, all)| group(line, all)).collect()
 }
 
-fn group(line: usize, mut all: Vec<&Access>) -> Group<'_> {
-    let excess = |access: &Access| (access.cost - access.least.min(access.cost), access.times);
-    all.sort_by_key(|access| std::cmp::Reverse(excess(access)));
+fn group(line: usize, all: Vec<&Access>) -> Group<'_> {
+    let (drawn, others) = parted(all);
+    Group { line, others: left_out(&others), drawn: drawn.into_iter().map(drawing).collect() }
+}
+
+/// What an access takes beyond the least.
+fn excess(access: &Access) -> u64 {
+    access.cost - access.least.min(access.cost)
+}
+
+/// The accesses of a line that are drawn, and those that are not.
+fn parted(mut all: Vec<&Access>) -> (Vec<&Access>, Vec<&Access>) {
+    all.sort_by_key(|access| std::cmp::Reverse((excess(access), access.cost, access.times)));
     // Of a copy some pictures of what it reads and some of what it writes.
-    let mut drawn: Vec<&Access> = Vec::new();
-    for access in &all {
+    let (mut drawn, mut others): (Vec<&Access>, Vec<&Access>) = (Vec::new(), Vec::new());
+    for access in all {
         let like = |other: &&&Access| other.buffer == access.buffer && other.kind == access.kind;
-        if drawn.iter().filter(like).count() < DRAWN {
-            drawn.push(access);
-        }
+        let is_drawn = drawn.iter().filter(like).count() < DRAWN;
+        if is_drawn { &mut drawn } else { &mut others }.push(access);
     }
-    let others = all.len() - drawn.len();
-    Group { line, others, drawn: drawn.into_iter().map(drawing).collect() }
+    (drawn, others)
+}
+
+/// How many accesses are not drawn, and what they cost, in words.
+fn left_out(others: &[&Access]) -> String {
+    let costs = |space: &str| {
+        let costs = others.iter().filter(|access| access.space == space).map(|access| access.cost);
+        let (least, most) = (costs.clone().min()?, costs.max()?);
+        let unit = unit(space == "shared", most);
+        Some(if least == most {
+            format!("{most} {unit}")
+        } else {
+            format!("{least} to {most} {unit}")
+        })
+    };
+    let costs: Vec<String> = ["shared", "global"].into_iter().filter_map(costs).collect();
+    match others.len() {
+        0 => String::new(),
+        count => format!(
+            "{count} more {} not drawn, of {}: none takes more beyond the least than those drawn of the same kind and buffer.",
+            if count == 1 { "way is" } else { "ways are" },
+            costs.join(" and of ")
+        ),
+    }
+}
+
+/// What an access costs so many of.
+fn unit(is_shared: bool, cost: u64) -> &'static str {
+    match (is_shared, cost) {
+        (true, 1) => "wavefront",
+        (true, _) => "wavefronts",
+        (false, 1) => "sector",
+        (false, _) => "sectors",
+    }
 }
 
 /// An access, laid out.
@@ -174,19 +219,18 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         let words = collision.words.abs();
         algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
     }
-    if let Some(cure) = access.cure {
-        let (pad, wavefronts) = (cure.pad, cure.wavefronts);
-        let elements = if pad == 1 { "element" } else { "elements" };
-        algebra +=
-            &format!(" With {pad} more {elements} behind each row it would take {wavefronts}.");
-    }
-    let unit = match (is_shared, access.cost) {
-        (true, 1) => "wavefront",
-        (true, _) => "wavefronts",
-        (false, 1) => "sector",
-        (false, _) => "sectors",
-    };
+    let cured = access.cure.as_ref().map(|cure| {
+        let by = match cure.by {
+            By::Padding(1) => "1 more element behind each row".to_owned(),
+            By::Padding(pad) => format!("{pad} more elements behind each row"),
+            By::Swizzle => "the elements of its rows exchanged, by the key swizzle,".to_owned(),
+        };
+        let unit = unit(true, cure.wavefronts);
+        let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
+        (said, &*cure.grid.rows)
+    });
     Drawn {
+        line: access.line,
         buffer: &access.buffer,
         space: access.space,
         kind: access.kind,
@@ -201,7 +245,7 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         },
         cost: access.cost,
         least: access.least,
-        unit,
+        unit: unit(is_shared, access.cost),
         algebra: algebra.trim().to_owned(),
         name: format!("{} of {}, line {}", access.kind, access.buffer, access.line),
         rows_are: if is_shared { "bank" } else { "line" },
@@ -209,10 +253,11 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
         columns,
         lit: 0,
         rows: &access.grid.rows,
+        cured,
     }
 }
 
-/// How far lanes are apart, in words.
+/// How far lanes are apart, as a sentence: in elements.
 fn apart(strides: &str) -> String {
     match strides {
         "32:0" => "All lanes access the same element.".to_owned(),
@@ -223,7 +268,92 @@ fn apart(strides: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Grid;
     use crate::algebra::Strides;
+
+    /// An access that costs so much, of which so much is the least.
+    fn access(
+        (buffer, space): (&str, &'static str),
+        kind: &'static str,
+        [cost, least, times]: [u64; 3],
+    ) -> Access {
+        Access {
+            line: 1,
+            buffer: buffer.to_owned(),
+            space,
+            kind,
+            bytes: 4,
+            times,
+            lanes: 32,
+            cost,
+            least,
+            strides: None,
+            collision: None,
+            cure: None,
+            grid: Grid { rows: Vec::new() },
+            lies: None,
+        }
+    }
+
+    /// Of random accesses each is drawn or left out, and what is said of both is so.
+    #[test]
+    fn what_is_left_out_takes_no_more_beyond_the_least() {
+        let mut state = 1u64;
+        let mut below = |most: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % most
+        };
+        for _ in 0..500 {
+            let mut one = || {
+                let buffer =
+                    [("A", "global"), ("B", "global"), ("As", "shared")][below(3) as usize];
+                let least = 1 + below(16);
+                access(
+                    buffer,
+                    ["load", "store"][below(2) as usize],
+                    [least + below(4), least, 1 + below(9)],
+                )
+            };
+            let all: Vec<Access> = (0..12).map(|_| one()).collect();
+            let (drawn, others) = parted(all.iter().collect());
+            assert_eq!(drawn.len() + others.len(), all.len());
+            assert!(drawn.is_sorted_by_key(|access| std::cmp::Reverse(excess(access))));
+            for other in &others {
+                let like = |access: &&&Access| {
+                    (&access.buffer, access.kind) == (&other.buffer, other.kind)
+                };
+                let alike: Vec<u64> =
+                    drawn.iter().filter(like).map(|access| excess(access)).collect();
+                assert_eq!(alike.len(), DRAWN);
+                assert!(alike.iter().all(|drawn| *drawn >= excess(other)), "{other:?}");
+                let said = left_out(&others);
+                assert!(said.starts_with(&others.len().to_string()), "{said}");
+                let (_, costs) = said.split_once("of ").expect("what they cost");
+                let is_named = costs.split(" and of ").any(|part| {
+                    let numbers: Vec<u64> =
+                        part.split(' ').filter_map(|word| word.parse().ok()).collect();
+                    part.contains(unit(other.space == "shared", 2).trim_end_matches('s'))
+                        && numbers.first() <= Some(&other.cost)
+                        && numbers.last() >= Some(&other.cost)
+                });
+                assert!(is_named, "{other:?}: {said}");
+            }
+        }
+    }
+
+    /// One that costs much, all of which it needs, is behind one that costs little and needs less.
+    #[test]
+    fn the_excess_counts_and_not_the_cost() {
+        let a = ("A", "global");
+        let all = [access(a, "load", [16, 16, 9]), access(a, "load", [5, 4, 1])];
+        let (drawn, others) = parted(all.iter().collect());
+        assert_eq!((drawn[0].cost, others.len()), (5, 0));
+        assert_eq!(left_out(&others), "");
+        let more = [&all[0], &all[1], &all[1], &all[1]];
+        let (_, others) = parted(more.to_vec());
+        let said = "2 more ways are not drawn, of 5 to 16 sectors: none takes more beyond the least than those drawn of the same kind and buffer.";
+        assert_eq!(left_out(&others), said);
+    }
 
     #[test]
     fn lanes_of_one_element_are_not_apart() {

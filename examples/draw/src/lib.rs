@@ -8,6 +8,7 @@ pub mod access;
 pub mod algebra;
 pub mod compiled;
 pub mod counters;
+pub mod cure;
 pub mod drawn;
 pub mod number;
 pub mod pinned;

@@ -6,7 +6,7 @@ use gemm_draw::compiled::Predicted;
 use gemm_draw::counters::{Counted, counted};
 use gemm_draw::drawn::{self, Group, Line};
 use gemm_draw::resident::{self, Resident};
-use gemm_draw::{access, compiled, source};
+use gemm_draw::{access, compiled, cure, source};
 use gemm_dsl::error::Excerpt;
 use gemm_dsl::plan::Decision;
 use gemm_dsl::{SpecError, SpecErrors, cuda, parse};
@@ -141,6 +141,7 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     let listing = cuda::listing(kernel);
     let lines = source::lines(kernel, &listing.text, &listing.lines, Some(&ran.profile));
     let accesses = access::all(kernel, &listing.lines, &ran.trace);
+    let accesses = cure::kept(subject.product(), accesses);
     let counters = counted(&ran.profile.total);
     let compiled = ran.profile.compiled.as_ref();
     let compiled = compiled.map(|counts| compiled::predicted(counts, |_| None)).unwrap_or_default();
@@ -164,4 +165,22 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     let conflicts = ran.profile.total.shared_bank_conflicts;
     let sentence = format!("A kernel, {}: {conflicts} bank conflicts by the text.", kernel.name);
     Ok(Report { marks: Vec::new(), said: said(&sentence, &[]), seen })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Padding is advised where it spares conflicts and a plan takes it, and not where shared memory is full.
+    #[test]
+    fn no_padding_is_advised_that_the_plan_refuses() {
+        let advised = |line: &str| answer(Family::Sgemm, line).seen.contains(" behind each row");
+        let plans = |line: &str| {
+            line.parse::<gemm_dsl::spec::SgemmSpec>().is_ok_and(|spec| spec.plan().is_ok())
+        };
+        let full = "tile: 256x192x128, thread: 16x12, float4";
+        assert!(plans(full) && !plans(&format!("{full}, pad_a: 4")));
+        assert!(!advised(full));
+        assert!(advised("tile: 64x64x16, thread: 4x4, float4, transpose"));
+    }
 }

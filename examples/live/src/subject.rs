@@ -77,6 +77,14 @@ impl Subject {
         })
     }
 
+    /// The spec of a product; none of a reduction.
+    pub fn product(&self) -> Option<&SgemmSpec> {
+        match self {
+            Self::Reduce(_) => None,
+            Self::Sgemm(spec) => Some(spec),
+        }
+    }
+
     /// The spec, as it is printed.
     pub fn line(&self) -> String {
         match self {

@@ -7,8 +7,8 @@ use super::change::Counts;
 use super::report::{Decision, Fallback, Refused, Report};
 use super::resident::{self, Registers};
 use super::{
-    access, answer, change, cure, edges, folds, further_off, ledger, measured, memory, order,
-    owners, pipeline, source, steps, sync, tensor, units,
+    access, answer, beside, change, cure, edges, folds, further_off, ledger, measured, memory,
+    order, owners, pipeline, source, steps, sync, tensor, units,
 };
 use crate::cli::Failure;
 use crate::family::Family;
@@ -308,13 +308,17 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let listing = cuda::listing(&looked.kernel);
     let line = spec.line();
     let counters = counted(&looked.profile.total);
+    let accesses = access::all(&looked.kernel, &listing.lines, &looked.trace);
+    let accesses = cure::kept(&spec, accesses);
+    let mut beside = Vec::new();
     let change = match subject.base.as_ref().zip(other) {
         None => None,
         Some(((title, base), other)) => {
             let theirs = other.look(at).map_err(|failure| {
                 Failure::Usage(format!("the spec that it is compared with, `{base}`: {failure}"))
             })?;
-            let text = cuda::source(&theirs.kernel);
+            let cuda::Listing { text, lines, .. } = cuda::listing(&theirs.kernel);
+            beside = beside::of(&access::all(&theirs.kernel, &lines, &theirs.trace), &accesses);
             Some(change::Change {
                 base: title.clone(),
                 line: base.clone(),
@@ -365,7 +369,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         }),
         source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),
         of_no_line: of_no_line(&looked.profile, counts),
-        accesses: cure::kept(&spec, access::all(kernel, &listing.lines, &looked.trace)),
+        accesses,
         residents: resident::all(kernel, &subject.registers),
         fallback: fallback.map(|kernel| Fallback {
             variant: kernel.variant.to_string(),
@@ -389,6 +393,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         syncs: sync::of(&looked, &listing)?,
         counters,
         change,
+        beside,
         line,
     };
     report.answer = answer::sentences(&report, &looked.profile.total);

@@ -7,11 +7,19 @@
 mod area;
 mod drawing;
 pub(super) mod folded;
+mod group;
+mod held;
+mod law;
 pub(super) mod moved;
 mod role;
+mod threads;
 
 pub use area::{Area, Rect};
 pub use folded::Folded;
+pub use group::Group;
+pub use held::Held;
+pub use law::Law;
+pub use threads::Threads;
 
 use super::gather::Looked;
 use super::pipeline::rounds;
@@ -29,6 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMES: [&str; 3] = ["A", "B", "C"];
 /// Threads of which the elements are told apart: the lanes of the first warp.
 pub(super) const SHOWN: u32 = 32;
+/// The groups of elements of a tile that are in the table.
+const LISTED: usize = 8;
 /// The largest tile that is drawn, in elements along either side.
 const MOST: u64 = 1024;
 
@@ -39,11 +49,34 @@ pub struct Owners {
     pub tiles: Vec<Tile>,
 }
 
+impl Owners {
+    /// The names of the tiles, in words.
+    pub fn names(&self) -> String {
+        self.tiles.iter().map(|tile| &*tile.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether threads copy elements to shared memory.
+    pub fn has_held(&self) -> bool {
+        self.tiles.iter().any(|tile| tile.held.is_some())
+    }
+
+    /// Whether it is known who reads the elements of a tile.
+    pub fn has_groups(&self) -> bool {
+        self.tiles.iter().any(|tile| !tile.groups.is_empty())
+    }
+
+    /// The arrays in shared memory, in words.
+    pub fn held_words(&self) -> String {
+        let held = self.tiles.iter().filter_map(|tile| tile.held.as_ref().map(Held::words));
+        held.collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// A tile of a matrix.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tile {
     /// Of which.
-    pub name: &'static str,
+    pub name: String,
     /// The first row and the first column.
     pub origin: [u64; 2],
     /// Rows and columns.
@@ -60,6 +93,14 @@ pub struct Tile {
     pub threads: Vec<Area>,
     /// What these read.
     pub read: Vec<Area>,
+    /// Where it lies in shared memory, if threads copy its elements there.
+    pub held: Option<Held>,
+    /// Its elements by who reads them, and how often.
+    pub groups: Vec<Group>,
+    /// The first thread that copies or stores each element; none where nobody does.
+    pub owner: Option<Law>,
+    /// The group of each.
+    pub group: Option<Law>,
     /// Who brings it and who reads it, where no thread moves its elements one by one.
     pub role: Option<Role>,
 }
@@ -89,6 +130,26 @@ impl Tile {
             [least, most] if least == most => format!("{least} times"),
             [least, most] => format!("{least} to {most} times"),
         }
+    }
+
+    /// The groups of its elements that are listed.
+    pub fn listed(&self) -> &[Group] {
+        &self.groups[..self.groups.len().min(LISTED)]
+    }
+
+    /// The others, in words.
+    pub fn unlisted(&self) -> String {
+        let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
+            return String::new();
+        };
+        let like = |of: &Group| (of.count, of.reads, of.readers.as_ref().map(Threads::count));
+        let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
+        let (count, name) = (others.len(), &self.name);
+        let alike = match are_alike {
+            true => ", each of as many elements, which as many threads read as often",
+            false => "",
+        };
+        format!("{count} more groups of elements of {name} are not in the table{alike}.")
     }
 
     /// What the first thread has to do with it.
@@ -135,14 +196,15 @@ pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> 
     });
     let moved = moved::of(kernel, trace, &named.matrices, steady);
     let is_shuffled = kernel.statements().iter().any(|s| matches!(s, Stmt::LoadMatrix(_)));
-    let tiles = NAMES.iter().zip(&moved).filter_map(|(name, moved)| tile(name, moved, is_shuffled));
+    let tiles = NAMES.iter().zip(&moved);
+    let tiles = tiles.filter_map(|(name, moved)| tile(kernel, name, moved, is_shuffled));
     let mut tiles: Vec<Tile> = tiles.collect();
     for tile in role::tiles(kernel, ran) {
         if tiles.iter().all(|other| other.name != tile.name) {
             tiles.push(tile);
         }
     }
-    tiles.sort_by_key(|tile| tile.name);
+    tiles.sort_by(|a, b| a.name.cmp(&b.name));
     (!tiles.is_empty()).then_some(Owners { tiles })
 }
 
@@ -159,9 +221,9 @@ fn is_small((_, extents): ([u64; 2], [u64; 2])) -> bool {
 }
 
 /// The tile that a matrix's elements make up.
-fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
+fn tile(kernel: &Kernel, name: &str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
     // Of what is copied the elements of one round; of what is read at once all, or if they are many those of a round.
-    let all_read = || moved.reads.keys().copied().collect::<BTreeSet<_>>();
+    let all_read = || moved.readers.keys().copied().collect::<BTreeSet<_>>();
     let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
         (false, false) => moved.steady.clone(),
         (true, false) => moved.owned.keys().copied().collect(),
@@ -182,16 +244,29 @@ fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
         places.iter().filter_map(first).collect()
     };
     let of_threads = owned_by(&|thread| thread);
+    let readers = |place: &(u64, u64)| moved.readers.get(place);
     // Several threads read an element, so each has areas of its own.
-    let read_by = |(thread, read): (&u32, &BTreeSet<(u64, u64)>)| {
-        let own = places.intersection(read).map(|place| (at(place), *thread)).collect();
-        areas(&own)
+    let read_by = |thread: u32| {
+        let is_read =
+            |place: &&(u64, u64)| readers(place).is_some_and(|all| all.contains_key(&thread));
+        areas(&places.iter().filter(is_read).map(|place| (at(place), thread)).collect())
     };
-    let read = moved.read.iter().filter(|_| !is_shuffled).flat_map(read_by).collect();
+    let read = (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect();
+    let held = Held::of(kernel, moved, &places, is_shuffled);
+    let (groups, group) = match name == NAMES[2] {
+        true => Default::default(),
+        false => group::groups(moved, &places, held.as_ref(), is_shuffled),
+    };
+    let law = |number: &dyn Fn(&(u64, u64)) -> Option<i64>| {
+        let [rows, columns] = extents;
+        let places = (top..top + rows)
+            .flat_map(|row| (left..left + columns).map(move |column| (row, column)));
+        Law::of(places.map(|place| number(&place)).collect(), columns as usize)
+    };
     let is_stored = name == NAMES[2];
     let of_threads = of_threads.into_iter().filter(|(_, thread)| *thread < SHOWN).collect();
     Some(Tile {
-        name,
+        name: name.to_owned(),
         origin,
         extents,
         moved: match (is_stored, moved.owned.is_empty()) {
@@ -202,10 +277,20 @@ fn tile(name: &'static str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
         owners: span(
             &mut places.iter().map(|place| owners(place).map_or(0, |all| all.len() as u64)),
         )?,
-        reads: span(&mut places.iter().map(|place| moved.reads.get(place).copied().unwrap_or(0)))?,
+        reads: span(
+            &mut places.iter().map(|place| readers(place).map_or(0, |all| all.values().sum())),
+        )?,
         warps: areas(&owned_by(&|thread| thread / 32)),
         threads: areas(&of_threads),
         read,
+        held,
+        owner: (!moved.owned.is_empty()).then(|| {
+            law(&|place| {
+                Some(i64::from(*owners(place).filter(|_| places.contains(place))?.first()?))
+            })
+        }),
+        group: (!groups.is_empty()).then(|| law(&|place| group.get(place).map(|n| *n as i64))),
+        groups,
         role: None,
     })
 }
@@ -215,6 +300,7 @@ mod tests {
     use super::*;
     use crate::book::gather::Spec;
     use crate::family::Family;
+    use gemm_dsl::ir::Layout;
 
     fn owners(family: Family, line: &str) -> Option<Owners> {
         let spec = Spec::parse(family, line).expect("a spec");
@@ -264,6 +350,114 @@ mod tests {
         assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));
     }
 
+    /// Rows, padding, transposition and swizzles: each element lies where the layout of its array puts it.
+    #[test]
+    fn elements_lie_where_the_layout_says() {
+        let lines = [
+            "tile: 64x64x16, thread: 4x4",
+            "tile: 64x64x16, thread: 4x4, float4, transpose, pad_a: 4, stages: 3",
+            "tile: 64x64x16, thread: 4x4, float4, pad_a: 4, pad_b: 8, double_buffer",
+            "tile: 64x64x16, thread: 4x4, float4, swizzle",
+            "tile: 96x64x8, thread: 6x4",
+        ];
+        for line in lines {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+            let kernel = &looked.kernel;
+            let named = named(&looked).expect("the same launch").expect("a product");
+            let owners = of(kernel, &named, &looked.trace).expect("tiles");
+            for tile in &owners.tiles[..2] {
+                let held = tile.held.as_ref().expect("it is copied");
+                let array = kernel.buffers.iter().find(|of| of.name == held.name).expect("As");
+                let Layout::Array { order, pad, swizzle } = &array.layout else { panic!("{line}") };
+                let is_turned = !order.is_sorted();
+                let pad = kernel.eval_const(pad).expect("a number") as u64;
+                let [rows, columns] = tile.extents;
+                let inner = if is_turned { [columns, rows] } else { [rows, columns] };
+                assert_eq!(held.extents, [inner[0], inner[1] + pad], "{line}, {}", held.name);
+                assert_eq!(held.unused, inner[0] * pad);
+                assert_eq!(held.places.len() as u64, rows * columns);
+                let [top, left] = tile.origin;
+                for (&(row, column), &lies) in &held.places {
+                    let (row, column) = (row - top, column - left);
+                    let (row, column) = if is_turned { (column, row) } else { (row, column) };
+                    let column = swizzle.map_or(column, |swizzle| swizzle.apply(row, column));
+                    assert_eq!(lies, (row, column), "{line}, {}", held.name);
+                }
+                // What warps write there is what they copy, word by word.
+                let words = |areas: &[Area]| {
+                    areas.iter().flat_map(|of| &of.rects).map(|r| r.width * r.height).sum::<u64>()
+                };
+                assert_eq!(words(&held.warps), rows * columns, "{line}");
+                let of_lanes = |areas: &[Area]| {
+                    areas
+                        .iter()
+                        .map(|of| (of.owner, words(std::slice::from_ref(of))))
+                        .collect::<Vec<_>>()
+                };
+                assert_eq!(of_lanes(&held.threads), of_lanes(&tile.threads), "{line}");
+                assert_eq!(of_lanes(&held.read), of_lanes(&tile.read), "{line}");
+            }
+        }
+    }
+
+    /// Groups have each element once, and those who read it are those who have it among what they read.
+    #[test]
+    fn groups_say_who_reads_an_element() {
+        let lines = [
+            "block: 16x16",
+            "tile: 32x32x32",
+            "tile: 64x64x16, thread: 4x4, float4, transpose, fragment: split",
+            "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, slices: 8",
+            "tile: 96x64x8, thread: 6x4",
+        ];
+        for line in lines {
+            let owners = owners(Family::Sgemm, line).expect("a product");
+            for tile in &owners.tiles[..2] {
+                let [rows, columns] = tile.extents;
+                let count: usize = tile.groups.iter().map(|group| group.count).sum();
+                assert_eq!(count as u64, rows * columns, "{line}");
+                let numbers = tile.group.as_ref().expect("groups").numbers(tile.extents);
+                let mut of_lanes: BTreeMap<u32, u64> = BTreeMap::new();
+                for lane in 0..SHOWN {
+                    let of = |n: &&Option<i64>| {
+                        let group = &tile.groups[n.expect("a group") as usize];
+                        group.readers.as_ref().expect("told apart").has(lane)
+                    };
+                    let read = numbers.iter().filter(of).count() as u64;
+                    if read > 0 {
+                        of_lanes.insert(lane, read);
+                    }
+                }
+                let words =
+                    |area: &Area| area.rects.iter().map(|r| r.width * r.height).sum::<u64>();
+                let read: BTreeMap<u32, u64> =
+                    tile.read.iter().map(|area| (area.owner, words(area))).collect();
+                assert_eq!(of_lanes, read, "{line}, {}", tile.name);
+                let said = tile.unlisted();
+                let hidden = tile.groups.len() - tile.listed().len();
+                assert_eq!(said.starts_with(&hidden.to_string()), hidden > 0, "{line}: {said}");
+                if said.contains("as many elements") {
+                    assert!(tile.groups.iter().all(|of| of.count == tile.groups[0].count));
+                }
+                for group in &tile.groups {
+                    assert!((tile.reads[0]..=tile.reads[1]).contains(&group.reads), "{line}");
+                    let readers = group.readers.as_ref().map_or(0, Threads::count);
+                    assert!(
+                        readers > 0 && group.reads.is_multiple_of(readers),
+                        "{line}: {group:?}"
+                    );
+                }
+                // What is said of threads as a whole is said of each by its law.
+                if let Some(owner) = &tile.owner {
+                    let numbers = owner.numbers(tile.extents);
+                    let of_first = numbers.iter().filter(|n| **n == Some(0)).count() as u64;
+                    assert_eq!(of_first, words(&tile.threads[0]), "{line}");
+                }
+            }
+        }
+    }
+
     /// What is not copied is read where it is; boxes are brought.
     #[test]
     fn kernels_without_copies_by_threads_have_the_other_tiles() {
@@ -272,9 +466,9 @@ mod tests {
         let read = ("read from global memory", [16; 2]);
         assert_eq!(moved, [read, read, ("stored", [0; 2])]);
         let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
-        let names =
-            owners(Family::Sgemm, boxes).map(|all| all.tiles.iter().map(|t| t.name).collect());
-        assert_eq!(names, Some(NAMES.to_vec()));
+        let names = owners(Family::Sgemm, boxes)
+            .map(|all| all.tiles.iter().map(|t| t.name.clone()).collect());
+        assert_eq!(names, Some(NAMES.map(str::to_owned).to_vec()));
         assert!(owners(Family::Reduce, "items: 2").is_none());
     }
 }

@@ -17,8 +17,9 @@ use sha2::{Digest, Sha256};
 
 /// The style of all pages.
 pub(super) const STYLE: &str = include_str!("../../templates/style.css");
-/// And what lights a lane in the pictures of a kernel.
+/// And what lights a lane in the pictures of a kernel, and what marks an element in them.
 const SCRIPT: &str = include_str!("../../templates/page.js");
+const ELEMENTS: &str = include_str!("../../templates/elements.js");
 
 /// A link to another page.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ struct KernelPage<'r> {
     idea: Option<&'static Idea>,
     policy: String,
     style: &'static str,
-    script: &'static str,
+    script: &'r str,
     links: &'r [Link],
     bars: Vec<Bar>,
     lines: Vec<Line<'r>>,
@@ -81,12 +82,14 @@ pub fn kernel(
     links: &[Link],
     command: &str,
 ) -> Result<String, askama::Error> {
+    let has_elements = report.owners.as_ref().is_some_and(Owners::has_groups);
+    let script = packed(SCRIPT) + &packed(if has_elements { ELEMENTS } else { "" });
     let page = |words| KernelPage {
         report,
         idea,
-        policy: policy(STYLE, Some(SCRIPT)),
+        policy: policy(STYLE, Some(&script)),
         style: STYLE,
-        script: SCRIPT,
+        script: &script,
         links,
         bars: bars(report),
         lines: drawn::lines(&report.source, &report.accesses),
@@ -167,6 +170,13 @@ struct GlossaryPage<'r> {
 /// As those of [`kernel`].
 pub(super) fn glossary(terms: &[Term]) -> Result<String, askama::Error> {
     GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms }.render()
+}
+
+/// A script without what only its readers need: comments that have a line of their own, and what lines begin with.
+fn packed(script: &str) -> String {
+    let lines = script.lines().map(str::trim_start);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// What a page may load: nothing but its own style, and its own script if it has one.
@@ -326,6 +336,16 @@ mod tests {
         assert_eq!(factor(100_000, 123), "× 0.0012");
         assert_eq!(factor(1_000, 0), "× 0");
         assert_eq!(factor(0, 3), "new");
+    }
+
+    /// No line of the script begins within a text, which would be another one without what it begins with.
+    #[test]
+    fn a_script_is_packed_and_means_the_same() {
+        assert_eq!(packed("// a\nb();\n\n  if (c) // d\n    e();\n"), "b();\nif (c) // d\ne();\n");
+        for script in [SCRIPT, ELEMENTS] {
+            assert!(packed(script).len() < script.len());
+            assert!(script.lines().all(|line| line.matches('`').count() % 2 == 0));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a page says of a kernel, as data.
 
 use super::access::Access;
+use super::beside::Beside;
 use super::change::Change;
 use super::edges::Edges;
 use super::folds::Folds;
@@ -96,6 +97,8 @@ pub struct Report {
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.
     pub change: Option<Change>,
+    /// How its lanes access the arrays of both, where that is otherwise than there.
+    pub beside: Vec<Beside>,
 }
 
 impl Report {

@@ -162,7 +162,7 @@ impl Machine<'_> {
                 for l in lanes_of(mask) {
                     out.0[l] = value.0[sources[l]];
                 }
-                let values = value.0;
+                let values = value.0.map(u64::from);
                 self.shuffled(values, &sources, mask);
             }
             Lane::OrOfLanes(name, operand) => {
@@ -226,12 +226,12 @@ impl Machine<'_> {
     }
 
     /// Has those who watch see what lanes took from one another.
-    fn shuffled(&mut self, values: [u32; WARP], sources: &[usize; WARP], mask: u32) {
+    pub(super) fn shuffled(&mut self, values: [u64; WARP], sources: &[usize; WARP], mask: u32) {
         let rank = self.rank;
         if let Some(recorder) = self.recorder() {
             let of = |lane: usize| (mask >> lane & 1 == 1).then_some(sources[lane] as u8);
             let sources = std::array::from_fn(of);
-            recorder.did(rank, Did::Shuffle { values, sources });
+            recorder.did(rank, Did::Shuffle { values: Box::new(values), sources });
         }
     }
 

@@ -1,6 +1,7 @@
 //! What lanes of the first warp give one another.
 
 use super::{COLUMNS, Cell, Column, SHOWN, Table, around, given};
+use crate::book::owners::moved::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Elem, Kernel, Space};
 use gemm_runtime::watch::{Detail, Did, Kind, Trace, VerifiedKernel, What};
@@ -16,13 +17,13 @@ struct Run<'t> {
 /// What the warp stores behind a shuffle.
 struct Stored {
     line: usize,
-    /// By lane, the word, where it is one.
-    words: Vec<Option<u32>>,
-    /// What they are, where each is one element.
+    /// By lane, the bits of the first element that it stores.
+    bits: Vec<Option<u64>>,
+    /// What it is, where that is all that a lane stores.
     elem: Option<Elem>,
 }
 
-/// For each statement that shuffles numbers of 32 bits its steps: with how many events were before.
+/// For each statement that shuffles numbers its steps: with how many events were before.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -35,7 +36,8 @@ pub(super) fn tables(
     };
     for step in trace.details.iter().filter(own) {
         let elem = given(kernel, statements[step.stmt as usize]);
-        let Some(elem) = elem.filter(|elem| elem.size() == 4) else { continue };
+        // What is shuffled has 32 or 64 bits.
+        let Some(elem) = elem.filter(|elem| elem.size() >= 4) else { continue };
         let is_new = |other: &&Detail| other.rounds != step.rounds;
         let run = runs.iter_mut().rev().find(|run| run.stmt == step.stmt);
         match run.filter(|run| run.steps.iter().all(is_new) && goes_on(trace, run, step)) {
@@ -48,16 +50,15 @@ pub(super) fn tables(
         let stored = stored(kernel, listing, trace, last.event);
         let mut counts: BTreeSet<usize> = match &stored {
             Some(stored) => {
-                let is_there = |(lane, word): (usize, &Option<u32>)| word.map(|_| lane);
-                stored.words.iter().enumerate().filter_map(is_there).collect()
+                let is_there = |(lane, bits): (usize, &Option<u64>)| bits.map(|_| lane);
+                stored.bits.iter().enumerate().filter_map(is_there).collect()
             }
             None => (0..SHOWN).collect(),
         };
         let mut columns = Vec::new();
-        if let Some(Stored { line, words, elem: Some(elem) }) = &stored {
-            let cell =
-                |word: &Option<u32>| word.map(|bits| Cell::new(*elem, u64::from(bits), None, true));
-            let cells: Vec<Option<Cell>> = words.iter().map(cell).collect();
+        if let Some(Stored { line, bits, elem: Some(elem) }) = &stored {
+            let cell = |bits: &Option<u64>| bits.map(|bits| Cell::new(*elem, bits, None, true));
+            let cells: Vec<Option<Cell>> = bits.iter().map(cell).collect();
             let active = cells.iter().flatten().count();
             columns.push(Column { name: format!("stored, line {line}"), active, cells });
         }
@@ -68,7 +69,7 @@ pub(super) fn tables(
             counts.extend(taken);
             let cell = |lane: usize| {
                 let counts = counts.contains(&lane);
-                let given = Cell::new(run.elem, u64::from(values[lane]), None, counts);
+                let given = Cell::new(run.elem, values[lane], None, counts);
                 sources[lane].map(|_| given)
             };
             let innermost = trace.rounds[step.rounds as usize].last().copied();
@@ -106,14 +107,13 @@ fn stored(kernel: &Kernel, listing: &Listing, trace: &Trace, behind: usize) -> O
         if pattern.kind != Kind::Store || buffer.space == Space::Register {
             return None;
         }
-        let lanes = pattern.lanes.iter().flatten().count().max(1);
-        let each = words.len() / lanes;
-        let mut given = words.chunks(each.max(1)).map(|words| words.first().copied());
-        let words = pattern.lanes.iter().map(|at| at.and_then(|_| given.next().flatten()));
+        let size = buffer.elem.size();
+        let mut given = written(pattern.bytes, words, size).into_iter();
+        let bits = pattern.lanes.iter().map(|at| at.and_then(|_| given.next()?.first().copied()));
         Some(Stored {
             line: listing.lines[event.stmt as usize].start + 1,
-            words: words.collect(),
-            elem: Some(buffer.elem).filter(|elem| elem.size() <= 4 && each == 1),
+            bits: bits.collect(),
+            elem: Some(buffer.elem).filter(|_| pattern.bytes == size),
         })
     })
 }

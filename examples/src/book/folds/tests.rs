@@ -193,10 +193,30 @@ fn other_types_fold_as_they_are_drawn() {
     }
 }
 
-/// Shuffles of 32 bits are drawn of every type that is summed in as many, and the places of an extreme beside it.
+/// Shuffles are drawn of every type, whose sums have 32 or 64 bits, and the places of an extreme beside it.
 #[test]
 fn other_types_are_shuffled_as_they_are_drawn() {
-    for of in ["f16", "bf16", "i32"] {
+    for of in ["f64", "i64", "u64"] {
+        let folds = folded(&format!("items: 2, shuffle, type: {of}"));
+        let table = folds.tables.iter().find(|table| table.array.is_none()).expect(of);
+        let digits = |lane: usize| folds.lanes[lane].iter().map(|at| at % 10).sum::<u64>();
+        let mut lanes: Vec<u64> = (0..32).map(digits).collect();
+        let steps = table.columns.iter().filter(|column| column.name.starts_with("before"));
+        assert_eq!(steps.clone().count(), 5, "{of}");
+        for column in steps {
+            for (cell, lane) in column.cells.iter().zip(&lanes) {
+                let shown = cell.as_ref().map(|cell| &cell.value);
+                assert_eq!(shown, Some(&lane.to_string()), "{of}, {}", column.name);
+            }
+            let s = step(column);
+            assert_eq!(column.active, 2 * s, "{of}");
+            let from = |lane: usize| if lane + s < 32 { lane + s } else { lane };
+            lanes = (0..32).map(|lane| lanes[lane] + lanes[from(lane)]).collect();
+        }
+        let stored = table.columns.last().and_then(|column| column.cells.first()?.as_ref());
+        assert_eq!(stored.map(|cell| &cell.value), Some(&lanes[0].to_string()), "{of}");
+    }
+    for of in ["f16", "bf16", "i8", "i32", "u32"] {
         let folds = folded(&format!("items: 2, shuffle, type: {of}"));
         let table = folds.tables.iter().find(|table| table.array.is_none()).expect(of);
         let own = |lane: usize| folds.lanes[lane].iter().map(|at| at % 10).sum::<u64>().to_string();

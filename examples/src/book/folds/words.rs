@@ -1,6 +1,7 @@
 //! What threads leave in shared memory.
 
 use super::{COLUMNS, Cell, Column, SHOWN, Table, around};
+use crate::book::owners::moved::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
@@ -34,11 +35,7 @@ pub(super) fn tables(
         }
         let elem = kernel.buffers[pattern.buffer].elem;
         let elements = crate::book::owners::moved::elements_of(&access, elem.size());
-        // Of 64 bits an element is two words, and of fewer than 32 a word is one element, if lanes write one each.
-        let each = (access.words.len() / elements.len().max(1)).max(1);
-        let bits = access.words.chunks(each).map(|words| {
-            words.iter().rev().fold(0, |bits: u64, word| bits << 32 | u64::from(*word))
-        });
+        let bits = written(pattern.bytes, access.words, elem.size()).into_iter().flatten();
         let (_, steps, known) = all.entry(pattern.buffer).or_insert_with(|| {
             let first = trace.events.iter().position(|other| std::ptr::eq(other, event));
             (first.unwrap_or(0), Vec::new(), BTreeMap::new())

@@ -63,13 +63,21 @@ pub(super) fn areas(owners: &BTreeMap<(u64, u64), u32>) -> Vec<Area> {
     areas.into_iter().map(|(owner, rects)| Area { owner, rects }).collect()
 }
 
-/// Rectangles as an outline, moved to where the tile is.
+/// Rectangles as an outline, moved to where the tile is: each but the first from where the one before it begins, so that those
+/// that are as far apart are written alike, which a server packs.
 pub(in crate::book) fn outline(rects: &[Rect], [left, top]: [u64; 2]) -> String {
-    let of = |rect: &Rect| {
-        let Rect { x, y, width, height } = rect;
-        format!("M{} {}h{width}v{height}h-{width}z", x + left, y + top)
-    };
-    rects.iter().map(of).collect()
+    let mut text = String::new();
+    let mut before: Option<[i64; 2]> = None;
+    for Rect { x, y, width, height } in rects {
+        let at = [x + left, y + top].map(|start| start as i64);
+        text += &match before {
+            None => format!("M{} {}", at[0], at[1]),
+            Some([x, y]) => format!("m{} {}", at[0] - x, at[1] - y),
+        };
+        text += &format!("h{width}v{height}h-{width}z");
+        before = Some(at);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -86,6 +94,8 @@ mod tests {
         assert_eq!(found[0], Area { owner: 0, rects: vec![rect(0, 0, 4, 2)] });
         assert_eq!(found[1], Area { owner: 1, rects: vec![rect(0, 2, 2, 2)] });
         assert_eq!(outline(&found[1].rects, [10, 20]), "M10 22h2v2h-2z");
+        let some = [rect(2, 0, 1, 4), rect(0, 1, 2, 2), rect(4, 1, 2, 2)];
+        assert_eq!(outline(&some, [10, 20]), "M12 20h1v4h-1zm-2 1h2v2h-2zm4 0h2v2h-2z");
         // A gap ends it.
         let apart = BTreeMap::from([((0, 0), 0), ((2, 0), 0)]);
         assert_eq!(areas(&apart)[0].rects, [rect(0, 0, 1, 1), rect(0, 2, 1, 1)]);

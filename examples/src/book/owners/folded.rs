@@ -1,8 +1,9 @@
 //! Who folds what: which threads of a block of a reduction load which elements of the array.
 
 use super::area::areas;
-use super::drawing::Picture;
-use super::{Owners, SHOWN, Tile};
+use super::drawing::{self, Picture};
+use super::law::Law;
+use super::{SHOWN, Tile};
 use gemm_dsl::ir::{Kernel, Layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ pub struct Folded {
 impl Folded {
     /// Draws it.
     pub fn picture(&self) -> Picture {
-        Owners { tiles: vec![self.tile.clone()] }.picture()
+        drawing::alone(&self.tile)
     }
 
     /// How many of those that are drawn the first thread folds.
@@ -111,9 +112,13 @@ pub(in crate::book) fn of(
     };
     let mut of_threads = first(&|thread| thread);
     of_threads.retain(|_, thread| *thread < SHOWN);
+    let numbers = (0..drawn.len() as u64)
+        .flat_map(|row| (left..=right).map(move |column| (row, column)))
+        .map(|place| Some(i64::from(*places.get(&place)?.first()?)));
+    let law = Law::of(numbers.collect(), (right - left + 1) as usize);
     let counts = || places.values().map(|threads| threads.len() as u64);
     let tile = Tile {
-        name: "",
+        name: String::new(),
         origin: [0, 0],
         extents: [drawn.len() as u64, right - left + 1],
         moved: "loaded",
@@ -122,6 +127,10 @@ pub(in crate::book) fn of(
         warps: areas(&first(&|thread| thread / 32)),
         threads: areas(&of_threads),
         read: Vec::new(),
+        held: None,
+        groups: Vec::new(),
+        owner: Some(law),
+        group: None,
         role: None,
     };
     Some(Folded {

@@ -1,6 +1,5 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
-use super::SHOWN;
 use crate::book::gather::Looked;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
 use gemm_runtime::watch::{Accessed, Kind, Trace};
@@ -75,10 +74,10 @@ pub(super) struct Moved {
     pub(super) owned: BTreeMap<Place, BTreeSet<u32>>,
     /// Those that were copied, or read where they are not, in one round of the loop.
     pub(super) steady: BTreeSet<Place>,
-    /// How many threads read each.
-    pub(super) reads: BTreeMap<Place, u64>,
-    /// Those that each of the first threads read.
-    pub(super) read: BTreeMap<u32, BTreeSet<Place>>,
+    /// Where these were copied to: the number of the array, and the element of it.
+    pub(super) lies: BTreeMap<Place, BTreeSet<(usize, u64)>>,
+    /// Who reads each, and how often.
+    pub(super) readers: BTreeMap<Place, BTreeMap<u32, u64>>,
 }
 
 /// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
@@ -112,6 +111,10 @@ pub(super) fn of(
                         moved[matrix].owned.entry(place).or_default().insert(thread);
                         if is_steady {
                             moved[matrix].steady.insert(place);
+                        }
+                        if is_steady || steady.is_none() {
+                            let lies = moved[matrix].lies.entry(place).or_default();
+                            lies.insert((pattern.buffer, at));
                         }
                     }
                 }
@@ -155,10 +158,7 @@ pub(super) fn of(
 
 impl Moved {
     fn is_read(&mut self, place: Place, thread: u32) {
-        *self.reads.entry(place).or_insert(0) += 1;
-        if thread < SHOWN {
-            self.read.entry(thread).or_default().insert(place);
-        }
+        *self.readers.entry(place).or_default().entry(thread).or_default() += 1;
     }
 }
 
@@ -177,4 +177,35 @@ pub(in crate::book) fn elements_of(access: &Accessed<'_>, size: u32) -> Vec<(u32
             .map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
     };
     lanes.flat_map(of).collect()
+}
+
+/// For each lane that takes part in an access the bits of the elements that it writes, of so many bytes a lane: each element has
+/// `size` of them, and the first one is lowest in the first of the lane's words.
+pub(in crate::book) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u64>> {
+    let words_of_lane = bytes_of_lane.div_ceil(4).max(1) as usize;
+    let bytes =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let element =
+        |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let of_lane = |words: &[u32]| {
+        bytes(words)[..bytes_of_lane as usize].chunks(size.max(1) as usize).map(element).collect()
+    };
+    words.chunks_exact(words_of_lane).map(of_lane).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Elements of all sizes, alone and as vectors.
+    #[test]
+    fn words_are_taken_apart() {
+        assert_eq!(written(4, &[7, 9], 4), [[7], [9]]);
+        assert_eq!(written(8, &[1, 2, 3, 4], 8), [[2 << 32 | 1], [4 << 32 | 3]]);
+        assert_eq!(written(2, &[0x1234, 0xffff_0005], 2), [[0x1234], [5]]);
+        assert_eq!(written(8, &[0x0002_0001, 0x0004_0003], 2), [[1, 2, 3, 4]]);
+        assert_eq!(written(4, &[0x0403_0201], 1), [[1, 2, 3, 4]]);
+        assert_eq!(written(16, &[1, 2, 3, 4], 8), [[2 << 32 | 1, 4 << 32 | 3]]);
+        assert!(written(4, &[], 4).is_empty());
+    }
 }

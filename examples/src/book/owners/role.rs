@@ -115,7 +115,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<Tile> {
     };
     let [rows, terms] = extents;
     Some(Tile {
-        name: NAMES[side],
+        name: NAMES[side].to_owned(),
         origin: [0, 0],
         extents: if side == 0 { [rows, terms] } else { [terms, rows] },
         moved: "brought by boxes",
@@ -124,6 +124,10 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<Tile> {
         warps: Vec::new(),
         threads: Vec::new(),
         read: Vec::new(),
+        held: None,
+        groups: Vec::new(),
+        owner: None,
+        group: None,
         role: Some(role),
     })
 }
@@ -152,7 +156,7 @@ mod tests {
                 continue;
             }
             let tiles = tiles(&line);
-            assert_eq!(tiles.iter().map(|tile| tile.name).collect::<Vec<_>>(), NAMES, "{line}");
+            assert_eq!(tiles.iter().map(|tile| &*tile.name).collect::<Vec<_>>(), NAMES, "{line}");
             let [a, b, c] = &tiles[..] else { panic!("three tiles: {line}") };
             assert_eq!(([a.extents[0], b.extents[1]], a.extents[1]), (c.extents, b.extents[0]));
             for tile in [a, b] {

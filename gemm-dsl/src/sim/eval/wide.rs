@@ -87,6 +87,7 @@ impl Machine<'_> {
                 for l in lanes_of(mask) {
                     out[l] = value[sources[l]];
                 }
+                self.shuffled(value, &sources, mask);
             }
             Wide::Part(vector, i) => {
                 let mut values = Quad::default();

@@ -24,10 +24,10 @@ pub struct Detail {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Did {
-    /// Lanes took values of 32 bits from one another.
+    /// Lanes took values of 32 or of 64 bits from one another.
     Shuffle {
-        /// What each lane gave.
-        values: [u32; WARP],
+        /// What each lane gave, zero-extended.
+        values: Box<[u64; WARP]>,
         /// The lane that each took from; none of one that took no part.
         sources: [Option<u8>; WARP],
     },

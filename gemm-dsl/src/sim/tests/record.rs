@@ -146,7 +146,7 @@ fn shuffles_are_seen_with_their_values() {
     for (warp, detail) in (0..).zip(&trace.details) {
         let Did::Shuffle { values, sources } = &detail.did else { panic!("{detail:?}") };
         let own = |lane: usize| input[32 * warp as usize + lane].to_bits();
-        assert!((0..32).all(|lane| values[lane] == own(lane)));
+        assert!((0..32).all(|lane| values[lane] == u64::from(own(lane))));
         assert!((0..32).all(|lane| sources[lane] == Some(from(lane) as u8)));
         // The load is before it, the store behind.
         assert_eq!((detail.rank, detail.warp, detail.event), (0, warp, 2 * warp as usize + 1));
