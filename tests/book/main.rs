@@ -125,6 +125,7 @@ fn main() -> ExitCode {
             index::no_bar_is_beyond_the_time_beside_it,
         ),
         Trial::test("palette::can_be_read", palette::can_be_read),
+        Trial::test("palette::reads_as_css_does", palette::reads_as_css_does),
     ];
     trials.extend(pinned::trials());
     trials.extend(browser::trials());
