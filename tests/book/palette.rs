@@ -65,13 +65,15 @@ const TEXTS: [&str; 11] = [
 /// What pictures are drawn on.
 const DRAWN_ON: [&str; 5] = [PAGE, ".w0 fill", ".w1 fill", ".w2 fill", ".w3 fill"];
 /// What is drawn, each on each of these.
-const DRAWN: [&str; 36] = [
+const DRAWN: [&str; 40] = [
     ".w background",
     ".own:not([fill]) fill",
     "[data-lit] .own fill",
     "td.on background",
     "td.on outline",
+    ".at outline",
     ".hatch fill",
+    ".sign stroke",
     ".way stroke",
     ".dashed stroke",
     ".tiles .frame stroke",
@@ -89,6 +91,8 @@ const DRAWN: [&str; 36] = [
     ".m-store fill",
     ".roof .point fill",
     ".roof .bound stroke",
+    ".roof .most stroke",
+    ".ladder thead button:focus-visible outline",
     ".chart .place stroke",
     ".chart .flow stroke",
     ".part .none stroke",
@@ -105,16 +109,17 @@ const DRAWN: [&str; 36] = [
 ];
 
 /// One on the other, where both are not of the lists above: what is written has a halo in the colour of the page.
-const PAIRS: [(&str, &str, f64); 4] = [
+const PAIRS: [(&str, &str, f64); 5] = [
     ("td.on color", "td.on background", OF_TEXT),
     (".tiles text fill", ".tiles text stroke", OF_TEXT),
+    (".roof text fill", ".roof .of stroke", OF_TEXT),
     (".tiles .reads stroke", "[data-lit] .own fill", OF_GRAPHICS),
     ("td.on outline", "td.on background", OF_GRAPHICS),
 ];
 
 /// What a page could do without: rules between rows and cells, whose texts stand in columns; lines behind points, whose
 /// numbers stand in a table; gaps between shades.
-const ADORNS: [&str; 10] = [
+const ADORNS: [&str; 12] = [
     "h2 border-top",
     "thead th border-bottom",
     ".grid td border",
@@ -122,7 +127,9 @@ const ADORNS: [&str; 10] = [
     ".folds td border",
     ".slots td border",
     ".lane border-top",
+    ".step>div border",
     ".roof .rule stroke",
+    ".roof .drop stroke",
     ".tiles .edge stroke",
     ".part rect stroke",
 ];
