@@ -7,6 +7,7 @@ mod html;
 mod index;
 mod lanes;
 mod live;
+mod look;
 mod palette;
 mod pinned;
 mod record;
@@ -16,6 +17,7 @@ mod report;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::{page, whole};
 use gemm_examples::family::Family;
+use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -132,5 +134,7 @@ fn main() -> ExitCode {
     trials.extend(live::trials());
     trials.extend(lanes::trials());
     trials.extend(registers::trials());
+    let look = Need::Browser.trial("look::writes_pictures", look::writes_pictures);
+    trials.push(look.with_ignored_flag(true));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
