@@ -29,6 +29,7 @@ pub mod page;
 pub mod pipeline;
 pub mod report;
 pub mod resources;
+mod roofline;
 pub mod steps;
 pub mod sync;
 pub mod tensor;

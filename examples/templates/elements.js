@@ -1,7 +1,7 @@
 // Marks one element wherever the pictures of tiles have it, and says who copies it and who reads it. Which one is an attribute of
 // the body, and stands in the address (#element=A,5,2) once it has been chosen rather than pointed at.
 (() => {
-  const { grids, tiles, has, draw, clear, choose, elementAt, laneOf, given, keep } = lanes;
+  const { grids, tiles, has, draw, clear, choose, elementAt, laneOf, state, say } = lanes;
   const said = document.getElementById("element");
   const [ofTile, ofRow, ofColumn] = ["tile", "row", "column"].map((part) => document.getElementById(`element-${part}`));
   let marked = null;
@@ -77,7 +77,7 @@
   const pick = (element) => {
     chosen = element;
     mark(element);
-    keep(element === null ? [] : [`element=${text(element)}`]);
+    say("element", element && text(element));
   };
 
   const pointed = (event) => mark(elementAt(event) ?? chosen);
@@ -103,11 +103,10 @@
   }
   document.getElementById("unlit").addEventListener("click", () => pick(null));
   const fromAddress = () => {
-    const [, name, row, column] = /^(\w+),(\d+),(\d+)$/.exec(given("element")) ?? [];
+    const [, name, row, column] = /^(\w+),(\d+),(\d+)$/.exec(state().get("element") ?? "") ?? [];
     const element = name === undefined ? null : find(name, Number(row), Number(column));
     if (element) mark((chosen = element));
   };
   window.addEventListener("hashchange", fromAddress);
   fromAddress();
-  if (chosen) keep([`element=${text(chosen)}`]);
 })();

@@ -1,6 +1,7 @@
 "use strict";
-// Lights one lane of a warp in all pictures of the page. Which one is an attribute of the body, and stands in the address
-// (#lane=3) once it has been chosen rather than pointed at. Without this script the page says the same.
+// Lights one lane of a warp in all pictures of the page, and shows one step of a table at a time. Which lane is an attribute of the
+// body; that and the steps stand in the address (#lane=3&F1=2) once they have been chosen rather than pointed at. Without this
+// script the page says the same.
 const lanes = (() => {
   const body = document.body;
   const range = document.getElementById("lane");
@@ -94,6 +95,20 @@ const lanes = (() => {
     for (const path of document.querySelectorAll(classes)) path.remove();
   };
 
+  // What the address says by name; a number of a name that is not in a range is as none.
+  const state = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+  const said = (name, least, most) => {
+    const text = state().get(name);
+    return /^\d{1,4}$/.test(text ?? "") && text >= least && text <= most ? Number(text) : null;
+  };
+  const say = (name, value) => {
+    const all = state();
+    if (value === null) all.delete(name);
+    else all.set(name, value);
+    const text = [...all].map((part) => part.join("=")).join("&");
+    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  };
+
   let lit = null;
   let chosen = null;
   const light = (lane) => {
@@ -118,6 +133,11 @@ const lanes = (() => {
     range.value = lane;
     shown.textContent = lane;
   };
+  const choose = (lane) => {
+    chosen = lane;
+    light(lane);
+    say("lane", lane);
+  };
 
   // What a place of the page belongs to: a lane, or an element of a tile, as the tile and its place there.
   const cellAt = (event) => event.target.closest?.(".grid td:not(:empty)");
@@ -141,17 +161,6 @@ const lanes = (() => {
     const cell = cellAt(event);
     return cell ? Number.parseInt(cell.textContent, 10) : laneOf(elementAt(event)); // The first of its lanes.
   };
-  // What else stands in the address.
-  let beside = [];
-  const address = () => {
-    const parts = (chosen === null ? [] : [`lane=${chosen}`]).concat(beside);
-    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
-  };
-  const choose = (lane) => {
-    chosen = lane;
-    light(lane);
-    address();
-  };
   const pointed = (event) => light(laneAt(event) ?? chosen);
   document.addEventListener("pointerover", pointed);
   for (const svg of document.querySelectorAll(".owners svg")) svg.addEventListener("pointermove", pointed);
@@ -164,16 +173,68 @@ const lanes = (() => {
     if (event.key === "Escape") choose(null);
   });
   document.getElementById("unlit").addEventListener("click", () => choose(null));
-  const given = (name) => new URLSearchParams(location.hash.slice(1)).get(name) ?? "";
+
+  // Beside a table of steps a range, and the step that it is at: a row, or a column.
+  const make = (name, attributes, ...inner) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...inner);
+    return element;
+  };
+  const copy = (cell) => [...cell.cloneNode(true).childNodes];
+  const follow = [];
+  for (const table of document.querySelectorAll("[data-step]")) {
+    const name = table.dataset.step;
+    const heads = [...table.tHead.rows[0].cells];
+    const rows = [...table.tBodies[0].rows];
+    const isAcross = table.dataset.along === "columns";
+    const count = isAcross ? heads.length - 1 : rows.length;
+    if (count < 2) continue;
+    // Of each step what it is called, and its cells, each with what stands at the other side.
+    const first = isAcross ? 1 : 0;
+    const steps = Array.from({ length: count }, (_, at) =>
+      isAcross
+        ? rows.map((row) => [row.cells[0], row.cells[at + first]])
+        : heads.map((head, column) => [head, rows[at].cells[column]]),
+    );
+    const title = (at) => (isAcross ? heads[at + 1].childNodes[0].textContent : (rows[at].querySelector("th")?.textContent ?? ""));
+    const id = `step-${name}`;
+    const input = make("input", { type: "range", id, min: 1, max: count, value: 1 });
+    const output = make("output", { for: id });
+    const view = make("div", { class: "step", role: "group", "aria-label": "The step" });
+    const control = make("p", { class: "stepper" }, make("label", { for: id }, "Step"), " ", input, " ", output);
+    table.closest(".wide").before(control, view);
+    const go = (step) => {
+      for (const cells of steps) for (const [, cell] of cells) cell?.classList.remove("at");
+      input.value = step;
+      output.textContent = `${step} of ${count}${title(step - 1) ? `: ${title(step - 1)}` : ""}`;
+      const parts = steps[step - 1].filter(([head, cell]) => cell && (isAcross || cell.tagName === "TD"));
+      view.replaceChildren(
+        ...parts.map(([head, cell]) => make("div", { class: cell.className.replace(/\bn\b/, "") }, make("small", {}, ...copy(head)), make("span", {}, ...copy(cell)))),
+      );
+      for (const [, cell] of steps[step - 1]) cell?.classList.add("at");
+    };
+    input.addEventListener("input", () => {
+      go(input.valueAsNumber);
+      say(name, input.valueAsNumber);
+    });
+    go(1);
+    follow.push(() => {
+      const step = said(name, 1, count);
+      if (step !== null) go(step);
+    });
+  }
+
   const fromAddress = () => {
-    if (/^([0-9]|[12][0-9]|3[01])$/.test(given("lane"))) light((chosen = Number(given("lane"))));
+    const lane = said("lane", 0, 31);
+    if (lane !== null) {
+      chosen = lane;
+      light(chosen);
+    }
+    for (const table of follow) table();
   };
   window.addEventListener("hashchange", fromAddress);
   body.classList.add("js");
   fromAddress();
-  const keep = (parts) => {
-    beside = parts;
-    address();
-  };
-  return { grids, tiles, has, draw, clear, choose, elementAt, laneOf, given, keep };
+  return { grids, tiles, has, draw, clear, choose, elementAt, laneOf, state, say };
 })();

@@ -107,7 +107,7 @@ fn print() -> Result<(), Failed> {
 
 /// On a usual screen the tables of the front page need no scrolling.
 fn screen() -> Result<(), Failed> {
-    const ASKS: &str = "<script>document.body.dataset.wide = [...document.querySelectorAll('.wide')].map((e) => \
+    const ASKS: &str = "<script>document.body.dataset.wide = [...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => \
                         e.scrollWidth - e.clientWidth).join(' ');</script></body>";
     let asking = without_policy(crate::page("index.html")?)?.replace("</body>", ASKS);
     let output = browse("index.html", &asking, "", &["--dump-dom", "--window-size=1280,800"])?;

@@ -107,7 +107,8 @@ fn of_a_thousand(report: &Report, count: f64) -> String {
 
 fn rows() -> Result<Vec<Row>, Failed> {
     let dom = parse(page("index.html")?);
-    let tables = all(&dom.document, "table");
+    let is_ladder = |of: &Handle| attribute(of, "class").as_deref() == Some("ladder");
+    let tables: Vec<Handle> = all(&dom.document, "table").into_iter().filter(is_ladder).collect();
     let mut rows = Vec::new();
     for table in &tables {
         let units: Vec<String> = all(table, "th")

@@ -8,6 +8,7 @@ mod html;
 mod index;
 mod lanes;
 mod live;
+mod look;
 mod palette;
 mod pinned;
 mod record;
@@ -17,6 +18,7 @@ mod report;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::{page, whole};
 use gemm_examples::family::Family;
+use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -127,6 +129,7 @@ fn main() -> ExitCode {
             index::no_bar_is_beyond_the_time_beside_it,
         ),
         Trial::test("palette::can_be_read", palette::can_be_read),
+        Trial::test("palette::reads_as_css_does", palette::reads_as_css_does),
     ];
     trials.extend(pinned::trials());
     trials.extend(browser::trials());
@@ -134,5 +137,7 @@ fn main() -> ExitCode {
     trials.extend(lanes::trials());
     trials.extend(elements::trials());
     trials.extend(registers::trials());
+    let look = Need::Browser.trial("look::writes_pictures", look::writes_pictures);
+    trials.push(look.with_ignored_flag(true));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// The ways to access memory of one line that are drawn of each buffer and kind: those that take most beyond the least.
 const DRAWN: usize = 2;
 
+/// The shares of all instructions from which on a line is shaded, and shaded more.
+const STEPS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
+
 /// A line of the text.
 #[derive(Clone, Debug)]
 pub struct Line<'r> {
@@ -27,6 +30,8 @@ pub struct Line<'r> {
     pub heat: u32,
     /// Whether its accesses are drawn.
     pub has_access: bool,
+    /// Of a costly line, the number of the next costlier one, and of the next cheaper.
+    pub next: [Option<usize>; 2],
 }
 
 /// The accesses of a line.
@@ -105,9 +110,24 @@ pub fn executed(source: &[source::Line]) -> (Vec<u64>, u64) {
     (each, all)
 }
 
+/// The lines that execute so much of all instructions that they are shaded, costliest first; of equal ones the first in the text.
+fn costly(executed: &[u64], all: u64) -> Vec<usize> {
+    let is_costly = |at: &usize| executed[*at] as f64 >= STEPS[0] * all.max(1) as f64;
+    let mut costly: Vec<usize> = (0..executed.len()).filter(is_costly).collect();
+    costly.sort_by_key(|at| std::cmp::Reverse(executed[*at]));
+    costly
+}
+
+/// The number of the line that executes most instructions.
+pub fn costliest(source: &[source::Line]) -> Option<usize> {
+    let (executed, all) = executed(source);
+    Some(source.get(*costly(&executed, all).first()?)?.number)
+}
+
 /// The lines of a text with what they cost; each that has accesses says so.
 pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r>> {
     let (executed, all) = executed(source);
+    let ranked = costly(&executed, all);
     let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
     let passes = |wavefronts: u64, conflicts: u64| match conflicts {
         0 => some(wavefronts),
@@ -122,7 +142,8 @@ pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r
             [instructions, wavefronts, some(machine.sectors)]
         });
         let share = executed as f64 / all.max(1) as f64;
-        let steps = [0.01, 0.05, 0.15, 0.4];
+        let rank = ranked.iter().position(|at| at + 1 == line.number);
+        let beside = |rank: Option<usize>| Some(source.get(*ranked.get(rank?)?)?.number);
         Line {
             number: line.number,
             words: &line.words,
@@ -130,8 +151,12 @@ pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r
             wavefronts: passes(wavefronts, conflicts),
             sectors: some(sectors),
             compiled,
-            heat: steps.iter().filter(|step| share >= **step).count() as u32,
+            heat: STEPS.iter().filter(|step| share >= **step).count() as u32,
             has_access: accesses.iter().any(|access| access.line == line.number),
+            next: [
+                beside(rank.and_then(|rank| rank.checked_sub(1))),
+                beside(rank.map(|rank| rank + 1)),
+            ],
         }
     };
     source.iter().zip(executed).map(of).collect()
@@ -270,6 +295,31 @@ mod tests {
     use super::*;
     use crate::access::Grid;
     use crate::algebra::Strides;
+    use crate::source::Word;
+
+    /// From the costliest line all costly ones are come to, each no costlier than the one before, and back again.
+    #[test]
+    fn costly_lines_lead_to_one_another() {
+        let counts = [0, 7, 300, 7, 1, 120, 300, 0];
+        let line = |(at, instructions): (usize, &u64)| source::Line {
+            number: at + 1,
+            words: Vec::<Word>::new(),
+            charged: Some(Charged { instructions: *instructions, ..Charged::default() }),
+            compiled: None,
+        };
+        let source: Vec<source::Line> = counts.iter().enumerate().map(line).collect();
+        let lines = lines(&source, &[]);
+        let (mut at, mut way) = (costliest(&source), Vec::new());
+        while let Some(number) = at {
+            let [costlier, cheaper] = lines[number - 1].next;
+            assert_eq!(costlier, way.last().copied());
+            way.push(number);
+            at = cheaper;
+        }
+        // A line of 1 in 735 is not shaded, and on no way.
+        assert_eq!(way, [3, 7, 6]);
+        assert!(lines.iter().all(|line| (line.heat > 0) == way.contains(&line.number)));
+    }
 
     /// An access that costs so much, of which so much is the least.
     fn access(

@@ -151,6 +151,19 @@ impl Spec {
         })
     }
 
+    /// Rows and columns of the tile of a cluster of blocks, and the terms of one of K, of a product.
+    pub(super) fn cluster_tile(&self) -> Result<([usize; 2], usize), Failure> {
+        Ok(match self {
+            Self::Reduce(_) => ([1; 2], 1),
+            Self::Sgemm(spec) => {
+                let plan = spec.plan()?;
+                let (rows, columns) = plan.block_tile();
+                let rows = rows * plan.spec().cluster;
+                ([rows, columns].map(|of| of as usize), plan.depth() as usize)
+            }
+        })
+    }
+
     /// Bits of what tensor cores multiply, if they do.
     fn bits(&self) -> Option<u32> {
         match self {

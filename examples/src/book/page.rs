@@ -20,6 +20,8 @@ pub(super) const STYLE: &str = include_str!("../../templates/style.css");
 /// And what lights a lane in the pictures of a kernel, and what marks an element in them.
 const SCRIPT: &str = include_str!("../../templates/page.js");
 const ELEMENTS: &str = include_str!("../../templates/elements.js");
+/// What sorts the tables of the front page, and compares two of their rows.
+const INDEX_SCRIPT: &str = include_str!("../../templates/index.js");
 
 /// A link to another page.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ struct KernelPage<'r> {
     links: &'r [Link],
     bars: Vec<Bar>,
     lines: Vec<Line<'r>>,
+    /// The line that executes most.
+    costliest: Option<usize>,
     groups: Vec<Group<'r>>,
     ledger: Vec<Entry<'r>>,
     words: Vec<Term>,
@@ -93,6 +97,7 @@ pub fn kernel(
         links,
         bars: bars(report),
         lines: drawn::lines(&report.source, &report.accesses),
+        costliest: drawn::costliest(&report.source),
         groups: drawn::groups(&report.accesses),
         ledger: report.ledger.iter().map(entry).collect(),
         words,
@@ -134,6 +139,7 @@ pub fn broken(broken: &Broken, command: &str) -> Result<String, askama::Error> {
 struct IndexPage<'r> {
     policy: String,
     style: &'static str,
+    script: &'static str,
     ladders: &'r [Ladder],
     per: &'static str,
     /// The file of the live page, where there is one.
@@ -152,8 +158,9 @@ pub(super) fn index(
     command: &str,
 ) -> Result<String, askama::Error> {
     let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
-    let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
-    IndexPage { policy, style: STYLE, ladders, per, live, command, version }.render()
+    let (policy, version) = (policy(STYLE, Some(INDEX_SCRIPT)), env!("CARGO_PKG_VERSION"));
+    let (style, script) = (STYLE, INDEX_SCRIPT);
+    IndexPage { policy, style, script, ladders, per, live, command, version }.render()
 }
 
 #[derive(Template)]

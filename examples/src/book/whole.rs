@@ -7,6 +7,7 @@ use super::live::address;
 use super::measured::{Measured, Point};
 use super::page::{self, Link};
 use super::report::Report;
+use super::roofline::{self, Roofline};
 use super::units::{Unit, UnitName};
 use super::{change, ideas, measured, pinned};
 use crate::change::number;
@@ -63,6 +64,8 @@ pub(super) struct Row {
     pub(super) registers: String,
     /// The rate at the size that is shown, and its share of the roof.
     pub(super) measured: String,
+    /// The entries of its line, as a list in JSON: what two stages are compared by.
+    pub(super) entries: String,
 }
 
 /// What a unit is asked.
@@ -79,6 +82,8 @@ pub(super) struct Ladder {
     /// The units that some stage asks something of.
     pub(super) units: Vec<UnitName>,
     pub(super) stages: Vec<Row>,
+    /// Those that were measured, under the roofs.
+    pub(super) roofline: Option<Roofline>,
 }
 
 /// All pages but the live one by the names of their files; `live` is its file, where there is one to lead to.
@@ -112,10 +117,10 @@ pub fn pages(
             made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
         };
         let units: Vec<UnitName> = UnitName::ALL.into_iter().filter(is_asked).collect();
-        let made = steps.iter().zip(made);
-        let rows = made.map(|(step, (report, _))| row(step, steps, report, &units));
+        let rows =
+            steps.iter().zip(made).map(|(step, (report, _))| row(step, steps, report, &units));
         let stages = rows.collect::<Result<_, _>>()?;
-        Ok(Ladder { id, title, units, stages })
+        Ok(Ladder { id, title, units, stages, roofline: roofline(steps, made) })
     };
     let ladders = vec![
         table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
@@ -263,10 +268,11 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
     let of = |name: &UnitName| report.units.iter().find(|unit| unit.name == *name).map(cell);
     let base = base_of(step, ladder);
     let before = base.map(|base| entries(&base.line)).transpose()?;
+    let own = entries(&step.line)?;
     let keys = match before {
-        None => entries(&step.line)?,
+        None => own.clone(),
         Some(before) => {
-            let keys = change::keys(&before, &entries(&step.line)?);
+            let keys = change::keys(&before, &own);
             let new = |key: change::Key| match key.now.is_empty() {
                 true => format!("without {}", key.before),
                 false => key.now,
@@ -285,7 +291,24 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
         conflicts: number(report.wavefronts.conflicts as f64 * WORK / report.work.max(1) as f64),
         registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
         measured: shown.map_or("not measured".to_owned(), |(of, point)| written(of, point)),
+        entries: serde_json::Value::from(own).to_string(),
     })
+}
+
+/// What was measured of a ladder at the size that tables show, in one picture.
+fn roofline(steps: &[Step], made: &[(Report, String)]) -> Option<Roofline> {
+    let (mut stages, mut absent) = (Vec::new(), Vec::new());
+    for (step, (report, _)) in steps.iter().zip(made) {
+        let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
+        match shown {
+            Some((measured, point)) => {
+                let (index, title) = (step.index, &*step.title);
+                stages.push(roofline::Stage { index, title, measured, point });
+            }
+            None => absent.push(step.title.clone()),
+        }
+    }
+    roofline::of(&stages, absent)
 }
 
 /// What was measured at the size that tables show.

@@ -1,0 +1,49 @@
+//! Pictures of pages for people to look at, which no test can do: `cargo look-book`. Ignored otherwise.
+
+use crate::browser::browse;
+use crate::fault;
+use libtest_mimic::Failed;
+use std::fs;
+use std::path::Path;
+
+/// A page of each kind: the one that leads to all, words, products of lanes and of tensor cores, reductions.
+const KINDS: [&str; 6] = [
+    "index.html",
+    "glossary.html",
+    "sgemm_22_fastest.html",
+    "sgemm_41_wgmma_bf16x6.html",
+    "reduce_04_unroll_last_warp.html",
+    "reduce_09_columns.html",
+];
+
+/// How it is looked at: a name, the width and the height of the window in pixels, and the scheme, dark being 0.
+const WAYS: [(&str, &str, &str); 3] =
+    [("light", "1280,12000", "1"), ("dark", "1280,12000", "0"), ("phone", "390,20000", "1")];
+
+/// Writes each kind of page, and that of a fault, as it looks in both schemes, on a phone and on paper.
+pub fn writes_pictures() -> Result<(), Failed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/look");
+    fs::create_dir_all(&folder)?;
+    let fault = fault()?;
+    let known = KINDS.iter().map(|name| Ok((*name, crate::page(name)?)));
+    let known = known.collect::<Result<Vec<_>, Failed>>()?;
+    for (name, html) in known.into_iter().chain([("fault.html", &*fault)]) {
+        let stem = name.trim_end_matches(".html");
+        for (way, window, scheme) in WAYS {
+            let picture = folder.join(format!("{stem}.{way}.png"));
+            let arguments = [
+                format!("--screenshot={}", picture.display()),
+                format!("--window-size={window}"),
+                format!("--blink-settings=preferredColorScheme={scheme}"),
+                "--hide-scrollbars".to_owned(),
+            ];
+            browse(name, html, "", &arguments.each_ref().map(String::as_str))?;
+        }
+        let sheet = folder.join(format!("{stem}.print.pdf"));
+        let arguments =
+            [format!("--print-to-pdf={}", sheet.display()), "--no-pdf-header-footer".into()];
+        browse(name, html, "", &arguments.each_ref().map(String::as_str))?;
+    }
+    println!("the pictures are in {}", folder.display());
+    Ok(())
+}
