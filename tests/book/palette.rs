@@ -22,7 +22,7 @@ const OF_GRAPHICS: f64 = 3.0;
 /// The page itself.
 const PAGE: &str = "body background";
 /// What texts stand on: all of them on each of these. One that is not opaque lies on the page.
-const GROUNDS: [&str; 20] = [
+const GROUNDS: [&str; 21] = [
     PAGE,
     ".l0 background",
     ".l1 background",
@@ -43,6 +43,7 @@ const GROUNDS: [&str; 20] = [
     ".lane background",
     "select background",
     ".faults em background",
+    ".tiles .mark fill",
 ];
 /// Shapes that are read by what is drawn on them and around them, and by the digits in them.
 const SHADES: [&str; 2] = [".e-whole fill", ".e-ragged fill"];
@@ -65,7 +66,7 @@ const TEXTS: [&str; 11] = [
 /// What pictures are drawn on.
 const DRAWN_ON: [&str; 5] = [PAGE, ".w0 fill", ".w1 fill", ".w2 fill", ".w3 fill"];
 /// What is drawn, each on each of these.
-const DRAWN: [&str; 40] = [
+const DRAWN: [&str; 42] = [
     ".w background",
     ".own:not([fill]) fill",
     "[data-lit] .own fill",
@@ -78,6 +79,8 @@ const DRAWN: [&str; 40] = [
     ".dashed stroke",
     ".tiles .frame stroke",
     ".tiles .reads stroke",
+    ".tiles .mark stroke",
+    ".tiles .uses stroke",
     ".tiles .box stroke",
     ".tiles.order .edge stroke",
     ".tiles.order .w1 stroke",

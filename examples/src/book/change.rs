@@ -20,8 +20,10 @@ pub struct Change {
     pub keys: Vec<Key>,
     /// Counters that differ.
     pub counters: Vec<Delta>,
-    /// The text, as far as it differs.
+    /// The text, where it differs: the first lines of that.
     pub hunks: Vec<Hunk>,
+    /// How many lines more differ, or stand around such.
+    pub more: usize,
     /// Bytes of shared memory that a block of the other one has.
     pub shared_bytes: u64,
     /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
@@ -171,8 +173,21 @@ pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
         .collect()
 }
 
+/// The first lines of where two texts differ, so many at most, and how many more there are.
+pub fn first_hunks(before: &str, now: &str, most: usize) -> (Vec<Hunk>, usize) {
+    let mut all = hunks(before, now);
+    let lines: usize = all.iter().map(|hunk| hunk.lines.len()).sum();
+    let mut left = most;
+    for hunk in &mut all {
+        hunk.lines.truncate(left);
+        left -= hunk.lines.len();
+    }
+    all.retain(|hunk| !hunk.lines.is_empty());
+    (all, lines.saturating_sub(most))
+}
+
 /// Where two texts differ, with the words that do.
-pub fn hunks(before: &str, now: &str) -> Vec<Hunk> {
+fn hunks(before: &str, now: &str) -> Vec<Hunk> {
     let diff = TextDiff::from_lines(before, now);
     let groups = diff.grouped_ops(CONTEXT);
     let hunk = |ops: &Vec<similar::DiffOp>| {

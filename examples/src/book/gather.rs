@@ -79,6 +79,9 @@ pub(super) enum At {
     Size(Size),
 }
 
+/// So many lines of what has changed of a text are shown.
+const CHANGED: usize = 96;
+
 /// How many blocks are looked on at: all of a grid.
 const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
 
@@ -331,13 +334,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 Failure::Usage(format!("the spec that it is compared with, `{base}`: {failure}"))
             })?;
             let cuda::Listing { text, lines, .. } = cuda::listing(&theirs.kernel);
+            let (hunks, more) = change::first_hunks(&text, &listing.text, CHANGED);
             beside = beside::of(&access::all(&theirs.kernel, &lines, &theirs.trace), &accesses);
             Some(change::Change {
                 base: title.clone(),
                 line: base.clone(),
                 keys: change::keys(&entries(&other.line())?, &entries(&line)?),
                 counters: change::counters(&theirs.counts()?, &looked.counts()?),
-                hunks: change::hunks(&text, &listing.text),
+                hunks,
+                more,
                 shared_bytes: theirs.kernel.shared_bytes(),
                 residents: resident::all(&theirs.kernel, &subject.of_base),
             })

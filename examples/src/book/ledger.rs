@@ -62,7 +62,7 @@ pub struct Unseen {
 }
 
 /// So many lines of a text are shown.
-const LINES: usize = 24;
+const LINES: usize = 16;
 
 /// The entries of a line, of a kernel that was launched.
 ///
@@ -105,7 +105,7 @@ pub(super) fn of(
             _ => None,
         };
         let registers = match without {
-            Without::None(_) | Without::Same => None,
+            Without::None(_) => None,
             _ => registers([line, &rest], family),
         };
         Ok(Entry { key: all[left_out].clone(), without, measured, registers })
@@ -126,19 +126,8 @@ fn unseen(with: &Views, without: &Views) -> Without {
     if with.is_same_kernel(without) {
         return Without::Same;
     }
-    let mut text = change::hunks(&without.text, &with.text);
-    let all: usize = text.iter().map(|hunk| hunk.lines.len()).sum();
-    let mut left = LINES;
-    for hunk in &mut text {
-        hunk.lines.truncate(left);
-        left -= hunk.lines.len();
-    }
-    text.retain(|hunk| !hunk.lines.is_empty());
-    Without::Unseen(Unseen {
-        views: with.differing(without),
-        text,
-        more: all.saturating_sub(LINES),
-    })
+    let (text, more) = change::first_hunks(&without.text, &with.text, LINES);
+    Without::Unseen(Unseen { views: with.differing(without), text, more })
 }
 
 /// The times of two lines at the largest size at which both were measured.
