@@ -175,12 +175,12 @@ impl Spec {
         }
     }
 
-    /// The fewest terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty.
-    pub(super) fn least_terms(&self) -> usize {
-        match self {
-            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => 8,
+    /// Few terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty, those of a tile.
+    pub(super) fn few_terms(&self) -> Result<usize, Failure> {
+        Ok(match self {
+            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => spec.plan()?.depth() as usize,
             _ => 0,
-        }
+        })
     }
 
     /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.

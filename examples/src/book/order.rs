@@ -6,6 +6,7 @@ use super::owners::moved::elements;
 use crate::cli::Failure;
 use gemm_dsl::predict::{DEVICES, Device, H200};
 use gemm_reference::product::Size;
+use gemm_runtime::Error;
 use gemm_runtime::watch::{Kind, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -45,13 +46,18 @@ pub struct Wave {
     pub row_by_row: u64,
 }
 
-/// The order of a product's blocks, by a launch whose sums have as few terms as it takes; none of another kernel, or of one that has fewer
+/// The order of a product's blocks, by a launch whose sums have few terms; none of another kernel, or of one that has fewer
 /// blocks than are looked at.
 pub(super) fn of(spec: &Spec) -> Result<Option<Order>, Failure> {
     let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
-    let seen = spec.look_at_preferred(At::Size(Size { m, n, k: spec.least_terms() }))?;
-    let Some((looked, others)) = seen else { return Ok(None) };
+    let size = Size { m, n, k: spec.few_terms()? };
+    let (looked, others) = match spec.look_at_preferred(At::Size(size)) {
+        Ok(Some(seen)) => seen,
+        // It takes no such product, as one whose terms are shared out may not.
+        Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
     let Some(c) = Matrix::placed(&looked, "C") else { return Ok(None) };
     let tile = [u64::from(rows), u64::from(columns)];
     let traces = std::iter::once(&looked.trace).chain(&others);
@@ -156,6 +162,8 @@ mod tests {
         assert_eq!(plain.tiles, tiles);
         let [wave, _] = plain.waves[..] else { panic!("two waves") };
         assert_eq!((wave.strips, wave.bytes), ([6, 24], 2 * (6 * 128 + 24 * 64)));
+        let aligned = order("tile: 128x64x64, arith: f16, mma: wgmma, bounds: aligned");
+        assert_eq!(aligned.tiles, plain.tiles);
         let grouped = order("tile: 128x64x64, arith: bf16x6, mma: wgmma, raster: 16");
         let [wave, _] = grouped.waves[..] else { panic!("two waves") };
         assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
