@@ -58,7 +58,8 @@ pub fn tolerance(quantity: &Quantity) -> String {
     }
 }
 
-fn written(name: &str) -> String {
+/// The name of a count as pages list it.
+pub(crate) fn written(name: &str) -> String {
     name.replace('_', " ")
 }
 

@@ -1,6 +1,6 @@
 //! Counters as pages list them.
 
-use crate::compiled::{metric, quantities, tolerance};
+use crate::compiled::{metric, quantities, tolerance, written};
 use gemm_dsl::sim::Counters;
 use serde::Serialize;
 
@@ -56,10 +56,6 @@ pub fn counted(counters: &Counters) -> Vec<Counted> {
         })
     };
     counters.described().filter_map(of).collect()
-}
-
-fn written(field: &str) -> String {
-    field.replace('_', " ")
 }
 
 /// Defines the counters that pages and their tests single out, each by its field.

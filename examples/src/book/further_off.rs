@@ -1,14 +1,18 @@
 //! Which counts of a stage, as compiled, are known to be further off the profiler's than they may be.
 
-use gemm_reference::profiler;
+use gemm_reference::profiler::{self, Measured, Which};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// What the profiler has counted, and what is known to be further off: read once, and asked of every count of every page.
+static MEASURED: LazyLock<BTreeMap<Which, Measured>> = LazyLock::new(profiler::measured);
+static KNOWN: LazyLock<BTreeMap<(Which, &str), &str>> = LazyLock::new(profiler::known);
 
 /// Why a quantity of a kernel is, at each shape at which it is: `tests/sim` holds both against the profiler's.
 pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
-    let measured = profiler::measured();
-    let known = profiler::known();
     let mut of_kernel: Vec<(&str, Vec<&str>)> = Vec::new();
-    for ((which, of), why) in &known {
-        let is_its = measured.get(which).is_some_and(|measured| measured.kernel == kernel);
+    for ((which, of), why) in &*KNOWN {
+        let is_its = MEASURED.get(which).is_some_and(|measured| measured.kernel == kernel);
         if !is_its || *of != quantity {
             continue;
         }

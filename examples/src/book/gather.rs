@@ -17,6 +17,7 @@ use eye::{Eye, Kept};
 use gemm_draw::compiled;
 pub(super) use gemm_draw::counters::counted;
 use gemm_dsl::Family as _;
+use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::spec::Instruction;
 use gemm_dsl::{cuda, parse};
@@ -119,11 +120,15 @@ impl Spec {
 
     /// The kernel that stands in for the preferred one, if there is one.
     fn fallback(&self) -> Result<Option<VerifiedKernel>, Failure> {
+        Ok(self.program()?.variants().nth(1).cloned())
+    }
+
+    fn program(&self) -> Result<VerifiedProgram, Failure> {
         let program = match self {
             Self::Reduce(spec) => spec.program(),
             Self::Sgemm(spec) => spec.program(),
         };
-        Ok(program.map_err(Error::from)?.variants().nth(1).cloned())
+        Ok(program.map_err(Error::from)?)
     }
 
     /// Where it is simulated.
@@ -220,11 +225,7 @@ impl Spec {
         &self,
         at: At,
     ) -> Result<Option<(Looked, Vec<Trace>)>, Failure> {
-        let program = match self {
-            Self::Reduce(spec) => spec.program(),
-            Self::Sgemm(spec) => spec.program(),
-        };
-        let name = program.map_err(Error::from)?.preferred().name.clone();
+        let name = self.program()?.preferred().name.clone();
         self.watched(at, Eye::new(ALL).at(name))
     }
 
