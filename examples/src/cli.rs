@@ -110,6 +110,17 @@ pub fn count(text: &str) -> Result<usize, String> {
     sum.ok_or_else(|| format!("`{text}` is too large"))
 }
 
+/// A number of what there has to be some of, written like a length.
+///
+/// # Errors
+/// Those of [`count`], and that it is 0.
+pub fn some(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("it has to be at least 1".to_owned()),
+        number => Ok(number),
+    }
+}
+
 /// The device as reports name it: `simulator`, or the GPU's name.
 pub fn device_label(device: &Device) -> String {
     if device.is_simulator() { "simulator".to_owned() } else { device.name().to_owned() }

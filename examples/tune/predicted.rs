@@ -7,7 +7,7 @@ use gemm_examples::products::Products;
 use gemm_examples::report::write_line;
 use gemm_examples::show::{self, Table, number, text};
 use gemm_examples::tune::options::{Options, Problem};
-use gemm_examples::tune::predicted::{Predicted, rank};
+use gemm_examples::tune::predicted::{Limit, Predicted, rank};
 use gemm_examples::tune::space::{Point, Space};
 use serde::Serialize;
 use std::io::Write;
@@ -28,6 +28,10 @@ struct Row<'a> {
     rate: f64,
     bound: String,
     device: &'static str,
+}
+
+fn classes(options: &Options) -> usize {
+    options.classes.unwrap_or(usize::MAX)
 }
 
 /// The products, each for itself.
@@ -67,7 +71,8 @@ pub fn print(
     );
     let mut out = std::io::stdout().lock();
     for one in products {
-        let ranked = rank(space, one.size, device, (time / products.len() as u32, seed))?;
+        let limit = Limit { time: time / products.len() as u32, classes: classes(options), seed };
+        let ranked = rank(space, one.size, device, limit)?;
         eprintln!("{} classes of specs simulated", ranked.len());
         let size = one.to_string();
         let row = |(nth, predicted): (usize, &Predicted)| Row {
@@ -127,7 +132,8 @@ pub fn first(
     let mut first = Vec::new();
     for one in products {
         let time = limits.time.mul_f64(SHARE) / products.len() as u32;
-        let ranked = rank(space, one.size, device, (time, limits.seed))?;
+        let limit = Limit { time, classes: classes(options), seed: limits.seed };
+        let ranked = rank(space, one.size, device, limit)?;
         first.extend(ranked.into_iter().take(FIRST).map(|predicted| predicted.point));
     }
     Ok(first)

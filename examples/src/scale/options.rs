@@ -4,7 +4,7 @@
 mod tests;
 
 use super::memory;
-use crate::cli::{Failure, count, named};
+use crate::cli::{Failure, count, named, some};
 use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
@@ -16,14 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// More ranks are not predicted: what they exchange is looked at pair by pair.
 const MOST_PREDICTED: usize = 2048;
-
-/// A number of what there has to be some of.
-fn some(text: &str) -> Result<usize, String> {
-    match count(text)? {
-        0 => Err("it has to be at least 1".to_owned()),
-        number => Ok(number),
-    }
-}
 
 /// A number of ranks that can be predicted.
 fn predictable(text: &str) -> Result<usize, String> {

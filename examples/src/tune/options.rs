@@ -1,6 +1,6 @@
 //! The command line, and the spaces that are known by name.
 
-use crate::cli::{DeviceChoice, Failure, count};
+use crate::cli::{DeviceChoice, Failure, count, some};
 use crate::data;
 use crate::family::Family;
 use crate::products::Products;
@@ -52,6 +52,10 @@ pub struct Options {
     /// the time
     #[arg(long = "for", value_parser = model_of)]
     pub model_of: Option<&'static Device>,
+    /// The model ranks at most so many classes of specs that it can tell apart; without it as many as the time is enough for.
+    /// With it a ranking is the same on every machine that has the time
+    #[arg(long, value_parser = some, requires = "model_of")]
+    pub classes: Option<usize>,
     /// The seed of operands and order
     #[arg(long)]
     pub seed: Option<u64>,

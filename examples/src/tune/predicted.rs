@@ -29,7 +29,7 @@ pub struct Predicted {
     pub bound: Bound,
 }
 
-/// The share of the time in which classes are drawn at random.
+/// The share of the limit in which classes are drawn at random.
 const RANDOM_SHARE: f64 = 0.4;
 /// Classes that are simulated between two looks at the clock.
 const BATCH: usize = 8;
@@ -46,8 +46,19 @@ const STAGES: u32 = 3;
 /// Registers of a thread beside its sums and fragments: addresses, counters.
 const OTHER_REGISTERS: u32 = 40;
 
-/// Ranks the classes of a space for products of a size, as many as the time is enough for: of each kind the best one, best first,
-/// then all others.
+/// How far a ranking goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// How long it may take.
+    pub time: Duration,
+    /// Classes that are simulated, if the time is enough for them. A ranking that ends here, or with its space, is the same on
+    /// every machine.
+    pub classes: usize,
+    /// The seed of what is drawn.
+    pub seed: u64,
+}
+
+/// Ranks the classes of a space for products of a size: of each kind the best one, best first, then all others.
 ///
 /// # Errors
 /// What the simulator finds, and the faults of a space none of whose combinations is a spec.
@@ -55,17 +66,22 @@ pub fn rank(
     space: &Space,
     size: Size,
     device: &Device,
-    (time, seed): (Duration, u64),
+    limit: Limit,
 ) -> Result<Vec<Predicted>, Failure> {
     let start = Instant::now();
-    let mut random = fastrand::Rng::with_seed(seed);
+    // Whether a share of the limit is reached.
+    let passed = |share: f64, classes: usize| {
+        start.elapsed() > limit.time.mul_f64(share) || classes as f64 >= share * limit.classes as f64
+    };
+    let mut random = fastrand::Rng::with_seed(limit.seed);
     let mut known: HashSet<String> = HashSet::new();
     // Unsound points and those of known classes are drawn again and again.
     let mut seen: HashSet<Point> = HashSet::new();
     let mut found: Vec<Predicted> = Vec::new();
     let mut faults = None;
     loop {
-        let around = start.elapsed() > time.mul_f64(RANDOM_SHARE);
+        let around = passed(RANDOM_SHARE, known.len());
+        let most = BATCH.min(limit.classes - known.len());
         let mut batch = Vec::new();
         let mut take = |point: Point, batch: &mut Vec<(Point, SgemmSpec)>| {
             if !seen.insert(point.clone()) {
@@ -80,14 +96,14 @@ pub fn rank(
         if around {
             for parent in found.iter().take(PARENTS) {
                 for point in space.neighbours(&parent.point) {
-                    if batch.len() < BATCH {
+                    if batch.len() < most {
                         take(point, &mut batch);
                     }
                 }
             }
         }
         for _ in 0..DRAWS {
-            if batch.len() >= BATCH {
+            if batch.len() >= most {
                 break;
             }
             take(space.random(&mut random), &mut batch);
@@ -99,7 +115,7 @@ pub fn rank(
             batch.into_par_iter().map(|(point, spec)| predict(point, spec, size, device)).collect();
         found.extend(predicted?.into_iter().flatten());
         found.sort_by(|a, b| a.time.total_cmp(&b.time));
-        if start.elapsed() > time {
+        if passed(1.0, known.len()) {
             break;
         }
     }
@@ -218,7 +234,8 @@ mod tests {
                     spread: 1 | 4 | 5, order: row | row_serpentine, pitched | none";
         let space = Space::parse(&[line]).expect("a space");
         let size = Size::square(512);
-        let ranked = rank(&space, size, &H200, (Duration::from_secs(60), 1)).expect("it runs");
+        let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
+        let ranked = rank(&space, size, &H200, limit).expect("it runs");
         assert_eq!(ranked.len(), 4, "{ranked:?}");
         assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
         assert!(ranked.iter().all(|one| one.spec.spread == 5));
@@ -233,8 +250,8 @@ mod tests {
     fn a_space_without_specs_says_why() {
         for (line, why) in [("tiel: 64x64x8", "tiel"), ("tile: 63x64x8, thread: 4x4", "63")] {
             let space = Space::parse(&[line]).expect("a space");
-            let limits = (Duration::from_secs(60), 1);
-            let error = rank(&space, Size::square(512), &H200, limits).expect_err(line);
+            let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
+            let error = rank(&space, Size::square(512), &H200, limit).expect_err(line);
             assert!(matches!(&error, Failure::Spec(faults) if faults.to_string().contains(why)));
         }
     }
