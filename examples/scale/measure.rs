@@ -58,39 +58,42 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let device = rank.device().clone();
     let mut predicted = None;
     let rounds = options.rounds(device.is_simulator());
-    // What is hidden of communication is measured where there is some, and time says something. The first round of each loop
-    // compiles and takes memory, and is not counted; two ways in one loop would take each other's.
-    let mut in_turn = None;
-    if rank.ranks() > 1 && !device.is_simulator() {
-        let mut times = Vec::new();
+    // A rank alone and all together take turns, so that both have the same clocks. The first round compiles and takes memory, and is
+    // not counted.
+    let mut compared = |rank: &mut Rank, way: Option<Way>| -> Result<[f64; 2]> {
+        let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
-            let time = timed(rank, &device, |rank| {
-                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c).map(drop)
+            let own = timed(rank, &device, |_| {
+                kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
             })?;
-            times.extend((round > 0).then_some(time));
+            let shared = timed(rank, &device, |rank| {
+                let call = kernel.on(rank);
+                let call = if let Some(way) = way { call.way(way) } else { call };
+                let estimate = call.launch(&a, &b, &mut c)?.estimate;
+                predicted =
+                    Some(Predicted { time: estimate.time, efficiency: estimate.efficiency() });
+                Ok(())
+            })?;
+            if round > 0 {
+                times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
+            }
         }
-        in_turn = Some(slowest(rank, [times])?[0]);
-    }
-    let mut times = [Vec::new(), Vec::new()];
-    for round in 0..=rounds {
-        let own = timed(rank, &device, |_| {
-            kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
-        })?;
-        // What is compared in the end comes last.
-        let shared = timed(rank, &device, |rank| {
-            let estimate = kernel.on(rank).launch(&a, &b, &mut c)?.estimate;
-            predicted = Some(Predicted { time: estimate.time, efficiency: estimate.efficiency() });
-            Ok(())
-        })?;
-        if round > 0 {
-            times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
-        }
-    }
+        slowest(rank, times)
+    };
+    // What is hidden of communication is measured where there is some, and time says something; in a loop of its own, since two ways
+    // would take each other's memory. What is compared in the end comes last.
+    let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
+        let [alone, in_turn] = compared(rank, Some(Way::Sequential))?;
+        Some(in_turn / alone)
+    } else {
+        None
+    };
+    let [alone_ms, shared] = compared(rank, None)?;
     let is_right = same(&device, &c, &alone)?;
-    let [alone, shared] = slowest(rank, times)?;
     let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
-    let measured = Measured { alone, shared, in_turn };
+    let in_turn = in_turn.map(|times| times * alone_ms);
+    let measured = Measured { alone: alone_ms, shared, in_turn };
     Ok(Row::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
 }
 

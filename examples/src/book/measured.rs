@@ -6,6 +6,7 @@ use crate::show::percent;
 use gemm_dsl::predict::Work;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_reference::csv;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
@@ -158,10 +159,10 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
             )
             .collect();
         let mut lines = FILE.lines().skip(1);
-        let names: Vec<String> = cells(lines.next().unwrap_or_default());
+        let names: Vec<String> = csv::cells(lines.next().unwrap_or_default());
         let mut known: HashMap<String, Vec<OfLine>> = HashMap::new();
         let place = |name: &str| names.iter().position(|of| of == name);
-        for cells in lines.map(cells) {
+        for cells in lines.map(csv::cells) {
             let [set, name, ..] = &cells[..] else { continue };
             let family = if set == "reduce" { Family::Reduce } else { Family::Sgemm };
             let line = stages.get(&(set, name.clone())).unwrap_or(name);
@@ -187,19 +188,6 @@ pub(super) fn normal(family: Family, line: &str) -> Option<String> {
         Family::Reduce => line.parse::<ReduceSpec>().ok()?.to_string(),
         Family::Sgemm => line.parse::<SgemmSpec>().ok()?.to_string(),
     })
-}
-
-/// The cells of a line, of which some are quoted.
-pub(super) fn cells(line: &str) -> Vec<String> {
-    let (mut cells, mut quoted) = (vec![String::new()], false);
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => cells.push(String::new()),
-            c => cells.last_mut().into_iter().for_each(|cell| cell.push(c)),
-        }
-    }
-    cells
 }
 
 /// The times of a stage by its ladder and its name, as in `22_fastest`, from the smallest size to the largest.

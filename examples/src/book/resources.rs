@@ -1,7 +1,8 @@
 //! What the compiler made of a line: registers, spills and shared memory, from a file that a test holds against the compiler.
 
-use super::measured::{cells, normal};
+use super::measured::normal;
 use crate::family::Family;
+use gemm_reference::csv;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -24,7 +25,7 @@ pub fn of_line(family: Family, line: &str) -> Option<Resources> {
     static KNOWN: OnceLock<HashMap<String, Resources>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
         let row = |line: &str| {
-            let cells = cells(line);
+            let cells = csv::cells(line);
             let [name, line, _, registers, stores, loads, shared_bytes] = &cells[..] else {
                 return None;
             };

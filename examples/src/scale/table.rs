@@ -34,7 +34,8 @@ pub struct Row {
     ms: Option<f64>,
     /// The speed of each rank over that of the one device.
     efficiency: Option<f64>,
-    /// What was predicted of these two.
+    /// What was predicted of these two, and of which machine.
+    predicted_of: &'static str,
     predicted_ms: Option<f64>,
     predicted: Option<f64>,
     /// The share of what it costs to gather first that is not to be seen where parts come beside products.
@@ -132,6 +133,7 @@ impl Row {
             alone_ms: of(measured.alone),
             ms: of(measured.shared),
             efficiency: of(measured.alone / (shares * measured.shared)),
+            predicted_of: rank.machine().name,
             predicted_ms: Some(predicted.time * 1e3),
             predicted: Some(predicted.efficiency),
             hidden: measured.hidden().filter(|_| is_timed),
@@ -156,6 +158,7 @@ impl Row {
             alone_ms: Some(alone * 1e3),
             ms: None,
             efficiency: None,
+            predicted_of: machine.name,
             predicted_ms: Some(predicted.time * 1e3),
             predicted: Some(predicted.efficiency),
             hidden: None,
@@ -240,6 +243,13 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
+/// Of which machines what is predicted is: what was measured may be of another one.
+fn machines(rows: &[Row]) -> String {
+    let mut names: Vec<&str> = rows.iter().map(|row| row.predicted_of).collect();
+    names.dedup();
+    format!("Predicted: {}", names.join("; "))
+}
+
 /// Prints the rows, writes them and draws them, as is asked for.
 ///
 /// # Errors
@@ -249,7 +259,7 @@ pub fn print(options: &Options, rows: &[Row]) -> Result<(), Failure> {
         // Rank 0 speaks for all.
         return Ok(());
     }
-    writeln!(io::stdout(), "{}", table(rows).text())?;
+    writeln!(io::stdout(), "{}\n{}", table(rows).text(), machines(rows))?;
     if let Some(path) = &options.json {
         let written = File::create(path)
             .and_then(|mut file| rows.iter().try_for_each(|row| write_line(&mut file, row)));
@@ -377,5 +387,6 @@ mod tests {
         assert_eq!(lines[2], "the simulator product 2 4x6x5 2.000 ms 90.0 % same");
         assert_eq!(lines[3], "the simulator sum 2 7 2.000 ms 90.0 % same");
         assert_eq!(lines[4], "the simulator product 2 4x6x5 2.000 ms 90.0 % OTHER");
+        assert_eq!(machines(&rows.concat()), "Predicted: H200, NCCL");
     }
 }

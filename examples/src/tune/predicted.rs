@@ -4,6 +4,9 @@
 //! pitches are parameters of their own: specs that differ in these alone make a class, which is simulated once. Of a class one stands for all: the one whose keys are those that were
 //! fastest wherever they were measured. Classes are drawn at random, then around the best ones.
 
+#[cfg(test)]
+mod tests;
+
 use crate::cli::Failure;
 use crate::predict::counts;
 use crate::tune::space::{Point, Space};
@@ -71,7 +74,8 @@ pub fn rank(
     let start = Instant::now();
     // Whether a share of the limit is reached.
     let passed = |share: f64, classes: usize| {
-        start.elapsed() > limit.time.mul_f64(share) || classes as f64 >= share * limit.classes as f64
+        start.elapsed() > limit.time.mul_f64(share)
+            || classes as f64 >= share * limit.classes as f64
     };
     let mut random = fastrand::Rng::with_seed(limit.seed);
     let mut known: HashSet<String> = HashSet::new();
@@ -221,59 +225,4 @@ fn rank_of(spec: &SgemmSpec) -> f64 {
     let depth = f64::from(spec.tile.map_or(1, |tile| tile.k));
     let pitches = if spec.pitched { 0.5 } else { 0.0 };
     order + along + pitches + (f64::from(spec.spread) / depth - SPREAD).abs()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gemm_dsl::predict::H200;
-
-    #[test]
-    fn a_space_is_ranked_by_classes() {
-        let line = "tile: 64x64x8 | 32x32x8, thread: 4x4 | 2x2, float4, transpose, stages: 2,
-                    spread: 1 | 4 | 5, order: row | row_serpentine, pitched | none";
-        let space = Space::parse(&[line]).expect("a space");
-        let size = Size::square(512);
-        let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
-        let ranked = rank(&space, size, &H200, limit).expect("it runs");
-        assert_eq!(ranked.len(), 4, "{ranked:?}");
-        assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
-        assert!(ranked.iter().all(|one| one.spec.spread == 5));
-        assert!(
-            ranked.iter().all(|one| one.spec.order == Order::RowSerpentine && !one.spec.pitched)
-        );
-        // Sums of four by four read less for each.
-        assert_eq!(ranked[0].spec.thread.m, 4);
-    }
-
-    #[test]
-    fn a_space_without_specs_says_why() {
-        for (line, why) in [("tiel: 64x64x8", "tiel"), ("tile: 63x64x8, thread: 4x4", "63")] {
-            let space = Space::parse(&[line]).expect("a space");
-            let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
-            let error = rank(&space, Size::square(512), &H200, limit).expect_err(line);
-            assert!(matches!(&error, Failure::Spec(faults) if faults.to_string().contains(why)));
-        }
-    }
-
-    #[test]
-    fn of_each_tile_one_comes_first() {
-        let one = |line: &str, time| Predicted {
-            point: Space::parse(&[line]).expect("a line").all().next().expect("a point"),
-            spec: line.parse().expect("a spec"),
-            time,
-            bound: Bound::Waiting,
-        };
-        let tile = |n: u32, rest: &str| format!("tile: {n}x{n}x8, thread: 4x4, float4, {rest}");
-        let found = vec![
-            one(&tile(64, "double_buffer"), 1.0),
-            one(&tile(64, "stages: 2"), 1.005),
-            one(&tile(64, "stages: 4"), 1.006),
-            one(&tile(32, "stages: 2"), 1.007),
-            one(&tile(64, "stages: 3"), 1.2),
-        ];
-        let ranked: Vec<f64> = varied(found).iter().map(|one| one.time).collect();
-        // Three stages would be the best, but take longer by more than the model is off.
-        assert_eq!(ranked, [1.005, 1.007, 1.0, 1.006, 1.2]);
-    }
 }

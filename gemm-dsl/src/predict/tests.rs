@@ -23,6 +23,12 @@ const RANK: f64 = 0.97;
 const MEDIAN: f64 = 0.10;
 const WORST: f64 = 0.30;
 
+/// How well each set of the tuner's specs is ranked for itself, a little below what was found. [`RANK`] is reached where times
+/// differ, over stages and samples together. The sample of `large` lies within 30 % of its best but for a few, and the best of a
+/// search of it within 8 %: the model, off by 4 % in the median, hardly ranks the one, and does not rank the other.
+const RANKS: [(&str, f64); 4] =
+    [("large", 0.0), ("small", 0.85), ("large_sample", 0.3), ("small_sample", 0.93)];
+
 /// The sets that hold what was there: stages at all sizes, and of each space of the tuner specs that were drawn at random. The
 /// others hold the best of a search alone, 300 of them within 8 % of one another: no model of less than that tells them apart.
 const WHOLE: [&str; 4] = ["sgemm", "reduce", "large_sample", "small_sample"];
@@ -155,9 +161,9 @@ fn the_model_holds_for_all_that_was_measured() {
         let (rank, median) = report(set, all.iter().filter(|m| m.set == set));
         assert!(rank >= RANK && median <= MEDIAN, "{set}: {rank} {median}");
     }
-    for set in ["large", "small", "large_sample", "small_sample"] {
-        let (_, median) = report(set, all.iter().filter(|m| m.set == set));
-        assert!(median <= MEDIAN, "{set}: {median}");
+    for (set, least) in RANKS {
+        let (rank, median) = report(set, all.iter().filter(|m| m.set == set));
+        assert!(rank >= least && median <= MEDIAN, "{set}: {rank} {median}");
     }
     let is_whole = |m: &&Measured| WHOLE.contains(&m.set.as_str());
     let (rank, median) = report("stages and samples", all.iter().filter(is_whole));
@@ -178,7 +184,8 @@ fn the_model_holds_for_all_that_was_measured() {
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
 
-/// Specs that differ in what the model does not see stand side by side here; a ranking (`tune --for`) has one of each class.
+/// Specs that differ in what the model does not see stand side by side here, so that the first are a tenth of all; a ranking
+/// (`tune --for`) has one of each class, and its first ten are held against `tests/profiler/first.csv` where it is made.
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
     for set in ["large", "small", "large_sample", "small_sample"] {

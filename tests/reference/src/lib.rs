@@ -6,6 +6,7 @@
 //! value, relative to it.
 
 pub mod beside;
+pub mod csv;
 pub mod epilogue;
 pub mod fold;
 pub mod product;
