@@ -43,14 +43,14 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Simulates a product of a few tiles.
+/// Simulates products of a few tiles.
 ///
 /// # Errors
 /// What the simulator finds.
 pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     let bits = plan.spec().arith.format().map(|format| format.bits());
-    match sample::extents(plan) {
-        Ok(size) => counted(bits, |device| sample::product(plan.spec(), size, device)),
+    match sample::products(plan) {
+        Ok(products) => counted(bits, |device| sample::product(plan.spec(), products, device)),
         Err(why) => Ok(Sample::TooLarge(why)),
     }
 }

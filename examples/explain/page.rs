@@ -1,25 +1,26 @@
 //! The page of a spec.
 
 use crate::{Options, family, resources};
-use gemm_dsl::Family as _;
-use gemm_dsl::ir::VerifiedProgram;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::launch::{self, Drawn};
 use gemm_examples::book::page;
 use gemm_examples::cli::{Failure, Outcome, named};
 use gemm_examples::family::Family;
 use gemm_examples::report::write_line;
-use gemm_runtime::{ReduceSpec, SgemmSpec};
 use serde::Serialize;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 /// Writes the page of a spec into its file, or what it says to the standard output.
 ///
 /// # Errors
 /// Faults of the specs, what the simulator finds, and a file that cannot be written.
 pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, Failure> {
-    let program = program(family, line)?;
+    let program = gather::program(family, line)?;
+    if let Some(path) = file(options) {
+        check(path)?;
+    }
     let base = match &options.against {
         None => None,
         Some(spec) => {
@@ -44,7 +45,7 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
             let of_fallback = program.variants().nth(1).map_or(Vec::new(), registers_of);
             let of_base = match &subject.base {
                 None => Vec::new(),
-                Some((_, base)) => registers_of(self::program(family, base)?.preferred()),
+                Some((_, base)) => registers_of(gather::program(family, base)?.preferred()),
             };
             let subject = Subject { registers, refused, of_fallback, of_base, ..subject };
             let archs: Vec<String> = options.arch.iter().map(u32::to_string).collect();
@@ -68,11 +69,18 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
     }
 }
 
-fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
-    Ok(match family {
-        Family::Reduce => line.parse::<ReduceSpec>()?.program()?,
-        Family::Sgemm => line.parse::<SgemmSpec>()?.program()?,
-    })
+/// Fails where a file cannot be written, which is told before the work for it; it is left as it was.
+fn check(path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path).map(drop);
+    opened
+        .and_then(|()| if is_new { fs::remove_file(path) } else { Ok(()) })
+        .map_err(|error| named(path, &error))
+}
+
+/// Where a page is written to, unless that is the standard output.
+fn file(options: &Options) -> Option<&Path> {
+    options.html.as_deref().filter(|path| path.as_os_str() != "-")
 }
 
 /// The command that makes such a page, as a shell takes it: with these options, where they were given, and those of any page.
@@ -98,13 +106,13 @@ fn put<T: Serialize>(
     page: impl FnOnce(&T) -> Result<String, askama::Error>,
 ) -> Result<Outcome, Failure> {
     let mut out = std::io::stdout().lock();
-    match &options.html {
-        None => write_line(&mut out, found)?,
-        Some(path) if path.as_os_str() == "-" => {
+    match (&options.html, file(options)) {
+        (None, _) => write_line(&mut out, found)?,
+        (_, None) => {
             out.write_all(page(found)?.as_bytes())?;
             out.flush()?;
         }
-        Some(path) => {
+        (_, Some(path)) => {
             fs::write(path, page(found)?).map_err(|error| named(path, &error))?;
             writeln!(out, "written to {}", path.display())?;
         }

@@ -172,31 +172,44 @@ impl Beside {
     }
 }
 
-/// How many products of a batch a spec is launched on: one, or what a block takes where it takes no fewer.
+/// A size with as few products of a batch as a spec takes: one, or what a block computes where that must be full.
 ///
 /// # Errors
 /// Those of the plan.
-pub fn products_of(spec: &SgemmSpec) -> Result<usize, Error> {
-    let products = spec.plan()?.products();
-    Ok(if spec.bounds == Bounds::Aligned { products as usize } else { 1 })
+pub fn few(spec: &SgemmSpec, size: Size) -> Result<Products, Error> {
+    let products = spec.plan()?.products() as usize;
+    let batch = Some(products).filter(|of| *of > 1 && spec.bounds == Bounds::Aligned);
+    Ok(Products { size, batch })
 }
 
-/// Launches a spec once, on A and B as they lie in memory for it: a batch on [as many](products_of), a list on lists.
+/// Launches a spec once, on A and B as they lie in memory for it, and on [as few](few) products of them as it takes.
 ///
 /// # Errors
 /// Those of uploads and of the launch.
 pub fn launch_once(
     device: &Device,
     spec: &SgemmSpec,
-    (a, b): (&[f32], &[f32]),
+    of_each: (&[f32], &[f32]),
     size: Size,
 ) -> Result<Launched, Error> {
-    let Size { m, n, k } = size;
+    launch_products(device, spec, of_each, few(spec, size)?)
+}
+
+/// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.
+///
+/// # Errors
+/// Those of uploads and of the launch.
+pub fn launch_products(
+    device: &Device,
+    spec: &SgemmSpec,
+    (a, b): (&[f32], &[f32]),
+    products: Products,
+) -> Result<Launched, Error> {
+    let (size @ Size { m, n, k }, count) = (products.size, products.count());
     let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
-    let count = products_of(spec)?;
     let is_list = spec.batch == Some(Batch::Pointers);
-    let batch = Some(count).filter(|count| *count > 1 && !is_list);
+    let batch = products.batch.filter(|_| !is_list);
     let placed =
         |elements: &[f32], lines| Matrices::new(device, elements, batch, lines, spec.pitched);
     let of_all = |elements: &[f32]| elements.repeat(batch.unwrap_or(1));

@@ -33,6 +33,7 @@ mod roofline;
 pub mod steps;
 pub mod sync;
 pub mod tensor;
+pub mod undrawn;
 mod unit_name;
 pub mod units;
 mod views;

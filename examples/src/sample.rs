@@ -1,8 +1,9 @@
 //! Small shapes at which a spec is simulated: as few blocks as show what each does.
 
-use crate::beside::{launch_once, products_of};
+use crate::beside::launch_products;
 use crate::cli::Failure;
 use crate::data;
+use crate::products::Products;
 use crate::rows::launch::{Chosen, Inputs, Launch};
 pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, Most};
@@ -62,13 +63,19 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
     Ok(Ran { shape, launched, flops: 0.0, work: elements as u64 })
 }
 
-/// As [`shapes::extents`], likewise.
+/// As [`shapes::extents`] and [`shapes::products`], likewise.
 ///
 /// # Errors
 /// Says that one tile is too large.
-pub fn extents(plan: &SgemmPlan) -> Result<Size, String> {
+pub fn products(plan: &SgemmPlan) -> Result<Products, String> {
     let (m, n, k) = shapes::extents(plan, MOST)?;
-    Ok(raised(Size { m, n, k }, multiples(plan), usize::next_multiple_of))
+    let size = raised(Size { m, n, k }, multiples(plan), usize::next_multiple_of);
+    Ok(so_many(shapes::products(plan), size))
+}
+
+/// So many products of a size.
+fn so_many(count: usize, size: Size) -> Products {
+    Products { size, batch: Some(count).filter(|count| *count > 1) }
 }
 
 /// What the extents (m, n, k) of a product are multiples of: 1 but where it takes whole tiles alone.
@@ -83,19 +90,27 @@ pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
     }
 }
 
-/// The extents of a product as those of another one, if need be larger: a shape that both take.
+/// The extents of products as those of another spec, if need be larger, and as many as either needs: a shape that both take, where a
+/// spec that takes no batch is launched on one after the other.
 ///
 /// # Errors
 /// Says that there is none that is small enough.
-pub fn extents_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Size, String> {
-    let (size, others) = (extents(own)?, multiples(other));
+pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, String> {
+    let (Products { size, .. }, others) = (products(own)?, multiples(other));
+    let both = [own, other];
+    let fewest = both.map(shapes::products).into_iter().fold(1, usize::max);
+    let fill = |count: &usize| {
+        let mut must_be_full = both.iter().filter(|plan| plan.spec().bounds == Bounds::Aligned);
+        must_be_full.all(|plan| count.is_multiple_of(plan.products() as usize))
+    };
+    let count = (fewest..).find(fill).unwrap_or(fewest);
     let lcm = |a: usize, b: usize| (1..=b).map(|n| n * a).find(|of| of.is_multiple_of(b));
     let whole = raised(size, others, |extent, of| lcm(extent, of).unwrap_or(extent * of));
     // Of tiles of its own that are not whole, where it takes such.
     let ragged = raised(size, others, usize::next_multiple_of);
     let is_taken = |size: &Size| raised(*size, multiples(own), usize::next_multiple_of) == *size;
-    let taken = [whole, ragged].into_iter().filter(is_taken).find(fits);
-    taken.ok_or_else(|| {
+    let mut taken = [whole, ragged].into_iter().filter(is_taken).map(|size| so_many(count, size));
+    taken.find(fits).ok_or_else(|| {
         let [m, n, k] = others;
         format!(
             "no shape that is small enough to simulate is taken by both specs: the other one is `bounds: \
@@ -109,9 +124,10 @@ fn raised(size: Size, multiples: [usize; 3], to: impl Fn(usize, usize) -> usize)
     Size { m: to(size.m, m), n: to(size.n, n), k: to(size.k, k) }
 }
 
-fn fits(Size { m, n, k }: &Size) -> bool {
-    let elements = m * k + k * n + m * n;
-    elements as u64 <= MOST.elements && (m * n * k) as u64 <= MOST.fmas
+fn fits(products: &Products) -> bool {
+    let (Size { m, n, k }, count) = (products.size, products.count());
+    let elements = count * (m * k + k * n + m * n);
+    elements as u64 <= MOST.elements && (count * m * n * k) as u64 <= MOST.fmas
 }
 
 /// What the simulator counted of the kernel of a launch that does most.
@@ -143,20 +159,19 @@ fn uncounted(what: &str) -> Error {
     Error::Internal(format!("the simulator has counted nothing of {what}"))
 }
 
-/// Launches a product.
+/// Launches products.
 ///
 /// # Errors
 /// Those of the launch.
-pub fn product(spec: &SgemmSpec, size: Size, device: &Device) -> Result<Ran, Failure> {
-    let Size { m, n, k } = size;
+pub fn product(spec: &SgemmSpec, products: Products, device: &Device) -> Result<Ran, Failure> {
+    let Size { m, n, k } = products.size;
     let a = data::uniform(SEED, m * k, -1.0, 1.0);
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
-    let launched = launch_once(device, spec, (&a, &b), size)?;
-    let products = products_of(spec)?;
-    let work = products as u64 * m as u64 * n as u64 * k as u64;
+    let launched = launch_products(device, spec, (&a, &b), products)?;
+    let work = products.count() as u64 * m as u64 * n as u64 * k as u64;
     let mut shape = format!("m = {m}, n = {n}, k = {k}");
-    if products > 1 {
-        shape += &format!(", {products} products");
+    if let Some(count) = products.batch {
+        shape += &format!(", {count} products");
     }
     if let Shape::Tensor(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
@@ -177,14 +192,16 @@ mod tests {
         let stage = stages.iter().find(|stage| stage.name == "tma").expect("a stage");
         let size = Size { m: 128, n: 128, k: 64 };
         let simulation = Simulation { compiled: true, ..Simulation::default() };
-        let ran = product(&stage.spec, size, &Device::simulator_of(simulation)).expect("a launch");
+        let ran = product(&stage.spec, Products::single(size), &Device::simulator_of(simulation))
+            .expect("a launch");
         let main: Vec<bool> = ran.launched.steps().map(|step| step.is_main()).collect();
         assert_eq!(main.iter().filter(|is_main| **is_main).count(), 1);
         assert!(main.len() > 1 && main.last() == Some(&true), "{main:?}");
         let (text, compiled) = compiled_of_main(&ran.launched).expect("counts");
         assert_eq!(counters(&ran.launched).expect("counts"), text);
         assert!(text.mma_flops as f64 == ran.flops && compiled.hgmma == text.wgmma, "{compiled:?}");
-        let text_alone = product(&stage.spec, size, &Device::simulator()).expect("a launch");
+        let text_alone =
+            product(&stage.spec, Products::single(size), &Device::simulator()).expect("a launch");
         assert!(compiled_of_main(&text_alone.launched).is_err());
     }
 }

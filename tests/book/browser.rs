@@ -1,6 +1,6 @@
 //! Pages in a real browser, without a window.
 
-use crate::pages;
+use crate::{fault, pages, pages_and_faults};
 use gemm_tests::needs::{self, BROWSER, Need};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -39,7 +39,7 @@ pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
 
 /// No page makes the browser say anything in its console, and what it shows is the page.
 fn complaints() -> Result<(), Failed> {
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         let output = browse(name, html, "", &["--dump-dom"])?;
         let said = String::from_utf8_lossy(&output.stderr);
         if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
@@ -60,14 +60,18 @@ pub fn without_policy(html: &str) -> Result<String, Failed> {
     Ok(format!("{head}{rest}"))
 }
 
+/// Some of the pages, which differ in length and hardly in what they are made of, and those of faults.
+fn some() -> Result<impl Iterator<Item = (&'static String, &'static String)>, Failed> {
+    let faults = fault::pages()?.iter().map(|(name, html)| (name, html));
+    Ok(pages()?.iter().step_by(EVERY).chain(faults))
+}
+
 /// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own. The copy that is asked may run
 /// a script, which the page itself may not.
 fn phone() -> Result<(), Failed> {
     const ASKS: &str = "<script>document.body.dataset.wide = document.documentElement.scrollWidth;\
                         </script></body>";
-    // Pages differ in length, and hardly in what they are made of.
-    let some = pages()?.iter().step_by(EVERY);
-    for (name, html) in some {
+    for (name, html) in some()? {
         let asking = without_policy(html)?.replace("</body>", ASKS);
         let output = browse(name, &asking, "", &["--dump-dom", "--window-size=390,800"])?;
         let shown = String::from_utf8_lossy(&output.stdout);
@@ -90,7 +94,7 @@ fn print() -> Result<(), Failed> {
                         document.body.dataset.cut = cut.map((e) => (e.getAttribute('aria-labelledby') || \
                         e.getAttribute('aria-label') || e.parentNode.getAttribute('aria-labelledby') || e.className) + ' ' + \
                         e.scrollWidth).join(', ') + '.';</script></body>";
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         let asking = without_policy(html)?.replace("</body>", ASKS);
         let asking = asking.replace("@media print{", "@media all{");
         let window = format!("--window-size={SHEET},1000");
@@ -142,7 +146,7 @@ pub fn found_by_axe(shown: &str) -> Option<&str> {
 /// axe-core finds nothing, in either scheme.
 fn accessible() -> Result<(), Failed> {
     let asks = asking_axe("true")?;
-    for (name, html) in pages()?.iter().step_by(EVERY) {
+    for (name, html) in some()? {
         let asking = without_policy(html)?.replace("</body>", &asks);
         for scheme in ["0", "1"] {
             let scheme = format!("--blink-settings=preferredColorScheme={scheme}");

@@ -1,6 +1,6 @@
 //! Pages as a browser's parser takes them.
 
-use crate::pages;
+use crate::{pages, pages_and_faults};
 use gemm_examples::book::glossary::TERMS;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;
@@ -17,8 +17,7 @@ pub fn parse(html: &str) -> RcDom {
 }
 
 pub fn parses() -> Result<(), Failed> {
-    let fault = [("a fault".to_owned(), crate::fault()?)];
-    for (name, html) in pages()?.iter().chain(fault.iter().map(|(name, html)| (name, html))) {
+    for (name, html) in pages_and_faults()? {
         let dom = parse(html);
         let errors = dom.errors.borrow();
         if let Some(error) = errors.first() {
@@ -88,7 +87,7 @@ pub fn places(html: &str) -> Result<(BTreeSet<String>, Vec<String>), String> {
 
 pub fn links() -> Result<(), Failed> {
     let mut all = BTreeMap::new();
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         all.insert(name, places(html).map_err(|twice| format!("{name}: {twice}"))?);
     }
     for (name, (ids, links)) in &all {
@@ -110,7 +109,7 @@ pub fn links() -> Result<(), Failed> {
 
 /// A page asks for nothing: its policy forbids it, and has the hashes of its one style and of its script.
 pub fn alone() -> Result<(), Failed> {
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         let mut policy = None;
         let mut foreign = None;
         visit(&parse(html).document, &mut |element, attrs| {
@@ -307,7 +306,7 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
 /// Blocks are named in one form, with all three coordinates, in what pages say and in the messages that they repeat.
 pub fn blocks_have_three_coordinates() -> Result<(), Failed> {
     let mut named = 0;
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         for behind in html.split("block (").skip(1) {
             let Some((inside, _)) = behind.split_once(')') else { continue };
             let numbers: Vec<&str> = inside.split(", ").collect();

@@ -20,15 +20,15 @@ const KINDS: [&str; 6] = [
 const WAYS: [(&str, &str, &str); 3] =
     [("light", "1280,12000", "1"), ("dark", "1280,12000", "0"), ("phone", "390,20000", "1")];
 
-/// Writes each kind of page, and that of a fault, as it looks in both schemes, on a phone and on paper.
+/// Writes each kind of page, and those of faults, as they look in both schemes, on a phone and on paper.
 pub fn writes_pictures() -> Result<(), Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/look");
     fs::create_dir_all(&folder)?;
-    let fault = fault()?;
+    let faults = fault::pages()?.iter().map(|(name, html)| (&**name, &**html));
     let known = KINDS.iter().map(|name| Ok((*name, crate::page(name)?)));
     let known = known.collect::<Result<Vec<_>, Failed>>()?;
-    for (name, html) in known.into_iter().chain([("fault.html", &*fault)]) {
-        let stem = name.trim_end_matches(".html");
+    for (name, html) in known.into_iter().chain(faults) {
+        let stem = name.trim_end_matches(".html").replace(' ', "_");
         for (way, window, scheme) in WAYS {
             let picture = folder.join(format!("{stem}.{way}.png"));
             let arguments = [

@@ -4,6 +4,7 @@
 mod browser;
 mod elements;
 mod explains;
+mod fault;
 mod html;
 mod index;
 mod lanes;
@@ -15,9 +16,7 @@ mod record;
 mod registers;
 mod report;
 
-use gemm_examples::book::gather::{self, Subject};
-use gemm_examples::book::{page, whole};
-use gemm_examples::family::Family;
+use gemm_examples::book::whole;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
@@ -43,17 +42,13 @@ fn page(name: &str) -> Result<&'static str, Failed> {
     Ok(page)
 }
 
-/// The page of a fault: a race of a kernel without one of its barriers.
-fn fault() -> Result<String, Failed> {
-    let line = "tile: 32x32x32".to_owned();
-    let subject = Subject { line, ..Subject::new(Family::Sgemm) };
-    let syncs = gather::report(&subject)?.syncs;
-    let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
-    Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
+/// All pages, and those of faults, which lead nowhere else.
+fn pages_and_faults() -> Result<impl Iterator<Item = (&'static String, &'static String)>, Failed> {
+    Ok(pages()?.iter().chain(fault::pages()?.iter().map(|(name, html)| (name, html))))
 }
 
 fn sizes() -> Result<(), Failed> {
-    for (name, html) in pages()? {
+    for (name, html) in pages_and_faults()? {
         if html.len() > MOST {
             return Err(format!("{name} has {} bytes, more than {MOST}", html.len()).into());
         }
@@ -113,6 +108,7 @@ fn main() -> ExitCode {
         Trial::test("report::adds_up", report::adds_up),
         Trial::test("report::conflicts_of_copies_are_told", report::conflicts_of_copies_are_told),
         Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
+        Trial::test("fault::says_what_is_wrong", fault::says_what_is_wrong),
         Trial::test("html::parses", html::parses),
         Trial::test("html::places_are_unique_and_links_lead_there", html::links),
         Trial::test("html::pages_need_nothing_else", html::alone),

@@ -1,7 +1,7 @@
 //! Small shapes at which a spec is simulated: as few blocks as show what each does.
 
 use gemm_dsl::plan::{Blocks, ReducePlan, SgemmPlan, Shape};
-use gemm_dsl::spec::Over;
+use gemm_dsl::spec::{Bounds, Over};
 
 /// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
 const PARTS: u32 = 4;
@@ -79,8 +79,16 @@ pub fn arrays(plan: &ReducePlan, most: Most) -> Result<Arrays, String> {
     })
 }
 
-/// The extents (m, n, k) of a product of whole tiles that is not too large, as large as shows what a kernel does if it can
-/// be.
+/// The products of a launch: one, or where a block computes several of a batch as many as fill it, and another one but for one product
+/// where it need not be full.
+pub fn products(plan: &SgemmPlan) -> usize {
+    let of_block = plan.products() as usize;
+    let must_be_full = of_block == 1 || plan.spec().bounds == Bounds::Aligned;
+    if must_be_full { of_block } else { 2 * of_block - 1 }
+}
+
+/// The extents (m, n, k) of [products](products) of whole tiles that are not too large, as large as shows what a kernel does if they
+/// can be.
 ///
 /// # Errors
 /// Says that one tile is too large.
@@ -90,19 +98,21 @@ pub fn extents(plan: &SgemmPlan, most: Most) -> Result<(usize, usize, usize), St
         Shape::Naive(_) => (1, NAIVE_DEPTH),
         Shape::Direct(_) | Shape::Tiled(_) | Shape::Tensor(_) => (plan.depth() as usize, DEPTH),
     };
+    let products = products(plan) as u64;
     let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));
     let depths = depths.take_while(|depth| *depth > 0).map(|depth| (1, depth));
     let fitting = std::iter::once((TILES, steps)).chain(depths).find_map(|(tiles, depth)| {
         let (m, n, k) = (tiles * rows as usize, tiles * cols as usize, depth * step);
-        let elements = [(m, k), (k, n), (m, n)].map(|(a, b)| a as u64 * b as u64);
+        let elements = [(m, k), (k, n), (m, n)].map(|(a, b)| products * a as u64 * b as u64);
         let fits = elements.iter().sum::<u64>() <= most.elements
             && elements[2].saturating_mul(k as u64) <= most.fmas;
         fits.then_some((m, n, k))
     });
     fitting.ok_or_else(|| {
         let Most { elements, fmas } = most;
+        let each = if products > 1 { " of each product" } else { "" };
         format!(
-            "a block is too large to simulate: it computes {rows} x {cols} elements of C, and at \
+            "a block is too large to simulate: it computes {rows} x {cols} elements of C{each}, and at \
              most {elements} elements and {fmas} multiply-adds are taken here"
         )
     })

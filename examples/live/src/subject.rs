@@ -17,8 +17,8 @@ const MOST: Most = Most { elements: 1 << 21, fmas: 1 << 25 };
 const ORDERS: u64 = 8;
 const TENSOR_CORES: u64 = 4;
 
-/// Products of a batch.
-const PRODUCTS: u64 = 2;
+/// Products of a batch, where a block computes no more.
+const PRODUCTS: usize = 2;
 
 /// A family of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +142,20 @@ impl Subject {
                 let plan = spec.plan().map_err(|faults| faults.to_string())?;
                 let most = Most { fmas: MOST.fmas / self.weight(program), ..MOST };
                 let (m, n, k) = shapes::extents(&plan, most)?;
+                let products = shapes::products(&plan).max(PRODUCTS);
                 let extent = move |extent| match extent {
                     Extent::M => Some(m as u64),
                     Extent::N => Some(n as u64),
                     Extent::K => Some(k as u64),
                     Extent::SMS => Some(Target::H200.sms.into()),
-                    Extent::BATCH | Extent::BATCH_A | Extent::BATCH_B => Some(PRODUCTS),
+                    Extent::BATCH | Extent::BATCH_A | Extent::BATCH_B => Some(products as u64),
                     _ => None,
                 };
-                (format!("m = {m}, n = {n}, k = {k}"), Box::new(extent), None)
+                let mut words = format!("m = {m}, n = {n}, k = {k}");
+                if spec.batch.is_some() {
+                    words += &format!(", {products} products");
+                }
+                (words, Box::new(extent), None)
             }
         };
         let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");

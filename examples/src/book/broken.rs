@@ -127,7 +127,7 @@ pub(super) fn without(
 ///
 /// # Errors
 /// Arguments that do not fit the kernel, and whatever else a launch comes to that is no fault.
-pub(super) fn drawn(
+pub fn drawn(
     (family, line): (&'static str, String),
     (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], &Arguments),
     change: Option<Change>,

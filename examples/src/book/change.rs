@@ -20,10 +20,14 @@ pub struct Change {
     pub keys: Vec<Key>,
     /// Counters that differ.
     pub counters: Vec<Delta>,
+    /// How many launches of the base, and of this one, these are of: more than one of a product that stands beside a batch.
+    pub launches: [usize; 2],
     /// The text, where it differs: the first lines of that.
     pub hunks: Vec<Hunk>,
     /// How many lines more differ, or stand around such.
     pub more: usize,
+    /// Whether the two texts are one but for the kernel's name and the comment above it.
+    pub is_same_kernel: bool,
     /// Bytes of shared memory that a block of the other one has.
     pub shared_bytes: u64,
     /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
@@ -31,6 +35,18 @@ pub struct Change {
 }
 
 impl Change {
+    /// Which counters are of several launches, in words.
+    pub fn repeated(&self) -> Option<String> {
+        let of = |name: &str, launches| {
+            format!("Counters of {name} are of {launches} launches, one for each product.")
+        };
+        match self.launches {
+            [1, 1] => None,
+            [launches, 1] => Some(of(&self.base, launches)),
+            [_, launches] => Some(of("this kernel", launches)),
+        }
+    }
+
     /// On each architecture what the other one has, and what this one has.
     pub fn residents<'r>(&'r self, now: &'r [Resident]) -> Vec<[&'r Resident; 2]> {
         let now_of = |before: &&Resident| now.iter().find(|now| now.arch == before.arch);
@@ -54,6 +70,18 @@ pub struct Counts {
     pub text: Counters,
     /// As compiled.
     pub compiled: Compiled,
+}
+
+impl Counts {
+    /// Those of so many launches.
+    pub(super) fn times(self, launches: usize) -> Self {
+        let mut all = self;
+        for _ in 1..launches {
+            all.text += self.text;
+            all.compiled += self.compiled;
+        }
+        all
+    }
 }
 
 /// What a count is told by.

@@ -6,12 +6,15 @@ use super::broken::{self, Broken};
 use super::change::Counts;
 use super::report::{Decision, Fallback, Refused, Report};
 use super::resident::{self, Registers};
+use super::steps::{self, Steps};
 use super::{
     access, answer, beside, change, cure, edges, folds, further_off, ledger, measured, memory,
-    order, owners, pipeline, source, steps, sync, tensor, units,
+    order, owners, pipeline, source, sync, tensor, undrawn, units, views,
 };
+use crate::beside::few;
 use crate::cli::Failure;
 use crate::family::Family;
+use crate::products::Products;
 use crate::sample::{self, Arrays, Ran};
 use eye::{Eye, Kept};
 use gemm_draw::compiled;
@@ -77,6 +80,8 @@ pub(super) enum Spec {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum At {
     Arrays(Arrays),
+    Products(Products),
+    /// Of as few products as a spec takes.
     Size(Size),
 }
 
@@ -124,18 +129,17 @@ impl Spec {
     }
 
     fn program(&self) -> Result<VerifiedProgram, Failure> {
-        let program = match self {
-            Self::Reduce(spec) => spec.program(),
-            Self::Sgemm(spec) => spec.program(),
-        };
-        Ok(program.map_err(Error::from)?)
+        Ok(match self {
+            Self::Reduce(spec) => spec.program()?,
+            Self::Sgemm(spec) => spec.program()?,
+        })
     }
 
     /// Where it is simulated.
     pub(super) fn at(&self) -> Result<At, Failure> {
         let shape = match self {
             Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(At::Arrays),
-            Self::Sgemm(spec) => sample::extents(&spec.plan()?).map(At::Size),
+            Self::Sgemm(spec) => sample::products(&spec.plan()?).map(At::Products),
         };
         shape.map_err(Failure::Usage)
     }
@@ -144,8 +148,8 @@ impl Spec {
     fn at_beside(&self, other: &Self) -> Result<At, Failure> {
         match (self, other) {
             (Self::Sgemm(own), Self::Sgemm(other)) => {
-                let size = sample::extents_of_both(&own.plan()?, &other.plan()?);
-                size.map(At::Size).map_err(Failure::Usage)
+                let products = sample::products_of_both(&own.plan()?, &other.plan()?);
+                products.map(At::Products).map_err(Failure::Usage)
             }
             _ => self.at(),
         }
@@ -200,11 +204,38 @@ impl Spec {
     }
 
     fn launch(&self, at: At, device: &Device) -> Result<Ran, Failure> {
-        match (self, at) {
+        match (self, self.taken(at)) {
             (Self::Reduce(spec), At::Arrays(arrays)) => sample::reduce(spec, arrays, device),
-            (Self::Sgemm(spec), At::Size(size)) => sample::product(spec, size, device),
+            (Self::Sgemm(spec), At::Products(products)) => sample::product(spec, products, device),
+            (Self::Sgemm(spec), At::Size(size)) => sample::product(spec, few(spec, size)?, device),
             _ => Err(internal("a shape of the other family").into()),
         }
+    }
+
+    /// What one launch takes of a shape: of several products one, where it is of no batch.
+    fn taken(&self, at: At) -> At {
+        match (self, at) {
+            (Self::Sgemm(spec), At::Products(Products { size, .. })) if spec.batch.is_none() => {
+                At::Products(Products::single(size))
+            }
+            _ => at,
+        }
+    }
+
+    /// Launches for all of a shape: one, but as many as there are products where it is of no batch.
+    fn launches(&self, at: At) -> usize {
+        match (self, at) {
+            (Self::Sgemm(spec), At::Products(products)) if spec.batch.is_none() => products.count(),
+            _ => 1,
+        }
+    }
+
+    /// Products that a block computes; 1 of a reduction.
+    fn products(&self) -> Result<u32, Failure> {
+        Ok(match self {
+            Self::Reduce(_) => 1,
+            Self::Sgemm(spec) => spec.plan()?.products(),
+        })
     }
 
     /// Launches it, and looks on at the first block of the kernel that does most.
@@ -246,11 +277,11 @@ impl Spec {
         }
     }
 
-    /// What is counted of it at a shape.
+    /// What is counted of it at a shape, of all its launches.
     pub(super) fn counts(&self, at: At) -> Result<Counts, Failure> {
         let ran = self.launch(at, &Device::simulator_compiled())?;
         let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
-        Ok(Counts { text: *text, compiled: *compiled })
+        Ok(Counts { text: *text, compiled: *compiled }.times(self.launches(at)))
     }
 }
 
@@ -285,6 +316,14 @@ pub(super) fn internal(what: &str) -> Error {
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
     Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())
+}
+
+/// The program of a line.
+///
+/// # Errors
+/// Faults of the spec.
+pub fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
+    Spec::parse(family, line)?.program()
 }
 
 /// Draws what becomes of a kernel without the synchronisation at a line of its text.
@@ -341,9 +380,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
                 base: title.clone(),
                 line: base.clone(),
                 keys: change::keys(&entries(&other.line())?, &entries(&line)?),
-                counters: change::counters(&theirs.counts()?, &looked.counts()?),
+                counters: change::counters(
+                    &theirs.counts()?.times(other.launches(at)),
+                    &looked.counts()?.times(spec.launches(at)),
+                ),
+                launches: [&other, &spec].map(|spec| spec.launches(at)),
                 hunks,
                 more,
+                is_same_kernel: views::text(&text, &theirs.kernel.name)
+                    == views::text(&listing.text, &looked.kernel.name),
                 shared_bytes: theirs.kernel.shared_bytes(),
                 residents: resident::all(&theirs.kernel, &subject.of_base),
             })
@@ -364,6 +409,14 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         Family::Reduce => folds::of(&looked, &listing)?,
         Family::Sgemm => None,
     };
+    let (order, no_order) = match order::of(&spec)? {
+        Ok(order) => (Some(order), None),
+        Err(why) => (None, Some(why)),
+    };
+    let steps = match spec.is_of_lists() {
+        true => Steps::default(),
+        false => steps::of(kernel, &listing, &looked.trace, named.as_ref()),
+    };
     let mut report = Report {
         family: subject.family.macro_name(),
         title: subject.title.clone().unwrap_or_else(|| kernel.name.clone()),
@@ -372,6 +425,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shape: looked.ran.shape.clone(),
         grid: looked.grid,
         threads: kernel.geometry.threads(),
+        products: spec.products()?,
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions.collect(),
         answer: Vec::new(),
@@ -395,10 +449,10 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             residents: resident::all(&kernel, &subject.of_fallback),
         }),
         refused: subject.refused.clone(),
-        ledger: ledger::of(subject.family, (&spec, &line), at, &looked)?,
+        ledger: ledger::of(subject.family, (&spec, &line), spec.taken(at), &looked)?,
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| owners::of(kernel, named, &looked.trace)),
-        steps: steps::of(kernel, &listing, &looked.trace, named.as_ref()),
+        steps,
         no_folds: match subject.family {
             Family::Reduce if folds.is_none() => Some(folds::NONE),
             _ => None,
@@ -408,13 +462,15 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
         edges: edges::of(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec)?,
-        order: order::of(&spec)?,
+        order,
+        undrawn: Vec::new(),
         syncs: sync::of(&looked, &listing)?,
         counters,
         change,
         beside,
         line,
     };
+    report.undrawn = undrawn::of(&spec, &report, no_order);
     report.answer = answer::sentences(&report, &looked.profile.total);
     Ok(report)
 }

@@ -202,6 +202,21 @@ mod tests {
         }
     }
 
+    /// Products that share a block are as many with the key as without it: more than a block has, so that it executes less.
+    #[test]
+    fn products_of_a_block_execute_less_than_alone() {
+        let line = "tile: 16x16x16, thread: 4x4, batch: strided, products: 4";
+        let ledger = ledger(Family::Sgemm, line);
+        let products = ledger.iter().find(|entry| entry.key == "products: 4").expect("the key");
+        let Without::Counts(deltas) = &products.without else { panic!("{products:?}") };
+        let of = |name| deltas.iter().find(|delta| delta.is_compiled(name)).expect("a count");
+        let instructions = of("instructions");
+        assert!(3 * instructions.before < 2 * instructions.now, "{instructions:?}");
+        // Of a block that is full and one that lacks a product.
+        let blocks = deltas.iter().find(|delta| delta.is(Counter::Blocks)).expect("blocks");
+        assert_eq!((4 * 2, 4 * 7), (blocks.before, blocks.now));
+    }
+
     #[test]
     fn what_no_counter_sees_the_text_shows() {
         let of = |line: &str, key: &str| {

@@ -3,6 +3,7 @@
 use super::gather::{At, Spec};
 use super::owners::Matrix;
 use super::owners::moved::elements;
+use super::undrawn::LIST;
 use crate::cli::Failure;
 use gemm_dsl::predict::{DEVICES, Device, H200};
 use gemm_reference::product::Size;
@@ -46,25 +47,35 @@ pub struct Wave {
     pub row_by_row: u64,
 }
 
-/// The order of a product's blocks, by a launch whose sums have few terms; none of another kernel, or of one that has fewer
-/// blocks than are looked at.
-pub(super) fn of(spec: &Spec) -> Result<Option<Order>, Failure> {
-    let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
+/// Why there is no order to draw: of a reduction, of a kernel that is not launched, and where blocks store no tiles.
+const NONE: &str = "It is no product.";
+const UNMET: &str =
+    "On sums of so few terms as this is told by, the kernel of this page is not launched.";
+const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
+
+/// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
+pub(super) fn of(spec: &Spec) -> Result<Result<Order, String>, Failure> {
+    let none = |why: &str| Ok(Err(why.to_owned()));
+    let Some((rows, columns)) = spec.block_tile()? else { return none(NONE) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
     let size = Size { m, n, k: spec.few_terms()? };
     let (looked, others) = match spec.look_at_preferred(At::Size(size)) {
         Ok(Some(seen)) => seen,
         // It takes no such product, as one whose terms are shared out may not.
-        Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return Ok(None),
+        Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return none(UNMET),
         Err(failure) => return Err(failure),
     };
-    let Some(c) = Matrix::placed(&looked, "C") else { return Ok(None) };
+    let Some(c) = Matrix::placed(&looked, "C") else { return none(LIST) };
     let tile = [u64::from(rows), u64::from(columns)];
     let traces = std::iter::once(&looked.trace).chain(&others);
     let tiles: Option<Vec<[u64; 2]>> = traces.map(|trace| first(&c, trace, tile)).collect();
     let most = MULTIPROCESSORS[0];
     let of_number = spec.bytes_of_number();
-    let Some(tiles) = tiles.filter(|tiles| tiles.len() >= most) else { return Ok(None) };
+    let Some(tiles) = tiles else { return none(UNSTORED) };
+    if tiles.len() < most {
+        let few = format!("{} blocks take all tiles in turn, fewer than {most}.", tiles.len());
+        return none(&few);
+    }
     let wave = |blocks: usize| {
         let row_by_row: Vec<[u64; 2]> =
             (0..blocks).map(|at| [at / TILES, at % TILES].map(|at| at as u64)).collect();
@@ -74,7 +85,7 @@ pub(super) fn of(spec: &Spec) -> Result<Option<Order>, Failure> {
         Wave { blocks, strips, bytes: bytes(strips), row_by_row: bytes(self::strips(&row_by_row)) }
     };
     let waves = MULTIPROCESSORS.map(wave).to_vec();
-    Ok(Some(Order { size: [m, n], tile: [rows, columns], tiles, waves }))
+    Ok(Ok(Order { size: [m, n], tile: [rows, columns], tiles, waves }))
 }
 
 /// The first tile that a block stores to.
@@ -139,7 +150,7 @@ mod tests {
 
     fn order(line: &str) -> Order {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        of(&spec).expect("a launch").expect("a product of whole tiles")
+        of(&spec).expect("a launch").expect("an order")
     }
 
     #[test]

@@ -401,6 +401,19 @@ mod tests {
         }
     }
 
+    /// Of products that share a block the tiles are those of the first, by its own threads.
+    #[test]
+    fn a_batch_has_the_tiles_of_its_first_product() {
+        let line = "tile: 16x16x16, thread: 4x4, products: 4, batch: strided";
+        let owners = owners(Family::Sgemm, line).expect("a product");
+        assert_eq!(owners.tiles.len(), 3);
+        for tile in &owners.tiles {
+            assert_eq!((tile.extents, tile.owners), ([16, 16], [1; 2]), "{}", tile.name);
+            let threads: BTreeSet<u32> = tile.threads.iter().map(|area| area.owner).collect();
+            assert_eq!(threads, (0..16).collect(), "{}", tile.name);
+        }
+    }
+
     /// Groups have each element once, and those who read it are those who have it among what they read.
     #[test]
     fn groups_say_who_reads_an_element() {

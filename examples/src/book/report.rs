@@ -16,6 +16,7 @@ use super::source::Line;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::tensor::Tensor;
+use super::undrawn::Undrawn;
 use super::units::{Unit, Wavefronts};
 use gemm_draw::compiled::Predicted;
 pub use gemm_draw::counters::{Counted, Counter};
@@ -40,6 +41,8 @@ pub struct Report {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub threads: u32,
+    /// Products of a batch that a block computes, each by threads of its own; 1 of a reduction.
+    pub products: u32,
     /// Shared memory of a block, in bytes.
     pub shared_bytes: u64,
     /// What its plan decided, and why.
@@ -93,6 +96,8 @@ pub struct Report {
     pub no_edges: Option<String>,
     /// In which order blocks take tiles.
     pub order: Option<Order>,
+    /// What a page could show and does not.
+    pub undrawn: Vec<Undrawn>,
     /// What each synchronisation prevents.
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.

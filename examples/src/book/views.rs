@@ -30,7 +30,7 @@ impl Views {
         let parts = [
             ("pipeline", value(&pipeline::all(&looked.kernel, &looked.trace))?),
             ("accesses", value(&accesses)?),
-            ("order", value(&order::of(spec)?)?),
+            ("order", value(&order::of(spec)?.ok())?),
         ];
         Ok(Self { text: text(&listing.text, &looked.kernel.name), parts: parts.into() })
     }
@@ -52,7 +52,7 @@ fn value(of: &impl Serialize) -> Result<Value, Failure> {
 }
 
 /// A text without the comment above it, which has the line, and without the name of the kernel.
-fn text(whole: &str, name: &str) -> String {
+pub(super) fn text(whole: &str, name: &str) -> String {
     let lines = whole.lines().skip_while(|line| line.starts_with("//") || line.is_empty());
     lines.map(|line| line.replace(name, "kernel") + "\n").collect()
 }

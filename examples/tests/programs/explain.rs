@@ -254,6 +254,14 @@ fn a_page_is_written() {
     let nowhere = explain(&["--html", &path("nowhere/page.html"), spec]);
     let message = text(&nowhere.stderr);
     assert!(!nowhere.status.success() && message.contains("nowhere/page.html"), "{message}");
+    // That a page cannot be written is told before what takes long, and nothing is left of it.
+    let folder_itself = folder.path().display().to_string();
+    for (page, says) in [(&*folder_itself, &*folder_itself), (&none, "too large to simulate")] {
+        let refused = explain(&["--html", page, "items: 4194304"]);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains(says), "{}", text(&refused.stderr));
+        assert!(!std::path::Path::new(&none).exists());
+    }
     // `-` is the standard output, as it is elsewhere.
     let piped = program("explain").args(["--html", "-", spec]).current_dir(folder.path()).output();
     let piped = piped.expect("a program that can be started");
@@ -312,6 +320,13 @@ fn specs_are_compared_where_both_can_be_launched() {
     let together = object(&[small, "--against", large]);
     assert_eq!(together["shape"], "m = 128, n = 128, k = 64");
     assert!(together["change"]["counters"].as_array().is_some_and(|of| !of.is_empty()));
+    let same = object(&[small, "--against", small]);
+    assert_eq!(same["change"]["is_same_kernel"], true);
+    let page = text(&explain(&["--html", "-", small, "--against", small]).stdout);
+    assert!(page.contains("The two are the same kernel.") && !page.contains("<tbody></tbody>"));
+    // A product that is no batch is launched for each of one.
+    let batch = object(&[small, "--against", &format!("{small}, batch: strided, products: 2")]);
+    assert_eq!(batch["change"]["launches"], serde_json::json!([1, 3]));
     let coprime = object(&["tile: 48x48x12, thread: 4x4, bounds: aligned", "--against", large]);
     assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
 

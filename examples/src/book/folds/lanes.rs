@@ -3,9 +3,10 @@
 use super::{COLUMNS, Cell, Column, SHOWN, Table, around, given};
 use crate::book::owners::moved::written;
 use gemm_dsl::cuda::{self, Listing};
-use gemm_dsl::ir::{Elem, Kernel, Space};
+use gemm_dsl::ir::{Elem, Expr, Kernel, Space, Stmt, Var};
 use gemm_runtime::watch::{Detail, Did, Kind, Trace, VerifiedKernel, What};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// The shuffles of one statement, in order.
 struct Run<'t> {
@@ -15,12 +16,14 @@ struct Run<'t> {
 }
 
 /// What the warp stores behind a shuffle.
-struct Stored {
-    line: usize,
+struct Stored<'k> {
+    stmt: u32,
     /// By lane, the bits of the first element that it stores.
     bits: Vec<Option<u64>>,
     /// What it is, where that is all that a lane stores.
     elem: Option<Elem>,
+    /// The variables that the value is made of.
+    of: Vec<&'k Var>,
 }
 
 /// For each statement that shuffles numbers its steps: with how many events were before.
@@ -30,6 +33,7 @@ pub(super) fn tables(
     trace: &Trace,
 ) -> Vec<(usize, Table)> {
     let statements = kernel.statements();
+    let read = |stmt: u32| read(statements[stmt as usize]);
     let mut runs: Vec<Run<'_>> = Vec::new();
     let own = |detail: &&Detail| {
         (detail.rank, detail.warp) == (0, 0) && matches!(detail.did, Did::Shuffle { .. })
@@ -45,10 +49,14 @@ pub(super) fn tables(
             None => runs.push(Run { stmt: step.stmt, elem, steps: vec![step] }),
         }
     }
+    // Parts of one value are shuffled by statements of their own.
+    let shuffled: Vec<&Var> = runs.iter().flat_map(|run| read(run.stmt)).collect();
     let table = |run: &Run<'_>| {
         let (first, last) = (run.steps.first()?, run.steps.last()?);
-        let stored = stored(kernel, listing, trace, last.event);
-        let mut counts: BTreeSet<usize> = match &stored {
+        let later = trace.details.iter().filter(own).map(|step| step.event);
+        let until = later.filter(|event| *event > last.event).min().unwrap_or(usize::MAX);
+        let stores = stored(kernel, &statements, trace, last.event..until);
+        let mut counts: BTreeSet<usize> = match stores.first() {
             Some(stored) => {
                 let is_there = |(lane, bits): (usize, &Option<u64>)| bits.map(|_| lane);
                 stored.bits.iter().enumerate().filter_map(is_there).collect()
@@ -56,7 +64,14 @@ pub(super) fn tables(
             None => (0..SHOWN).collect(),
         };
         let mut columns = Vec::new();
-        if let Some(Stored { line, bits, elem: Some(elem) }) = &stored {
+        let is_made_of =
+            |parts: &[&Var], stored: &Stored<'_>| stored.of.iter().any(|var| parts.contains(var));
+        let own = read(run.stmt);
+        let result = stores.iter().find(|stored| is_made_of(&own, stored));
+        // A store of other parts alone is none of this one; what is made of a result is no part itself.
+        let result = result.or(stores.first().filter(|stored| !is_made_of(&shuffled, stored)));
+        if let Some(Stored { stmt, bits, elem: Some(elem), .. }) = result {
+            let line = listing.lines[*stmt as usize].start + 1;
             let cell = |bits: &Option<u64>| bits.map(|bits| Cell::new(*elem, bits, None, true));
             let cells: Vec<Option<Cell>> = bits.iter().map(cell).collect();
             let active = cells.iter().flatten().count();
@@ -97,10 +112,28 @@ fn goes_on(trace: &Trace, run: &Run<'_>, step: &Detail) -> bool {
     run.steps.first().is_some_and(|first| outer(first.rounds) == outer(step.rounds))
 }
 
-/// The next store of the first warp behind so many events of the block.
-fn stored(kernel: &Kernel, listing: &Listing, trace: &Trace, behind: usize) -> Option<Stored> {
-    let mut events = trace.events.get(behind..)?.iter().filter(|event| event.warp == 0);
-    events.find_map(|event| {
+/// The variables that a statement reads for the value that it gives or stores.
+fn read(stmt: &Stmt) -> Vec<&Var> {
+    let mut read = Vec::new();
+    if let Stmt::Let { value, .. } | Stmt::Assign { value, .. } | Stmt::Store { value, .. } = stmt {
+        value.visit(&mut |expr| {
+            if let Expr::Var(var) = expr {
+                read.push(var);
+            }
+        });
+    }
+    read
+}
+
+/// The stores of the first warp among some events of the block, in order.
+fn stored<'k>(
+    kernel: &Kernel,
+    statements: &[&'k Stmt],
+    trace: &Trace,
+    among: Range<usize>,
+) -> Vec<Stored<'k>> {
+    let events = trace.events.iter().take(among.end).skip(among.start);
+    let stores = events.filter(|event| event.warp == 0).filter_map(|event| {
         let What::Access { pattern, words, .. } = &event.what else { return None };
         let pattern = &trace.patterns[*pattern as usize];
         let buffer = &kernel.buffers[pattern.buffer];
@@ -111,9 +144,11 @@ fn stored(kernel: &Kernel, listing: &Listing, trace: &Trace, behind: usize) -> O
         let mut given = written(pattern.bytes, words, size).into_iter();
         let bits = pattern.lanes.iter().map(|at| at.and_then(|_| given.next()?.first().copied()));
         Some(Stored {
-            line: listing.lines[event.stmt as usize].start + 1,
+            stmt: event.stmt,
             bits: bits.collect(),
             elem: Some(buffer.elem).filter(|_| pattern.bytes == size),
+            of: read(statements[event.stmt as usize]),
         })
-    })
+    });
+    stores.collect()
 }

@@ -263,6 +263,72 @@ fn each_element_is_drawn_with_its_thread() {
             }
             let count: u64 = area.rects.iter().map(|rect| rect.width * rect.height).sum();
             assert!(drawn.others > 0 || count == own.len() as u64, "{name}: {count}");
+            if area.owner == 0 {
+                assert_eq!(drawn.of_first, [own.len(), count as usize], "{name}");
+            }
         }
+    }
+}
+
+/// What is said of a block, and of its first thread, counts all elements, and says which are drawn.
+#[test]
+fn elements_that_are_not_drawn_are_counted() {
+    for (name, [block, thread]) in [
+        (
+            "grid_stride",
+            ["8192 elements; drawn are 4096 elements from 0 on", "folds 16, of which 8 are drawn"],
+        ),
+        (
+            "columns",
+            [
+                "8192 elements; drawn are 64 × 64 elements from (0, 0) on",
+                "folds 32, of which 16 are drawn",
+            ],
+        ),
+        ("items", ["512 elements from 0 on", "folds 2"]),
+    ] {
+        let folds = stage(name);
+        let drawn = folds.folded.as_ref().expect(name);
+        assert_eq!([drawn.counted(), drawn.of_thread_0()], [block, thread], "{name}");
+        assert_eq!(drawn.elements[0], folds.elements, "{name}");
+    }
+    // A row of the picture is longer than what one warp loads.
+    let short = folded("block: 32, shuffle");
+    let short = short.folded.expect("elements");
+    assert_eq!(short.counted(), "32 elements among 64 elements from 0 on");
+}
+
+/// Of an extreme and where it is each is stored for itself, or one alone.
+#[test]
+fn what_is_stored_is_of_the_part_beside_it() {
+    for op in ["argmax", "argmin"] {
+        for types in ["", ", type: u32", ", type: i32"] {
+            let folds = folded(&format!("items: 2, shuffle, op: {op}{types}"));
+            let tables: Vec<&Table> =
+                folds.tables.iter().filter(|table| table.array.is_none()).collect();
+            let [best, at, ..] = &tables[..] else { panic!("two values") };
+            let stored = |table: &Table| {
+                let last = table.columns.last().expect("a step");
+                assert!(last.name.starts_with("stored"), "{op}{types}: {}", last.name);
+                last.cells[0].as_ref().map(|cell| cell.value.clone())
+            };
+            let (best, at) = (stored(best), stored(at));
+            let all = folds.lanes.iter().flatten();
+            let digit = |element: &u64| element % 10;
+            let extreme = match op {
+                "argmax" => all.clone().map(digit).max(),
+                _ => all.clone().map(digit).min(),
+            };
+            let first = all.filter(|element| Some(digit(element)) == extreme).min();
+            assert_eq!(best, extreme.map(|of| of.to_string()), "{op}{types}");
+            assert_eq!(at, first.map(u64::to_string), "{op}{types}");
+        }
+        // A warp to a row stores where the extreme is, and not what it is.
+        let rows = folded(&format!("over: rows, group: 32, block: 64, op: {op}"));
+        let tables: Vec<&Table> = rows.tables.iter().filter(|of| of.array.is_none()).collect();
+        let [best, at] = &tables[..] else { panic!("two values") };
+        let has_stored =
+            |of: &Table| of.columns.iter().any(|column| column.name.starts_with("stored"));
+        assert!(!has_stored(best) && has_stored(at), "{op}");
     }
 }

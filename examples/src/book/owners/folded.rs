@@ -28,6 +28,10 @@ pub struct Folded {
     pub column: u64,
     /// Rows that are not drawn, as they are too many.
     pub others: usize,
+    /// How many elements the block loads, and how many of these are drawn.
+    pub elements: [usize; 2],
+    /// The same of those that the first thread loads.
+    pub of_first: [usize; 2],
     /// Who loads them.
     pub tile: Tile,
 }
@@ -38,15 +42,33 @@ impl Folded {
         drawing::alone(&self.tile)
     }
 
-    /// How many of those that are drawn the first thread folds.
+    /// How many elements the first thread folds.
     pub fn of_thread_0(&self) -> String {
-        let own = self.tile.threads.iter().filter(|area| area.owner == 0);
-        let count: u64 = own.flat_map(|area| &area.rects).map(|r| r.width * r.height).sum();
-        format!("folds {count}")
+        match self.of_first {
+            [all, drawn] if all == drawn => format!("folds {all}"),
+            [all, drawn] => format!("folds {all}, of which {drawn} are drawn"),
+        }
+    }
+
+    /// How many elements the block folds, and which are drawn.
+    pub fn counted(&self) -> String {
+        match self.elements {
+            [all, drawn] if all == drawn => self.places(),
+            [all, _] => format!("{all} elements; drawn are {}", self.places()),
+        }
+    }
+
+    /// Which elements are drawn.
+    pub fn places(&self) -> String {
+        let ([_, drawn], [rows, columns]) = (self.elements, self.tile.extents);
+        match drawn as u64 == rows * columns {
+            true => self.extent(),
+            false => format!("{drawn} elements among {}", self.extent()),
+        }
     }
 
     /// Where the rows are, in words.
-    pub fn places(&self) -> String {
+    fn extent(&self) -> String {
         let [rows, columns] = self.tile.extents;
         let first = self.rows.first().copied().unwrap_or(0);
         let follow = self
@@ -98,6 +120,9 @@ pub(in crate::book) fn of(
             Some(((row as u64, at % width), threads))
         })
         .collect();
+    fn of_first(threads: &mut dyn Iterator<Item = &BTreeSet<u32>>) -> usize {
+        threads.filter(|threads| threads.contains(&0)).count()
+    }
     let columns = || places.keys().map(|(_, column)| *column);
     // Rows of an array that is none of a matrix are whole.
     let (left, right) = match of_matrix {
@@ -137,6 +162,8 @@ pub(in crate::book) fn of(
         array: declared.name.clone(),
         is_matrix: of_matrix.is_some(),
         others: used.len() - drawn.len(),
+        elements: [loaded.len(), places.len()],
+        of_first: [of_first(&mut loaded.values()), of_first(&mut places.values().copied())],
         rows: drawn
             .into_iter()
             .map(|row| if of_matrix.is_some() { row } else { row * width })

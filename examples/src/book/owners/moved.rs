@@ -17,6 +17,8 @@ pub(in crate::book) struct Matrix {
     numbers: Range<u64>,
     /// Columns and rows from one element to the next: which is 1, and the other.
     strides: [u64; 2],
+    /// From one product of a batch to the next, where they lie apart.
+    product: Option<u64>,
 }
 
 impl Matrix {
@@ -37,12 +39,12 @@ impl Matrix {
         let (buffer, numbers) = arrays.zip(numbers).find(is_it)?;
         let declared = &kernel.buffers[buffer];
         let Layout::Strided { strides } = &declared.layout else { return None };
-        // Products of a batch come one after the other, and block 0 works on the first.
-        let [.., row, column] = &strides[..] else { return None };
+        let [products @ .., row, column] = &strides[..] else { return None };
         let stride = |expr| u64::try_from(kernel.eval(expr, scalars).ok()?).ok();
+        let product = products.first().and_then(stride).filter(|stride| *stride > 0);
         let strides = [stride(row)?, stride(column)?];
         let is_sound = strides.iter().all(|stride| *stride > 0) && declared.elem == Elem::F32;
-        is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides })
+        is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides, product })
     }
 
     /// The same, whose elements have no numbers.
@@ -52,8 +54,14 @@ impl Matrix {
         Self::of(kernel, name, &looked.arguments.scalars(kernel), &none)
     }
 
-    /// Where an element is.
+    /// Whether an element is one of the first product of a batch.
+    fn is_of_first(&self, at: u64) -> bool {
+        self.product.is_none_or(|stride| at < stride)
+    }
+
+    /// Where an element is, in the matrix of its product.
     pub(in crate::book) fn place(&self, at: u64) -> Place {
+        let at = self.product.map_or(at, |stride| at % stride);
         match self.strides {
             [row, 1] => (at / row, at % row),
             [1, column] => (at % column, at / column),
@@ -61,9 +69,10 @@ impl Matrix {
         }
     }
 
-    /// The element with a number.
+    /// The element with a number, of the first product of a batch.
     pub(in crate::book) fn named(&self, number: u64) -> Option<Place> {
-        self.numbers.contains(&number).then(|| self.place(number - self.numbers.start))
+        let at = self.numbers.contains(&number).then(|| number - self.numbers.start)?;
+        self.is_of_first(at).then(|| self.place(at))
     }
 }
 
@@ -132,7 +141,7 @@ pub(super) fn of(
                 else {
                     continue;
                 };
-                for (thread, at) in elements {
+                for (thread, at) in elements.into_iter().filter(|(_, at)| matrix.is_of_first(*at)) {
                     let place = matrix.place(at);
                     if kind == Kind::Store {
                         moved[number].owned.entry(place).or_default().insert(thread);

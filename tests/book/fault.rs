@@ -1,0 +1,94 @@
+//! Pages of faults: a race of a kernel without one of its barriers, and accesses out of bounds of one without its guards.
+
+use gemm_dsl::ir::{Expr, Stmt};
+use gemm_examples::beside::launch_once;
+use gemm_examples::book::broken;
+use gemm_examples::book::gather::{self, Subject};
+use gemm_examples::book::page;
+use gemm_examples::family::Family;
+use gemm_reference::product::Size;
+use gemm_runtime::watch::{Arguments, Seen, VerifiedKernel, Watch};
+use gemm_runtime::{Device, Simulation};
+use libtest_mimic::Failed;
+use std::sync::{Arc, Mutex, OnceLock};
+
+const LINE: &str = "tile: 32x32x32";
+/// No tile along rows or columns of C is whole in the last blocks.
+const RAGGED: Size = Size { m: 40, n: 40, k: 32 };
+/// Instructions of the launch that fails, at most.
+const PATIENCE: u64 = 1 << 24;
+
+/// Their names, and the pages.
+pub fn pages() -> Result<&'static [(String, String)], Failed> {
+    static PAGES: OnceLock<Result<Vec<(String, String)>, String>> = OnceLock::new();
+    let made = || {
+        let made = [("a race", race()), ("out of bounds", out_of_bounds())];
+        let named = made.into_iter().map(|(name, page)| Ok((name.to_owned(), page?)));
+        named.collect::<Result<_, Failed>>().map_err(|failed| format!("{failed:?}"))
+    };
+    PAGES.get_or_init(made).as_deref().map_err(Failed::from)
+}
+
+fn race() -> Result<String, Failed> {
+    let subject = Subject { line: LINE.to_owned(), ..Subject::new(Family::Sgemm) };
+    let syncs = gather::report(&subject)?.syncs;
+    let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
+    Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
+}
+
+/// What was launched, and on what.
+type Launch = (VerifiedKernel, [u32; 3], Arguments);
+
+/// Keeps it.
+#[derive(Default)]
+struct Keeps(Mutex<Option<Launch>>);
+
+impl Watch for Keeps {
+    fn blocks(&self, _: &VerifiedKernel, _: [u32; 3]) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn ran(&self, seen: Seen<'_>) {
+        let launch = (seen.kernel.clone(), seen.grid, seen.arguments);
+        *self.0.lock().expect("nobody panics") = Some(launch);
+    }
+}
+
+fn out_of_bounds() -> Result<String, Failed> {
+    let keeps = Arc::new(Keeps::default());
+    let watch: Option<Arc<dyn Watch>> = Some(keeps.clone());
+    let device = Device::simulator_of(Simulation { watch, ..Simulation::default() });
+    let Size { m, n, k } = RAGGED;
+    launch_once(&device, &LINE.parse()?, (&vec![1.0; m * k], &vec![1.0; k * n]), RAGGED)?;
+    let launch = keeps.0.lock().expect("nobody panics").take();
+    let (kernel, grid, arguments) = launch.ok_or("a launch is seen")?;
+    let mut unguarded = kernel.into_inner();
+    unguarded.visit_mut(&mut |stmt, _| {
+        if let Stmt::If { cond, then, .. } = stmt
+            && matches!(then[..], [Stmt::Store { .. }])
+        {
+            *cond = Expr::I32(0).equals(0);
+        }
+    });
+    let unguarded = VerifiedKernel::new(unguarded).map_err(|error| format!("{error:?}"))?;
+    let of = ("sgemm_kernel", LINE.to_owned());
+    let broken = broken::drawn(of, (&unguarded, grid, &arguments), None, PATIENCE)?;
+    let broken = broken.ok_or("stores beyond the columns of C are a fault")?;
+    Ok(page::broken(&broken, "a test")?)
+}
+
+/// Each says what is wrong, and shows the lanes that do it.
+pub fn says_what_is_wrong() -> Result<(), Failed> {
+    let says: [&[&str]; 2] = [
+        &["data race on As[", "id=\"past\""],
+        &["id=\"reached\"", "<code>C[0][40]</code>", "<td>no</td>"],
+    ];
+    for ((name, html), says) in pages()?.iter().zip(says) {
+        for part in says.iter().chain(&["id=\"accesses\"", " on\""]) {
+            if !html.contains(part) {
+                return Err(format!("{name} lacks {part}").into());
+            }
+        }
+    }
+    Ok(())
+}
