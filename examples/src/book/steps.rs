@@ -94,7 +94,17 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
     let trace = &named.trace;
     let ring = Ring::of(kernel);
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
-    let looped = rounds::of(trace, &of_first)?;
+    // What follows the multiplication, as the sum of what other blocks have left, can be longer than it: the loop is the one in
+    // which shared memory is accessed.
+    let is_shared = |event: &Event| match &event.what {
+        What::Access { pattern, .. } => {
+            kernel.buffers[trace.patterns[*pattern as usize].buffer].space == Space::Shared
+        }
+        _ => false,
+    };
+    let of_shared: Vec<&Event> =
+        of_first.iter().copied().filter(|event| is_shared(event)).collect();
+    let looped = rounds::of_variable(trace, &of_first, rounds::of(trace, &of_shared)?.var);
     let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
     // The row of an event: 0 before the loop, then one for each round; none behind.
     let row = |event: &Event, is_begun: bool| {
@@ -142,7 +152,9 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
             }
         }
     }
-    rows.iter().flatten().any(|slot| slot.written.is_some()).then_some(())?;
+    let is_of_tiles = rows.iter().flatten().any(|slot| slot.written.is_some())
+        && rows[1..].iter().flatten().any(|slot| slot.read.is_some());
+    is_of_tiles.then_some(())?;
     in_flight(kernel, trace, (&ring, &of_first), &looped, &mut rows);
     let mut holds = vec![None; slots];
     for row in &mut rows {

@@ -36,7 +36,7 @@ pub(in crate::book) fn of(trace: &Trace, events: &[&Event]) -> Option<Rounds> {
         }
     }
     let several = loops.into_iter().filter_map(|(var, (depth, executed))| {
-        let rounds = rounds(trace, events, var);
+        let rounds = of_variable(trace, events, var);
         (rounds.of_events.len() > 1).then_some((2 * executed < total, depth, executed, rounds))
     });
     let best = several.min_by_key(|(is_less, depth, executed, _)| {
@@ -46,7 +46,7 @@ pub(in crate::book) fn of(trace: &Trace, events: &[&Event]) -> Option<Rounds> {
 }
 
 /// Those of the loop over a variable: neighbouring events with one value of it, and of those around it, are a round.
-fn rounds(trace: &Trace, events: &[&Event], var: usize) -> Rounds {
+pub(in crate::book) fn of_variable(trace: &Trace, events: &[&Event], var: usize) -> Rounds {
     let mut of_events: Vec<(i64, Range<usize>)> = Vec::new();
     let mut current: Option<&[(usize, i64)]> = None;
     for (number, event) in events.iter().enumerate() {
