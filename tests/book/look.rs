@@ -27,7 +27,7 @@ pub fn writes_pictures() -> Result<(), Failed> {
     let fault = fault()?;
     let known = KINDS.iter().map(|name| Ok((*name, crate::page(name)?)));
     let known = known.collect::<Result<Vec<_>, Failed>>()?;
-    for (name, html) in known.into_iter().chain([("fault.html", &*fault)]) {
+    for (name, html) in known.into_iter().chain([("fault.html", fault)]) {
         let stem = name.trim_end_matches(".html");
         for (way, window, scheme) in WAYS {
             let picture = folder.join(format!("{stem}.{way}.png"));

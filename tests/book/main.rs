@@ -4,6 +4,7 @@
 mod browser;
 mod elements;
 mod explains;
+mod front;
 mod html;
 mod index;
 mod lanes;
@@ -14,16 +15,19 @@ mod pinned;
 mod record;
 mod registers;
 mod report;
+mod stepper;
 
 use gemm_examples::book::gather::{self, Subject};
+use gemm_examples::book::report::Report;
 use gemm_examples::book::{page, whole};
+use gemm_examples::cli::Failure;
 use gemm_examples::family::Family;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The most bytes of a page, and of one as a server sends it, packed by gzip.
 const MOST: usize = 300_000;
@@ -32,8 +36,10 @@ const MOST_PACKED: usize = 40_960;
 /// All pages, made by the first test that asks.
 fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
     static PAGES: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
+    let gather =
+        |ladder, stage, subject: &Subject| known(ladder, stage, || gather::report(subject));
     let made =
-        PAGES.get_or_init(|| whole::pages(&|_: &str| {}, None).map_err(|error| error.to_string()));
+        PAGES.get_or_init(|| whole::pages_of(&gather, None).map_err(|error| error.to_string()));
     made.as_ref().map_err(Failed::from)
 }
 
@@ -43,13 +49,42 @@ fn page(name: &str) -> Result<&'static str, Failed> {
     Ok(page)
 }
 
-/// The page of a fault: a race of a kernel without one of its barriers.
-fn fault() -> Result<String, Failed> {
-    let line = "tile: 32x32x32".to_owned();
-    let subject = Subject { line, ..Subject::new(Family::Sgemm) };
-    let syncs = gather::report(&subject)?.syncs;
-    let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
-    Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
+/// A line whose kernel needs its barriers.
+const FAULTY: &str = "tile: 32x32x32";
+
+/// The page of a fault, made by the first test that asks: a race of a kernel without one of its barriers.
+fn fault() -> Result<&'static str, Failed> {
+    static FAULT: OnceLock<Result<String, String>> = OnceLock::new();
+    let make = || -> Result<String, Failed> {
+        let subject = Subject { line: FAULTY.to_owned(), ..Subject::new(Family::Sgemm) };
+        let syncs = gather::report(&subject)?.syncs;
+        let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
+        Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
+    };
+    let made = FAULT
+        .get_or_init(|| make().map_err(|failed| failed.message().unwrap_or_default().to_owned()));
+    made.as_deref().map_err(Failed::from)
+}
+
+/// The report of a stage.
+fn report_of(ladder: &'static str, stage: u32) -> Result<Arc<Report>, Failed> {
+    Ok(known(ladder, stage, || whole::report_of(ladder, stage))?)
+}
+
+/// A report that is gathered once, unless two ask at the same time: who waited for another one to gather it could keep that one
+/// from what it computes with.
+fn known(
+    ladder: &'static str,
+    stage: u32,
+    gather: impl FnOnce() -> Result<Report, Failure>,
+) -> Result<Arc<Report>, Failure> {
+    static KNOWN: Mutex<BTreeMap<(&str, u32), Arc<Report>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(report) = known().get(&(ladder, stage)) {
+        return Ok(Arc::clone(report));
+    }
+    let report = Arc::new(gather()?);
+    Ok(Arc::clone(known().entry((ladder, stage)).or_insert(report)))
 }
 
 fn sizes() -> Result<(), Failed> {
@@ -111,6 +146,10 @@ fn main() -> ExitCode {
         Trial::test("same_bytes", same_bytes),
         Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
         Trial::test("report::adds_up", report::adds_up),
+        Trial::test(
+            "report::rounds_are_of_the_loop_along_k",
+            report::rounds_are_of_the_loop_along_k,
+        ),
         Trial::test("report::conflicts_of_copies_are_told", report::conflicts_of_copies_are_told),
         Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
         Trial::test("html::parses", html::parses),
@@ -122,12 +161,20 @@ fn main() -> ExitCode {
             "html::sections_say_what_they_leave_out",
             html::sections_say_what_they_leave_out,
         ),
+        Trial::test(
+            "html::a_fault_says_whose_lines_it_counts",
+            html::a_fault_says_whose_lines_it_counts,
+        ),
         Trial::test("html::blocks_have_three_coordinates", html::blocks_have_three_coordinates),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test(
             "index::no_bar_is_beyond_the_time_beside_it",
             index::no_bar_is_beyond_the_time_beside_it,
+        ),
+        Trial::test(
+            "index::says_where_a_cache_is_taken_for_granted",
+            index::says_where_a_cache_is_taken_for_granted,
         ),
         Trial::test("palette::can_be_read", palette::can_be_read),
         Trial::test("palette::reads_as_css_does", palette::reads_as_css_does),
@@ -137,6 +184,8 @@ fn main() -> ExitCode {
     trials.extend(live::trials());
     trials.extend(lanes::trials());
     trials.extend(elements::trials());
+    trials.extend(front::trials());
+    trials.extend(stepper::trials());
     trials.extend(registers::trials());
     let look = Need::Browser.trial("look::writes_pictures", look::writes_pictures);
     trials.push(look.with_ignored_flag(true));
