@@ -1,13 +1,14 @@
 //! Pages in a real browser, without a window.
 
-use crate::{fault, pages, pages_and_faults};
+pub mod session;
+
+use crate::pages_and_faults;
 use gemm_tests::needs::{self, BROWSER, Need};
 use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use session::Session;
 use std::fs;
 use std::process::{Command, Output};
-
-/// Of so many pages one is laid out for a phone.
-const EVERY: usize = 5;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -37,20 +38,38 @@ pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     Ok(output)
 }
 
-/// No page makes the browser say anything in its console, and what it shows is the page.
-fn complaints() -> Result<(), Failed> {
+/// Opens each page of the book, and those of faults, in one browser: what is asked of each, and what it must answer.
+fn each(
+    session: &mut Session,
+    mut check: impl FnMut(&mut Session) -> Result<(), Failed>,
+) -> Result<(), Failed> {
     for (name, html) in pages_and_faults()? {
-        let output = browse(name, html, "", &["--dump-dom"])?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
-            return Err(format!("{name}: {line}").into());
-        }
-        let shown = String::from_utf8_lossy(&output.stdout);
-        if !shown.contains("</main>") {
-            return Err(format!("{name} is not shown").into());
-        }
+        session.open(name, html, "")?;
+        check(session)
+            .map_err(|wrong| format!("{name}: {}", wrong.message().unwrap_or_default()))?;
     }
     Ok(())
+}
+
+/// An error that says what there is of what should not be.
+fn none(found: &Value) -> Result<(), Failed> {
+    match found.as_array() {
+        Some(found) if found.is_empty() => Ok(()),
+        _ => Err(found.to_string().into()),
+    }
+}
+
+/// No page makes the browser say anything in its console, and what it shows is the page.
+fn complaints() -> Result<(), Failed> {
+    each(&mut Session::start()?, |session| {
+        if session.value("document.querySelectorAll('main').length")? != 1 {
+            return Err("it is not shown".into());
+        }
+        match session.complaints() {
+            [] => Ok(()),
+            said => Err(said.join("\n").into()),
+        }
+    })
 }
 
 /// A copy of a page that may run other scripts than its own.
@@ -60,80 +79,105 @@ pub fn without_policy(html: &str) -> Result<String, Failed> {
     Ok(format!("{head}{rest}"))
 }
 
-/// Some of the pages, which differ in length and hardly in what they are made of, and those of faults.
-fn some() -> Result<impl Iterator<Item = (&'static String, &'static String)>, Failed> {
-    let faults = fault::pages()?.iter().map(|(name, html)| (name, html));
-    Ok(pages()?.iter().step_by(EVERY).chain(faults))
-}
-
-/// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own. The copy that is asked may run
-/// a script, which the page itself may not.
+/// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own, which a key can reach.
 fn phone() -> Result<(), Failed> {
-    const ASKS: &str = "<script>document.body.dataset.wide = document.documentElement.scrollWidth;\
-                        </script></body>";
-    for (name, html) in some()? {
-        let asking = without_policy(html)?.replace("</body>", ASKS);
-        let output = browse(name, &asking, "", &["--dump-dom", "--window-size=390,800"])?;
-        let shown = String::from_utf8_lossy(&output.stdout);
-        let wide = shown.split_once("data-wide=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let wide: u32 = wide.ok_or("the script has not run")?.0.parse()?;
-        if wide > 390 {
-            return Err(format!("{name} is {wide} pixels wide on a phone of 390").into());
+    const ASKS: &str = "[...document.querySelectorAll('body *')].filter((e) => {
+        if (e.getBoundingClientRect().right <= innerWidth + 1) return false;
+        const box = e.parentElement.closest('.wide');
+        return !box || getComputedStyle(box).overflowX !== 'auto' || box.tabIndex < 0;
+    }).map((e) => e.outerHTML.slice(0, 80))";
+    let mut session = Session::start()?;
+    session.size(390, 800)?;
+    each(&mut session, |session| {
+        let wide = session.value("document.documentElement.scrollWidth")?;
+        if wide != 390 {
+            return Err(format!("{wide} pixels wide on a phone of 390").into());
         }
-    }
-    Ok(())
+        none(&session.value(ASKS)?)
+    })
 }
 
-/// On paper nothing is cut off: every box is as wide as what is in it, and none reaches beyond the sheet. The copy that is asked is
-/// laid out on a screen as wide as a sheet of A4 within its margins, as if that were printed.
+/// A sheet of A4 within its margins, in pixels.
+const SHEET: u32 = 718;
+
+/// On paper nothing is cut off: every box is as wide as what is in it, and none reaches beyond the sheet; and but for names of
+/// programs no word is broken.
 fn print() -> Result<(), Failed> {
-    const SHEET: u32 = 718;
-    const ASKS: &str = "<script>const cut = [...document.querySelectorAll('.wide, .wide > *')].filter((e) => \
-                        e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') || \
-                        e.getBoundingClientRect().right > document.documentElement.clientWidth + 1);\
-                        document.body.dataset.cut = cut.map((e) => (e.getAttribute('aria-labelledby') || \
-                        e.getAttribute('aria-label') || e.parentNode.getAttribute('aria-labelledby') || e.className) + ' ' + \
-                        e.scrollWidth).join(', ') + '.';</script></body>";
-    for (name, html) in pages_and_faults()? {
-        let asking = without_policy(html)?.replace("</body>", ASKS);
-        let asking = asking.replace("@media print{", "@media all{");
-        let window = format!("--window-size={SHEET},1000");
-        let output = browse(name, &asking, "", &["--dump-dom", &window])?;
-        let shown = String::from_utf8_lossy(&output.stdout);
-        let cut = shown.split_once("data-cut=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let (cut, _) = cut.ok_or("the script has not run")?;
-        if cut != "." {
-            return Err(format!("{name}: cut off are {cut}").into());
+    const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
+        e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
+        e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
+    ).map((e) => `${e.className} ${e.scrollWidth} ${e.parentElement.getAttribute('aria-labelledby')}`)";
+    const BROKEN: &str = "{
+        const broken = [];
+        const range = document.createRange();
+        for (const cell of document.querySelectorAll('th, td:not(.t)')) {
+            const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+            for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+                if (text.parentElement.closest('code')) continue;
+                for (const word of text.data.matchAll(/[a-z]{2,}/gi)) {
+                    range.setStart(text, word.index);
+                    range.setEnd(text, word.index + word[0].length);
+                    const tops = [...range.getClientRects()].map((box) => Math.round(box.top));
+                    if (new Set(tops).size > 1) broken.push(word[0]);
+                }
+            }
         }
-    }
-    Ok(())
+        broken.slice(0, 10);
+    }";
+    let mut session = Session::start()?;
+    session.size(SHEET, 1000)?;
+    session.medium("print", "light")?;
+    each(&mut session, |session| {
+        none(&session.value(CUT)?)?;
+        none(&session.value(BROKEN)?)
+    })
 }
 
 /// On a usual screen the tables of the front page need no scrolling.
 fn screen() -> Result<(), Failed> {
-    const ASKS: &str = "<script>document.body.dataset.wide = [...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => \
-                        e.scrollWidth - e.clientWidth).join(' ');</script></body>";
-    let asking = without_policy(crate::page("index.html")?)?.replace("</body>", ASKS);
-    let output = browse("index.html", &asking, "", &["--dump-dom", "--window-size=1280,800"])?;
-    let shown = String::from_utf8_lossy(&output.stdout);
-    let wide = shown.split_once("data-wide=\"").and_then(|(_, rest)| rest.split_once('"'));
-    match wide.ok_or("the script has not run")?.0 {
-        "0 0" => Ok(()),
-        beyond => Err(format!("the tables go beyond the screen by {beyond} pixels").into()),
+    const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => e.scrollWidth - e.clientWidth)";
+    let mut session = Session::start()?;
+    session.size(1280, 800)?;
+    session.open("index.html", crate::page("index.html")?, "")?;
+    let beyond = session.value(ASKS)?;
+    if beyond == serde_json::json!([0, 0]) {
+        Ok(())
+    } else {
+        Err(format!("the tables go beyond the screen by {beyond} pixels").into())
     }
 }
 
-/// A script that asks axe-core for what a reader with a keyboard, a screen reader or weak eyes stumbles over, as soon as a condition
-/// of JavaScript holds.
+/// What axe-core finds, as JavaScript writes it.
+const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, first ${v.nodes[0].target}`))";
+
+/// The script of axe-core.
+fn axe() -> Result<String, Failed> {
+    Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
+}
+
+/// axe-core finds nothing that a reader with a keyboard, a screen reader or weak eyes stumbles over; in the dark colours alone differ.
+fn accessible() -> Result<(), Failed> {
+    let axe = axe()?;
+    let mut session = Session::start()?;
+    session.size(1280, 800)?;
+    each(&mut session, |session| {
+        session.medium("screen", "light")?;
+        session.value(&axe)?;
+        none(&session.value(&format!("axe.run(){FOUND}"))?)?;
+        session.medium("screen", "dark")?;
+        let found = session.value(&format!("axe.run({{ runOnly: ['color-contrast'] }}){FOUND}"))?;
+        none(&found)
+    })
+}
+
+/// A script that asks axe-core as soon as a condition of JavaScript holds.
 pub fn asking_axe(when: &str) -> Result<String, Failed> {
     let asks = format!(
         "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : \
-         axe.run().then((found) => {{ document.body.dataset.axe = found.violations.map((v) => \
-         v.id + ': ' + v.nodes.length + ', first ' + v.nodes[0].target).join('; ') + '.'; }}); ask(); }}"
+         axe.run(){FOUND}.then((found) => {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
     );
-    let axe = fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?;
     // The script's own text must not end the element that it stands in.
-    let axe = axe.replace("</script", "<\\/script");
+    let axe = axe()?.replace("</script", "<\\/script");
     Ok(format!("<script>{axe}</script><script>{asks}</script></body>"))
 }
 
@@ -141,24 +185,4 @@ pub fn asking_axe(when: &str) -> Result<String, Failed> {
 pub fn found_by_axe(shown: &str) -> Option<&str> {
     let (found, _) = shown.split_once("data-axe=\"")?.1.split_once('"')?;
     Some(found)
-}
-
-/// axe-core finds nothing, in either scheme.
-fn accessible() -> Result<(), Failed> {
-    let asks = asking_axe("true")?;
-    for (name, html) in some()? {
-        let asking = without_policy(html)?.replace("</body>", &asks);
-        for scheme in ["0", "1"] {
-            let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
-            let arguments = ["--dump-dom", "--virtual-time-budget=60000", &scheme];
-            let output = browse(name, &asking, "", &arguments)?;
-            let shown = String::from_utf8_lossy(&output.stdout);
-            match found_by_axe(&shown) {
-                Some(".") => {}
-                Some(found) => return Err(format!("{name}, {scheme}: {found}").into()),
-                None => return Err(format!("{name}: axe-core has not run").into()),
-            }
-        }
-    }
-    Ok(())
 }

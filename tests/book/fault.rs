@@ -12,7 +12,8 @@ use gemm_runtime::{Device, Simulation};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, OnceLock};
 
-const LINE: &str = "tile: 32x32x32";
+/// A line whose kernel needs its barriers and its guards.
+pub const LINE: &str = "tile: 32x32x32";
 /// No tile along rows or columns of C is whole in the last blocks.
 const RAGGED: Size = Size { m: 40, n: 40, k: 32 };
 /// Instructions of the launch that fails, at most.
@@ -22,14 +23,19 @@ const PATIENCE: u64 = 1 << 24;
 pub fn pages() -> Result<&'static [(String, String)], Failed> {
     static PAGES: OnceLock<Result<Vec<(String, String)>, String>> = OnceLock::new();
     let made = || {
-        let made = [("a race", race()), ("out of bounds", out_of_bounds())];
+        let made = [("race.html", race_of_a_barrier()), ("out_of_bounds.html", out_of_bounds())];
         let named = made.into_iter().map(|(name, page)| Ok((name.to_owned(), page?)));
         named.collect::<Result<_, Failed>>().map_err(|failed| format!("{failed:?}"))
     };
     PAGES.get_or_init(made).as_deref().map_err(Failed::from)
 }
 
-fn race() -> Result<String, Failed> {
+/// The page of the race.
+pub fn race() -> Result<&'static str, Failed> {
+    Ok(&pages()?.first().ok_or("a race has a page")?.1)
+}
+
+fn race_of_a_barrier() -> Result<String, Failed> {
     let subject = Subject { line: LINE.to_owned(), ..Subject::new(Family::Sgemm) };
     let syncs = gather::report(&subject)?.syncs;
     let barrier = syncs.last().ok_or("the kernel has barriers")?.line;

@@ -1,7 +1,9 @@
 //! Pages as a browser's parser takes them.
 
-use crate::{pages, pages_and_faults};
+use crate::{fault, pages, pages_and_faults};
+use gemm_dsl::{Family as _, cuda};
 use gemm_examples::book::glossary::TERMS;
+use gemm_runtime::SgemmSpec;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -94,10 +96,8 @@ pub fn links() -> Result<(), Failed> {
         for link in links {
             let is_there = match link.split_once('#') {
                 Some(("", id)) => ids.contains(id),
-                Some((page, id)) => {
-                    all.get(&page.to_owned()).is_some_and(|(ids, _)| ids.contains(id))
-                }
-                None => all.contains_key(link),
+                Some((page, id)) => all.get(page).is_some_and(|(ids, _)| ids.contains(id)),
+                None => all.contains_key(&**link),
             };
             if !is_there {
                 return Err(format!("{name} leads to {link}, which is not there").into());
@@ -283,7 +283,8 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
         ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a box that brings it there"),
-        ("sgemm_41_wgmma_bf16x6.html", "owners", "#ring #held"),
+        ("sgemm_41_wgmma_bf16x6.html", "owners", " #ring"),
+        ("sgemm_41_wgmma_bf16x6.html", "owners", " #held"),
         ("sgemm_41_wgmma_bf16x6.html", "pipeline", "#ring"),
         ("sgemm_22_fastest.html", "owners", "A to the left of C"),
         ("sgemm_22_fastest.html", "change", "Shared memory of a block: "),
@@ -301,6 +302,27 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     };
     let shown = ledgers.filter(with_registers).count();
     if shown < 20 { Err(format!("{shown} pages have registers of keys").into()) } else { Ok(()) }
+}
+
+/// The line that is changed is one of the unchanged text; the text that the page has is without it.
+pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
+    let dom = parse(fault::race()?);
+    let said = text(&dom.document);
+    let (_, behind) = said.split_once("changed at line ").ok_or("no change is named")?;
+    let (line, what) = behind.split_once(" of its unchanged text, ").ok_or("no text is named")?;
+    let number: usize = line.parse()?;
+    let spec: SgemmSpec = fault::LINE.parse()?;
+    let unchanged = cuda::source(&spec.program()?.kernels[0]);
+    let statement = unchanged.lines().nth(number - 1).unwrap_or_default().trim();
+    if statement.is_empty() || !what.contains(statement) {
+        return Err(format!("line {number} is {statement}, and not what is said: {what}").into());
+    }
+    let rows = all(&dom.document, "tr").into_iter();
+    let mut own = rows.filter(|row| attribute(row, "id") == Some(format!("L{number}")));
+    match own.next().map(|row| text(&row)) {
+        Some(changed) if !changed.contains(statement) => Ok(()),
+        changed => Err(format!("line {number} of the page is {changed:?}").into()),
+    }
 }
 
 /// Blocks are named in one form, with all three coordinates, in what pages say and in the messages that they repeat.

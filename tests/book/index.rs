@@ -1,10 +1,11 @@
 //! The page that leads to all others: what its tables say is what the reports do.
 
 use crate::html::{all, attribute, parse, text};
-use crate::page;
+use crate::{page, report_of};
+use gemm_dsl::plan::Shape;
+use gemm_dsl::stages;
 use gemm_examples::book::report::Report;
 use gemm_examples::book::units::{DEVICE, Unit, UnitName};
-use gemm_examples::book::whole::report_of;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
 
@@ -16,6 +17,9 @@ const SHOWN: [u64; 2] = [4096, 1 << 28];
 
 /// The first columns of a row, before those of the units: what is new, and the unit that has most to do.
 const BEFORE: usize = 2;
+
+/// What marks a number that takes the L1 cache for granted.
+const ONCE: &str = " †";
 
 /// A row: the stage, the unit that is named, and of each unit that is asked something its bar and its cycles.
 struct Row {
@@ -90,7 +94,8 @@ pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
         let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
         let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
         for (unit, _, cycles) in &bars {
-            let cycles: f64 = cycles.trim_end_matches(", by the text").replace(',', "").parse()?;
+            let cycles = cycles.trim_end_matches(", by the text").trim_end_matches(ONCE);
+            let cycles: f64 = cycles.replace(',', "").parse()?;
             // Both are written to three digits.
             if cycles > 1.02 * most {
                 return Err(format!("{stage}: {unit} {cycles} of {most}, {measured}").into());
@@ -99,6 +104,38 @@ pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
         }
     }
     if count < 200 { Err(format!("{count} bars").into()) } else { Ok(()) }
+}
+
+/// Marked is what is asked of L2 by those kernels that have no tiles, and the mark leads to what it means.
+pub fn says_where_a_cache_is_taken_for_granted() -> Result<(), Failed> {
+    let mut marked = Vec::new();
+    for Row { stage, bars, .. } in rows()? {
+        let of_row: Vec<&str> = bars
+            .iter()
+            .filter(|(.., said)| said.ends_with(ONCE))
+            .map(|(unit, ..)| &**unit)
+            .collect();
+        match &of_row[..] {
+            [] => {}
+            ["L2 cache"] => marked.push(stage),
+            others => return Err(format!("{stage}: {others:?}").into()),
+        }
+    }
+    let mut expected = Vec::new();
+    for stage in stages::sgemm() {
+        if matches!(stage.spec.plan()?.shape(), Shape::Naive(_) | Shape::Direct(_)) {
+            expected.push(format!("{} {}", stage.index, stage.name.replace('_', " ")));
+        }
+    }
+    if marked != expected || marked.len() < 5 {
+        return Err(format!("{marked:?} instead of {expected:?}").into());
+    }
+    let dom = parse(page("index.html")?);
+    let note = all(&dom.document, "p")
+        .into_iter()
+        .find(|p| attribute(p, "id").as_deref() == Some("sgemm-once"));
+    let note = note.map(|note| text(&note)).ok_or("no note")?;
+    if note.starts_with(ONCE.trim()) { Ok(()) } else { Err(note.into()) }
 }
 
 fn of_a_thousand(report: &Report, count: f64) -> String {

@@ -1,11 +1,10 @@
 //! A lane that is pointed at, chosen with the range or named in the address lights where the simulator saw it, and nowhere else.
 
-use crate::browser::{browse, without_policy};
+use crate::browser::session::Session;
 use crate::html::{parse, texts};
-use crate::page;
+use crate::{page, report_of};
 use gemm_examples::book::owners::{Area, Rect};
 use gemm_examples::book::report::Report;
-use gemm_examples::book::whole::report_of;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
@@ -27,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
             let (name, page) = ("reduce_05_shuffle.html", "#lane=11");
             lights_at(("reduce", 5, name), "", page, Some(LANE))
         }),
+        Need::Browser.trial("lanes::pointing_at_a_tile_lights_its_owner", points_at_tiles),
         Need::Browser.trial("lanes::no_other_address_does", || lights("", "#lane=32", None)),
     ]
 }
@@ -61,7 +61,7 @@ fn lights(script: &str, address: &str, lane: Option<u32>) -> Result<(), Failed> 
 }
 
 fn lights_at(
-    (ladder, stage, name): (&str, u32, &str),
+    (ladder, stage, name): (&'static str, u32, &str),
     script: &str,
     address: &str,
     lane: Option<u32>,
@@ -77,20 +77,63 @@ fn lights_at(
     if said { Ok(()) } else { Err("the body says otherwise".into()) }
 }
 
+/// Of each tile in turn the pointer is on the first element of the lane, and on the last: what is lit is the lane's, and the
+/// element lies in what is filled. Away from the tiles nothing is.
+fn points_at_tiles() -> Result<(), Failed> {
+    let (ladder, stage, name) = STAGE;
+    let report = report_of(ladder, stage)?;
+    let owners = report.owners.as_ref().ok_or("no owners")?;
+    for (tile, drawn) in owners.tiles.iter().zip(owners.picture().tiles) {
+        let own = of_lane(&tile.threads, LANE, drawn.at);
+        let ends = own
+            .first()
+            .zip(own.last())
+            .ok_or_else(|| format!("nothing of {} is the lane's", tile.name))?;
+        for (x, y) in [ends.0, ends.1] {
+            let shown = done(name, "", |session| {
+                let place = session.value(&format!(
+                    "{{ const svg = document.querySelector('.owners svg'); svg.scrollIntoView({{ block: 'center' }});
+                     const point = new DOMPoint({x}.5, {y}.5).matrixTransform(svg.getScreenCTM()); [point.x, point.y]; }}"
+                ))?;
+                session.point(serde_json::from_value(place)?)?;
+                let filled = session.value(&format!(
+                    "[...document.querySelectorAll('.owners svg')[0].querySelectorAll('path.own.on')]
+                     .filter((path) => path.isPointInFill(new DOMPoint({x}.5, {y}.5))).map((path) => path.dataset.lane)"
+                ))?;
+                match filled == serde_json::json!([LANE.to_string()]) {
+                    true => Ok(()),
+                    false => Err(format!("{} at {x} {y}: filled are {filled}", tile.name).into()),
+                }
+            })?;
+            tiles(&shown, &report, Some(LANE))?;
+        }
+    }
+    let shown = done(name, "", |session| {
+        session.click_on("document.querySelector('h1')")?;
+        Ok(())
+    })?;
+    if shown.contains("data-lit=") { Err("lit beside the tiles".into()) } else { Ok(()) }
+}
+
 /// A page after what a script does to it at an address.
 pub fn after(name: &str, script: &str, address: &str) -> Result<String, Failed> {
-    // A page that something is done to may run a second script.
-    let html = match script {
-        "" => page(name)?.to_owned(),
-        script => without_policy(page(name)?)?
-            .replace("</body>", &format!("<script>{script}</script></body>")),
-    };
-    let output = browse(name, &html, address, &["--dump-dom"])?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if let Some(line) = said.lines().find(|line| line.contains("CONSOLE")) {
-        return Err(line.into());
+    done(name, address, |session| session.value(&format!("{{ {script} }}")).map(drop))
+}
+
+/// A page after what is done to it at an address.
+pub fn done(
+    name: &str,
+    address: &str,
+    act: impl FnOnce(&mut Session) -> Result<(), Failed>,
+) -> Result<String, Failed> {
+    let mut session = Session::start()?;
+    session.size(1280, 800)?;
+    session.open(name, page(name)?, address)?;
+    act(&mut session)?;
+    match session.complaints() {
+        [] => session.shown(),
+        said => Err(said.join("\n").into()),
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Cells of pictures: lit are those in which the report has the lane.

@@ -28,7 +28,7 @@ pub fn writes_pictures() -> Result<(), Failed> {
     let known = KINDS.iter().map(|name| Ok((*name, crate::page(name)?)));
     let known = known.collect::<Result<Vec<_>, Failed>>()?;
     for (name, html) in known.into_iter().chain(faults) {
-        let stem = name.trim_end_matches(".html").replace(' ', "_");
+        let stem = name.trim_end_matches(".html");
         for (way, window, scheme) in WAYS {
             let picture = folder.join(format!("{stem}.{way}.png"));
             let arguments = [

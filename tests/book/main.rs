@@ -5,6 +5,7 @@ mod browser;
 mod elements;
 mod explains;
 mod fault;
+mod front;
 mod html;
 mod index;
 mod lanes;
@@ -15,14 +16,18 @@ mod pinned;
 mod record;
 mod registers;
 mod report;
+mod stepper;
 
+use gemm_examples::book::gather::{self, Subject};
+use gemm_examples::book::report::Report;
 use gemm_examples::book::whole;
+use gemm_examples::cli::Failure;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The most bytes of a page, and of one as a server sends it, packed by gzip.
 const MOST: usize = 300_000;
@@ -31,8 +36,10 @@ const MOST_PACKED: usize = 40_960;
 /// All pages, made by the first test that asks.
 fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
     static PAGES: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
+    let gather =
+        |ladder, stage, subject: &Subject| known(ladder, stage, || gather::report(subject));
     let made =
-        PAGES.get_or_init(|| whole::pages(&|_: &str| {}, None).map_err(|error| error.to_string()));
+        PAGES.get_or_init(|| whole::pages_of(&gather, None).map_err(|error| error.to_string()));
     made.as_ref().map_err(Failed::from)
 }
 
@@ -43,8 +50,30 @@ fn page(name: &str) -> Result<&'static str, Failed> {
 }
 
 /// All pages, and those of faults, which lead nowhere else.
-fn pages_and_faults() -> Result<impl Iterator<Item = (&'static String, &'static String)>, Failed> {
-    Ok(pages()?.iter().chain(fault::pages()?.iter().map(|(name, html)| (name, html))))
+fn pages_and_faults() -> Result<impl Iterator<Item = (&'static str, &'static str)>, Failed> {
+    let faults = fault::pages()?.iter().map(|(name, html)| (&**name, &**html));
+    Ok(pages()?.iter().map(|(name, html)| (&**name, &**html)).chain(faults))
+}
+
+/// The report of a stage.
+fn report_of(ladder: &'static str, stage: u32) -> Result<Arc<Report>, Failed> {
+    Ok(known(ladder, stage, || whole::report_of(ladder, stage))?)
+}
+
+/// A report that is gathered once, unless two ask at the same time: who waited for another one to gather it could keep that one
+/// from what it computes with.
+fn known(
+    ladder: &'static str,
+    stage: u32,
+    gather: impl FnOnce() -> Result<Report, Failure>,
+) -> Result<Arc<Report>, Failure> {
+    static KNOWN: Mutex<BTreeMap<(&str, u32), Arc<Report>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(report) = known().get(&(ladder, stage)) {
+        return Ok(Arc::clone(report));
+    }
+    let report = Arc::new(gather()?);
+    Ok(Arc::clone(known().entry((ladder, stage)).or_insert(report)))
 }
 
 fn sizes() -> Result<(), Failed> {
@@ -106,6 +135,10 @@ fn main() -> ExitCode {
         Trial::test("same_bytes", same_bytes),
         Trial::test("record::comes_to_what_is_counted", record::comes_to_what_is_counted),
         Trial::test("report::adds_up", report::adds_up),
+        Trial::test(
+            "report::rounds_are_of_the_loop_along_k",
+            report::rounds_are_of_the_loop_along_k,
+        ),
         Trial::test("report::conflicts_of_copies_are_told", report::conflicts_of_copies_are_told),
         Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
         Trial::test("fault::says_what_is_wrong", fault::says_what_is_wrong),
@@ -118,12 +151,20 @@ fn main() -> ExitCode {
             "html::sections_say_what_they_leave_out",
             html::sections_say_what_they_leave_out,
         ),
+        Trial::test(
+            "html::a_fault_says_whose_lines_it_counts",
+            html::a_fault_says_whose_lines_it_counts,
+        ),
         Trial::test("html::blocks_have_three_coordinates", html::blocks_have_three_coordinates),
         Trial::test("index::names_the_longest_bar", index::names_the_longest_bar),
         Trial::test("index::says_what_reports_do", index::says_what_reports_do),
         Trial::test(
             "index::no_bar_is_beyond_the_time_beside_it",
             index::no_bar_is_beyond_the_time_beside_it,
+        ),
+        Trial::test(
+            "index::says_where_a_cache_is_taken_for_granted",
+            index::says_where_a_cache_is_taken_for_granted,
         ),
         Trial::test("palette::can_be_read", palette::can_be_read),
         Trial::test("palette::reads_as_css_does", palette::reads_as_css_does),
@@ -133,6 +174,8 @@ fn main() -> ExitCode {
     trials.extend(live::trials());
     trials.extend(lanes::trials());
     trials.extend(elements::trials());
+    trials.extend(front::trials());
+    trials.extend(stepper::trials());
     trials.extend(registers::trials());
     let look = Need::Browser.trial("look::writes_pictures", look::writes_pictures);
     trials.push(look.with_ignored_flag(true));

@@ -1,11 +1,11 @@
 //! What a report says comes to what was counted, and what it draws to what it says.
 
+use crate::report_of;
 use gemm_examples::book::access::Access;
 use gemm_examples::book::gather::{self, Subject};
 use gemm_examples::book::measured::Point;
 use gemm_examples::book::report::{Counter, Report};
 use gemm_examples::book::units::Wavefronts;
-use gemm_examples::book::whole::report_of;
 use gemm_examples::family::Family;
 use gemm_runtime::Compiled;
 use libtest_mimic::Failed;
@@ -32,6 +32,26 @@ const STAGES: [(&str, u32); 18] = [
     ("sgemm", 34),
     ("sgemm", 39),
 ];
+
+/// Products whose warps do more behind their loop along K than most: as they leave parts of sums, add those of others, or multiply
+/// in parts.
+const LONG_ENDS: [(&str, u32); 3] = [("sgemm", 22), ("sgemm", 32), ("sgemm", 36)];
+/// One whose blocks have a single tile each: no loop brings any.
+const OF_ONE_TILE: (&str, u32) = ("sgemm", 31);
+
+/// Rounds are those of the loop in which tiles come, and each of them is read.
+pub fn rounds_are_of_the_loop_along_k() -> Result<(), Failed> {
+    for (ladder, stage) in LONG_ENDS {
+        let steps = &report_of(ladder, stage)?.steps;
+        let reads =
+            steps.rounds.iter().filter(|round| round.slots.iter().any(|slot| slot.read.is_some()));
+        if steps.var != "k0" || reads.count() < 2 {
+            return Err(format!("stage {stage}: {} {:?}", steps.var, steps.rounds).into());
+        }
+    }
+    let none = report_of(OF_ONE_TILE.0, OF_ONE_TILE.1)?;
+    if none.steps.rounds.is_empty() { Ok(()) } else { Err(format!("{:?}", none.steps).into()) }
+}
 
 /// The most instructions of a warp that are of no line.
 const MOST_OF_NO_LINE: u64 = 16;
@@ -150,7 +170,7 @@ fn conflicts(report: &Report) -> Result<(), Failed> {
 
 /// What copies write has conflicts, and loads and stores have none.
 pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
-    let fastest = report_of("sgemm", 22)?.line;
+    let fastest = report_of("sgemm", 22)?.line.clone();
     let line = fastest.replace(", pad_a: 4", "");
     let subject = Subject { line: line.clone(), ..Subject::new(Family::Sgemm) };
     let report = gather::report(&subject)?;

@@ -15,6 +15,7 @@ use crate::cli::Failure;
 use crate::sample;
 use beside::Launch;
 use gemm_dsl::cuda::Listing;
+use gemm_dsl::ir::Stmt;
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Bounds;
 use gemm_runtime::watch::{Accessed, Kind, Trace};
@@ -41,8 +42,8 @@ pub struct Edges {
     pub tile: [u64; 2],
     /// What blocks store: the first row and column, and how many of both.
     pub tiles: Vec<Stored>,
-    /// Multiply-adds that lanes execute, outside of tensor cores; and those of the product.
-    pub fmas: [u64; 2],
+    /// Multiply-adds that lanes execute, and those of the product; none where tensor cores multiply, and lanes only what follows.
+    pub fmas: Option<[u64; 2]>,
     /// The lines of the text at which lanes of a warp part here, and not where tiles are whole.
     pub lines: Vec<usize>,
     /// Whether it is known what blocks do at edges: the same kernel was launched on whole tiles.
@@ -129,12 +130,14 @@ pub(super) fn of(spec: &Spec, whole: &Looked, listing: &Listing) -> Result<Optio
     }
     let guards = guards.into_iter().map(|(line, all)| (line, all.into_iter().collect()));
     let Size { m, n, k } = SIZE;
+    let by_tensor_cores =
+        kernel.statements().iter().any(|s| matches!(s, Stmt::Mma(_) | Stmt::Wgmma(_)));
     Ok((!tiles.is_empty()).then(|| Edges {
         size: [m, n, k].map(|extent| extent as u64),
         variant: kernel.variant.to_string(),
         tile,
         tiles,
-        fmas: [looked.profile.total.fmas, (m * n * k) as u64],
+        fmas: (!by_tensor_cores).then(|| [looked.profile.total.fmas, (m * n * k) as u64]),
         lines,
         is_known,
         along_k: edge.along_k,
@@ -208,7 +211,7 @@ impl Edges {
 
     /// How much of what lanes multiply is of the product, in percent; none where tensor cores multiply.
     pub fn share(&self) -> Option<String> {
-        let [executed, needed] = self.fmas;
+        let [executed, needed] = self.fmas?;
         (executed >= needed).then(|| crate::show::percent(needed as f64 / executed as f64))
     }
 
@@ -247,7 +250,7 @@ mod tests {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
         let edges = edges(line).expect("a product");
         assert_eq!(kinds(&edges), [([128, 256], 1), ([128, 20], 1), ([20, 256], 1), ([20, 20], 1)]);
-        assert_eq!(edges.fmas, [4 * 128 * 256 * 80, 148 * 276 * 76]);
+        assert_eq!(edges.fmas, Some([4 * 128 * 256 * 80, 148 * 276 * 76]));
         assert_eq!((edges.share().as_deref(), edges.covered()), (Some("29.6 %"), [256, 512]));
         assert_eq!(edges.tiles.iter().filter(|tile| tile.is_whole).count(), 1);
     }
@@ -330,6 +333,14 @@ mod tests {
         let edges = edges("tile: 32x32x32").expect("a product");
         assert_eq!(kinds(&edges), [([32, 32], 32), ([32, 20], 4), ([20, 32], 8), ([20, 20], 1)]);
         // 76 terms are three tiles of 32.
-        assert_eq!(edges.fmas[0], 45 * 32 * 32 * 96);
+        assert_eq!(edges.fmas.map(|[executed, _]| executed), Some(45 * 32 * 32 * 96));
+    }
+
+    /// A block of 148 x 276 x 76 numbers has its epilogue's multiply-adds, which are no product's.
+    #[test]
+    fn multiply_adds_of_an_epilogue_are_not_the_products() {
+        let line = "tile: 64x64x32, warp: 32x32, arith: bf16, scaled";
+        let edges = edges(line).expect("a product");
+        assert_eq!((edges.fmas, edges.share()), (None, None));
     }
 }

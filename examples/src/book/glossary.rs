@@ -9,6 +9,8 @@ pub struct Term {
     pub name: &'static str,
     /// Other ways to write it, in small letters; with an s at its end it is known anyhow.
     pub others: &'static [&'static str],
+    /// The words of CUDA, as texts of kernels have them, that it explains.
+    pub code: &'static [&'static str],
     /// What it is.
     pub says: &'static str,
     /// The metric of the profiler that measures it; empty where there is none.
@@ -16,7 +18,7 @@ pub struct Term {
 }
 
 const fn term(id: &'static str, name: &'static str, says: &'static str) -> Term {
-    Term { id, name, others: &[], says, metric: "" }
+    Term { id, name, others: &[], code: &[], says, metric: "" }
 }
 
 const fn measured(
@@ -25,22 +27,84 @@ const fn measured(
     says: &'static str,
     metric: &'static str,
 ) -> Term {
-    Term { id, name, others: &[], says, metric }
+    Term { id, name, others: &[], code: &[], says, metric }
 }
 
 /// All terms, by name in the order of the alphabet.
-pub const TERMS: [Term; 36] = [
+pub const TERMS: [Term; 74] = [
+    term(
+        "assume",
+        "__builtin_assume",
+        "Tells the compiler what is always so; nothing of it is executed.",
+    )
+    .of(&["__builtin_assume"]),
+    term(
+        "cuda-arch",
+        "__CUDA_ARCH__",
+        "The architecture that the text is compiled for: 900 for sm_90. What stands between #if and #endif is compiled where the condition holds.",
+    )
+    .of(&["__CUDA_ARCH__"]),
+    term(
+        "cvta",
+        "__cvta_generic_to_shared",
+        "Where in shared memory a pointer leads, as instructions of PTX take it.",
+    )
+    .of(&["__cvta_generic_to_shared"]),
+    term(
+        "device",
+        "__device__",
+        "Marks a function that the GPU executes when a kernel calls it; with __forceinline__ its text stands in place of each call.",
+    )
+    .of(&["__device__", "__forceinline__"]),
+    term(
+        "bits",
+        "__float_as_uint",
+        "The bits of a float as those of an unsigned integer; __uint_as_float and __int_as_float go the other way.",
+    )
+    .of(&["__float_as_uint", "__uint_as_float", "__int_as_float"]),
+    term(
+        "global-function",
+        "__global__",
+        "Marks a function as a kernel: the CPU launches it, and each thread of the launch executes it.",
+    )
+    .of(&["__global__"]),
+    term(
+        "launch-bounds",
+        "__launch_bounds__",
+        "A promise to the compiler: the most threads that a block will have, and, as a second number, how many blocks are to fit on a multiprocessor at once. Both bound the registers of a thread.",
+    )
+    .of(&["__launch_bounds__"]),
+    term(
+        "reduce-or",
+        "__reduce_or_sync",
+        "The bitwise or of one number of each lane of a warp, for all of them.",
+    )
+    .of(&["__reduce_or_sync"]),
+    term(
+        "restrict",
+        "__restrict__",
+        "A promise to the compiler, as restrict is in C: nothing that is accessed through this pointer is changed through another one, so that a load may be moved past stores.",
+    )
+    .of(&["__restrict__"]),
     term(
         "alignment",
         "alignment",
         "An address is aligned to n bytes where n divides it. An access of 16 bytes must be aligned to 16, or the GPU faults.",
-    ),
+    )
+    .of(&["__align__", "alignas"]),
     term(
         "async-copy",
         "asynchronous copy",
         "A copy from global to shared memory that goes on while the threads compute; who needs what it brings waits for its group (cp.async).",
     )
-    .or(&["asynchronous copies", "cp.async"]),
+    .or(&["asynchronous copies"])
+    .of(&["cp.async"]),
+    term(
+        "atomic",
+        "atomic",
+        "A read and a write of one place in one step: no other thread comes in between.",
+    )
+    .of(&["atom", "atomicMax"]),
     term(
         "bank",
         "bank",
@@ -57,28 +121,63 @@ pub const TERMS: [Term; 36] = [
         "barrier",
         "A place in the text at which all threads of the block wait for one another, and behind which each sees what the others wrote (__syncthreads).",
         "sass__inst_executed_per_opcode (BAR)",
-    ),
+    )
+    .of(&["__syncthreads"]),
     term(
         "mbarrier",
         "barrier in shared memory",
         "A counter that threads and copies arrive at, and a phase that ends when all have; who waits asks for the parity of the phase.",
     )
-    .or(&["barriers in shared memory", "mbarrier"]),
+    .or(&["barriers in shared memory"])
+    .of(&["mbarrier"]),
+    term(
+        "warp-barrier",
+        "barrier of a warp",
+        "A place in the text at which the lanes of one warp wait for one another, while other warps go on (__syncwarp).",
+    )
+    .or(&["barriers of a warp"])
+    .of(&["__syncwarp"]),
+    term(
+        "bf16",
+        "bf16",
+        "A floating-point number of 16 bits, with the exponent of a float and the first 7 bits of its fraction. f16 has a smaller exponent, of 5 bits, and 10 bits of fraction.",
+    )
+    .or(&["f16"]),
     term(
         "block",
         "block",
         "Threads that run on one multiprocessor, share its shared memory and can wait for one another. A launch is a grid of blocks.",
     ),
     term(
+        "block-dim",
+        "blockDim",
+        "How many threads a block has along x, y and z; gridDim is how many blocks the grid has.",
+    )
+    .or(&["griddim"])
+    .of(&["blockDim", "gridDim"]),
+    term(
+        "block-idx",
+        "blockIdx",
+        "Which block of the grid a thread is in: its place along x, y and z.",
+    )
+    .of(&["blockIdx"]),
+    term(
         "cluster",
         "cluster",
         "Some blocks that run at the same time and can reach one another's shared memory.",
-    ),
+    )
+    .of(&["__cluster_dims__", "mapa", "barrier.cluster"]),
     term(
         "coalesced",
         "coalesced",
         "Of an access: the lanes of the warp ask for neighbouring words, so that few sectors hold them all.",
     ),
+    term(
+        "constexpr",
+        "constexpr",
+        "C++: a constant that the compiler knows.",
+    )
+    .of(&["constexpr"]),
     measured(
         "divergence",
         "divergence",
@@ -97,6 +196,24 @@ pub const TERMS: [Term; 36] = [
         "What becomes of a sum before it is stored: scaled, biased, clipped, in the same kernel.",
     ),
     term(
+        "extern",
+        "extern",
+        "Before a kernel, extern \"C\" keeps its name as it is written, by which the CPU finds it. Before an array in shared memory it says that the launch tells its size.",
+    )
+    .of(&["extern"]),
+    term(
+        "fence",
+        "fence",
+        "Who sees what a thread writes behind a fence sees what it wrote before the fence, too; units that copy or multiply by themselves are among those who see.",
+    )
+    .of(&["fence", "fence_mbarrier_init", "fence_proxy_async"]),
+    term(
+        "float4",
+        "float4",
+        "Four floats side by side, read or written by one access of 16 bytes; uint4 is four unsigned integers.",
+    )
+    .of(&["float4", "uint4", "int4"]),
+    term(
         "fragment",
         "fragment",
         "The elements of a tile of A or B that a thread holds in registers for a step along k.",
@@ -107,7 +224,8 @@ pub const TERMS: [Term; 36] = [
         "a times b plus c, rounded once. A multiprocessor of an H200 issues one for 128 threads in a cycle.",
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
     )
-    .or(&["multiply-add", "multiply-adds"]),
+    .or(&["multiply-add", "multiply-adds"])
+    .of(&["fmaf"]),
     term(
         "global",
         "global memory",
@@ -119,6 +237,16 @@ pub const TERMS: [Term; 36] = [
         "instruction",
         "What a warp executes in one issue. A multiprocessor issues at most four in a cycle, one from each of its schedulers.",
         "smsp__inst_executed.sum",
+    ),
+    term(
+        "kernel",
+        "kernel",
+        "A function that runs on the GPU: each thread of a launch executes it.",
+    ),
+    term(
+        "l1",
+        "L1 cache",
+        "The cache of one multiprocessor for global memory, in the same storage as its shared memory.",
     ),
     measured(
         "l2",
@@ -134,6 +262,12 @@ pub const TERMS: [Term; 36] = [
     )
     .or(&["latencies"]),
     term(
+        "ldmatrix",
+        "ldmatrix",
+        "One instruction by which a warp loads small matrices from shared memory: each lane gets the elements that tensor cores want in its registers.",
+    )
+    .of(&["ldmatrix"]),
+    term(
         "multiprocessor",
         "multiprocessor",
         "A part of the GPU with four schedulers, registers and shared memory of its own (SM); an H200 has 132.",
@@ -142,6 +276,11 @@ pub const TERMS: [Term; 36] = [
         "occupancy",
         "occupancy",
         "The warps that a multiprocessor holds at once, over the most that it could. It is no aim in itself: it hides latency where instructions of one warp do not.",
+    ),
+    term(
+        "padding",
+        "padding",
+        "Elements at the end of a row in shared memory that nobody uses: they move the next row to other banks.",
     ),
     term(
         "phase",
@@ -155,6 +294,12 @@ pub const TERMS: [Term; 36] = [
         "A truth value that switches an instruction off for some lanes; the instruction is issued all the same.",
     ),
     term(
+        "asm",
+        "PTX",
+        "The assembly language of NVIDIA GPUs. In it stands, behind asm volatile, what C++ has no word for: %0, %1 and so on are the operands named behind the colons.",
+    )
+    .of(&["asm", "cvt", "max.NaN", "min.NaN", "mov", "selp", "setp"]),
+    term(
         "raster",
         "raster",
         "The order in which blocks take tiles of C: neighbours share rows of A and columns of B in the L2 cache.",
@@ -163,6 +308,34 @@ pub const TERMS: [Term; 36] = [
         "register",
         "register",
         "A word that belongs to a thread. 65,536 of a multiprocessor are shared out among the threads that it holds; 255 is the most for one.",
+    )
+    .of(&["setmaxnreg"]),
+    term(
+        "reinterpret-cast",
+        "reinterpret_cast",
+        "C++: the same address as a pointer of another type. With & before its name a declared variable is another name for what is there.",
+    )
+    .of(&["reinterpret_cast"]),
+    term(
+        "ring",
+        "ring",
+        "Places for some tiles in shared memory, used in turn: one tile is read while the next ones are on their way.",
+    ),
+    term(
+        "roof",
+        "roof",
+        "The most that the arithmetic and the memory of the GPU allow of a kernel, for what it computes and moves.",
+    ),
+    term(
+        "row-major",
+        "row-major",
+        "The elements of a row lie side by side in memory, one row after the other, as in an array of C. K-major: those of one k do.",
+    )
+    .of(&["row-major", "K-major"]),
+    term(
+        "scheduler",
+        "scheduler",
+        "A quarter of a multiprocessor, which issues one instruction of one of its warps in a cycle.",
     ),
     measured(
         "sector",
@@ -174,7 +347,14 @@ pub const TERMS: [Term; 36] = [
         "shared",
         "shared memory",
         "Memory on the multiprocessor that the threads of a block share, some 30 cycles away.",
-    ),
+    )
+    .of(&["__shared__"]),
+    term(
+        "shuffle",
+        "shuffle",
+        "Lanes of a warp read registers of one another (__shfl_down_sync, __shfl_xor_sync), without memory and without a barrier.",
+    )
+    .of(&["__shfl_down_sync", "__shfl_xor_sync"]),
     measured(
         "spill",
         "spill",
@@ -183,15 +363,44 @@ pub const TERMS: [Term; 36] = [
     )
     .or(&["spilled"]),
     term(
+        "strip",
+        "strip",
+        "The rows of A, or the columns of B, over all of k, that the elements of a tile of C are sums of.",
+    ),
+    term(
         "swizzle",
         "swizzle",
         "An exchange of places within rows, by the number of the row, that spreads columns over all banks without padding.",
     ),
     term(
+        "template",
+        "template",
+        "C++: a function that is made anew for each constant, or type, between the angle brackets where it is called.",
+    )
+    .of(&["template"]),
+    term(
         "tensor-core",
         "tensor core",
         "A unit that multiplies small matrices of 16-bit numbers, or of 32-bit ones half as fast, for the lanes of a warp or of four warps together (mma.sync, wgmma).",
+    )
+    .of(&["mma.sync", "wgmma"]),
+    term(
+        "tensor-map",
+        "tensor map",
+        "What TMA needs to know of an array in global memory: where it is, how its rows lie and how large a box is. The CPU writes it and gives it to the kernel.",
+    )
+    .of(&["CUtensorMap", "__grid_constant__"]),
+    term(
+        "thread",
+        "thread",
+        "What executes a kernel once, with registers of its own. 32 threads are a warp, some warps a block.",
     ),
+    term(
+        "thread-idx",
+        "threadIdx",
+        "Which thread of its block a thread is: its place along x, y and z. Those of a warp follow one another along x, then along y.",
+    )
+    .of(&["threadIdx"]),
     term(
         "tile",
         "tile",
@@ -202,8 +411,31 @@ pub const TERMS: [Term; 36] = [
         "TMA",
         "The unit that copies boxes of arrays, which a single thread asks for, between global and shared memory (tensor memory accelerator, cp.async.bulk.tensor).",
     )
-    .or(&["box", "boxes"]),
+    .or(&["box", "boxes"])
+    .of(&["cp.async.bulk"]),
+    term(
+        "unrolled",
+        "unrolled",
+        "Of a loop: its body is written out several times, or as often as it would be executed, so that fewer tests and steps are left. #pragma unroll asks the compiler for it, #pragma unroll 1 forbids it.",
+    )
+    .or(&["unroll"])
+    .of(&["pragma unroll"]),
+    term(
+        "variant",
+        "variant",
+        "One of the kernels of a spec, which compute the same: one accesses 16 bytes at a time, one single elements, one has guards. The launch takes the first that the operands allow.",
+    ),
     term("warp", "warp", "32 threads that execute one instruction together."),
+    term(
+        "warpgroup",
+        "warpgroup",
+        "Four warps that multiply together (wgmma).",
+    ),
+    term(
+        "wave",
+        "wave",
+        "The blocks that the GPU holds at once. The last wave may leave multiprocessors without one.",
+    ),
     measured(
         "wavefront",
         "wavefront",
@@ -217,22 +449,12 @@ impl Term {
     const fn or(self, others: &'static [&'static str]) -> Self {
         Self { others, ..self }
     }
+
+    /// The same, which explains words of texts.
+    const fn of(self, code: &'static [&'static str]) -> Self {
+        Self { code, ..self }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn terms_are_in_order_and_have_places_of_their_own() {
-        let names = TERMS.map(|term| term.name.to_lowercase());
-        let out_of_order = names.windows(2).find(|pair| pair[0] >= pair[1]);
-        assert_eq!(out_of_order, None);
-        let ids: BTreeSet<&str> = TERMS.iter().map(|term| term.id).collect();
-        assert_eq!(ids.len(), TERMS.len());
-        for term in &TERMS {
-            assert!(term.says.ends_with('.'), "{}", term.name);
-        }
-    }
-}
+mod tests;

@@ -103,13 +103,13 @@ const REDUCE: [Idea; 11] = [
 const SGEMM: [Idea; 43] = [
     idea(
         "naive_uncoalesced",
-        "One thread for each element of C, which goes along a row of A and down a column of B. The lanes of a warp lie along the rows of C: neighbours read elements of A that are a whole row apart.",
+        "The kernel is executed by one thread for each element of C, which goes along a row of A and down a column of B. 32 threads at a time, the lanes of a warp, execute an instruction together. Here neighbouring lanes have neighbouring rows of C: what they read of A lies a whole row apart.",
         "How many sectors does one load of A move for a warp, and how much of them is used?",
         "accesses",
     ),
     idea(
         "naive",
-        "The same kernel with its lanes along the columns of C: neighbours read neighbouring elements of B and one element of A.",
+        "The same kernel, in which neighbouring lanes have neighbouring columns of C: they read neighbouring elements of B, and the same element of A.",
         "What does the exchange of two indices save?",
         "change",
     ),
@@ -127,7 +127,7 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "shared_tile",
-        "The threads of a block bring a tile of A and one of B to shared memory, wait for one another, and compute with those: each element is read from global memory once for the block and not once for each thread.",
+        "The threads of a block bring a tile of A and one of B to shared memory, wait for one another, and compute with those: each element is read from global memory once for the block, and not once for each thread that needs it.",
         "Which unit has most to do now?",
         "units",
     ),
@@ -223,13 +223,13 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "async_pipeline",
-        "Copies go from global to shared memory by themselves (cp.async), without registers in between; four tiles are under way in a ring.",
+        "Copies go from global to shared memory by themselves (cp.async), without registers in between. Shared memory has a ring of four places for tiles: while one tile is multiplied, up to three are on their way.",
         "How long before its use is a tile asked for?",
         "source",
     ),
     idea(
         "fastest",
-        "A larger tile, five stages, copies spread over the steps of the multiplication, tiles of C in an order that shares the L2 cache, and multiply-adds in an order that reuses operands.",
+        "A larger tile, a ring of five places, copies spread over the steps of the multiplication, tiles of C in an order that shares the L2 cache, and multiply-adds in an order that reuses operands.",
         "Which of these keys does a counter see, and which only a clock?",
         "ledger",
     ),
@@ -307,7 +307,7 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "mma_ring",
-        "The same with asynchronous copies: two tiles under way.",
+        "The same with asynchronous copies, in a ring of two places: while one tile is multiplied the next is on its way.",
         "Who converts now, and when?",
         "source",
     ),
@@ -331,7 +331,7 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "warp_specialised",
-        "Roles: one warpgroup only brings tiles, the others only multiply, and barriers in shared memory hand stages back and forth.",
+        "Roles: one warpgroup only brings tiles, the others only multiply, and barriers in shared memory hand the places of tiles back and forth.",
         "Which lines does each role execute?",
         "source",
     ),
@@ -377,5 +377,28 @@ mod tests {
             assert!(parts.contains(&idea.answer), "{}", idea.stage);
             assert!(idea.question.ends_with('?') && idea.text.ends_with('.'), "{}", idea.stage);
         }
+    }
+
+    /// Of the places of a ring one is read, whose tile is not on its way.
+    #[test]
+    fn rings_have_as_many_places_as_their_ideas_say() {
+        let number = |word: &str| {
+            ["no", "one", "two", "three", "four", "five"].iter().position(|of| *of == word)
+        };
+        let mut told = 0;
+        for stage in stages::sgemm() {
+            let text = of("sgemm", stage.name).expect("an idea").text;
+            let Some((_, behind)) = text.split_once("a ring of ") else { continue };
+            let places = number(behind.split(' ').next().unwrap_or_default());
+            assert_eq!(stage.spec.stages.map(|of| of as usize), places, "{}", stage.name);
+            if let Some((_, behind)) = text.split_once("up to ") {
+                assert_eq!(
+                    number(behind.split(' ').next().unwrap_or_default()),
+                    places.map(|of| of - 1)
+                );
+            }
+            told += 1;
+        }
+        assert_eq!(told, 3);
     }
 }

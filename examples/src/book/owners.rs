@@ -47,6 +47,8 @@ const MOST: u64 = 1024;
 pub struct Owners {
     /// Those of A, of B and of C, as far as threads move their elements one by one, or boxes bring them.
     pub tiles: Vec<Tile>,
+    /// Whether threads copy elements of A and B to shared memory. Else nobody owns them.
+    pub is_copied: bool,
 }
 
 impl Owners {
@@ -190,7 +192,7 @@ pub(super) fn named(looked: &Looked) -> Result<Option<Named>, Failure> {
 pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> {
     let trace = &named.trace;
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
-    let steady = rounds::of(trace, &of_first).and_then(|rounds| {
+    let steady = rounds::of(kernel, trace, &of_first).and_then(|rounds| {
         let (value, _) = rounds.of_events.get(1).or(rounds.of_events.first())?;
         Some((rounds.var, *value))
     });
@@ -205,7 +207,8 @@ pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> 
         }
     }
     tiles.sort_by(|a, b| a.name.cmp(&b.name));
-    (!tiles.is_empty()).then_some(Owners { tiles })
+    let is_copied = moved.iter().any(|moved| !moved.lies.is_empty());
+    (!tiles.is_empty()).then_some(Owners { tiles, is_copied })
 }
 
 /// The first row and column, and how many rows and columns there are.

@@ -79,7 +79,7 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
             [false, true] => "multiplies",
             [false, false] => "",
         };
-        let rounds = rounds::of(trace, &events);
+        let rounds = rounds::of(kernel, trace, &events);
         let var = rounds.as_ref().map(|rounds| kernel.vars[rounds.var].name.clone());
         let (pieces, left_out) = drawing::pieces(kernel, &events, &acts, rounds.as_ref());
         all.push(Pipeline {

@@ -94,7 +94,7 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
     let trace = &named.trace;
     let ring = Ring::of(kernel);
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
-    let looped = rounds::of(trace, &of_first)?;
+    let looped = rounds::of(kernel, trace, &of_first)?;
     let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
     // The row of an event: 0 before the loop, then one for each round; none behind.
     let row = |event: &Event, is_begun: bool| {
@@ -142,7 +142,9 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
             }
         }
     }
-    rows.iter().flatten().any(|slot| slot.written.is_some()).then_some(())?;
+    let is_of_tiles = rows.iter().flatten().any(|slot| slot.written.is_some())
+        && rows[1..].iter().flatten().any(|slot| slot.read.is_some());
+    is_of_tiles.then_some(())?;
     in_flight(kernel, trace, (&ring, &of_first), &looped, &mut rows);
     let mut holds = vec![None; slots];
     for row in &mut rows {

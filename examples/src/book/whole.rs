@@ -16,10 +16,12 @@ use crate::family::Family;
 use crate::show::percent;
 use gemm_dsl::Family as _;
 use gemm_dsl::ir::Variant;
+use gemm_dsl::plan::Shape;
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What makes it.
 pub const COMMAND: &str = "ladder --html DIR";
@@ -73,6 +75,8 @@ pub(super) struct Cell {
     pub(super) cycles: String,
     /// Of the unit that is asked most.
     pub(super) percent: u64,
+    /// Whether what threads of a block read alike counts once.
+    pub(super) is_once: bool,
 }
 
 /// The table of a ladder.
@@ -86,6 +90,13 @@ pub(super) struct Ladder {
     pub(super) roofline: Option<Roofline>,
 }
 
+impl Ladder {
+    /// Whether what threads of a block read alike counts once in some row.
+    pub(super) fn has_once(&self) -> bool {
+        self.stages.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.is_once)
+    }
+}
+
 /// All pages but the live one by the names of their files; `live` is its file, where there is one to lead to.
 ///
 /// # Errors
@@ -94,15 +105,37 @@ pub fn pages(
     progress: &(dyn Fn(&str) + Sync),
     live: Option<&str>,
 ) -> Result<BTreeMap<String, String>, Failure> {
+    let gather = |_: &str, _: u32, subject: &Subject| {
+        let report = report(subject)?;
+        progress(&report.title);
+        Ok(Arc::new(report))
+    };
+    pages_of(&gather, live)
+}
+
+/// A report, and its page.
+type Made = (Arc<Report>, String);
+
+/// Says the report of a stage, by its ladder and its number, of which the last is the subject.
+pub type Gather<'g> =
+    dyn Fn(&'static str, u32, &Subject) -> Result<Arc<Report>, Failure> + Sync + 'g;
+
+/// The same, of reports that someone else gathers or has.
+///
+/// # Errors
+/// As those of [`pages`].
+pub fn pages_of(
+    gather: &Gather<'_>,
+    live: Option<&str>,
+) -> Result<BTreeMap<String, String>, Failure> {
     let [reduce, sgemm] = ladders()?;
     let all: Vec<&Step> = reduce.iter().chain(&sgemm).collect();
-    let made: Result<Vec<(Report, String)>, Failure> = all
+    let made: Result<Vec<Made>, Failure> = all
         .par_iter()
         .map(|step| {
             let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
-            let report = report(&subject(step, ladder))?;
+            let report = gather(step.ladder, step.index, &subject(step, ladder))?;
             let html = page::kernel(&report, step.idea(), &links(step, ladder, live), COMMAND)?;
-            progress(&step.title);
             Ok((report, html))
         })
         .collect();
@@ -112,7 +145,7 @@ pub fn pages(
         pages.insert(file(step), html.clone());
     }
     let (of_reduce, of_sgemm) = made.split_at(reduce.len());
-    let table = |id, title, steps: &[Step], made: &[(Report, String)]| -> Result<Ladder, Failure> {
+    let table = |id, title, steps: &[Step], made: &[Made]| -> Result<Ladder, Failure> {
         let is_asked = |name: &UnitName| {
             made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
         };
@@ -261,9 +294,11 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
     };
     let most = report.units.iter().max_by(|a, b| of_unit(a).total_cmp(&of_unit(b)));
     let longest = most.map_or(0.0, of_unit);
+    let is_once = shown.is_some() && has_no_tiles(step);
     let cell = |unit: &Unit| Cell {
         cycles: number(of_unit(unit)) + if unit.is_by_text { ", by the text" } else { "" },
         percent: (100.0 * of_unit(unit) / longest).round() as u64,
+        is_once: is_once && unit.name == UnitName::L2,
     };
     let of = |name: &UnitName| report.units.iter().find(|unit| unit.name == *name).map(cell);
     let base = base_of(step, ladder);
@@ -295,8 +330,16 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
     })
 }
 
+/// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
+/// multiprocessor to answer all but the first who reads an element.
+fn has_no_tiles(step: &Step) -> bool {
+    let spec = step.line.parse::<SgemmSpec>().ok().filter(|_| step.family == Family::Sgemm);
+    let plan = spec.and_then(|spec| spec.plan().ok());
+    plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
+}
+
 /// What was measured of a ladder at the size that tables show, in one picture.
-fn roofline(steps: &[Step], made: &[(Report, String)]) -> Option<Roofline> {
+fn roofline(steps: &[Step], made: &[Made]) -> Option<Roofline> {
     let (mut stages, mut absent) = (Vec::new(), Vec::new());
     for (step, (report, _)) in steps.iter().zip(made) {
         let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));

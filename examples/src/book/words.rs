@@ -1,5 +1,5 @@
 //! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once in each part of
-//! the page.
+//! the page; of a text of a kernel the words of CUDA do.
 
 use super::glossary::{TERMS, Term};
 use std::collections::BTreeSet;
@@ -25,20 +25,29 @@ struct Form {
     id: &'static str,
 }
 
-/// All ways of all terms, longer ones before those that they begin with.
+/// All ways of all terms in what is said, longer ones before those that they begin with.
 fn forms() -> Vec<Form> {
     let of = |term: &Term| {
         let id = term.id;
         let name = term.name.to_lowercase();
         let plural = format!("{name}s");
         let others = term.others.iter().map(|other| (*other).to_owned());
-        [name, plural]
-            .into_iter()
-            .chain(others)
-            .map(move |text| Form { text, id })
-            .collect::<Vec<_>>()
+        let own = [name, plural].into_iter().chain(others).map(move |text| Form { text, id });
+        own.collect::<Vec<_>>()
     };
-    let mut all: Vec<Form> = TERMS.iter().flat_map(of).collect();
+    in_order(TERMS.iter().flat_map(of).chain(forms_of_code()).collect())
+}
+
+/// Those of a text of a kernel: in its names and its comments the other words mean what they do in any program.
+fn forms_of_code() -> Vec<Form> {
+    let of = |term: &'static Term| {
+        let id = term.id;
+        term.code.iter().map(move |word| Form { text: (*word).to_owned(), id })
+    };
+    in_order(TERMS.iter().flat_map(of).collect())
+}
+
+fn in_order(mut all: Vec<Form>) -> Vec<Form> {
     all.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.text.cmp(&b.text)));
     all
 }
@@ -54,18 +63,20 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
         part[..end].split(HREF).skip(1).filter_map(of_link).collect()
     };
     let mut known = linked(said);
-    let mut all = known.clone();
-    let forms = forms();
+    // Of the parts before; and of none.
+    let (mut all, nothing) = (BTreeSet::new(), BTreeSet::new());
+    let (forms, forms_of_code) = (forms(), forms_of_code());
     let mut out = String::with_capacity(html.len() + html.len() / 32);
     let mut unread = 0_usize;
     // A cell of a line of a text.
     let mut in_line = false;
     let mut left = said;
     while let Some((text, tag)) = left.split_once('<') {
-        if unread == 0 && !in_line {
-            link(text, &forms, &mut known, &mut out)
-        } else {
-            out += text
+        match (unread, in_line) {
+            (0, false) => link(text, &forms, &nothing, &mut known, &mut out),
+            // The same words come in every text.
+            (0, true) => link(text, &forms_of_code, &all, &mut known, &mut out),
+            _ => out += text,
         }
         let Some((inside, behind)) = tag.split_once('>') else {
             out.push('<');
@@ -92,8 +103,14 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     (out, TERMS.into_iter().filter(|term| all.contains(term.id)).collect())
 }
 
-/// Adds a text with a link at the first place of each term that is not known yet.
-fn link(text: &str, forms: &[Form], known: &mut BTreeSet<String>, out: &mut String) {
+/// Adds a text with a link at the first place of each term that is neither known yet nor was before.
+fn link(
+    text: &str,
+    forms: &[Form],
+    before_it: &BTreeSet<String>,
+    known: &mut BTreeSet<String>,
+    out: &mut String,
+) {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let mut at = 0;
     let mut before = ' ';
@@ -108,7 +125,7 @@ fn link(text: &str, forms: &[Form], known: &mut BTreeSet<String>, out: &mut Stri
         let length = found.map_or(c.len_utf8(), |form| form.text.len());
         let here = &text[at..at + length];
         match found {
-            Some(form) if known.insert(form.id.to_owned()) => {
+            Some(form) if !before_it.contains(form.id) && known.insert(form.id.to_owned()) => {
                 *out += &format!("<a class=\"word\" {HREF}{}\">{here}</a>", form.id);
             }
             _ => *out += here,
@@ -146,6 +163,27 @@ mod tests {
             format!("<h2>A</h2><p>{link}, lanes</p><h2>B</h2><p>{link} <h3>C</h3> lane</p>");
         assert_eq!((html, &terms[..]), (expected.clone(), &["lane"][..]));
         assert_eq!(of(&expected).0, expected, "a second time nothing changes");
+    }
+
+    /// In a text of a kernel those of CUDA are, wherever they stand in it, and no name that merely has such a word in it.
+    #[test]
+    fn words_of_cuda_are_links_in_texts() {
+        let line = |text: &str| format!("<td class=\"t\">{text}</td>");
+        let link = |id: &str, text: &str| format!("<a class=\"word\" href=\"#w-{id}\">{text}</a>");
+        let (html, terms) =
+            of(&line("<span>__global__</span> my__global__ fence_2 #pragma unroll 1 // tile"));
+        let [global, unroll] =
+            [link("global-function", "__global__"), link("unrolled", "pragma unroll")];
+        assert_eq!(
+            html,
+            line(&format!("<span>{global}</span> my__global__ fence_2 #{unroll} 1 // tile"))
+        );
+        assert_eq!(terms, ["global-function", "unrolled"]);
+        let twice = of(&format!("<h2>A</h2>{0}<h2>B</h2>{0}", line("__global__"))).0;
+        assert_eq!(twice.matches(&global).count(), 1, "texts of later parts have none: {twice}");
+        let longest = of(&line("&#34;cp.async.bulk.tensor.2d cp.async.cg&#34;")).1;
+        assert_eq!(longest, ["async-copy", "tma"]);
+        assert_eq!(of(&line(&global)).0, line(&global), "a second time nothing changes");
     }
 
     #[test]

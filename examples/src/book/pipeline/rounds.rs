@@ -1,6 +1,7 @@
 //! The loop that a warp spends its time in, round by round.
 
-use gemm_runtime::watch::{Event, Trace};
+use gemm_dsl::ir::{Kernel, Space, Stmt};
+use gemm_runtime::watch::{Event, Trace, What};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -22,9 +23,30 @@ impl Rounds {
     }
 }
 
-/// The rounds of the outermost loop with several in which a warp executes most of its instructions; if there is none, of the
-/// loop with several in which it executes most.
-pub(in crate::book) fn of(trace: &Trace, events: &[&Event]) -> Option<Rounds> {
+/// The rounds of the loop along K: of those in which a warp reads or writes shared memory, or asks that of others, the outermost
+/// with several rounds in which it executes most of its instructions; if there is none, the one with several in which it executes
+/// most. What is done to results, or where planes do not hold all numbers, can take longer, but leaves shared memory alone. Where no
+/// loop has to do with shared memory, the same of all loops.
+pub(in crate::book) fn of(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
+    let statements = kernel.statements();
+    let is_of_tiles = |event: &Event| match &event.what {
+        What::Access { pattern, .. } => {
+            kernel.buffers[trace.patterns[*pattern as usize].buffer].space == Space::Shared
+        }
+        What::Statement => matches!(
+            statements.get(event.stmt as usize),
+            Some(Stmt::TensorCopy(_) | Stmt::Mma(_) | Stmt::Wgmma(_))
+        ),
+        What::Refused => false,
+    };
+    let of_tiles: Vec<&Event> = events.iter().copied().filter(|event| is_of_tiles(event)).collect();
+    let var = longest(trace, &of_tiles).or_else(|| longest(trace, events))?;
+    Some(rounds(trace, events, var))
+}
+
+/// The variable of the outermost loop with several rounds in which a warp executes most of its instructions between the first and
+/// the last of these events; if there is none, of the one in which it executes most.
+fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
     let total = events.last()?.executed[0] - events.first()?.executed[0];
     // By variable: how deep it is, and the instructions in its loop.
     let mut loops: BTreeMap<usize, (usize, u64)> = BTreeMap::new();
@@ -36,13 +58,13 @@ pub(in crate::book) fn of(trace: &Trace, events: &[&Event]) -> Option<Rounds> {
         }
     }
     let several = loops.into_iter().filter_map(|(var, (depth, executed))| {
-        let rounds = rounds(trace, events, var);
-        (rounds.of_events.len() > 1).then_some((2 * executed < total, depth, executed, rounds))
+        let several = rounds(trace, events, var).of_events.len() > 1;
+        several.then_some((2 * executed < total, depth, executed, var))
     });
     let best = several.min_by_key(|(is_less, depth, executed, _)| {
         (*is_less, if *is_less { 0 } else { *depth }, std::cmp::Reverse(*executed))
     });
-    best.map(|(.., rounds)| rounds)
+    best.map(|(.., var)| var)
 }
 
 /// Those of the loop over a variable: neighbouring events with one value of it, and of those around it, are a round.
