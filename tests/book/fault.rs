@@ -19,12 +19,15 @@ const RAGGED: Size = Size { m: 40, n: 40, k: 32 };
 /// Instructions of the launch that fails, at most.
 const PATIENCE: u64 = 1 << 24;
 
+/// How their pages are called.
+pub const NAMES: [&str; 2] = ["race.html", "out_of_bounds.html"];
+
 /// Their names, and the pages.
 pub fn pages() -> Result<&'static [(String, String)], Failed> {
     static PAGES: OnceLock<Result<Vec<(String, String)>, String>> = OnceLock::new();
     let made = || {
-        let made = [("race.html", race_of_a_barrier()), ("out_of_bounds.html", out_of_bounds())];
-        let named = made.into_iter().map(|(name, page)| Ok((name.to_owned(), page?)));
+        let made = [race_of_a_barrier(), out_of_bounds()];
+        let named = NAMES.into_iter().zip(made).map(|(name, page)| Ok((name.to_owned(), page?)));
         named.collect::<Result<_, Failed>>().map_err(|failed| format!("{failed:?}"))
     };
     PAGES.get_or_init(made).as_deref().map_err(Failed::from)

@@ -1,13 +1,14 @@
 //! Pictures of pages for people to look at, which no test can do: `cargo look-book`. Ignored otherwise.
 
 use crate::browser::browse;
+use crate::browser::session::Session;
 use crate::fault;
 use libtest_mimic::Failed;
 use std::fs;
 use std::path::Path;
 
 /// A page of each kind: the one that leads to all, words, products of lanes and of tensor cores, reductions.
-const KINDS: [&str; 6] = [
+pub const KINDS: [&str; 6] = [
     "index.html",
     "glossary.html",
     "sgemm_22_fastest.html",
@@ -16,24 +17,28 @@ const KINDS: [&str; 6] = [
     "reduce_09_columns.html",
 ];
 
-/// How it is looked at: a name, the width and the height of the window in pixels, and the scheme, dark being 0.
-const WAYS: [(&str, &str, &str); 3] =
-    [("light", "1280,12000", "1"), ("dark", "1280,12000", "0"), ("phone", "390,20000", "1")];
+/// How it is looked at: a name, the width of the window in pixels, and the scheme, dark being 0. It is as high as the page.
+const WAYS: [(&str, u32, &str); 3] =
+    [("light", 1280, "1"), ("dark", 1280, "0"), ("phone", 390, "1")];
 
 /// Writes each kind of page, and those of faults, as they look in both schemes, on a phone and on paper.
 pub fn writes_pictures() -> Result<(), Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/look");
     fs::create_dir_all(&folder)?;
     let faults = fault::pages()?.iter().map(|(name, html)| (&**name, &**html));
+    let mut session = Session::start()?;
     let known = KINDS.iter().map(|name| Ok((*name, crate::page(name)?)));
     let known = known.collect::<Result<Vec<_>, Failed>>()?;
     for (name, html) in known.into_iter().chain(faults) {
         let stem = name.trim_end_matches(".html");
-        for (way, window, scheme) in WAYS {
+        for (way, width, scheme) in WAYS {
+            session.size(width, 800)?;
+            session.open(name, html, "")?;
+            let height = session.value("document.documentElement.scrollHeight")?;
             let picture = folder.join(format!("{stem}.{way}.png"));
             let arguments = [
                 format!("--screenshot={}", picture.display()),
-                format!("--window-size={window}"),
+                format!("--window-size={width},{height}"),
                 format!("--blink-settings=preferredColorScheme={scheme}"),
                 "--hide-scrollbars".to_owned(),
             ];
