@@ -87,7 +87,7 @@ pub fn products(plan: &SgemmPlan) -> usize {
     if must_be_full { of_block } else { 2 * of_block - 1 }
 }
 
-/// The extents (m, n, k) of [products](products) of whole tiles that are not too large, as large as shows what a kernel does if they
+/// The extents (m, n, k) of [products] of whole tiles that are not too large, as large as shows what a kernel does if they
 /// can be.
 ///
 /// # Errors
