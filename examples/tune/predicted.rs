@@ -30,8 +30,9 @@ struct Row<'a> {
     device: &'static str,
 }
 
-fn classes(options: &Options) -> usize {
-    options.classes.unwrap_or(usize::MAX)
+/// How far a ranking goes that is given so much time.
+fn limit(options: &Options, time: Duration, seed: u64) -> Limit {
+    Limit { time, classes: options.classes.unwrap_or(usize::MAX), seed }
 }
 
 /// The products, each for itself.
@@ -71,7 +72,7 @@ pub fn print(
     );
     let mut out = std::io::stdout().lock();
     for one in products {
-        let limit = Limit { time: time / products.len() as u32, classes: classes(options), seed };
+        let limit = limit(options, time / products.len() as u32, seed);
         let ranked = rank(space, one.size, device, limit)?;
         eprintln!("{} classes of specs simulated", ranked.len());
         let size = one.to_string();
@@ -132,8 +133,7 @@ pub fn first(
     let mut first = Vec::new();
     for one in products {
         let time = limits.time.mul_f64(SHARE) / products.len() as u32;
-        let limit = Limit { time, classes: classes(options), seed: limits.seed };
-        let ranked = rank(space, one.size, device, limit)?;
+        let ranked = rank(space, one.size, device, limit(options, time, limits.seed))?;
         first.extend(ranked.into_iter().take(FIRST).map(|predicted| predicted.point));
     }
     Ok(first)

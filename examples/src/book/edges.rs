@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(edges.fmas.map(|[executed, _]| executed), Some(45 * 32 * 32 * 96));
     }
 
-    /// A block of 148 x 276 x 76 numbers has its epilogue's multiply-adds, which are no product's.
+    /// Lanes scale what tensor cores have multiplied: those multiply-adds are none of the product.
     #[test]
     fn multiply_adds_of_an_epilogue_are_not_the_products() {
         let line = "tile: 64x64x32, warp: 32x32, arith: bf16, scaled";

@@ -58,8 +58,8 @@ fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
         }
     }
     let several = loops.into_iter().filter_map(|(var, (depth, executed))| {
-        let several = rounds(trace, events, var).of_events.len() > 1;
-        several.then_some((2 * executed < total, depth, executed, var))
+        let is_repeated = rounds(trace, events, var).of_events.len() > 1;
+        is_repeated.then_some((2 * executed < total, depth, executed, var))
     });
     let best = several.min_by_key(|(is_less, depth, executed, _)| {
         (*is_less, if *is_less { 0 } else { *depth }, std::cmp::Reverse(*executed))

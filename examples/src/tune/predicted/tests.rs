@@ -4,14 +4,16 @@ use clap::Parser;
 use gemm_dsl::predict::H200;
 use gemm_reference::csv;
 
+/// All classes of a small space.
+const ALL: Limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
+
 #[test]
 fn a_space_is_ranked_by_classes() {
     let line = "tile: 64x64x8 | 32x32x8, thread: 4x4 | 2x2, float4, transpose, stages: 2,
                 spread: 1 | 4 | 5, order: row | row_serpentine, pitched | none";
     let space = Space::parse(&[line]).expect("a space");
     let size = Size::square(512);
-    let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
-    let ranked = rank(&space, size, &H200, limit).expect("it runs");
+    let ranked = rank(&space, size, &H200, ALL).expect("it runs");
     assert_eq!(ranked.len(), 4, "{ranked:?}");
     assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
     assert!(ranked.iter().all(|one| one.spec.spread == 5));
@@ -24,8 +26,7 @@ fn a_space_is_ranked_by_classes() {
 fn a_space_without_specs_says_why() {
     for (line, why) in [("tiel: 64x64x8", "tiel"), ("tile: 63x64x8, thread: 4x4", "63")] {
         let space = Space::parse(&[line]).expect("a space");
-        let limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
-        let error = rank(&space, Size::square(512), &H200, limit).expect_err(line);
+        let error = rank(&space, Size::square(512), &H200, ALL).expect_err(line);
         assert!(matches!(&error, Failure::Spec(faults) if faults.to_string().contains(why)));
     }
 }
