@@ -1,11 +1,11 @@
 //! Registers, spills and occupancy, by architecture.
 
 use gemm_dsl::arch::{ALL, Multiprocessor};
-use gemm_dsl::predict::occupancy::{Block, Limit, limits, occupancy};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
 use gemm_examples::book::report::Refused;
 use gemm_examples::book::resident::Registers;
 use gemm_examples::show::{self, Table, number, text};
+use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
 use rayon::prelude::*;

@@ -4,7 +4,7 @@ pub mod counts;
 pub mod fold;
 
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_dsl::predict::Launch;
+use gemm_perf::Launch;
 
 /// One launch of a kernel; how many registers its threads have is not known before it is compiled.
 #[derive(Clone, Debug, PartialEq)]

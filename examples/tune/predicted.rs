@@ -1,7 +1,6 @@
 //! What the model of time says of a space: a table of its own, or what a search begins with.
 
 use crate::search::Limits;
-use gemm_dsl::predict::H200;
 use gemm_examples::cli::{Failure, Outcome};
 use gemm_examples::products::Products;
 use gemm_examples::report::write_line;
@@ -9,6 +8,7 @@ use gemm_examples::show::{self, Table, number, text};
 use gemm_examples::tune::options::{Options, Problem};
 use gemm_examples::tune::predicted::{Limit, Predicted, rank};
 use gemm_examples::tune::space::{Point, Space};
+use gemm_perf::H200;
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;

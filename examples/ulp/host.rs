@@ -2,9 +2,9 @@
 
 use super::Worst;
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::sim::{Buffer, launch};
 use gemm_examples::cli::Failure;
 use gemm_runtime::Error;
+use gemm_sim::{Buffer, launch};
 
 /// How many inputs.
 pub const SAMPLE: u32 = 1 << 20;

@@ -171,8 +171,7 @@ pub use stmt::{
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, VerifiedKernel};
-pub(crate) use wgmma::Descriptor;
-pub use wgmma::{RegisterLimit, Wgmma, WgmmaSync};
+pub use wgmma::{Descriptor, RegisterLimit, Wgmma, WgmmaSync};
 
 pub use crate::intrinsic::Intrinsic;
 

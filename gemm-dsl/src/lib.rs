@@ -15,16 +15,11 @@ pub mod kernel_table;
 pub mod lower;
 pub mod parse;
 pub mod plan;
-#[cfg(feature = "sim")]
-pub mod predict;
-#[cfg(feature = "sim")]
-pub mod sim;
 pub mod spec;
 pub mod stages;
 pub mod tensor_core;
 pub mod tuned;
 pub mod value;
-pub mod world;
 
 pub use error::{SpecError, SpecErrors};
 

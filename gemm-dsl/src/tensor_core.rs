@@ -11,7 +11,7 @@
 //! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/tensor_core`), of `sm_120` and `sm_100` on what
 //! they report.
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
 mod tests;
 
 use crate::intrinsic::CANONICAL_NAN;

@@ -18,7 +18,7 @@ use crate::program::{Loadable, Made};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Stretch;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::memory::{Keeps, Memory};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};

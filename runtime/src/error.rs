@@ -3,8 +3,8 @@
 use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::Unmet;
 use gemm_dsl::ir::{Extent, HostError, IrError};
-use gemm_dsl::sim::SimError;
 use gemm_dsl::spec::Over;
+use gemm_sim::SimError;
 use std::fmt;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use crate::compile::Resources;
 use crate::program::{Loadable, Made, Prepared};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::sim::{Compiled, Counters, Profile};
+use gemm_sim::{Compiled, Counters, Profile};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

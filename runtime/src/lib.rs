@@ -101,9 +101,9 @@ pub use gemm_dsl::error::Excerpt;
 pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::kernel_table::{KernelTable, SgemmShape};
-pub use gemm_dsl::sim::{Compiled, Counters, Element, Quantity, SimError};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::{SpecError, SpecErrors};
+pub use gemm_sim::{Compiled, Counters, Element, Quantity, SimError};
 pub use half;
 pub use kernel::operands::{
     AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
@@ -123,7 +123,7 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 /// What a [`SimError`] is made of: where in a kernel what went wrong.
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
-    pub use gemm_dsl::sim::{
+    pub use gemm_sim::{
         Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, Waiting, WaitsFor,
     };
 }
@@ -133,7 +133,7 @@ pub mod watch {
     pub use crate::backend::simulator::{Arguments, Replay, Seen, Watch};
     pub use gemm_dsl::ir::VerifiedKernel;
     // Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
-    pub use gemm_dsl::sim::{
+    pub use gemm_sim::{
         Accessed, Boxed, Detail, Did, Event, Given, Kind, Operand, Pattern, Price, Profile, Trace,
         What, cost,
     };

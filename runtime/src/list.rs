@@ -10,7 +10,7 @@ use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::contract::{Stretch, united};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -9,7 +9,7 @@ use crate::memory::{Keeps, Lists};
 use crate::planes::Planes;
 use crate::shape::Shape;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::ops::Range;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of

@@ -65,7 +65,7 @@ pub use call::{ShardedCall, ShardedLaunch};
 pub use carrier::Carry;
 pub use error::{Lost, WorldError};
 pub use fold::{ShardedFor, ShardedReduce};
-pub use gemm_dsl::world::{
+pub use gemm_world::plan::{
     Block, Chosen, Cut, Estimate, Exchange, Gpu, Hosts, Layout, LayoutError, Layouts, Link,
     Machine, Move, Place, Planes, Rate, Schedule, ScheduleFault, Side, Size, Split, Step, Tile,
     VerifiedSchedule, Way,

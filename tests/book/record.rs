@@ -1,6 +1,5 @@
 //! What is seen of the stages comes to what they are charged with.
 
-use gemm_dsl::sim::{Counters, Price};
 use gemm_dsl::stages::{self, Stage};
 use gemm_examples::beside::launch_once;
 use gemm_examples::rows::launch::{Chosen, Inputs, Launch};
@@ -8,6 +7,7 @@ use gemm_reference::product::Size;
 use gemm_runtime::spec::{DataType, Over};
 use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SgemmSpec};
+use gemm_sim::{Counters, Price};
 use libtest_mimic::Failed;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};

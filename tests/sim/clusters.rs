@@ -1,8 +1,8 @@
 //! Products of blocks in clusters: what they compute and count, and what is found in those with a planted fault.
 
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_tests::clusters::{Clustered, End, Fault};
 use gemm_tests::random::Random;
 use gemm_tests::tensor_core::Kind;
@@ -101,7 +101,7 @@ fn a_block_stays_as_long_as_others_arrive() {
 /// Who waits at barriers in a deadlock: the block, the barrier, and what it lacks.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
-    let of = |waiting: &gemm_dsl::sim::Waiting| match &waiting.waits_for {
+    let of = |waiting: &gemm_sim::Waiting| match &waiting.waits_for {
         WaitsFor::Phase { barrier, index, arrivals, bytes, .. } => {
             Some((waiting.block.0, format!("{barrier}[{index}]"), *arrivals, *bytes))
         }

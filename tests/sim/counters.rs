@@ -1,9 +1,9 @@
 //! What the counters of the reduction ladder must show, from the numbers on paper.
 
 use crate::plant::{kernel, launch_reduction};
-use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::{ReduceSpec, Tree};
 use gemm_dsl::stages;
+use gemm_sim::Counters;
 
 /// The counters of one block of `block` threads for each stage, over a full block's elements.
 fn ladder(block: u32) -> Vec<Counters> {

@@ -2,9 +2,9 @@
 
 use crate::plant::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
-use gemm_dsl::sim::{self, Buffer};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_reference::product::Size;
+use gemm_sim::Buffer;
 use gemm_tests::random;
 use gemm_tests::sharing::{SIMULATED, Sharing};
 
@@ -26,7 +26,7 @@ fn shown(spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
     let (a, b) = (random::values(1, m * k), random::values(2, k * n));
     let buffers =
         [Buffer::from_f32(&a), Buffer::from_f32(&b), Buffer::from_f32(&vec![f32::NAN; m * n])];
-    if let Err(error) = sim::launch(kernel, &buffers, &[m as u64, n as u64, k as u64]) {
+    if let Err(error) = gemm_sim::launch(kernel, &buffers, &[m as u64, n as u64, k as u64]) {
         return Shown::by(error);
     }
     let sharing = Sharing::new(spec, SIZE, 1, SIMULATED);
@@ -75,7 +75,7 @@ fn shares_alone_decide_the_bits() {
             let c = Buffer::zeros(m * n);
             let buffers = [Buffer::from_f32(&a), Buffer::from_f32(&b), c];
             let scalars = [m as u64, n as u64, k as u64];
-            sim::launch(&kernel(&spec), &buffers, &scalars).expect("a sound kernel");
+            gemm_sim::launch(&kernel(&spec), &buffers, &scalars).expect("a sound kernel");
             buffers[2].bits()
         };
         let bits: Vec<_> = lines.iter().map(of).collect();

@@ -4,8 +4,8 @@ use gemm_dsl::Family;
 use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, Order, Scope, Stmt, Var, VerifiedKernel, VerifiedProgram,
 };
-use gemm_dsl::sim::{self, Buffer, Counters, FaultKind, SimError};
 use gemm_reference::product::Size;
+use gemm_sim::{Buffer, Counters, FaultKind, SimError};
 use gemm_tests::random;
 
 /// The preferred kernel of a spec.
@@ -143,7 +143,7 @@ pub fn launch_reduction(kernel: &VerifiedKernel, len: usize) -> Result<Counters,
     let blocks = kernel.eval(&kernel.geometry.grid[0], &[None, None, Some(len as u64)]);
     let blocks = blocks.ok().and_then(|n| usize::try_from(n).ok()).expect("a grid");
     let input = Buffer::from_f32(&random::values(1, len));
-    sim::launch(kernel, &[input, Buffer::zeros(blocks)], &[len as u64])
+    gemm_sim::launch(kernel, &[input, Buffer::zeros(blocks)], &[len as u64])
 }
 
 /// Launches a product of packed matrices.
@@ -155,7 +155,7 @@ pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, S
     let a = Buffer::from_f32(&random::values(1, m * k));
     let b = Buffer::from_f32(&random::values(2, k * n));
     let scalars = [m as u64, n as u64, k as u64];
-    sim::launch(kernel, &[a, b, Buffer::zeros(m * n)], &scalars)
+    gemm_sim::launch(kernel, &[a, b, Buffer::zeros(m * n)], &scalars)
 }
 
 /// How a planted fault showed in a launch whose blocks speak.

@@ -3,11 +3,11 @@
 //!
 //! Ragged shapes of whole vectors take minutes more, and are held where `GEMM_EVERY_SHAPE` is set.
 
-use gemm_dsl::sim::{Compiled, Quantity};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_reference::profiler::{Measured, Which, known, measured};
 use gemm_runtime::Device;
+use gemm_sim::{Compiled, Quantity};
 use gemm_tests::ladder;
 use rayon::prelude::*;
 use std::collections::BTreeSet;

@@ -2,10 +2,10 @@
 
 use crate::plant::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
-use gemm_dsl::sim::FaultKind;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
+use gemm_sim::FaultKind;
 
 fn reduction(index: u32) -> ReduceSpec {
     let stage = stages::reduce().into_iter().find(|stage| stage.index == index);

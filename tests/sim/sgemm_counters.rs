@@ -1,11 +1,11 @@
 //! What the counters of the product ladder must show, from the numbers on paper.
 
 use crate::plant::{kernel, launch_product};
-use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, Split};
 use gemm_dsl::stages::{self, Stage};
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Sgemm};
+use gemm_sim::Counters;
 
 /// 128 divides every tile along M and N of the stages up to 20, and every K tile divides 64.
 const SIZE: Size = Size::new(128, 128, 64);

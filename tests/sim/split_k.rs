@@ -2,9 +2,9 @@
 
 use crate::plant::*;
 use gemm_dsl::ir::{Elem, Expr, Order, Scope, VerifiedKernel};
-use gemm_dsl::sim::{self, Buffer};
 use gemm_dsl::spec::{SgemmSpec, Split};
 use gemm_reference::product::Size;
+use gemm_sim::Buffer;
 use gemm_tests::arbitrary;
 use gemm_tests::product::accepted;
 use gemm_tests::random::{self, Random};
@@ -120,7 +120,7 @@ impl Launch {
             (false, Split::Auto) => scalars.push(RANGES.into()),
             (false, Split::Ranges(_)) => {}
         }
-        match sim::launch(kernel, &buffers, &scalars) {
+        match gemm_sim::launch(kernel, &buffers, &scalars) {
             Ok(_) if buffers[4].bits().iter().any(|word| *word != 0) => Shown::NotKept,
             Ok(_) => {
                 let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits();

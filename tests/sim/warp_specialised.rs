@@ -2,8 +2,8 @@
 //! a planted fault.
 
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_tests::boxes;
 use gemm_tests::planes::{self, PAIRS, PLANES};
 use gemm_tests::random::Random;
@@ -135,7 +135,7 @@ fn sums_in_flight_are_not_touched() {
 /// Who waits at barriers in a deadlock: the warp, the barrier, its parity, and what it lacks.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
-    let of = |waiting: &gemm_dsl::sim::Waiting| match &waiting.waits_for {
+    let of = |waiting: &gemm_sim::Waiting| match &waiting.waits_for {
         WaitsFor::Phase { barrier, index, parity, arrivals, bytes, .. } => {
             (waiting.warp, format!("{barrier}[{index}]"), *parity, *arrivals, *bytes)
         }

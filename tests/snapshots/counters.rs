@@ -1,12 +1,12 @@
 //! The counters of one launch of a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
-use gemm_dsl::sim::Counters;
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
 };
+use gemm_sim::Counters;
 use libtest_mimic::Trial;
 
 /// Elements of the reduction: whole blocks and one that is nearly empty.

@@ -5,7 +5,7 @@ use gemm_dsl::ir::{
     Access, Change, Elem, Expr, For, Geometry, KernelBuilder, Layout, Operand, ProxyFence, Special,
     TensorMap, TensorSwizzle, VerifiedKernel,
 };
-use gemm_dsl::sim::{self, Buffer, Counters, SimError};
+use gemm_sim::{Buffer, Counters, SimError};
 
 /// Boxes of one array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Boxes {
             Buffer::from_slice(places),
             Buffer::zeros_of(self.elem, COUNT * self.len()),
         ];
-        let counters = sim::launch(&self.kernel(), &buffers, &[])?;
+        let counters = gemm_sim::launch(&self.kernel(), &buffers, &[])?;
         Ok((buffers[2].bits(), counters))
     }
 }

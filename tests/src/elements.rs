@@ -6,7 +6,7 @@ use gemm_dsl::ir::{
     Access, Arith, BinaryOp, Cmp, Elem, Expr, Extent, Geometry, Integer, Intrinsic, KernelBuilder,
     Layout, LoadMatrix, Operand, Special, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
-use gemm_dsl::sim::{self, Buffer, SimError};
+use gemm_sim::{Buffer, SimError};
 
 /// Threads of a block.
 const BLOCK: u32 = 128;
@@ -46,7 +46,7 @@ impl Case {
         let mut buffers: Vec<Buffer> =
             inputs.map(|(elem, bits)| Buffer::from_bits(*elem, bits.iter().copied())).collect();
         buffers.push(Buffer::zeros_of(self.output, self.len()));
-        sim::launch(&self.kernel, &buffers, &[self.len() as u64])?;
+        gemm_sim::launch(&self.kernel, &buffers, &[self.len() as u64])?;
         Ok(buffers.pop().map(|output| output.bits()).unwrap_or_default())
     }
 

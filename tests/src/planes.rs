@@ -7,8 +7,8 @@ use gemm_dsl::ir::{
     Access, BufferId, Elem, Expr, Extent, For, Geometry, KernelBuilder, Layout, Operand,
     ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
-use gemm_dsl::sim::{self, Buffer, Counters, SimError};
 use gemm_dsl::tensor_core::{Format, Operand as Term, Rules};
+use gemm_sim::{Buffer, Counters, SimError};
 
 /// Planes of a matrix.
 pub const PLANES: usize = 3;
@@ -166,6 +166,6 @@ pub fn simulate(operands: &Tile) -> Result<(Vec<u32>, Counters), SimError> {
     let (m, n) = (m / PLANES, n / PLANES);
     let [a, b] = [&operands.a, &operands.b].map(|words| Product::buffer(Format::Bf16, words));
     let buffers = [a, b, Buffer::zeros(m * n)];
-    let counters = sim::launch(&kernel(), &buffers, &[m, n, k].map(|extent| extent as u64))?;
+    let counters = gemm_sim::launch(&kernel(), &buffers, &[m, n, k].map(|extent| extent as u64))?;
     Ok((buffers[2].bits().into_iter().map(|bits| bits as u32).collect(), counters))
 }

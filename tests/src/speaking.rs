@@ -5,7 +5,7 @@ use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, For, Geometry, KernelBuilder, Layout, Operand, Order,
     Scope, Special, VerifiedKernel,
 };
-use gemm_dsl::sim::{self, Buffer, SimError};
+use gemm_sim::{Buffer, SimError};
 
 /// One kernel, launched several times on the same memory.
 pub struct Speaking {
@@ -36,7 +36,7 @@ impl Speaking {
         let buffers: Vec<Buffer> =
             before.map(|(elem, bits)| Buffer::from_bits(*elem, bits.iter().copied())).collect();
         for _ in 0..LAUNCHES {
-            sim::launch(&self.kernel, &buffers, &[])?;
+            gemm_sim::launch(&self.kernel, &buffers, &[])?;
         }
         Ok(buffers.iter().map(Buffer::bits).collect())
     }

@@ -5,8 +5,8 @@ use gemm_dsl::ir::{
     Access, Elem, Expr, For, Geometry, KernelBuilder, Mma, Operand as Argument, Special, Unroll,
     VerifiedKernel,
 };
-use gemm_dsl::sim::{self, Buffer, Counters, SimError};
 use gemm_dsl::tensor_core::{Format, Operand, Rules};
+use gemm_sim::{Buffer, Counters, SimError};
 use std::fmt::{self, Write};
 use std::ops::Range;
 
@@ -337,9 +337,9 @@ pub fn simulate(
         buffer(Elem::F32, c),
         Buffer::zeros_of(Elem::F32, sums),
     ];
-    let mut options = sim::Options::default();
+    let mut options = gemm_sim::Options::default();
     options.tensor_cores = rules;
-    let counters = sim::launch_with(kernel, &buffers, &[], &options)?;
+    let counters = gemm_sim::launch_with(kernel, &buffers, &[], &options)?;
     let d = buffers.pop().map(|d| d.bits()).unwrap_or_default();
     Ok((d.into_iter().map(|bits| bits as u32).collect(), counters))
 }

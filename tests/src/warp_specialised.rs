@@ -7,8 +7,8 @@ use gemm_dsl::ir::{
     Access, BufferId, Change, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder, Layout,
     MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
-use gemm_dsl::sim::{self, Buffer, Counters, SimError};
 use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_sim::{Buffer, Counters, SimError};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP: i32 = 128;
@@ -288,7 +288,7 @@ impl Product {
         let [m, n, k] = operands.extents;
         let [a, b] = [&operands.a, &operands.b].map(|words| Self::buffer(operands.format, words));
         let buffers = [a, b, Buffer::zeros(m * n)];
-        let counters = sim::launch(kernel, &buffers, &[m, n, k].map(|extent| extent as u64))?;
+        let counters = gemm_sim::launch(kernel, &buffers, &[m, n, k].map(|extent| extent as u64))?;
         Ok((buffers[2].bits().into_iter().map(|bits| bits as u32).collect(), counters))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::algebra::{Collision, Strides, Way, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, Elem, Kernel, Layout, Space};
-use gemm_dsl::sim::{Kind, Pattern, Price, Trace, cost};
+use gemm_sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;

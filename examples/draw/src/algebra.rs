@@ -1,6 +1,7 @@
 //! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
 
-use gemm_dsl::sim::cost::{self, BANKS};
+use gemm_sim::cost;
+use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
 /// Lanes of a warp, and the bits of their numbers.

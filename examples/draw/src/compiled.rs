@@ -1,6 +1,6 @@
 //! What the profiler would count, by the simulator's model of the compiler, with its names and how far off that may be.
 
-use gemm_dsl::sim::{Compiled, Quantity};
+use gemm_sim::{Compiled, Quantity};
 use serde::Serialize;
 
 /// A count.

@@ -1,7 +1,7 @@
 //! Counters as pages list them.
 
 use crate::compiled::{metric, quantities, tolerance, written};
-use gemm_dsl::sim::Counters;
+use gemm_sim::Counters;
 use serde::Serialize;
 
 /// A counter.
@@ -102,7 +102,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::sim::Compiled;
+    use gemm_sim::Compiled;
 
     /// Both names of each pair are there, and every count as compiled stands for some counter of the text but atomics, of which the
     /// text's stores have some.

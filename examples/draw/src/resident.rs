@@ -2,7 +2,7 @@
 
 use gemm_dsl::arch::ALL;
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::predict::occupancy::{Block, Limit, limits, occupancy};
+use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
 use serde::Serialize;
 
 /// A kernel on an architecture.

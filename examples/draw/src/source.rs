@@ -1,7 +1,7 @@
 //! The text of a kernel, line by line: its words by what they are, and what each line was charged with.
 
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_dsl::sim::{Compiled, Counters, Profile};
+use gemm_sim::{Compiled, Counters, Profile};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;

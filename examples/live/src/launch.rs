@@ -7,7 +7,7 @@ use crate::operands::{Numbers, argument};
 use gemm_dsl::ir::contract::{self, Axis, Call, Place, Stretch, Unmet};
 use gemm_dsl::ir::program::{Array, Known, Launch, Slot};
 use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
-use gemm_dsl::sim::{self, Buffer, Given, Options, Profile, SimError, Trace};
+use gemm_sim::{Buffer, Given, Options, Profile, SimError, Trace};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
         options.instructions = INSTRUCTIONS;
         options.compiled = is_watched;
         let watched: &[u32] = if is_watched { &[0] } else { &[] };
-        let (ran, traces) = sim::record(kernel, &buffers, &scalars, watched, &options)?;
+        let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, watched, &options)?;
         Ok(Ran { kernel, grid: call.grid, profile: ran?, trace: traces.into_iter().next() })
     }
 

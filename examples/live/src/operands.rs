@@ -1,7 +1,7 @@
 //! What the arrays of a launch hold. The counters of a kernel hardly depend on it, but sums must be numbers.
 
 use gemm_dsl::ir::{Elem, Ty};
-use gemm_dsl::sim::Buffer;
+use gemm_sim::Buffer;
 
 /// The most that integers are.
 const INTEGERS: u64 = 100;

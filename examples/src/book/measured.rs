@@ -3,9 +3,9 @@
 use super::units::{self, DEVICE, UnitName};
 use crate::family::Family;
 use crate::show::percent;
-use gemm_dsl::predict::Work;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_perf::Work;
 use gemm_reference::csv;
 use serde::Serialize;
 use std::collections::HashMap;

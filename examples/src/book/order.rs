@@ -5,7 +5,7 @@ use super::owners::Matrix;
 use super::owners::moved::elements;
 use super::undrawn::LIST;
 use crate::cli::Failure;
-use gemm_dsl::predict::{DEVICES, Device, H200};
+use gemm_perf::{DEVICES, Device, H200};
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
 use gemm_runtime::watch::{Kind, Trace};

@@ -1,7 +1,7 @@
 //! What a kernel asks of each unit of a multiprocessor.
 
 pub use super::unit_name::UnitName;
-use gemm_dsl::predict::{Device, H200, Work};
+use gemm_perf::{Device, H200, Work};
 use gemm_runtime::{Compiled, Counters};
 use serde::Serialize;
 

@@ -13,8 +13,8 @@ use gemm_dsl::Family;
 use gemm_dsl::arch::WARP;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
-use gemm_dsl::predict::{Launch, Reads, Waits, Work};
 use gemm_dsl::spec::{Copies, SgemmSpec, Split};
+use gemm_perf::{Launch, Reads, Waits, Work};
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Error, Launched, LaunchedStep};
 

@@ -7,8 +7,8 @@ use crate::rows::launch::{Chosen, Inputs, Launch};
 use crate::sample::compiled;
 use gemm_dsl::Family;
 use gemm_dsl::plan::Blocks;
-use gemm_dsl::predict::Waits;
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_perf::Waits;
 use gemm_runtime::{Device, Error};
 
 /// Counts do not depend on the elements.

@@ -67,7 +67,7 @@ impl KernelBuilder {
 
 impl Kernel {
     /// For each variable, whether it is the kernel's own and no function's.
-    pub(crate) fn own_variables(&self) -> Vec<bool> {
+    pub fn own_variables(&self) -> Vec<bool> {
         let mut own = vec![true; self.vars.len()];
         for function in &self.functions {
             let declared = function.body.iter().filter_map(|stmt| match stmt {

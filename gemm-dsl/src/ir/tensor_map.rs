@@ -137,7 +137,7 @@ pub struct TensorCopy {
 
 impl Kernel {
     /// What the tensor map of a buffer says, if a parameter is one.
-    pub(crate) fn tensor_map(&self, buffer: BufferId) -> Option<&TensorMap> {
+    pub fn tensor_map(&self, buffer: BufferId) -> Option<&TensorMap> {
         self.params.iter().find_map(|param| match &param.kind {
             super::ParamKind::TensorMap { buffer: of, map, .. } if of.id == buffer.id => Some(map),
             _ => None,
@@ -145,7 +145,7 @@ impl Kernel {
     }
 
     /// For each buffer, the bytes whose multiple its address in shared memory is.
-    pub(crate) fn alignments(&self) -> Vec<u64> {
+    pub fn alignments(&self) -> Vec<u64> {
         let mut bytes = vec![u64::from(super::VECTOR_BYTES); self.buffers.len()];
         let mut note = |access: &Access| {
             let rows = self.buffers.get(access.buffer.id).and_then(|b| Rows::of(self, b));

@@ -110,7 +110,7 @@ impl Kernel {
 
 impl Stmt {
     /// Visits this statement and those inside it, in the order of the text.
-    pub(crate) fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
+    pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
         f(self);
         match self {
             Stmt::If { then, otherwise, .. } => {

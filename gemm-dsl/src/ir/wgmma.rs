@@ -77,22 +77,23 @@ pub struct RegisterLimit {
 /// How a matrix instruction finds the rows of an operand in shared memory: what its descriptor says beside the address of the
 /// first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Descriptor {
-    pub(crate) swizzle: TensorSwizzle,
+pub struct Descriptor {
+    /// The pattern in which the chunks of a row are exchanged.
+    pub swizzle: TensorSwizzle,
     /// Bytes from a group of 8 rows to the next.
-    pub(crate) stride: u32,
+    pub stride: u32,
 }
 
 impl Descriptor {
     /// That of a shared array, if one can say how it lies.
-    pub(crate) fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+    pub fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let swizzle = Rows::of(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
     }
 
     /// All of it but the address. The distance between parts of a row counts where rows are not swizzled only; by convention
     /// it is one part.
-    pub(crate) const fn bits(self) -> u64 {
+    pub const fn bits(self) -> u64 {
         let mode = match self.swizzle {
             TensorSwizzle::None => 0,
             TensorSwizzle::Bytes128 => 1,
@@ -103,8 +104,7 @@ impl Descriptor {
     }
 
     /// The address of a byte of a row, where the first one is at `start`.
-    #[cfg(any(feature = "sim", test))]
-    pub(crate) const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
+    pub const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
         let row_bytes = self.stride / Wgmma::GROUP;
         let group = row / Wgmma::GROUP * self.stride;
         self.swizzle.exchange(start + group + row % Wgmma::GROUP * row_bytes + byte)

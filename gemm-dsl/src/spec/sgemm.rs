@@ -469,7 +469,7 @@ impl SgemmSpec {
     pub(crate) const ROWS_OF_WARP: u32 = Wgmma::ROWS / Wgmma::WARPS;
 
     /// Whether four warps together ask tensor cores, which read A and B in shared memory.
-    pub(crate) fn is_wgmma(&self) -> bool {
+    pub fn is_wgmma(&self) -> bool {
         self.arith != Arith::F32 && self.mma == Instruction::Wgmma
     }
 

@@ -12,7 +12,7 @@ pub(super) mod log;
 pub(super) mod saturating;
 pub(super) mod sigmoid;
 
-pub(crate) use exp::falling_exponential;
+pub use exp::falling_exponential;
 pub(crate) use log::log as logarithm;
 
 use super::function::Function;

@@ -7,10 +7,11 @@ use super::{
 };
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn bits(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

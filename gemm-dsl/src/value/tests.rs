@@ -1,16 +1,8 @@
 //! The language: reading, printing, typing. What it means is tested beside its lowering.
 
-#[cfg(feature = "sim")]
-mod evaluator;
 mod faults;
 mod host;
-#[cfg(feature = "sim")]
-mod meaning;
-#[cfg(feature = "sim")]
-mod prototypes;
 mod ranges;
-#[cfg(feature = "sim")]
-mod typed;
 mod types;
 
 use super::random::{closure_of, with_operands};

@@ -3,7 +3,7 @@
 use super::Backend;
 use crate::address::Address;
 use crate::error::Result;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::ops::Range;
 
 /// Where a block of a matrix lies in the memory of a device: rows of consecutive elements.

@@ -23,7 +23,7 @@ use crate::program::{Loadable, Made};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 

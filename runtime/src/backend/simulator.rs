@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::launched::Counted;
 use crate::program::Loadable;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
-use gemm_dsl::sim::{self, Buffer, Element, Given, Options, Profile, SimError, Trace};
+use gemm_sim::{Buffer, Element, Given, Options, Profile, SimError, Trace};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Arguments {
         let buffers: Vec<Given> = self.buffers.iter().map(Given::copied).collect();
         let mut options = Options::default();
         options.instructions = instructions;
-        let (ran, traces) = sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
+        let (ran, traces) = gemm_sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
         Ok(Replay { ran, traces, buffers })
     }
 }
@@ -289,12 +289,12 @@ impl Backend for Simulator {
         options.unchecked = *unchecked;
         let kernel = &loadable.kernel;
         let Some(watch) = watch else {
-            let profile = sim::profile(kernel, &buffers, &scalars, &options)?;
+            let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
             return Ok(Some(Box::new(Counted::of(&profile))));
         };
         let blocks = watch.blocks(kernel, grid);
         let before = buffers.iter().map(Given::copied).collect();
-        let (ran, traces) = sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
+        let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
         watch.ran(Seen { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });
         Ok(Some(Box::new(Counted::of(&ran?))))

@@ -17,13 +17,12 @@ use gemm_dsl::ir::contract::meet;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::Step;
 use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};
-use gemm_dsl::sim;
 use gemm_dsl::spec::SgemmSpec;
 use programs::{extents_only, fold, high_word, rows_of_three};
 
 type Bound = super::Bound<'static, Simulator>;
 
-fn one(address: sim::Buffer, len: u64) -> Place<'static, Simulator> {
+fn one(address: gemm_sim::Buffer, len: u64) -> Place<'static, Simulator> {
     Place::One { address, len }
 }
 
@@ -34,7 +33,7 @@ fn on(device: &Device) -> On<'_, Simulator> {
     }
 }
 
-fn address(buffer: &Buffer, start: usize, len: usize) -> Option<sim::Buffer> {
+fn address(buffer: &Buffer, start: usize, len: usize) -> Option<gemm_sim::Buffer> {
     buffer.address::<Simulator>()?.part(start as u64, len as u64)
 }
 
@@ -210,7 +209,7 @@ fn nothing_is_launched_where_the_grid_is_empty() {
 }
 
 /// Rows of three.
-fn matrix(place: sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
+fn matrix(place: gemm_sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
     let (rows, row_stride) = (rows as usize, stride as usize);
     Bound::matrix(
         "a",

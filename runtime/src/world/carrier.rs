@@ -25,7 +25,7 @@ use crate::backend::{Area, Areas, Backend};
 use crate::device::{Device, Either, On};
 use crate::error::Result;
 use crate::memory::Keeps;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a rank does in an exchange.

@@ -13,8 +13,8 @@ use crate::kernel::ReduceKernel;
 use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed};
 use crate::{Elements, InputsFor, ResultsFor};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::Element;
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_sim::Element;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::memory::Keeps;
 use crate::operand::{self, Resolved};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::Element;
 use gemm_dsl::spec::ReduceSpec;
+use gemm_sim::Element;
 
 /// Partials of one part of a fold, whatever their elements are.
 pub(super) trait Partials {

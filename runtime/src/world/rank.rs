@@ -13,7 +13,7 @@ use super::{Machine, Sharded};
 use crate::device::Device;
 use crate::error::{Error, Owner, Result};
 use crate::planes::Planes;
-use gemm_dsl::sim::{Element, from_bytes, to_bytes};
+use gemm_sim::{Element, from_bytes, to_bytes};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;

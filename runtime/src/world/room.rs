@@ -7,7 +7,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::Keeps;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::collections::HashMap;
 
 /// The memory of each place but the shards.

@@ -6,7 +6,7 @@ use crate::matrix::Matrix;
 use crate::operand::{Exclusive, Input, Output, Shared, input, output};
 use crate::shape::Shape;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 
 /// One rank's part of a matrix that is dealt out to the ranks of a world, or of an array, which is a matrix of one row.
 /// What the others have it does not know, only which [`Block`] each has.

@@ -3,8 +3,8 @@
 use crate::beside::Beside;
 use crate::product::Size;
 use gemm_dsl::ir::{Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, VerifiedKernel};
-use gemm_dsl::sim::{self, Buffer, SimError};
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
+use gemm_sim::{Buffer, SimError};
 
 /// What is stored for some elements of C, given by their indices with the sums that a kernel without
 /// scale and epilogue stores there.
@@ -44,7 +44,7 @@ pub fn stored(
     arrays.push(Buffer::from_slice(&places(|(row, _)| row)));
     arrays.push(Buffer::from_slice(&places(|(_, col)| col)));
     arrays.push(Buffer::zeros(scaled.len()));
-    sim::launch(&kernel(epilogue, size, sums.len()), &arrays, &[])?;
+    gemm_sim::launch(&kernel(epilogue, size, sums.len()), &arrays, &[])?;
     Ok(arrays[arrays.len() - 1].to_vec())
 }
 

@@ -5,7 +5,6 @@ use super::lying::{Image, Images};
 use super::simulate::Machine;
 use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::ir::{Elem, Variant};
-use gemm_dsl::sim;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::{
     Arrays, Buffer, BufferView, BufferViewMut, ByName, Call, Device, Element, Error, Kernel,
@@ -174,7 +173,7 @@ impl<T: Element> Written for Buffer<T> {
     }
 
     fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
-        Ok(sim::Buffer::from_slice(&device.download(self)?).bits())
+        Ok(gemm_sim::Buffer::from_slice(&device.download(self)?).bits())
     }
 }
 
@@ -185,6 +184,6 @@ impl<T: Element> Part for BufferViewMut<'_, T> {
 }
 
 fn of_bits<T: Element>(bits: &[u64]) -> Vec<T> {
-    let elements = sim::Buffer::from_bits(T::ELEM, bits.iter().copied());
+    let elements = gemm_sim::Buffer::from_bits(T::ELEM, bits.iter().copied());
     elements.to_vec_of().unwrap_or_else(|| unreachable!("they are of the same size"))
 }

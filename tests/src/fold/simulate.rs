@@ -6,8 +6,8 @@ use gemm_dsl::Family;
 use gemm_dsl::ir::contract::{Array, Axis, Given, Parameter, Place, Stretch, Unmet};
 use gemm_dsl::ir::program::{Fill, Known, Launch, Slot};
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
-use gemm_dsl::sim::{self, Buffer, SimError};
 use gemm_dsl::spec::ReduceSpec;
+use gemm_sim::{Buffer, SimError};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -205,7 +205,7 @@ fn one<'b, 'a: 'b>(
                 }
             }
         }
-        sim::launch(kernel, &buffers, &scalars).map_err(Failure::Sim)?;
+        gemm_sim::launch(kernel, &buffers, &scalars).map_err(Failure::Sim)?;
         return Ok(kernel.contract().variant());
     }
     match unmet {

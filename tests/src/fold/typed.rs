@@ -6,7 +6,6 @@ use super::lying::Images;
 use super::simulate::Machine;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::kernel_table::KernelTable;
-use gemm_dsl::sim;
 use gemm_dsl::spec::ReduceSpec;
 use gemm_runtime::{
     Buffer, BufferView, BufferViewMut, Device, Element, Elements, Error, InputOf, InputsFor,
@@ -106,7 +105,7 @@ where
 }
 
 fn bits<T: Element>(device: &Device, array: &Buffer<T>) -> Result<Vec<u64>, Error> {
-    Ok(sim::Buffer::from_slice(&device.download(array)?).bits())
+    Ok(gemm_sim::Buffer::from_slice(&device.download(array)?).bits())
 }
 
 /// How a case is launched.

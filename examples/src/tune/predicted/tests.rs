@@ -1,7 +1,7 @@
 use super::*;
 use crate::tune::options::Options;
 use clap::Parser;
-use gemm_dsl::predict::H200;
+use gemm_perf::H200;
 use gemm_reference::csv;
 
 /// All classes of a small space.

@@ -2,8 +2,8 @@
 
 use gemm_dsl::parse;
 use gemm_dsl::plan::Shape;
-use gemm_dsl::predict::{Device, H200};
 use gemm_dsl::spec::SgemmSpec;
+use gemm_perf::{Device, H200};
 use gemm_reference::product::Size;
 
 /// What a line is by the model: made once for a line, asked for each shape.

@@ -56,7 +56,7 @@ pub(in crate::value) fn exp(k: &mut KernelBuilder) -> FunctionId {
 
 /// e^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below −87,
 /// where a term no longer counts, it stays there, and a NaN becomes some number.
-pub(crate) fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
+pub fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "e^x for x <= 0, within (1.8 + 0.14 |x|) 1e-7 of it; 1 at 0, and never less than e^-87.",
         "2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",

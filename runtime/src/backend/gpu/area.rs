@@ -8,7 +8,7 @@ use crate::backend::{Area, Backend};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype};
 use cudarc::driver::{CudaStream, result};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 

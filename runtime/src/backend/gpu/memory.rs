@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 use std::ops::Range;
 
 /// An address in GPU memory.

@@ -12,8 +12,8 @@ use crate::operand::Input;
 use crate::program::Prepared;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
-use gemm_dsl::sim::Element;
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_sim::Element;
 use std::sync::Arc;
 
 /// (outer, length, inner).

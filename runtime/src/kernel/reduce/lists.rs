@@ -2,7 +2,7 @@
 
 use crate::erased::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
-use gemm_dsl::sim::Element;
+use gemm_sim::Element;
 
 /// What may be given for the inputs `T` of a reduction: a reference to an array of `T`, or a tuple of two to four of
 /// them for a tuple.

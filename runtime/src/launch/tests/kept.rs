@@ -14,8 +14,8 @@ use crate::shape::Shape;
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::Fill;
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
-use gemm_dsl::sim::Element;
 use gemm_dsl::spec::SgemmSpec;
+use gemm_sim::Element;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 

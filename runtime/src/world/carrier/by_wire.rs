@@ -5,7 +5,7 @@ use crate::backend::{Area, Areas, Backend};
 use crate::error::{Error, Result};
 use crate::world::WorldError;
 use crate::world::rank::Talk;
-use gemm_dsl::sim::{Element, from_bytes, to_bytes};
+use gemm_sim::{Element, from_bytes, to_bytes};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 

@@ -126,37 +126,6 @@ fn what_is_said_of_a_plan_determines_its_text() {
     assert!(seen.len() > 400 && repeated > 20, "{} lists, {repeated} of them twice", seen.len());
 }
 
-/// Banks: what is said of the copies that transpose is what the simulator counts. Nothing else in
-/// these kernels has a conflict.
-#[cfg(feature = "sim")]
-#[test]
-fn copies_that_transpose_are_said_to_use_distinct_banks_where_they_do() {
-    use crate::sim::{Buffer, launch};
-
-    let mut told = [0, 0];
-    for tile in ["64x64x8", "64x64x16", "32x64x16", "128x64x8"] {
-        for (pad, bounds) in
-            (0..=28).step_by(4).flat_map(|pad| [(pad, "guarded"), (pad, "aligned")])
-        {
-            let line = format!(
-                "tile: {tile}, thread: 4x4, fragment: split, float4, transpose, stages: 3, \
-                 pad_a: {pad}, bounds: {bounds}"
-            );
-            let (m, n, k) = (128, 64, 32);
-            let program = line.parse::<SgemmSpec>().map(|spec| spec.program()).expect("a spec");
-            let program = program.expect("a sound spec");
-            let buffers = [m * k, k * n, m * n].map(Buffer::zeros);
-            let extents = [m, n, k].map(|extent| extent as u64);
-            let counted = launch(program.preferred(), &buffers, &extents).expect("a launch");
-            let distinct = counted.shared_bank_conflicts == 0;
-            let said = reason(&line, "copies of A").contains("distinct banks");
-            assert_eq!(said, distinct, "{line}: {} conflicts", counted.shared_bank_conflicts);
-            told[usize::from(said)] += 1;
-        }
-    }
-    assert!(told.iter().all(|n| *n > 10), "{told:?}");
-}
-
 /// The reasons of operands against the facts beside them.
 #[test]
 fn a_reason_speaks_of_what_is_so() {

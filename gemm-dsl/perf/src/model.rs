@@ -1,0 +1,275 @@
+//! The model itself; its steps are those of the module documentation.
+
+use super::occupancy::{Block, occupancy};
+use super::{Device, Launch};
+use gemm_dsl::arch::WARP;
+use std::fmt;
+
+/// What works on a multiprocessor, or for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// Instructions are issued, four of different warps in a cycle, or as many as there are units for multiply-adds.
+    Issue,
+    /// Wavefronts of shared memory and of the first-level cache, one in a cycle.
+    Shared,
+    /// Tensor cores.
+    Tensor,
+    /// What comes from the second-level cache.
+    Cache,
+    /// What comes from memory, for all multiprocessors.
+    Memory,
+}
+
+impl Unit {
+    /// All of them, in order.
+    pub const ALL: [Self; 5] = [Self::Issue, Self::Shared, Self::Tensor, Self::Cache, Self::Memory];
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Issue => "instruction issue",
+            Self::Shared => "shared memory and L1",
+            Self::Tensor => "tensor cores",
+            Self::Cache => "L2 cache",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+/// What takes most of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// A unit works.
+    Unit(Unit),
+    /// Blocks wait: for what they read, for one another, or for their own last instruction.
+    Waiting,
+    /// Multiprocessors have no block left, or never had one.
+    Tail,
+    /// The launch itself.
+    Launch,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unit(unit) => unit.fmt(f),
+            Self::Waiting => f.write_str("waiting"),
+            Self::Tail => f.write_str("the tail"),
+            Self::Launch => f.write_str("the launch"),
+        }
+    }
+}
+
+/// How long a launch takes, in cycles: what it works, waits and idles, and the launch, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// What each unit works, on average over multiprocessors, in the order of [`Unit::ALL`].
+    pub units: [f64; 5],
+    /// What these take together where nobody waits, and multiprocessors have equal shares.
+    pub busy: f64,
+    /// What is added where blocks wait and not enough others are there meanwhile.
+    pub waiting: f64,
+    /// What is added where the last blocks leave multiprocessors without work.
+    pub tail: f64,
+    /// What is added where memory takes longer than all of that.
+    pub memory: f64,
+    /// The launch.
+    pub launch: f64,
+    /// Blocks on a multiprocessor at once.
+    pub resident: u32,
+    /// How often all multiprocessors are filled with blocks.
+    pub waves: f64,
+    /// Cycles of a second.
+    pub hertz: f64,
+}
+
+impl Prediction {
+    /// All of it.
+    pub fn cycles(&self) -> f64 {
+        self.busy + self.waiting + self.tail + self.memory + self.launch
+    }
+
+    /// The same in milliseconds.
+    pub fn milliseconds(&self) -> f64 {
+        self.cycles() / self.hertz * 1e3
+    }
+
+    /// What takes most of it. Where units work longest, the one that does.
+    pub fn bound(&self) -> Bound {
+        if self.memory > 0.0 {
+            return Bound::Unit(Unit::Memory);
+        }
+        let most = |a: &(f64, Bound), b: &(f64, Bound)| a.0.total_cmp(&b.0);
+        let units = self.units.into_iter().zip(Unit::ALL.map(Bound::Unit));
+        let unit = units.max_by(most).map_or(Bound::Waiting, |(_, unit)| unit);
+        let parts = [
+            (self.waiting, Bound::Waiting),
+            (self.tail, Bound::Tail),
+            (self.launch, Bound::Launch),
+            (self.busy, unit),
+        ];
+        parts.into_iter().max_by(most).map_or(unit, |(_, bound)| bound)
+    }
+}
+
+/// What work of units takes that stand in one another's way.
+fn together(sharing: f64, cycles: &[f64]) -> f64 {
+    let most = cycles.iter().copied().fold(0.0, f64::max);
+    if most <= 0.0 {
+        return 0.0;
+    }
+    most * cycles.iter().map(|c| (c / most).powf(sharing)).sum::<f64>().powf(1.0 / sharing)
+}
+
+/// How long a launch takes; none where no block of it fits on a multiprocessor, there is no block or no multiprocessor, or a number
+/// of it is negative, infinite or none.
+pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
+    let block = Block {
+        threads: launch.threads,
+        registers: launch.registers,
+        shared_bytes: launch.shared_bytes,
+    };
+    let fit = occupancy(&device.multiprocessor, block).blocks;
+    let sms = f64::from(device.sms);
+    let blocks = launch.blocks;
+    if fit == 0 || device.sms == 0 || blocks <= 0.0 || !launch.is_countable() {
+        return None;
+    }
+    let resident = f64::from(fit).min((blocks / sms).ceil());
+    let (moved, missed) = memory(device, launch, resident * sms);
+
+    let (work, times) = (&launch.work, &device.times);
+    let rates = device.reached();
+    let code = Code::of(device, launch);
+    let returned = work.shared_load_bytes / times.returned;
+    let units = [
+        (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
+        work.shared_wavefronts.max(returned) + work.lines,
+        work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
+        32.0 * work.sectors / rates.l2_bytes,
+    ];
+    let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
+    // Blocks that share a multiprocessor: the scheduler with most of their warps takes longest.
+    let of_block = |beside: f64| {
+        let warps = beside * warps;
+        let [issue, others @ ..] = units;
+        let uneven = (warps / SCHEDULERS).ceil() * SCHEDULERS / warps;
+        together(times.sharing, &[[issue * uneven].as_slice(), &others].concat()) / blocks
+    };
+    let alone = alone(device, launch, of_block(1.0).max(code.cycles), missed);
+    let fetched = |blocks: f64| blocks * code.fetched / times.code_of_all;
+    let group = |blocks: f64| (blocks * of_block(blocks)).max(alone).max(fetched(blocks));
+    let of_block = of_block(resident);
+
+    let slots = resident * sms;
+    let whole = (blocks / slots).floor();
+    let last = blocks - whole * slots;
+    let last = if last > 0.0 { group((last / sms).ceil()) } else { 0.0 };
+    let computed = whole * group(resident) + last;
+    let busy = of_block * blocks / sms;
+    let even = blocks / slots * group(resident);
+    let of_memory = moved / rates.memory * device.hertz();
+    let [issue, shared, tensor, cache] = units.map(|unit| unit / sms);
+    Some(Prediction {
+        units: [issue, shared, tensor, cache, of_memory],
+        busy,
+        waiting: even - busy,
+        tail: (computed - even).max(0.0),
+        memory: (of_memory - computed.max(even)).max(0.0),
+        launch: times.launch * device.clock_mhz,
+        resident: fit,
+        waves: blocks / (f64::from(fit) * sms),
+        hertz: device.hertz(),
+    })
+}
+
+/// The launches of a program, one after the other, and how long they take together in milliseconds.
+pub fn program(device: &Device, launches: &[Launch]) -> Option<(Vec<Prediction>, f64)> {
+    let predictions: Option<Vec<Prediction>> = launches
+        .iter()
+        .enumerate()
+        .map(|(nth, launch)| {
+            let mut prediction = predict(device, launch)?;
+            if nth > 0 {
+                prediction.launch = device.times.next_launch * device.clock_mhz;
+            }
+            Some(prediction)
+        })
+        .collect();
+    let predictions = predictions?;
+    let time = predictions.iter().map(Prediction::milliseconds).fold(0.0, |sum, one| sum + one);
+    Some((predictions, time))
+}
+
+/// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
+const SCHEDULERS: f64 = 4.0;
+
+/// The machine code of rounds that do not fit where a multiprocessor keeps code, of a block.
+struct Code {
+    /// Bytes that are fetched.
+    fetched: f64,
+    /// How long that takes at least.
+    cycles: f64,
+}
+
+impl Code {
+    fn of(device: &Device, launch: &Launch) -> Self {
+        let times = &device.times;
+        let fetched = match launch.waits.code > times.code_kept {
+            true => launch.waits.code * launch.waits.rounds,
+            false => 0.0,
+        };
+        let [rate, of_warp] = times.code;
+        let rate = if launch.threads > WARP { rate } else { of_warp };
+        Self { fetched, cycles: fetched / rate }
+    }
+}
+
+/// What a block takes that has a multiprocessor to itself, whose units work so long for it.
+fn alone(device: &Device, launch: &Launch, of_block: f64, missed: f64) -> f64 {
+    let (work, times, waits) = (&launch.work, &device.times, &launch.waits);
+    let warps = f64::from(launch.threads.div_ceil(WARP).max(1)) * launch.blocks;
+    // A warpgroup's instructions are under way beside those of its warps.
+    let chain = if work.wgmma_flops > 0.0 {
+        0.0
+    } else {
+        let other = (work.instructions - work.fma).max(0.0);
+        (work.fma * times.fma + other * times.other + work.mma * times.mma) / warps
+    };
+    let computing = of_block.max(chain);
+    let mut waiting = 0.0;
+    if waits.rounds > 0.0 {
+        let latency = times.cache + times.memory * (2.0 * missed).min(1.0);
+        let hidden = waits.ahead * computing / waits.rounds;
+        let barriers = waits.barriers * times.barrier;
+        waiting = waits.rounds * ((latency - hidden).max(0.0) + barriers);
+    }
+    // It asks for a part when it has added the one before.
+    let part = times.cache + waits.part_bytes / device.reached().l2_bytes;
+    computing + waiting + waits.parts * part + times.block
+}
+
+/// Bytes that memory moves where so many blocks run at once, and the share of what they read that comes from there.
+///
+/// What all blocks read together is in the cache where it fits there. Else each set of blocks that run at once brings its
+/// strips again; blocks of one set go along K together, and share them.
+fn memory(device: &Device, launch: &Launch, at_once: f64) -> (f64, f64) {
+    let reads = &launch.reads;
+    let [rows, cols] = reads.tiles;
+    let operands = rows * reads.strips[0] + cols * reads.strips[1];
+    let all = operands + reads.once;
+    let capacity = device.l2_capacity * device.times.kept;
+    if operands.max(if operands > 0.0 { 0.0 } else { all }) <= capacity {
+        return (0.0, 0.0);
+    }
+    if operands <= 0.0 {
+        return (all, 1.0);
+    }
+    let cols_at_once = (at_once / reads.raster.max(1.0)).clamp(1.0, cols.max(1.0));
+    let rows_at_once = (at_once / cols_at_once).clamp(1.0, rows.max(1.0));
+    let sets = (rows * cols / (rows_at_once * cols_at_once)).max(1.0);
+    let again = sets * (rows_at_once * reads.strips[0] + cols_at_once * reads.strips[1]);
+    let moved = all.max(again + reads.once);
+    (moved, (moved / (32.0 * launch.work.sectors).max(1.0)).min(1.0))
+}

@@ -1,0 +1,136 @@
+//! How many blocks of a kernel fit on a multiprocessor, and what keeps more from fitting.
+//!
+//! The limits are those of the generator's table of architectures; registers are handed out to warps
+//! in units.
+
+use gemm_dsl::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
+use std::fmt;
+
+/// What a block of a kernel needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its threads, at least 1.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of its shared memory.
+    pub shared_bytes: u64,
+}
+
+/// What runs out first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Registers.
+    Registers,
+    /// Shared memory.
+    Shared,
+    /// Threads.
+    Threads,
+    /// The number of blocks.
+    Blocks,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Registers => "registers",
+            Self::Shared => "shared memory",
+            Self::Threads => "threads",
+            Self::Blocks => "blocks",
+        })
+    }
+}
+
+/// What fits on a multiprocessor at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Blocks; 0 where not even one fits.
+    pub blocks: u32,
+    /// Their warps over the most that any kernel could have.
+    pub share: f64,
+    /// What keeps one more block from fitting.
+    pub limit: Limit,
+}
+
+/// All that keeps one more block of a kernel out, in the order of [`Limit`].
+pub fn limits(sm: &Multiprocessor, block: Block) -> Vec<Limit> {
+    let all = blocks_by(sm, block);
+    let fewest = all.iter().map(|(blocks, _)| *blocks).min();
+    all.into_iter().filter(|(blocks, _)| Some(*blocks) == fewest).map(|(_, limit)| limit).collect()
+}
+
+/// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
+pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
+    let warps = block.threads.div_ceil(WARP).max(1);
+    let (blocks, limit) = blocks_by(sm, block).into_iter().min().unwrap_or((0, Limit::Blocks));
+    let share = f64::from(blocks * warps) / f64::from(sm.threads / WARP);
+    Occupancy { blocks, share, limit }
+}
+
+/// How many blocks each limit allows.
+fn blocks_by(sm: &Multiprocessor, block: Block) -> [(u32, Limit); 4] {
+    let warps = block.threads.div_ceil(WARP).max(1);
+    // No thread has more than a multiprocessor.
+    let registers = block.registers.clamp(1, sm.registers + 1);
+    let warp_registers = (registers * WARP).next_multiple_of(WARP_REGISTER_UNIT);
+    // A warp belongs to one of four schedulers, each with a quarter of the registers.
+    let warps_by_registers = 4 * (sm.registers / 4 / warp_registers);
+    let by_shared = if block.shared_bytes > sm.shared_per_block {
+        0
+    } else {
+        let needed = (block.shared_bytes + sm.shared_reserved).max(1);
+        u32::try_from(sm.shared_bytes / needed).unwrap_or(u32::MAX)
+    };
+    [
+        (warps_by_registers / warps, Limit::Registers),
+        (by_shared, Limit::Shared),
+        (sm.threads / WARP / warps, Limit::Threads),
+        (sm.blocks, Limit::Blocks),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gemm_dsl::arch::ALL;
+
+    const KB: u64 = 1024;
+
+    fn on(arch: u32, threads: u32, registers: u32, shared_bytes: u64) -> Occupancy {
+        let all = ALL.iter().find(|sm| sm.arch == arch);
+        let sm = all.expect("a known architecture");
+        occupancy(sm, Block { threads, registers, shared_bytes })
+    }
+
+    #[test]
+    fn registers_limit_a_large_thread_tile() {
+        let occupancy = on(90, 256, 255, 32 * KB);
+        assert_eq!((occupancy.blocks, occupancy.limit), (1, Limit::Registers));
+        assert_eq!(occupancy.share, 0.125);
+        assert_eq!(on(90, 256, 128, 16 * KB).blocks, 2);
+    }
+
+    #[test]
+    fn shared_memory_counts_what_the_system_reserves() {
+        assert_eq!(on(90, 128, 32, 113 * KB).blocks, 2);
+        assert_eq!(on(90, 128, 32, 114 * KB).blocks, 1);
+        let occupancy = on(86, 128, 32, 100 * KB);
+        assert_eq!((occupancy.blocks, occupancy.limit), (0, Limit::Shared));
+    }
+
+    #[test]
+    fn equal_limits_are_all_named() {
+        let sm = ALL.iter().find(|sm| sm.arch == 90).expect("it is known");
+        let block = |registers| Block { threads: 256, registers, shared_bytes: 0 };
+        assert_eq!(limits(sm, block(32)), [Limit::Registers, Limit::Threads]);
+        assert_eq!(limits(sm, block(16)), [Limit::Threads]);
+        assert_eq!(limits(sm, block(128)), [Limit::Registers]);
+    }
+
+    #[test]
+    fn small_blocks_run_into_the_number_of_blocks_or_threads() {
+        assert_eq!(on(90, 32, 16, 0).limit, Limit::Blocks);
+        let occupancy = on(86, 1024, 32, 0);
+        assert_eq!((occupancy.blocks, occupancy.limit), (1, Limit::Threads));
+    }
+}

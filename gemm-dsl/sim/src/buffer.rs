@@ -1,0 +1,366 @@
+//! Simulated global memory.
+
+use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::contract::{meet, united};
+use half::{bf16, f16};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// A type whose values a buffer holds.
+pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Element {
+    /// The element type of the IR.
+    const ELEM: Elem;
+}
+
+mod sealed {
+    pub trait Element {
+        fn bits(self) -> u64;
+        fn of_bits(bits: u64) -> Self;
+    }
+}
+
+macro_rules! elements {
+    ($($ty:ty = $elem:ident, |$value:ident| $bits:expr, |$from:ident| $of:expr;)*) => {
+        $(
+            impl Element for $ty {
+                const ELEM: Elem = Elem::$elem;
+            }
+            impl sealed::Element for $ty {
+                fn bits(self) -> u64 {
+                    let $value = self;
+                    $bits
+                }
+                fn of_bits($from: u64) -> Self {
+                    $of
+                }
+            }
+        )*
+    };
+}
+
+elements! {
+    f64 = F64, |v| v.to_bits(), |b| f64::from_bits(b);
+    f32 = F32, |v| v.to_bits().into(), |b| f32::from_bits(b as u32);
+    f16 = F16, |v| v.to_bits().into(), |b| f16::from_bits(b as u16);
+    bf16 = Bf16, |v| v.to_bits().into(), |b| bf16::from_bits(b as u16);
+    i64 = I64, |v| v as u64, |b| b as i64;
+    u64 = U64, |v| v, |b| b;
+    i32 = I32, |v| v as u32 as u64, |b| b as i32;
+    u32 = U32, |v| v.into(), |b| b as u32;
+    i16 = I16, |v| v as u16 as u64, |b| b as i16;
+    u16 = U16, |v| v.into(), |b| b as u16;
+    i8 = I8, |v| v as u8 as u64, |b| b as i8;
+    u8 = U8, |v| v.into(), |b| b as u8;
+}
+
+/// The bytes of elements, the lowest of each first: as they travel from one device to another.
+pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+    let size = T::ELEM.size() as usize;
+    let mut bytes = Vec::with_capacity(elements.len() * size);
+    for element in elements {
+        bytes.extend_from_slice(&element.bits().to_le_bytes()[..size]);
+    }
+    bytes
+}
+
+/// The elements that [`to_bytes`] gave these bytes of; none where they are not those of whole elements.
+pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
+    let elements = bytes.chunks_exact(T::ELEM.size() as usize);
+    let element = |bytes: &[u8]| {
+        let mut bits = [0; 8];
+        bits[..bytes.len()].copy_from_slice(bytes);
+        T::of_bits(u64::from_le_bytes(bits))
+    };
+    elements.remainder().is_empty().then(|| elements.map(element).collect())
+}
+
+/// Elements in simulated global memory, or a view of some.
+///
+/// Clones and views share the same memory, as a copied pointer is. Elements are atomic, so blocks of
+/// one launch and concurrent launches may share a buffer; every access is relaxed, and whether two
+/// accesses of a launch are ordered is the race detector's business. An allocation starts on 256
+/// bytes.
+#[derive(Clone)]
+pub struct Buffer {
+    elem: Elem,
+    cells: Cells,
+    start: usize,
+    len: usize,
+}
+
+/// What a launch gives a kernel for a buffer parameter.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// One array.
+    One(Buffer),
+    /// A list of arrays of one type, for a parameter that is an array of pointers. The same may be in it
+    /// twice where it is only read.
+    List(Vec<Buffer>),
+}
+
+impl Given {
+    /// The array, or those of the list.
+    pub(super) fn buffers(&self) -> &[Buffer] {
+        match self {
+            Given::One(buffer) => std::slice::from_ref(buffer),
+            Given::List(buffers) => buffers,
+        }
+    }
+
+    /// The same elements in memory of their own.
+    pub fn copied(&self) -> Self {
+        match self {
+            Given::One(buffer) => Given::One(buffer.copied()),
+            Given::List(buffers) => Given::List(buffers.iter().map(Buffer::copied).collect()),
+        }
+    }
+
+    /// Whether an element belongs to both.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let memory = |given: &Self| {
+            let ranges = given.buffers().iter().map(Buffer::addresses);
+            united(ranges.map(|range| range.start as u64..range.end as u64).collect())
+        };
+        meet(&memory(self), &memory(other))
+    }
+}
+
+impl From<Buffer> for Given {
+    fn from(buffer: Buffer) -> Self {
+        Given::One(buffer)
+    }
+}
+
+/// Elements by their size.
+#[derive(Clone)]
+pub(super) enum Cells {
+    One(Arc<[AtomicU8]>),
+    Two(Arc<[AtomicU16]>),
+    Four(Arc<[AtomicU32]>),
+    Eight(Arc<[AtomicU64]>),
+}
+
+/// Runs an expression on the cells, whatever their size.
+macro_rules! with_cells {
+    ($cells:expr, $name:ident => $body:expr) => {
+        match $cells {
+            Cells::One($name) => $body,
+            Cells::Two($name) => $body,
+            Cells::Four($name) => $body,
+            Cells::Eight($name) => $body,
+        }
+    };
+}
+
+impl Buffer {
+    /// A new allocation that holds a copy of `values`, bit for bit.
+    pub fn from_slice<T: Element>(values: &[T]) -> Self {
+        Self::from_bits(T::ELEM, values.iter().map(|v| v.bits()))
+    }
+
+    /// A new allocation of elements by their bits, zero-extended.
+    pub fn from_bits(elem: Elem, bits: impl ExactSizeIterator<Item = u64>) -> Self {
+        let len = bits.len();
+        let cells = match elem.size() {
+            1 => Cells::One(bits.map(|b| AtomicU8::new(b as u8)).collect()),
+            2 => Cells::Two(bits.map(|b| AtomicU16::new(b as u16)).collect()),
+            4 => Cells::Four(bits.map(|b| AtomicU32::new(b as u32)).collect()),
+            _ => Cells::Eight(bits.map(AtomicU64::new).collect()),
+        };
+        Self { elem, cells, start: 0, len }
+    }
+
+    /// A new allocation that holds a copy of `values`, bit for bit.
+    pub fn from_f32(values: &[f32]) -> Self {
+        Self::from_slice(values)
+    }
+
+    /// A new allocation of `len` zeros of `F32`.
+    pub fn zeros(len: usize) -> Self {
+        Self::zeros_of(Elem::F32, len)
+    }
+
+    /// A new allocation of `len` zeros.
+    pub fn zeros_of(elem: Elem, len: usize) -> Self {
+        let cells = match elem.size() {
+            1 => Cells::One((0..len).map(|_| AtomicU8::new(0)).collect()),
+            2 => Cells::Two((0..len).map(|_| AtomicU16::new(0)).collect()),
+            4 => Cells::Four((0..len).map(|_| AtomicU32::new(0)).collect()),
+            _ => Cells::Eight((0..len).map(|_| AtomicU64::new(0)).collect()),
+        };
+        Self { elem, cells, start: 0, len }
+    }
+
+    /// The elements, copied out bit for bit, as values of a type of their size.
+    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
+    pub fn to_vec_of<T: Element>(&self) -> Option<Vec<T>> {
+        let range = self.start..self.start + self.len;
+        (T::ELEM.size() == self.elem.size()).then(|| {
+            with_cells!(&self.cells, cells => {
+                let cells = cells[range].iter();
+                cells.map(|c| T::of_bits(c.load(Ordering::Relaxed).into())).collect()
+            })
+        })
+    }
+
+    /// The bits of the elements, zero-extended.
+    pub fn bits(&self) -> Vec<u64> {
+        (0..self.len).map(|at| self.read(at)).collect()
+    }
+
+    /// The elements of a buffer of `F32`, copied out bit for bit; empty for another type's.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.to_vec_of().unwrap_or_default()
+    }
+
+    /// Overwrites the first `values.len()` elements; `false`, and nothing written, if they do not fit
+    /// or are of another size.
+    pub fn copy_from<T: Element>(&self, values: &[T]) -> bool {
+        let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
+        if fits {
+            for (i, value) in values.iter().enumerate() {
+                self.write(i, value.bits());
+            }
+        }
+        fits
+    }
+
+    /// Overwrites the first elements with those of another buffer, bit for bit; `false`, and nothing written, if they do not
+    /// fit or are of another size.
+    pub fn copy_of(&self, other: &Self) -> bool {
+        let fits = other.len <= self.len && other.elem.size() == self.elem.size();
+        if fits {
+            for at in 0..other.len {
+                self.write(at, other.read(at));
+            }
+        }
+        fits
+    }
+
+    /// Sets every element to zero.
+    pub fn zero(&self) {
+        let range = self.start..self.start + self.len;
+        with_cells!(&self.cells, cells => {
+            cells[range].iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
+        });
+    }
+
+    /// What its elements are.
+    pub fn elem(&self) -> Elem {
+        self.elem
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Elements `offset .. offset + len` of the same memory; `None` if they are not all inside. An
+    /// offset that is no multiple of 16 bytes gives a base that is not aligned to them.
+    pub fn view(&self, offset: usize, len: usize) -> Option<Self> {
+        let end = offset.checked_add(len)?;
+        (end <= self.len).then(|| Self {
+            elem: self.elem,
+            cells: self.cells.clone(),
+            start: self.start + offset,
+            len,
+        })
+    }
+
+    /// The distance of the first element from the start of the allocation, in bytes.
+    pub fn byte_offset(&self) -> u64 {
+        u64::from(self.elem.size()) * self.start as u64
+    }
+
+    /// Whether both are of one allocation.
+    pub(super) fn is_of_same_allocation(&self, other: &Self) -> bool {
+        match (&self.cells, &other.cells) {
+            (Cells::One(a), Cells::One(b)) => Arc::ptr_eq(a, b),
+            (Cells::Two(a), Cells::Two(b)) => Arc::ptr_eq(a, b),
+            (Cells::Four(a), Cells::Four(b)) => Arc::ptr_eq(a, b),
+            (Cells::Eight(a), Cells::Eight(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// A new allocation that holds what its elements hold now.
+    pub(super) fn copied(&self) -> Self {
+        let range = self.start..self.start + self.len;
+        macro_rules! copied {
+            ($cells:expr, $atomic:ident) => {
+                $cells[range].iter().map(|c| $atomic::new(c.load(Ordering::Relaxed))).collect()
+            };
+        }
+        let cells = match &self.cells {
+            Cells::One(cells) => Cells::One(copied!(cells, AtomicU8)),
+            Cells::Two(cells) => Cells::Two(copied!(cells, AtomicU16)),
+            Cells::Four(cells) => Cells::Four(copied!(cells, AtomicU32)),
+            Cells::Eight(cells) => Cells::Eight(copied!(cells, AtomicU64)),
+        };
+        Self { elem: self.elem, cells, start: 0, len: self.len }
+    }
+
+    /// Which elements of its allocation it is.
+    pub(super) fn elements(&self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+
+    /// These elements of its allocation, which has them.
+    pub(super) fn of_allocation(&self, Range { start, end }: Range<usize>) -> Self {
+        Self { elem: self.elem, cells: self.cells.clone(), start, len: end - start }
+    }
+
+    /// Where its elements lie in the memory of the host: no two of different allocations at one address.
+    pub fn addresses(&self) -> Range<usize> {
+        let range = self.start..self.start + self.len;
+        with_cells!(&self.cells, cells => {
+            let cells = cells[range].as_ptr_range();
+            cells.start.addr()..cells.end.addr()
+        })
+    }
+
+    /// The words of elements of 4 bytes.
+    pub(super) fn words(&self) -> Option<&[AtomicU32]> {
+        match &self.cells {
+            Cells::Four(cells) => cells.get(self.start..self.start + self.len),
+            _ => None,
+        }
+    }
+
+    /// The bits of an element.
+    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
+    #[inline]
+    pub(super) fn read(&self, at: usize) -> u64 {
+        let at = self.start + at;
+        with_cells!(&self.cells, cells => cells[at].load(Ordering::Relaxed).into())
+    }
+
+    /// Sets the bits of an element.
+    #[inline]
+    pub(super) fn write(&self, at: usize, bits: u64) {
+        let at = self.start + at;
+        match &self.cells {
+            Cells::One(cells) => cells[at].store(bits as u8, Ordering::Relaxed),
+            Cells::Two(cells) => cells[at].store(bits as u16, Ordering::Relaxed),
+            Cells::Four(cells) => cells[at].store(bits as u32, Ordering::Relaxed),
+            Cells::Eight(cells) => cells[at].store(bits, Ordering::Relaxed),
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("elem", &self.elem)
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

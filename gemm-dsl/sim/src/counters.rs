@@ -1,0 +1,346 @@
+//! What a launch is charged with.
+
+use super::quantity::Compiled;
+use std::ops::AddAssign;
+
+/// Defines the counters, and what is made of those of two sets of blocks.
+macro_rules! counters {
+    ($(#[$of_all:meta])* { $($(#[doc = $doc:literal])* $field:ident: $together:ident,)* }) => {
+        $(#[$of_all])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Counters { $($(#[doc = $doc])* pub $field: u64,)* }
+
+        impl Counters {
+            /// All of them by name, in the order in which they stand here.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+
+            /// All of them by name, with what they count.
+            pub fn described(&self) -> impl Iterator<Item = (&'static str, String, u64)> {
+                let said = |lines: &[&str]| lines.concat().trim().to_owned();
+                [$((stringify!($field), said(&[$($doc),*]), self.$field)),*].into_iter()
+            }
+        }
+
+        /// The counters of two sets of blocks together.
+        impl AddAssign for Counters {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field = counters!($together self.$field, other.$field);)*
+            }
+        }
+    };
+    (Sum $own:expr, $other:expr) => { $own + $other };
+    (Greatest $own:expr, $other:expr) => { $own.max($other) };
+}
+
+counters! {
+    /// Counters of one launch.
+    ///
+    /// Barriers are counted per block, everything else over the whole grid.
+    ///
+    /// **Instructions** are operations of the IR that a warp executes, each counted once however many
+    /// lanes are active:
+    /// * an operator, a comparison, a logical operator, a select or an intrinsic call;
+    /// * a matrix instruction, of a warpgroup once for each of its warps;
+    /// * a load or store of global or shared memory, an asynchronous copy, its commit and its wait;
+    /// * a barrier, a fence, an atomic, an operation on a barrier in shared memory;
+    /// * a branch: one for each executed `if` and for each executed test of a loop, beside the
+    ///   operators of the condition; the step of a loop is one integer operation.
+    ///
+    /// Nothing is counted for what needs no instruction or none at run time: variables, register
+    /// arrays, assignments, conversions, packing and unpacking of vectors; operators of `I32` and `U64` on
+    /// literals, named constants, variables of completely unrolled loops and immutable variables computed
+    /// from such alone, and those of `F32` that give a number, on literals; test and step of a loop that
+    /// is marked for complete unrolling and whose bounds are such constants; an `if` on such a condition.
+    /// The arithmetic that a layout implies is no part of the IR either. The right operand of `&&` and
+    /// `||` and the arms of a select count when some lane evaluates them.
+    {
+        /// Blocks launched.
+        blocks: Sum,
+        /// Barriers of the block, each once, in the block that executes most.
+        block_barriers: Greatest,
+        /// Barriers of a warp, each once for each warp, in the block that executes most.
+        warp_barriers: Greatest,
+
+        /// All instructions of all warps.
+        instructions: Sum,
+        /// Instructions times the lanes active in each.
+        thread_instructions: Sum,
+        /// Instructions on integers, truth values and comparisons of integers.
+        integer: Sum,
+        /// Instructions on `F32` but multiply-adds, comparisons included.
+        float: Sum,
+        /// Multiply-add instructions.
+        fma: Sum,
+        /// Selects.
+        select: Sum,
+        /// Branches of `if`s and loops.
+        branch: Sum,
+        /// Shuffles.
+        shuffle: Sum,
+        /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
+        /// asynchronous copies and of matrix instructions, limits of registers.
+        sync: Sum,
+        /// Loads from global memory.
+        global_loads: Sum,
+        /// Stores to global memory, and atomics on it.
+        global_stores: Sum,
+        /// Loads from shared memory.
+        shared_loads: Sum,
+        /// Stores to shared memory, and atomics on it; an asynchronous copy is not among them.
+        shared_stores: Sum,
+        /// Asynchronous copies.
+        copies: Sum,
+
+        /// Copies of boxes.
+        bulk_copies: Sum,
+        /// Waits at barriers in shared memory, each once however long.
+        mbarrier_waits: Sum,
+
+        /// Matrix instructions of a warp.
+        mma: Sum,
+        /// Matrix instructions of a warpgroup, once for each of its warps.
+        wgmma: Sum,
+
+        /// Multiplications and additions of matrix instructions.
+        mma_flops: Sum,
+        /// Multiply-adds of all threads: lanes active in multiply-add instructions.
+        fmas: Sum,
+        /// Executed `if`s and loop tests whose active lanes disagree.
+        divergent_branches: Sum,
+
+        /// Accesses of a warp to global memory: loads, stores, and copies that read something.
+        global_requests: Sum,
+        /// 32-byte sectors touched, each once for each request.
+        global_sectors: Sum,
+        /// 128-byte lines that loads and stores touch, each once for each request: as many wavefronts of the first-level
+        /// cache. What asynchronous copies read goes past it.
+        global_lines: Sum,
+        /// Bytes that threads read from global memory, whether or not two read the same ones.
+        global_load_bytes: Sum,
+        /// Bytes that threads write to global memory.
+        global_store_bytes: Sum,
+
+        /// Accesses of a warp to shared memory: loads, stores and the writes of copies.
+        shared_requests: Sum,
+        /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access has
+        /// one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where all lanes
+        /// read what their neighbour reads, or all what the lane two away in their group of four reads, as
+        /// on an H200.
+        shared_wavefronts: Sum,
+        /// Wavefronts beyond one for each phase.
+        shared_bank_conflicts: Sum,
+        /// Bytes that threads read from shared memory.
+        shared_load_bytes: Sum,
+        /// Bytes that threads and copies write to shared memory.
+        shared_store_bytes: Sum,
+
+        /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked of global memory, once for each
+        /// copy, whether it goes to one block or to several of a cluster.
+        bulk_bytes: Sum,
+        /// Bytes of boxes that came to blocks of a cluster beside the first that they came to: what was not asked for again.
+        multicast_bytes: Sum,
+    }
+}
+
+impl Counters {
+    /// Bytes that threads read from and write to global memory.
+    pub fn global_bytes(&self) -> u64 {
+        self.global_load_bytes + self.global_store_bytes
+    }
+
+    /// Bytes of boxes that have come to shared memory: those of a copy once for each block that it goes to.
+    pub fn bulk_arrived_bytes(&self) -> u64 {
+        self.bulk_bytes + self.multicast_bytes
+    }
+
+    /// Bytes that threads and copies read from and write to shared memory.
+    pub fn shared_bytes(&self) -> u64 {
+        self.shared_load_bytes + self.shared_store_bytes
+    }
+}
+
+/// The classes that an instruction is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Integer,
+    Float,
+    Fma,
+    Select,
+    Branch,
+    Shuffle,
+    Sync,
+    GlobalLoad,
+    GlobalStore,
+    SharedLoad,
+    SharedStore,
+    Copy,
+    Mma,
+    BulkCopy,
+    MbarrierWait,
+    Wgmma,
+}
+
+const CLASSES: usize = 16;
+
+/// The instructions of one site, a piece of code that is executed as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost([u32; CLASSES]);
+
+impl Cost {
+    pub(super) fn add(&mut self, class: Class) {
+        self.0[class as usize] += 1;
+    }
+
+    /// All of them.
+    pub(super) fn instructions(&self) -> u64 {
+        self.0.iter().map(|n| u64::from(*n)).sum()
+    }
+
+    /// Multiply-adds.
+    pub(super) fn fma(&self) -> u64 {
+        self.0[Class::Fma as usize].into()
+    }
+}
+
+/// What each statement of a kernel was charged with, in one launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The counters of the launch: those of all statements together, beside what is counted for each block.
+    pub total: Counters,
+    /// Those of each statement by its number ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without what is inside it,
+    /// and without blocks and their barriers. What the kernel's own functions do is with those that apply them.
+    pub statements: Vec<Counters>,
+    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](super::Options::compiled)).
+    pub compiled: Option<Compiled>,
+    /// The same of each statement by its number. Empty if it was not asked for.
+    pub compiled_statements: Vec<Compiled>,
+    /// How often each site was executed, until that is charged.
+    pub(super) executions: Option<Executions>,
+}
+
+/// Those of two sets of blocks together.
+impl AddAssign<&Self> for Profile {
+    fn add_assign(&mut self, other: &Self) {
+        self.total += other.total;
+        let missing = other.statements.len().saturating_sub(self.statements.len());
+        self.statements.extend(std::iter::repeat_n(Counters::default(), missing));
+        self.statements.iter_mut().zip(&other.statements).for_each(|(own, other)| *own += *other);
+        self.add_compiled(other);
+    }
+}
+
+impl Profile {
+    fn add_compiled(&mut self, other: &Self) {
+        if let Some(compiled) = other.compiled {
+            *self.compiled.get_or_insert_default() += compiled;
+        }
+        let own = &mut self.compiled_statements;
+        let missing = other.compiled_statements.len().saturating_sub(own.len());
+        own.extend(std::iter::repeat_n(Compiled::default(), missing));
+        own.iter_mut().zip(&other.compiled_statements).for_each(|(own, other)| *own += *other);
+        match (&mut self.executions, &other.executions) {
+            (Some(own), Some(other)) => own.add(other),
+            (own @ None, Some(other)) => *own = Some(other.clone()),
+            (_, None) => {}
+        }
+    }
+}
+
+/// A piece of code that is executed as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) cost: Cost,
+    /// The number of its statement; none of a function's.
+    pub(super) stmt: Option<u32>,
+}
+
+/// How often each site was executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Executions {
+    /// By warps, and the active lanes summed over them.
+    sites: Vec<[u64; 2]>,
+    /// How many of the sites, the first, are those of functions.
+    functions: usize,
+    /// The same of these, for each statement that applies them.
+    applied: Vec<[u64; 2]>,
+}
+
+impl Executions {
+    /// Of these sites, those of functions first, and so many statements.
+    pub(super) fn new(sites: &[Site], statements: usize) -> Self {
+        let functions = sites.partition_point(|site| site.stmt.is_none());
+        let applied = vec![[0; 2]; functions * statements];
+        Self { sites: vec![[0; 2]; sites.len()], functions, applied }
+    }
+
+    /// A warp executes a site, in a statement.
+    #[inline(always)]
+    pub(super) fn hit(&mut self, site: u32, mask: u32, stmt: u32) {
+        let (site, lanes) = (site as usize, u64::from(mask.count_ones()));
+        let add = |counts: &mut [u64; 2]| {
+            counts[0] += 1;
+            counts[1] += lanes;
+        };
+        add(&mut self.sites[site]);
+        if site < self.functions {
+            add(&mut self.applied[stmt as usize * self.functions + site]);
+        }
+    }
+
+    /// How often warps have executed a site, and the active lanes summed over them.
+    pub(super) fn of(&self, site: u32) -> [u64; 2] {
+        self.sites[site as usize]
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (own, other) in self.sites.iter_mut().zip(&other.sites) {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        }
+    }
+
+    /// Charges them to the statements of the sites: those of functions to the statements that apply them.
+    pub(super) fn charge(&self, sites: &[Site], statements: &mut [Counters]) {
+        for (executions, site) in self.sites.iter().zip(sites) {
+            if let Some(number) = site.stmt {
+                site.cost.charge(*executions, &mut statements[number as usize]);
+            }
+        }
+        let applied = self.applied.chunks_exact(self.functions.max(1));
+        for (executions, counters) in applied.zip(statements) {
+            let sites = executions.iter().zip(sites);
+            sites.for_each(|(executions, site)| site.cost.charge(*executions, counters));
+        }
+    }
+}
+
+impl Cost {
+    /// Charges executions by so many warps, and so many lanes in all.
+    fn charge(&self, [warps, lanes]: [u64; 2], counters: &mut Counters) {
+        let instructions = self.instructions();
+        counters.instructions += warps * instructions;
+        counters.thread_instructions += lanes * instructions;
+        let count = |class: Class| u64::from(self.0[class as usize]);
+        counters.fmas += lanes * count(Class::Fma);
+        let of = |class: Class| warps * count(class);
+        counters.integer += of(Class::Integer);
+        counters.float += of(Class::Float);
+        counters.fma += of(Class::Fma);
+        counters.select += of(Class::Select);
+        counters.branch += of(Class::Branch);
+        counters.shuffle += of(Class::Shuffle);
+        counters.sync += of(Class::Sync);
+        counters.global_loads += of(Class::GlobalLoad);
+        counters.global_stores += of(Class::GlobalStore);
+        counters.shared_loads += of(Class::SharedLoad);
+        counters.shared_stores += of(Class::SharedStore);
+        counters.copies += of(Class::Copy);
+        counters.mma += of(Class::Mma);
+        counters.bulk_copies += of(Class::BulkCopy);
+        counters.mbarrier_waits += of(Class::MbarrierWait);
+        counters.wgmma += of(Class::Wgmma);
+    }
+}

@@ -1,0 +1,222 @@
+//! Binding of arguments: what the host checks before a kernel runs.
+
+use super::Buffer;
+use super::buffer::Given;
+use super::code::Code;
+use super::error::{Fault, FaultKind, SimError};
+use super::lanes::WARP;
+use super::record::Watched;
+use super::region::{self, Region};
+use gemm_dsl::ir::contract::{Array, Place, Stretch};
+use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
+use gemm_dsl::tensor_core::Rules;
+
+/// A kernel's arguments, checked and resolved.
+pub(super) struct Launch<'k> {
+    pub(super) kernel: &'k VerifiedKernel,
+    /// The bits of each scalar parameter, by parameter; 0 for buffers.
+    pub(super) scalars: Vec<u64>,
+    pub(super) regions: Vec<Region>,
+    /// The size of shared memory.
+    pub(super) shared: region::Shared,
+    /// The first lane slot that is no element of a register array.
+    pub(super) first_variable: u32,
+    /// Blocks along x, y and z.
+    pub(super) grid: (u32, u32, u32),
+    /// Where the barriers of each declaration are among all, and how many they are.
+    pub(super) mbarrier_numbers: Vec<(u32, u32)>,
+    /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
+    pub(super) tensor_cores: Rules,
+    /// The blocks that are watched.
+    pub(super) watched: Watched,
+    /// Whether it is only counted what the kernel does.
+    pub(super) unchecked: bool,
+    /// Whether it is asked what the machine code does: what the launch knows is then computed where the kernel does.
+    pub(super) compiled: bool,
+}
+
+/// The most blocks of a launch: the race detector numbers them with 32 bits.
+const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
+
+impl<'k> Launch<'k> {
+    pub(super) fn new(
+        kernel: &'k VerifiedKernel,
+        buffers: &[Given],
+        scalars: &[u64],
+    ) -> Result<Self, SimError> {
+        let of_kind = |buffer: bool| {
+            let is_buffer = |k: &ParamKind| !matches!(k, ParamKind::Scalar { .. });
+            kernel.params.iter().filter(move |p| is_buffer(&p.kind) == buffer).count()
+        };
+        let (expected, given) = (of_kind(true), buffers.len());
+        if expected != given {
+            let kernel = kernel.name.clone();
+            return Err(SimError::BufferCount { kernel, expected, given });
+        }
+        let (expected, given) = (of_kind(false), scalars.len());
+        if expected != given {
+            let kernel = kernel.name.clone();
+            return Err(SimError::ScalarCount { kernel, expected, given });
+        }
+        let named = kernel.contract().arrays().zip(buffers);
+        let stretches = |given: &Given| -> Vec<Stretch> {
+            let buffers = given.buffers().iter();
+            let stretch = |buffer: &Buffer| Stretch {
+                address: buffer.byte_offset(),
+                len: buffer.len() as u64,
+            };
+            buffers.map(stretch).collect()
+        };
+        let places: Vec<Vec<Stretch>> = buffers.iter().map(stretches).collect();
+        let arrays: Vec<Array<'_>> = named
+            .zip(&places)
+            .map(|((array, given), stretches)| {
+                // Those of a list are asked one by one; where there is none, any type will do.
+                let other = |buffer: &&Buffer| !array.takes(buffer.elem());
+                let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
+                let place = match (given, &stretches[..]) {
+                    (Given::One(_), [stretch]) => Place::One(*stretch),
+                    (_, stretches) => Place::List(stretches),
+                };
+                Array { name: &array.name, elem, place, axes: None }
+            })
+            .collect();
+        let call = kernel.contract().bind_in_order(&arrays, scalars)?;
+        let is_index = |p: &Param| matches!(p.kind, ParamKind::Scalar { ty, .. } if ty.is_index());
+        let params = kernel.params.iter().zip(&call.scalars);
+        let values: Vec<Option<u64>> =
+            params.map(|(param, bits)| is_index(param).then_some(*bits)).collect();
+        let (regions, shared, first_variable) = region::resolve(kernel, &values, buffers)?;
+        let blocks = call.grid.iter().map(|&n| u64::from(n)).product::<u64>();
+        if blocks > MAX_BLOCKS {
+            return Err(SimError::ExtentRange {
+                what: format!("the number of blocks of `{}`", kernel.name),
+                value: blocks.into(),
+                limit: MAX_BLOCKS,
+            });
+        }
+        Ok(Self {
+            kernel,
+            scalars: call.scalars,
+            regions,
+            shared,
+            first_variable,
+            grid: (call.grid[0], call.grid[1], call.grid[2]),
+            mbarrier_numbers: mbarrier_numbers(kernel),
+            tensor_cores: Rules::SM_90,
+            watched: Watched::default(),
+            unchecked: false,
+            compiled: false,
+        })
+    }
+
+    /// Fails where a buffer that the kernel writes shares memory with another one.
+    pub(super) fn distinct(&self, stored: &[bool]) -> Result<(), SimError> {
+        let globals = || {
+            let regions = self.regions.iter().enumerate();
+            regions.filter(|(_, r)| r.space == Space::Global)
+        };
+        for (i, written) in globals().filter(|(i, _)| stored.get(*i) == Some(&true)) {
+            for (_, other) in globals().filter(|(j, _)| *j != i) {
+                if let (Some(a), Some(b)) = (&written.given, &other.given)
+                    && a.overlaps(b)
+                {
+                    return Err(SimError::Overlap {
+                        written: written.name.clone(),
+                        other: other.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of barriers in shared memory.
+    pub(super) fn mbarriers(&self) -> u32 {
+        self.mbarrier_numbers.last().map_or(0, |(first, count)| first + count)
+    }
+
+    /// Blocks of a cluster. A block that is in none is one of its own.
+    pub(super) fn cluster(&self) -> u32 {
+        self.kernel.cluster
+    }
+
+    /// The number of clusters.
+    pub(super) fn clusters(&self) -> u32 {
+        self.blocks() / self.cluster()
+    }
+
+    /// Warps of a block.
+    pub(super) fn warps(&self) -> u32 {
+        self.kernel.geometry.threads().div_ceil(WARP as u32)
+    }
+
+    /// The number of a block of a cluster among all.
+    pub(super) fn of_cluster(&self, cluster: u32, rank: u32) -> u32 {
+        cluster * self.cluster() + rank
+    }
+
+    /// The number of the block that a thread of a cluster is in, and its own there. In a cluster those of a block have the
+    /// numbers behind those of the one before, whose warps all count as whole.
+    pub(super) fn whereabouts(&self, cluster: u32, thread: u32) -> (u32, u32) {
+        let threads = self.warps() * WARP as u32;
+        (self.of_cluster(cluster, thread / threads), thread % threads)
+    }
+
+    /// The number of blocks.
+    pub(super) fn blocks(&self) -> u32 {
+        self.grid.0 * self.grid.1 * self.grid.2
+    }
+
+    /// The coordinates of the block with this number, x fastest.
+    pub(super) fn block(&self, number: u32) -> (u32, u32, u32) {
+        let (width, height) = (self.grid.0.max(1), self.grid.1.max(1));
+        (number % width, number / width % height, number / width / height)
+    }
+
+    /// The coordinates of the thread with this linear index.
+    pub(super) fn thread(&self, index: u32) -> (u32, u32) {
+        let width = self.kernel.geometry.block.0.max(1);
+        (index % width, index / width)
+    }
+
+    /// The text of a statement.
+    pub(super) fn text(&self, code: &Code<'_>, stmt: u32) -> String {
+        let stmt = code.stmts.get(stmt as usize);
+        stmt.map_or_else(String::new, |stmt| gemm_dsl::cuda::statement(self.kernel, stmt))
+    }
+
+    /// The fault of a thread of a block, by their numbers, in a statement.
+    pub(super) fn fault(
+        &self,
+        code: &Code<'_>,
+        (block, thread, stmt): (u32, u32, u32),
+        kind: FaultKind,
+    ) -> Box<Fault> {
+        Box::new(Fault {
+            kernel: self.kernel.name.clone(),
+            block: self.block(block),
+            thread: self.thread(thread),
+            statement: self.text(code, stmt),
+            number: stmt,
+            refused: None,
+            order: None,
+            turns: None,
+            kind,
+        })
+    }
+}
+
+/// Numbers the barriers in shared memory, those of one declaration after those of the one before.
+fn mbarrier_numbers(kernel: &VerifiedKernel) -> Vec<(u32, u32)> {
+    let mut first = 0;
+    let counts = kernel.mbarriers.iter().map(|decl| {
+        let count = kernel.eval_const(&decl.count).ok().and_then(|count| count.try_into().ok());
+        count.unwrap_or_else(|| unreachable!("verified: the number of barriers is a constant"))
+    });
+    let numbers = counts.map(|count: u32| {
+        first += count;
+        (first - count, count)
+    });
+    numbers.collect()
+}

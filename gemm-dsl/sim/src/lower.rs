@@ -1,0 +1,406 @@
+//! Lowering of statements: from the structured body to linear code.
+
+mod asynchronous;
+mod control;
+mod expr;
+mod function;
+mod place;
+mod rounds;
+mod state;
+mod uniform;
+
+use super::code::{self, Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
+use super::counters::{Class, Cost, Site};
+use super::launch::Launch;
+use super::region::slots_of;
+use super::varying;
+use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
+use rounds::Around;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::Arc;
+
+/// Lowers the kernel of a launch.
+pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
+    let kernel = launch.kernel;
+    let varying = varying::varying(kernel);
+    let mut slots = Slots { lanes: launch.first_variable, ..Slots::default() };
+    let take = |count: &mut u32, n| {
+        *count += n;
+        *count - n
+    };
+    let pointers = kernel.buffers.iter();
+    let pointers = pointers
+        .zip(&launch.regions)
+        .map(|(buffer, region)| match buffer.layout {
+            Layout::Pointer { into } => {
+                let count = region.dims.iter().product::<u64>() as u32;
+                Some((take(&mut slots.wides, count), count, into))
+            }
+            _ => None,
+        })
+        .collect();
+    let arrays = slots;
+    let places = kernel.vars.iter().zip(&varying);
+    let places = places.map(|(var, varying)| match var.ty {
+        Ty::Bool | Ty::I32 | Ty::U64 if !varying => take(&mut slots.uniforms, 1),
+        Ty::Bool => take(&mut slots.preds, 1),
+        Ty::Vector(_) => take(&mut slots.lanes, 4),
+        Ty::Scalar(elem) if elem.size() == 8 => take(&mut slots.wides, 1),
+        Ty::Scalar(_) => take(&mut slots.lanes, 1),
+    });
+    let places = places.collect();
+    let statements = kernel.statements();
+    let mut lowering = Lowering {
+        launch,
+        pointers,
+        chosen: vec![None; kernel.buffers.len()],
+        varying,
+        places,
+        statics: vec![None; kernel.vars.len()],
+        inside: false,
+        numbers: statements.iter().zip(0..).map(|(stmt, n)| (ptr::from_ref(*stmt), n)).collect(),
+        stmt: 0,
+        cost: Cost::default(),
+        vain: 0,
+        sums: asynchronous::sums(kernel),
+        nested: 0,
+        held: HashMap::new(),
+        around: Around::new(launch.watched.any()),
+        code: Code {
+            instrs: Vec::new(),
+            sites: Vec::new(),
+            stmts: statements,
+            accesses: 0,
+            slots,
+            arrays,
+            rounds: vec![Vec::new()],
+            loops: Vec::new(),
+            functions: Vec::new(),
+            loaded: vec![false; kernel.buffers.len()],
+            stored: vec![false; kernel.buffers.len()],
+            atomics: vec![false; kernel.buffers.len()],
+            roles: None,
+        },
+    };
+    lowering.functions();
+    lowering.block(&kernel.body);
+    lowering.code
+}
+
+struct Lowering<'l, 'k> {
+    launch: &'l Launch<'k>,
+    /// For each buffer that stands for pointers, their first slot, their number and their buffer.
+    pointers: Vec<Option<(u32, u32, BufferId)>>,
+    /// Which array of its list each buffer is that stands for one.
+    chosen: Vec<Option<Expr>>,
+    varying: Vec<bool>,
+    /// The slot of each variable.
+    places: Vec<u32>,
+    /// The values of variables that are static where the lowering is: those of the loops being
+    /// unrolled, and immutable ones computed from them and from constants.
+    statics: Vec<Option<i64>>,
+    /// Whether a function is being lowered: variables are its own.
+    inside: bool,
+    /// The numbers of the statements, in the order of the text.
+    numbers: HashMap<*const Stmt, u32>,
+    /// The number of the statement being lowered.
+    stmt: u32,
+    /// What the site being lowered costs so far.
+    cost: Cost,
+    /// What unrolling has done in vain.
+    vain: usize,
+    /// For each buffer, whether matrix instructions of warpgroups change it.
+    sums: Vec<bool>,
+    /// How many loops of the code there are around what is lowered.
+    nested: usize,
+    /// What is part of a warp's state in the loops met so far.
+    held: HashMap<*const Loop, Arc<Held>>,
+    /// The loops around what is lowered.
+    around: Around,
+    code: Code<'k>,
+}
+
+impl<'k> Lowering<'_, 'k> {
+    fn block(&mut self, block: &'k [Stmt]) {
+        for stmt in block {
+            let Some(number) = self.numbers.get(&ptr::from_ref(stmt)) else {
+                unreachable!("Kernel::statements: it has all that are lowered")
+            };
+            self.stmt = *number;
+            self.touched(stmt);
+            self.stmt(stmt);
+        }
+    }
+
+    /// Closes a site.
+    fn site(&mut self) -> u32 {
+        let stmt = (!self.inside).then_some(self.stmt);
+        self.code.sites.push(Site { cost: std::mem::take(&mut self.cost), stmt });
+        self.code.sites.len() as u32 - 1
+    }
+
+    /// Lowers an operand that is not always evaluated.
+    fn lazily<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> Lazy<T> {
+        let outer = std::mem::take(&mut self.cost);
+        let value = lower(self);
+        let site = self.site();
+        self.cost = outer;
+        Lazy { site, value }
+    }
+
+    fn here(&self) -> u32 {
+        self.code.instrs.len() as u32
+    }
+
+    /// Appends an instruction and gives its position.
+    fn emit(&mut self, op: Op) -> u32 {
+        let site = self.site();
+        let stmt = self.stmt;
+        let rounds = self.around.number(&mut self.code.rounds);
+        self.code.instrs.push(Instr { op, site, stmt, rounds });
+        self.here() - 1
+    }
+
+    /// The slots of the variables that are part of a warp's state while it goes round in a loop.
+    fn held(&mut self, l: &Loop) -> Arc<Held> {
+        if let Some(held) = self.held.get(&ptr::from_ref(l)) {
+            return Arc::clone(held);
+        }
+        let kernel = self.launch.kernel;
+        let mut held = Held::default();
+        let matters = state::of_loop(kernel.vars.len(), l);
+        for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
+            let place = self.places[var];
+            match kernel.vars[var].ty {
+                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => held.uniforms.push(place),
+                Ty::Bool => held.preds.push(place),
+                Ty::Vector(_) => held.lanes.extend(place..place + 4),
+                Ty::Scalar(elem) if elem.size() == 8 => held.wides.push(place),
+                Ty::Scalar(_) => held.lanes.push(place),
+            }
+        }
+        let held = Arc::new(held);
+        self.held.insert(l, Arc::clone(&held));
+        held
+    }
+
+    /// Sends an instruction that goes elsewhere to the next instruction.
+    fn land(&mut self, at: u32) {
+        let here = self.here();
+        match &mut self.code.instrs[at as usize].op {
+            Op::Unless(_, target)
+            | Op::Jump(target)
+            | Op::If(_, target)
+            | Op::Else(target)
+            | Op::Test(_, target) => *target = here,
+            op => unreachable!("{op:?} goes nowhere else"),
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'k Stmt) {
+        match stmt {
+            Stmt::Let { var, value } => {
+                // One whose value is static is as good as a constant.
+                let fixed = if var.ty.is_index() { self.fixed(value) } else { None };
+                self.statics[var.id] = fixed;
+                if fixed.is_none() {
+                    self.set(*var, value);
+                }
+            }
+            Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
+                self.set(*var, value);
+            }
+            Stmt::Registers { buffer, zeroed } => {
+                if let Some((first, count, _)) = self.pointers[buffer.id] {
+                    self.emit(Op::Unset { first, count });
+                } else {
+                    let region = &self.launch.regions[buffer.id];
+                    let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
+                    self.emit(if *zeroed {
+                        Op::Zero { first, count }
+                    } else {
+                        Op::Forget { first, count }
+                    });
+                }
+            }
+            Stmt::Choose { buffer, nth } => {
+                self.chosen[buffer.id] = Some(nth.clone());
+                let list = self.launch.kernel.memory_of(*buffer).id as u32;
+                let nth = self.index(nth);
+                self.emit(Op::Choose(Box::new((list, nth))));
+            }
+            Stmt::Point { pointer, at } => {
+                let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
+                let place = self.memory(at);
+                self.emit(Op::Point(Box::new((pointer, place))));
+            }
+            Stmt::Advance { pointer, by } => {
+                let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
+                self.cost.add(Class::Integer);
+                let by = self.index(by);
+                self.emit(Op::Advance(Box::new((pointer, by))));
+            }
+            Stmt::Store { target, value } => {
+                let value = self.value(target.ty(), value);
+                let place = self.memory(target);
+                if place.space != Space::Register {
+                    let shared = place.space == Space::Shared;
+                    self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
+                    self.code.stored[place.region as usize] = true;
+                    self.emit(Op::Store(Box::new((place, value))));
+                    return;
+                }
+                let op = match (self.element(&place), value) {
+                    (Some(slot), Value::Lane(value)) => set_lane(slot, value),
+                    (Some(slot), Value::Wide(value)) => Op::SetElement(slot, value),
+                    (Some(slot), Value::Vector(value)) => Op::SetVector(slot, value),
+                    (None, value) => Op::StoreRegister(Box::new((place, value))),
+                };
+                self.emit(op);
+            }
+            Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
+            Stmt::For(l) => self.repeat(l),
+            Stmt::Barrier(scope) => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Barrier(*scope));
+            }
+            Stmt::NamedBarrier { id, threads, wait } => {
+                self.cost.add(Class::Sync);
+                let (barrier, threads, wait) = (*id, *threads, *wait);
+                self.emit(Op::Named { barrier, threads, wait });
+            }
+            Stmt::Fence { order: _, scope } => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Fence(*scope));
+            }
+            Stmt::Atomic(atomic) => self.atomic(atomic),
+            Stmt::CopyAsync { target, source, guard } => {
+                let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
+                let (target_place, source_place) = (self.memory(target), self.memory(source));
+                self.code.stored[target.buffer.id] = true;
+                self.code.loaded[source_place.region as usize] = true;
+                self.cost.add(Class::Copy);
+                self.emit(Op::Copy(Box::new(Copy {
+                    target: target_place,
+                    source: source_place,
+                    guard,
+                })));
+            }
+            Stmt::LoadMatrix(load) => {
+                let (count, transposed) = (load.count, load.transposed);
+                let (to, from) = (self.fragment(&load.to), self.load(&load.from));
+                let load = code::LoadMatrix { count, transposed, to, from };
+                self.emit(Op::LoadMatrix(Box::new(load)));
+            }
+            Stmt::Mma(mma) => {
+                let [d, a, b] = [&mma.d, &mma.a, &mma.b].map(|first| self.fragment(first));
+                self.cost.add(Class::Mma);
+                self.emit(Op::Mma(Box::new(code::Mma { format: mma.format, d, a, b })));
+            }
+            Stmt::Mbarrier(_)
+            | Stmt::ProxyFence(_)
+            | Stmt::TensorCopy(_)
+            | Stmt::Wgmma(_)
+            | Stmt::WgmmaSync(_)
+            | Stmt::RegisterLimit(_) => self.asynchronous(stmt),
+            Stmt::CopyCommit => {
+                self.cost.add(Class::Sync);
+                self.emit(Op::Commit);
+            }
+            Stmt::CopyWait { pending } => {
+                let Ok(pending) = self.launch.kernel.eval_const(pending) else {
+                    unreachable!("verified: the groups in flight are a constant");
+                };
+                self.cost.add(Class::Sync);
+                // More than a number of 32 bits are never in flight.
+                self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
+            }
+            Stmt::Assume(cond) => {
+                let sites = self.code.sites.len();
+                let cond = self.pred(cond);
+                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = Cost::default());
+                self.cost = Cost::default();
+                self.emit(Op::Assume(cond));
+            }
+            Stmt::Comment(_) => {}
+        }
+    }
+
+    /// What is written to a place of a type.
+    fn value(&mut self, ty: Ty, value: &Expr) -> Value {
+        match ty {
+            Ty::Vector(_) => Value::Vector(self.vector(value)),
+            Ty::Scalar(elem) if elem.size() == 8 => Value::Wide(self.wide(value)),
+            _ => Value::Lane(self.lane(value)),
+        }
+    }
+
+    fn atomic(&mut self, atomic: &Atomic) {
+        let Atomic { old, op, target, value, order, scope } = atomic;
+        let ty = target.ty();
+        let update = match op {
+            AtomicOp::Add => Update::Add,
+            AtomicOp::Min => Update::Min,
+            AtomicOp::Max => Update::Max,
+            AtomicOp::Exchange => Update::Exchange,
+            AtomicOp::CompareExchange { expected } => {
+                Update::CompareExchange(self.value(ty, expected))
+            }
+        };
+        let value = self.value(ty, value);
+        let target = self.memory(target);
+        let shared = target.space == Space::Shared;
+        self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
+        let region = target.region as usize;
+        (self.code.loaded[region], self.code.stored[region]) = (true, true);
+        self.code.atomics[region] = true;
+        let old = old.map(|var| self.places[var.id]);
+        let (order, scope) = (*order, *scope);
+        self.emit(Op::Atomic(Box::new(code::Atomic { update, target, value, order, scope, old })));
+    }
+
+    fn set(&mut self, var: Var, value: &Expr) {
+        let place = self.places[var.id];
+        let op = match var.ty {
+            Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var.id] => {
+                Op::SetUniform(place, self.uniform(value))
+            }
+            Ty::Bool => Op::SetPred(place, self.pred(value)),
+            Ty::Vector(_) => Op::SetVector(place, self.vector(value)),
+            Ty::Scalar(elem) if elem.size() == 8 => Op::SetWide(place, self.wide(value)),
+            Ty::Scalar(_) => set_lane(place, self.lane(value)),
+        };
+        self.emit(op);
+    }
+
+    /// The value of an expression that is static. It costs nothing to ask.
+    fn fixed(&mut self, expr: &Expr) -> Option<i64> {
+        if varying::differs(expr, &self.varying) {
+            return None;
+        }
+        let (cost, sites) = (self.cost, self.code.sites.len());
+        let value = self.uniform(expr);
+        self.code.sites.truncate(sites);
+        self.cost = cost;
+        match value {
+            Uniform::Static(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// A multiply-add of variables and elements has an instruction of its own: it is what most time
+/// goes into.
+fn set_lane(target: u32, value: Lane) -> Op {
+    let slot = |lane: &Lane| match lane {
+        Lane::Slot(slot) | Lane::Element(slot) => Some(*slot),
+        _ => None,
+    };
+    if let Lane::Fma(operands) = &value
+        && let [Some(a), Some(b), Some(c)] = operands.each_ref().map(slot)
+    {
+        return Op::Fma { target, operands: [a, b, c] };
+    }
+    Op::SetLane(target, value)
+}

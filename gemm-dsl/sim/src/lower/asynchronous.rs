@@ -1,0 +1,143 @@
+//! Lowering of the statements of asynchronous units.
+
+use super::super::code::{self, Barriers, Op, SumsOp, Tile};
+use super::super::counters::Class;
+use super::Lowering;
+use gemm_dsl::ir::{
+    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Order, Stmt,
+    TensorCopy, Wgmma, WgmmaSync,
+};
+
+/// For each buffer, whether matrix instructions of warpgroups change it.
+pub(super) fn sums(kernel: &Kernel) -> Vec<bool> {
+    let mut sums = vec![false; kernel.buffers.len()];
+    kernel.visit(&mut |stmt| {
+        if let Stmt::Wgmma(wgmma) = stmt {
+            sums[wgmma.d.buffer.id] = true;
+        }
+    });
+    sums
+}
+
+impl Lowering<'_, '_> {
+    /// Notes the sums of warpgroups that a statement uses by itself.
+    pub(super) fn touched(&mut self, stmt: &Stmt) {
+        if !self.sums.contains(&true) || matches!(stmt, Stmt::Wgmma(_)) {
+            return;
+        }
+        let mut found: Vec<(BufferId, bool)> = Vec::new();
+        let mut note = |buffer: BufferId, declared| {
+            if !found.contains(&(buffer, declared)) {
+                found.push((buffer, declared));
+            }
+        };
+        stmt.visit_exprs(&mut |e| {
+            if let Expr::Load(access) = e {
+                note(access.buffer, false);
+            }
+        });
+        match stmt {
+            Stmt::Store { target, .. } => note(target.buffer, false),
+            Stmt::Registers { buffer, .. } => note(*buffer, true),
+            Stmt::LoadMatrix(load) => note(load.to.buffer, false),
+            Stmt::Mma(mma) => [&mma.d, &mma.a, &mma.b].iter().for_each(|of| note(of.buffer, false)),
+            _ => {}
+        }
+        found.retain(|(buffer, _)| self.sums[buffer.id]);
+        for (buffer, declared) in found {
+            self.emit(Op::Touch { array: buffer.id as u32, declared });
+        }
+    }
+
+    fn barriers(&mut self, at: &MbarrierRef) -> Barriers {
+        Barriers { declaration: at.barriers.id as u32, index: self.index(&at.index) }
+    }
+
+    fn tile(&mut self, first: &Access) -> Tile {
+        let kernel = self.launch.kernel;
+        let descriptor = Descriptor::of(kernel, &kernel[first.buffer]);
+        let descriptor = descriptor
+            .unwrap_or_else(|| unreachable!("verified: the tile lies as a descriptor says"));
+        self.code.loaded[first.buffer.id] = true;
+        Tile { first: self.memory(first), descriptor }
+    }
+
+    pub(super) fn asynchronous(&mut self, stmt: &Stmt) {
+        let arrays = |of: &[BufferId]| of.iter().map(|buffer| buffer.id as u32).collect();
+        let op = match stmt {
+            Stmt::Mbarrier(Mbarrier { at, op }) => {
+                let class = match op {
+                    MbarrierOp::Wait { .. } => Class::MbarrierWait,
+                    MbarrierOp::Init { .. }
+                    | MbarrierOp::Arrive
+                    | MbarrierOp::ArriveRemote { .. }
+                    | MbarrierOp::ArriveExpect { .. } => Class::Sync,
+                };
+                let at = self.barriers(at);
+                let op = match op {
+                    MbarrierOp::Init { count } => {
+                        let count = self.launch.kernel.eval_const(count).ok();
+                        let count = count.and_then(|count| u32::try_from(count).ok());
+                        code::MbarrierOp::Init(count.unwrap_or_else(|| {
+                            unreachable!("verified: the arrivals of a phase are a constant")
+                        }))
+                    }
+                    MbarrierOp::Arrive => code::MbarrierOp::Arrive(None),
+                    MbarrierOp::ArriveRemote { block, order } => {
+                        let block = self.index(block);
+                        code::MbarrierOp::ArriveRemote(block, *order == Order::Relaxed)
+                    }
+                    MbarrierOp::ArriveExpect { bytes } => {
+                        code::MbarrierOp::Arrive(Some(self.index(bytes)))
+                    }
+                    MbarrierOp::Wait { parity } => code::MbarrierOp::Wait(self.index(parity)),
+                };
+                self.cost.add(class);
+                Op::Mbarrier(Box::new(code::Mbarrier { at, op }))
+            }
+            Stmt::ProxyFence(fence) => {
+                self.cost.add(Class::Sync);
+                Op::ProxyFence(*fence)
+            }
+            Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }) => {
+                let Some(map) = self.launch.kernel.tensor_map(*from) else {
+                    unreachable!("verified: there is a tensor map of the buffer");
+                };
+                let (tile, swizzle) =
+                    (map.tile.iter().map(|n| u64::from(*n)).collect(), map.swizzle);
+                let at = at.iter().map(|e| self.index(e)).collect();
+                let (to_place, barrier) = (self.memory(to), self.barriers(barrier));
+                let multicast = multicast.as_ref().map(|blocks| self.index(blocks));
+                self.code.stored[to.buffer.id] = true;
+                self.code.loaded[from.id] = true;
+                self.cost.add(Class::BulkCopy);
+                let (from, to) = (from.id as u32, to_place);
+                let copy = code::TensorCopy { from, at, tile, swizzle, to, barrier, multicast };
+                Op::TensorCopy(Box::new(copy))
+            }
+            Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
+                let (d, a, b) = (self.fragment(d), self.tile(a), self.tile(b));
+                let accumulate = self.pred(accumulate);
+                self.cost.add(Class::Wgmma);
+                let (format, columns) = (*format, *columns);
+                Op::Wgmma(Box::new(code::Wgmma { format, columns, d, a, b, accumulate }))
+            }
+            Stmt::WgmmaSync(sync) => {
+                self.cost.add(Class::Sync);
+                Op::Sums(Box::new(match sync {
+                    WgmmaSync::Fence { accumulators } => SumsOp::Fence(arrays(accumulators)),
+                    WgmmaSync::Commit => SumsOp::Commit,
+                    WgmmaSync::Wait { pending, accumulators } => {
+                        SumsOp::Wait { pending: *pending, arrays: arrays(accumulators) }
+                    }
+                }))
+            }
+            Stmt::RegisterLimit(limit) => {
+                self.cost.add(Class::Sync);
+                Op::Sums(Box::new(SumsOp::Limit(*limit)))
+            }
+            stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
+        };
+        self.emit(op);
+    }
+}

@@ -1,0 +1,370 @@
+//! Lowering of expressions, with folding and with the count of what they cost.
+
+use super::super::code::{
+    Choice, Convert, Lane, Number, Pred, THREAD_X, THREAD_Y, Uniform, Vector, Wide,
+};
+use super::super::counters::Class;
+use super::super::varying;
+use super::Lowering;
+use gemm_dsl::intrinsic::{Semantics, canonical};
+use gemm_dsl::ir::{
+    Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp,
+};
+
+impl Lowering<'_, '_> {
+    /// Whether the expression is an integer or truth value that all threads share.
+    pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
+        !varying::differs(expr, &self.varying)
+    }
+
+    /// A value of at most 4 bytes.
+    pub(super) fn lane(&mut self, expr: &Expr) -> Lane {
+        let ty = expr.ty();
+        if ty == Ty::I32 && self.is_uniform(expr) {
+            return Lane::Uniform(self.uniform(expr));
+        }
+        match expr {
+            Expr::F32(v) => Lane::Bits(v.to_bits()),
+            Expr::U32(v) => Lane::Bits(*v),
+            Expr::Const(c) => {
+                let kernel = self.launch.kernel;
+                self.lane(&kernel[*c].value)
+            }
+            Expr::Param(p) => Lane::Bits(self.launch.scalars[p.param] as u32),
+            Expr::Var(v) if self.inside => Lane::Local(self.places[v.id]),
+            Expr::Var(v) => Lane::Slot(self.places[v.id]),
+            Expr::Special(Special::ThreadX) => Lane::Slot(THREAD_X),
+            Expr::Special(Special::ThreadY) => Lane::Slot(THREAD_Y),
+            Expr::Unary(UnaryOp::Neg, e) => {
+                let float = ty == Ty::F32;
+                match self.lane(e) {
+                    Lane::Bits(bits) if float => {
+                        Lane::Bits(canonical(-f32::from_bits(bits)).to_bits())
+                    }
+                    e if float => {
+                        self.cost.add(Class::Float);
+                        Lane::NegFloat(Box::new(e))
+                    }
+                    e => {
+                        self.cost.add(Class::Integer);
+                        Lane::Neg(Box::new(e))
+                    }
+                }
+            }
+            Expr::Binary(op, a, b) => {
+                let operands = [self.lane(a), self.lane(b)];
+                match (op, ty) {
+                    (BinaryOp::Arith(op), Ty::F32) => {
+                        if let [Lane::Bits(a), Lane::Bits(b)] = &operands {
+                            return Lane::Bits(folded(*op, f32::from_bits(*a), f32::from_bits(*b)));
+                        }
+                        self.cost.add(Class::Float);
+                        Lane::F32(*op, Box::new(operands))
+                    }
+                    (_, Ty::U32) => {
+                        self.cost.add(Class::Integer);
+                        Lane::U32(*op, Box::new(operands))
+                    }
+                    _ => {
+                        self.cost.add(Class::Integer);
+                        Lane::I32(*op, Box::new(operands))
+                    }
+                }
+            }
+            Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::lane) {
+                Ok(choice) => Lane::Select(Box::new(choice)),
+                Err(value) => value,
+            },
+            Expr::Cast(Elem::I32, e) if e.ty() == Ty::U64 => Lane::Narrow(Box::new(self.wide(e))),
+            Expr::Cast(to, e) => match self.convert(*to, e) {
+                Some(convert) => Lane::Convert(Box::new(convert)),
+                None => self.lane(e),
+            },
+            // A narrow integer is extended in its lane: its bits are those of its own width.
+            Expr::Bitcast(to, e) => match to {
+                Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 | Elem::F16 | Elem::Bf16 => {
+                    let vector = self.alone(*to, e);
+                    Lane::Part(Box::new(vector), *to, 0)
+                }
+                _ => self.lane(e),
+            },
+            Expr::Load(access) => {
+                let memory = self.load(access);
+                match (memory.space, self.element(&memory)) {
+                    (Space::Register, Some(slot)) => Lane::Element(slot),
+                    (Space::Register, None) => Lane::Register(Box::new(memory)),
+                    _ => Lane::Load(Box::new(memory)),
+                }
+            }
+            Expr::Call(f, args) => match f.row().semantics {
+                Semantics::Shuffle(shuffle) => {
+                    let operands = [self.lane(&args[0]), self.lane(&args[1])];
+                    self.cost.add(Class::Shuffle);
+                    Lane::Shuffle(f.row().single.name, shuffle, Box::new(operands))
+                }
+                Semantics::OrOfLanes => {
+                    let operand = self.lane(&args[0]);
+                    self.cost.add(Class::Shuffle);
+                    Lane::OrOfLanes(f.row().single.name, Box::new(operand))
+                }
+                Semantics::Pack(elem) => {
+                    let operands = [self.lane(&args[0]), self.lane(&args[1])];
+                    self.cost.add(Class::Float);
+                    Lane::Pack(elem, Box::new(operands))
+                }
+                Semantics::Float { f32, .. } => {
+                    let lanes: Vec<Lane> = args.iter().map(|a| self.lane(a)).collect();
+                    let fma = *f == Intrinsic::Fma;
+                    self.cost.add(if fma { Class::Fma } else { Class::Float });
+                    match <[Lane; 3]>::try_from(lanes) {
+                        Ok(operands) if fma => Lane::Fma(Box::new(operands)),
+                        Ok(operands) => Lane::Function(f32, operands.into()),
+                        Err(lanes) => Lane::Function(f32, lanes),
+                    }
+                }
+            },
+            Expr::Apply(function, args) => Lane::Apply(self.apply(*function, args)),
+            Expr::Lane(e, lane) => match (self.vector(e), ty) {
+                // The slots of a variable are words.
+                (Vector::Slot(slot), Ty::Scalar(elem))
+                    if matches!(**e, Expr::Var(_)) && elem.size() == 4 =>
+                {
+                    Lane::Slot(slot + u32::from(*lane))
+                }
+                (vector, Ty::Scalar(elem)) => Lane::Part(Box::new(vector), elem, *lane),
+                _ => unreachable!("verified: a lane is a number"),
+            },
+            Expr::I32(_)
+            | Expr::U64(_)
+            | Expr::F64(_)
+            | Expr::I64(_)
+            | Expr::Special(_)
+            | Expr::Unary(UnaryOp::Not, _)
+            | Expr::Pack(_) => unreachable!("uniform, or verified to be of another type"),
+        }
+    }
+
+    /// A number alone in a vector, whose parts are bits.
+    fn alone(&mut self, elem: Elem, value: &Expr) -> Vector {
+        let value = self.number(value);
+        Vector::Pack(elem, vec![value])
+    }
+
+    fn number(&mut self, e: &Expr) -> Number {
+        match e.ty() {
+            Ty::Scalar(elem) if elem.size() == 8 => Number::Wide(self.wide(e)),
+            _ => Number::Lane(self.lane(e)),
+        }
+    }
+
+    /// A conversion; none where the type stays the same.
+    fn convert(&mut self, to: Elem, e: &Expr) -> Option<Convert> {
+        match e.ty() {
+            Ty::Scalar(from) if from != to => Some(Convert { from, to, value: self.number(e) }),
+            _ => None,
+        }
+    }
+
+    /// A value of 8 bytes.
+    pub(super) fn wide(&mut self, expr: &Expr) -> Wide {
+        let ty = expr.ty();
+        if ty == Ty::U64 && self.is_uniform(expr) {
+            return Wide::Uniform(self.uniform(expr));
+        }
+        match expr {
+            Expr::F64(v) => Wide::Bits(v.to_bits()),
+            Expr::I64(v) => Wide::Bits(*v as u64),
+            Expr::Const(c) => {
+                let kernel = self.launch.kernel;
+                self.wide(&kernel[*c].value)
+            }
+            Expr::Param(p) => Wide::Bits(self.launch.scalars[p.param]),
+            Expr::Var(v) if self.inside => Wide::Local(self.places[v.id]),
+            Expr::Var(v) => Wide::Slot(self.places[v.id]),
+            Expr::Unary(UnaryOp::Neg, e) => {
+                let e = Box::new(self.wide(e));
+                if ty == Ty::F64 {
+                    self.cost.add(Class::Float);
+                    Wide::NegFloat(e)
+                } else {
+                    self.cost.add(Class::Integer);
+                    Wide::Neg(e)
+                }
+            }
+            Expr::Binary(op, a, b) => {
+                let operands = Box::new([self.wide(a), self.wide(b)]);
+                match (op, ty) {
+                    (BinaryOp::Arith(op), Ty::F64) => {
+                        self.cost.add(Class::Float);
+                        Wide::F64(*op, operands)
+                    }
+                    (_, Ty::I64) => {
+                        self.cost.add(Class::Integer);
+                        Wide::I64(*op, operands)
+                    }
+                    _ => {
+                        self.cost.add(Class::Integer);
+                        Wide::U64(*op, operands)
+                    }
+                }
+            }
+            Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::wide) {
+                Ok(choice) => Wide::Select(Box::new(choice)),
+                Err(value) => value,
+            },
+            Expr::Cast(Elem::U64, e) if e.ty() == Ty::I32 => Wide::Widen(Box::new(self.lane(e))),
+            Expr::Cast(to, e) => match self.convert(*to, e) {
+                Some(convert) => Wide::Convert(Box::new(convert)),
+                None => self.wide(e),
+            },
+            Expr::Bitcast(_, e) => self.wide(e),
+            Expr::Load(access) => {
+                let memory = self.load(access);
+                match (memory.space, self.element(&memory)) {
+                    (Space::Register, Some(slot)) => Wide::Element(slot),
+                    (Space::Register, None) => Wide::Register(Box::new(memory)),
+                    _ => Wide::Load(Box::new(memory)),
+                }
+            }
+            Expr::Call(f, args) => match f.row().semantics {
+                Semantics::Shuffle(shuffle) => {
+                    let operands = (self.wide(&args[0]), self.lane(&args[1]));
+                    self.cost.add(Class::Shuffle);
+                    Wide::Shuffle(f.row().double.name, shuffle, Box::new(operands))
+                }
+                Semantics::Float { f64, .. } => {
+                    let operands = args.iter().map(|a| self.wide(a)).collect();
+                    let fma = *f == Intrinsic::Fma;
+                    self.cost.add(if fma { Class::Fma } else { Class::Float });
+                    Wide::Function(f64, operands)
+                }
+                Semantics::OrOfLanes | Semantics::Pack(_) => {
+                    unreachable!("verified: it gives a word")
+                }
+            },
+            Expr::Apply(function, args) => Wide::Apply(self.apply(*function, args)),
+            Expr::Lane(e, lane) => Wide::Part(Box::new(self.vector(e)), *lane),
+            Expr::I32(_)
+            | Expr::U64(_)
+            | Expr::F32(_)
+            | Expr::U32(_)
+            | Expr::Special(_)
+            | Expr::Unary(UnaryOp::Not, _)
+            | Expr::Pack(_) => unreachable!("uniform, or verified to be of another type"),
+        }
+    }
+
+    /// A truth value.
+    pub(super) fn pred(&mut self, expr: &Expr) -> Pred {
+        if self.is_uniform(expr) {
+            return Pred::Uniform(self.uniform(expr));
+        }
+        match expr {
+            Expr::Var(v) if self.inside => Pred::Local(self.places[v.id]),
+            Expr::Var(v) => Pred::Slot(self.places[v.id]),
+            Expr::Apply(function, args) => Pred::Apply(self.apply(*function, args)),
+            Expr::Unary(_, e) => {
+                let e = self.pred(e);
+                self.cost.add(Class::Integer);
+                Pred::Not(Box::new(e))
+            }
+            Expr::Binary(BinaryOp::Logic(op), a, b) => {
+                let and = *op == Logic::And;
+                match self.pred(a) {
+                    Pred::Uniform(Uniform::Static(v)) if (v != 0) == and => self.pred(b),
+                    Pred::Uniform(Uniform::Static(v)) => Pred::Uniform(Uniform::Static(v)),
+                    a => {
+                        self.cost.add(Class::Integer);
+                        let b = self.lazily(|s| s.pred(b));
+                        let pair = Box::new((a, b));
+                        if and { Pred::And(pair) } else { Pred::Or(pair) }
+                    }
+                }
+            }
+            Expr::Binary(BinaryOp::Cmp(op), a, b) => self.comparison(*op, a, b),
+            Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::pred) {
+                Ok(choice) => Pred::Select(Box::new(choice)),
+                Err(value) => value,
+            },
+            _ => unreachable!("verified to be a truth value"),
+        }
+    }
+
+    fn comparison(&mut self, op: Cmp, a: &Expr, b: &Expr) -> Pred {
+        let ty = a.ty();
+        let pred = match ty {
+            Ty::Scalar(elem) if elem.size() == 8 => {
+                let operands = Box::new([self.wide(a), self.wide(b)]);
+                match ty {
+                    Ty::F64 => Pred::F64(op, operands),
+                    Ty::I64 => Pred::I64(op, operands),
+                    _ => Pred::U64(op, operands),
+                }
+            }
+            _ => {
+                let operands = Box::new([self.lane(a), self.lane(b)]);
+                match ty {
+                    Ty::F32 => Pred::F32(op, operands),
+                    Ty::U32 => Pred::U32(op, operands),
+                    _ => Pred::I32(op, operands),
+                }
+            }
+        };
+        self.cost.add(if ty.is_float() { Class::Float } else { Class::Integer });
+        pred
+    }
+
+    /// 16 bytes.
+    pub(super) fn vector(&mut self, expr: &Expr) -> Vector {
+        match expr {
+            Expr::Var(v) => Vector::Slot(self.places[v.id]),
+            Expr::Load(access) => {
+                let memory = self.load(access);
+                match (memory.space, self.element(&memory)) {
+                    (Space::Register, Some(slot)) => Vector::Slot(slot),
+                    (Space::Register, None) => Vector::Register(Box::new(memory)),
+                    _ => Vector::Load(Box::new(memory)),
+                }
+            }
+            Expr::Pack(parts) => {
+                let Ty::Vector(elem) = expr.ty() else {
+                    unreachable!("verified: a vector is packed of numbers");
+                };
+                Vector::Pack(elem, parts.iter().map(|p| self.number(p)).collect())
+            }
+            Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::vector) {
+                Ok(choice) => Vector::Select(Box::new(choice)),
+                Err(value) => value,
+            },
+            _ => unreachable!("verified to be a vector"),
+        }
+    }
+
+    /// A select, or the arm of one whose condition is static.
+    fn choice<T>(
+        &mut self,
+        cond: &Expr,
+        yes: &Expr,
+        no: &Expr,
+        arm: impl Fn(&mut Self, &Expr) -> T,
+    ) -> Result<Choice<T>, T> {
+        let cond = self.pred(cond);
+        if let Pred::Uniform(Uniform::Static(holds)) = cond {
+            return Err(arm(self, if holds != 0 { yes } else { no }));
+        }
+        self.cost.add(Class::Select);
+        let yes = self.lazily(|s| arm(s, yes));
+        let no = self.lazily(|s| arm(s, no));
+        Ok(Choice { cond, yes, no })
+    }
+}
+
+fn folded(op: Arith, a: f32, b: f32) -> u32 {
+    let value = match op {
+        Arith::Add => a + b,
+        Arith::Sub => a - b,
+        Arith::Mul => a * b,
+        Arith::Div => a / b,
+    };
+    canonical(value).to_bits()
+}

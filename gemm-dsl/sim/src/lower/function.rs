@@ -1,0 +1,60 @@
+//! Lowering of functions, once each, and of their applications.
+
+use super::super::code::{Apply, Datum, Function, Slots};
+use super::Lowering;
+use gemm_dsl::ir::{Expr, FunctionId, Stmt, Ty, Var};
+
+impl Lowering<'_, '_> {
+    /// Lowers the kernel's functions, each after those that it applies.
+    pub(super) fn functions(&mut self) {
+        self.inside = true;
+        for function in &self.launch.kernel.functions {
+            let mut slots = Slots::default();
+            for param in &function.params {
+                self.local(&mut slots, *param);
+            }
+            let mut body = Vec::new();
+            for stmt in &function.body {
+                let (var, value) = match stmt {
+                    Stmt::Let { var, value } | Stmt::Mut { var, value } => {
+                        self.local(&mut slots, *var);
+                        (var, value)
+                    }
+                    Stmt::Assign { var, value } => (var, value),
+                    _ => continue,
+                };
+                body.push((self.places[var.id], self.datum(value)));
+            }
+            let value = self.datum(&function.value);
+            let site = self.site();
+            self.code.functions.push(Function { slots, body, value, site });
+        }
+        self.inside = false;
+    }
+
+    /// Gives a variable its place among those of its function.
+    fn local(&mut self, slots: &mut Slots, var: Var) {
+        let count = match var.ty {
+            Ty::Bool => &mut slots.preds,
+            Ty::Scalar(elem) if elem.size() == 8 => &mut slots.wides,
+            Ty::Scalar(_) => &mut slots.lanes,
+            Ty::Vector(_) => unreachable!("verified: a function has no vectors"),
+        };
+        self.places[var.id] = *count;
+        *count += 1;
+    }
+
+    pub(super) fn apply(&mut self, function: FunctionId, args: &[Expr]) -> Box<Apply> {
+        let args = args.iter().map(|e| self.datum(e)).collect();
+        Box::new(Apply { function: function.id as u32, args })
+    }
+
+    fn datum(&mut self, e: &Expr) -> Datum {
+        match e.ty() {
+            Ty::Bool => Datum::Pred(self.pred(e)),
+            Ty::Scalar(elem) if elem.size() == 8 => Datum::Wide(self.wide(e)),
+            Ty::Scalar(_) => Datum::Lane(self.lane(e)),
+            Ty::Vector(_) => unreachable!("verified: a function has no vectors"),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Lowering of integers and truth values that all threads share.
+
+use super::super::code::Uniform;
+use super::super::counters::Class;
+use super::super::lanes::{compare_one, int_one, wide_one};
+use super::Lowering;
+use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
+
+impl Lowering<'_, '_> {
+    /// An integer or truth value that all threads share.
+    pub(super) fn uniform(&mut self, expr: &Expr) -> Uniform {
+        match expr {
+            Expr::I32(v) => Uniform::Static((*v).into()),
+            Expr::U64(v) => Uniform::Static(*v as i64),
+            Expr::Const(c) => {
+                let kernel = self.launch.kernel;
+                match kernel.eval_const(expr) {
+                    Ok(value) => Uniform::Static(value as i64),
+                    // Its value wraps or overflows in its own type, which the exact one does not.
+                    Err(_) => self.uniform(&kernel[*c].value),
+                }
+            }
+            Expr::Param(p) => {
+                let bits = self.launch.scalars[p.param];
+                // An argument may be negative: its bits are those of its own type.
+                Uniform::Known(if p.ty == Ty::I32 { (bits as i32).into() } else { bits as i64 })
+            }
+            Expr::Var(v) => match self.statics[v.id] {
+                Some(value) => Uniform::Static(value),
+                None => Uniform::Slot(self.places[v.id]),
+            },
+            Expr::Special(Special::BlockX) => Uniform::BlockX,
+            Expr::Special(Special::BlockY) => Uniform::BlockY,
+            Expr::Special(Special::BlockZ) => Uniform::BlockZ,
+            Expr::Special(Special::ClusterRank) => Uniform::ClusterRank,
+            Expr::Unary(op, e) => {
+                let e = self.uniform(e);
+                let neg = *op == UnaryOp::Neg;
+                let node = |e| {
+                    if neg { Uniform::Neg(Box::new(e)) } else { Uniform::Not(Box::new(e)) }
+                };
+                self.fold(
+                    [e],
+                    |[v]| match neg {
+                        true => (v as i32).checked_neg().map(i64::from),
+                        false => Some((v == 0).into()),
+                    },
+                    |[e]| node(e),
+                )
+            }
+            Expr::Cast(to, e) => {
+                let from = e.ty();
+                let e = self.uniform(e);
+                let fits = |v: i64| match to {
+                    Elem::I32 => i32::try_from(v as u64).is_ok(),
+                    _ => v >= 0,
+                };
+                match &e {
+                    _ if Ty::Scalar(*to) == from => e,
+                    Uniform::Static(v) | Uniform::Known(v) if fits(*v) => e,
+                    _ if *to == Elem::I32 => Uniform::Narrow(Box::new(e)),
+                    _ => Uniform::Widen(Box::new(e)),
+                }
+            }
+            Expr::Select(cond, yes, no) => match self.uniform(cond) {
+                Uniform::Static(holds) => self.uniform(if holds != 0 { yes } else { no }),
+                cond => {
+                    self.cost.add(Class::Select);
+                    let yes = self.lazily(|s| s.uniform(yes));
+                    let no = self.lazily(|s| s.uniform(no));
+                    Uniform::Select(Box::new((cond, yes, no)))
+                }
+            },
+            Expr::Binary(BinaryOp::Logic(op), a, b) => {
+                let and = *op == Logic::And;
+                match self.uniform(a) {
+                    Uniform::Static(v) if (v != 0) == and => self.uniform(b),
+                    Uniform::Static(v) => Uniform::Static(v),
+                    a => {
+                        self.cost.add(Class::Integer);
+                        let b = self.lazily(|s| s.uniform(b));
+                        let pair = Box::new((a, b));
+                        if and { Uniform::And(pair) } else { Uniform::Or(pair) }
+                    }
+                }
+            }
+            Expr::Binary(op, a, b) => {
+                let (op, wide) = (*op, a.ty() == Ty::U64);
+                let operands = [self.uniform(a), self.uniform(b)];
+                let compute = |[a, b]: [i64; 2]| match (op, wide) {
+                    (BinaryOp::Cmp(op), false) => Some(compare_one(op, a, b).into()),
+                    (BinaryOp::Cmp(op), true) => Some(compare_one(op, a as u64, b as u64).into()),
+                    (_, false) => int_one(op, a as i32, b as i32).ok().map(i64::from),
+                    (_, true) => wide_one(op, a as u64, b as u64).ok().map(|v| v as i64),
+                };
+                self.fold(operands, compute, |operands| {
+                    let operands = Box::new(operands);
+                    match wide {
+                        true => Uniform::U64(op, operands),
+                        false => Uniform::I32(op, operands),
+                    }
+                })
+            }
+            Expr::Special(Special::ThreadX | Special::ThreadY)
+            | Expr::F32(_)
+            | Expr::F64(_)
+            | Expr::U32(_)
+            | Expr::I64(_)
+            | Expr::Bitcast(..)
+            | Expr::Load(_)
+            | Expr::Call(..)
+            | Expr::Apply(..)
+            | Expr::Pack(_)
+            | Expr::Lane(..) => unreachable!("it differs between threads or is no index"),
+        }
+    }
+
+    /// An operation on uniforms, computed now where its operands are known. It costs one integer
+    /// instruction unless they are static.
+    fn fold<const N: usize>(
+        &mut self,
+        operands: [Uniform; N],
+        compute: impl FnOnce([i64; N]) -> Option<i64>,
+        node: impl FnOnce([Uniform; N]) -> Uniform,
+    ) -> Uniform {
+        let mut values = [0; N];
+        let (mut all_static, mut known) = (true, true);
+        for (value, operand) in values.iter_mut().zip(&operands) {
+            match operand {
+                Uniform::Static(v) => *value = *v,
+                Uniform::Known(v) => {
+                    *value = *v;
+                    all_static = false;
+                }
+                _ => known = false,
+            }
+        }
+        let value = known.then(|| compute(values)).flatten();
+        match value {
+            Some(value) if all_static => return Uniform::Static(value),
+            _ => self.cost.add(Class::Integer),
+        }
+        match value {
+            Some(value) if !self.launch.compiled => Uniform::Known(value),
+            _ => node(operands),
+        }
+    }
+}

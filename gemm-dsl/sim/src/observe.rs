@@ -1,0 +1,107 @@
+//! The interface between the executor and what watches it.
+
+use super::error::{FaultKind, Refused};
+use super::groups::Groups;
+use super::lanes::WARP;
+use super::region::Region;
+pub(super) use super::timeline::AccessKind;
+use gemm_dsl::ir::{Order, Scope};
+
+/// What stops a warp: the lane at fault and what it did.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) lane: u32,
+    pub(super) kind: FaultKind,
+    /// The access that it did not make, if that is what is wrong.
+    pub(super) refused: Option<Box<Refused>>,
+}
+
+/// A stop on the heap: the way without one stays cheap.
+pub(super) type Stopped = Box<Stop>;
+
+/// A stop in a lane.
+#[cold]
+pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
+    Box::new(Stop { lane, kind, refused: None })
+}
+
+/// The access of one warp to shared or global memory, inside the allocation and aligned.
+pub(super) struct Request<'a> {
+    pub(super) kind: AccessKind,
+    /// The number of the buffer.
+    pub(super) buffer: usize,
+    pub(super) region: &'a Region,
+    pub(super) warp: u32,
+    /// The lanes that take part, at least one.
+    pub(super) mask: u32,
+    /// The lanes by the element of the buffer that each accesses first.
+    pub(super) groups: &'a Groups,
+    /// Elements accessed by a lane: 1, or those of a vector.
+    pub(super) width: u32,
+    /// The number of the statement.
+    pub(super) stmt: u32,
+    /// The number of the access among those of the code.
+    pub(super) access: u32,
+    /// Whether the lanes take turns at an atomic from the last to the first.
+    pub(super) reversed: bool,
+}
+
+impl Request<'_> {
+    /// Bytes accessed by a lane.
+    pub(super) fn bytes(&self) -> u32 {
+        self.width * self.region.elem.size()
+    }
+}
+
+/// What the lanes of a warp have done by an atomic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atomics<'a> {
+    pub(super) warp: u32,
+    pub(super) mask: u32,
+    /// The lanes that have written: all, or those that found what they compared with.
+    pub(super) wrote: u32,
+    /// The number of the buffer.
+    pub(super) buffer: usize,
+    /// The element of each lane.
+    pub(super) elements: &'a [u32; WARP],
+    pub(super) order: Order,
+    pub(super) scope: Scope,
+    /// Whether the lanes took turns from the last to the first.
+    pub(super) reversed: bool,
+}
+
+/// A synchronising statement that has been executed. Warps, and barriers with a name, are counted through all blocks of the
+/// cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sync<'a> {
+    /// All threads of the cluster have met.
+    Cluster,
+    /// All threads of the block with this number in the cluster have.
+    Block(u32),
+    /// All threads of the warp with this number have.
+    Warp(u32),
+    /// A warp has arrived at the barrier with this name.
+    Arrive { barrier: u32, warp: u32 },
+    /// All have, and these warps have waited for it.
+    Complete { barrier: u32, warps: &'a [u32] },
+    /// The lanes of a warp have executed an atomic.
+    Atomic(&'a Atomics<'a>),
+    /// The lanes of a warp execute a fence.
+    Fence { warp: u32, mask: u32, scope: Scope },
+    /// The lanes of a warp close their groups of copies.
+    Commit { warp: u32, mask: u32 },
+    /// The lanes of a warp wait for all but the newest groups.
+    Wait { warp: u32, mask: u32, pending: u32 },
+}
+
+/// Something that watches the execution of a block, or of those of a cluster, and may stop it.
+pub(super) trait Observer {
+    /// A cluster begins.
+    fn begin(&mut self, cluster: u32);
+
+    /// A warp accesses memory. Reads of a statement come before its write.
+    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped>;
+
+    /// Threads synchronise.
+    fn sync(&mut self, sync: Sync<'_>);
+}

@@ -1,0 +1,291 @@
+//! The buffers of a kernel, resolved for one launch: where each element of a logical index lies.
+
+use super::buffer::Given;
+use super::code::THREAD_Y;
+use super::error::{FaultKind, Position, SimError};
+use super::stretches::{Listed, Stretches};
+use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
+
+/// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
+/// allocation: of a parameter by the contract's rule of spans, of any other array by its size.
+pub(super) struct Region {
+    pub(super) name: String,
+    pub(super) elem: Elem,
+    pub(super) space: Space,
+    /// Logical extents.
+    pub(super) dims: Vec<u64>,
+    /// The distance between neighbours along each logical dimension, in elements. Of a list the first
+    /// dimension has none: 0.
+    pub(super) strides: Vec<u64>,
+    /// The arrays of a list, by the first dimension.
+    pub(super) list: Option<Vec<Listed>>,
+    /// The exchange of elements in a row, with the elements of a row.
+    pub(super) swizzle: Option<(Swizzle, u32)>,
+    /// The logical dimension along which a vector access lies.
+    pub(super) contiguous: usize,
+    /// Elements allocated.
+    pub(super) len: u64,
+    /// The first word in shared memory, or the first lane slot of a register array.
+    pub(super) base: u32,
+    /// The number of the first element among those of all shared arrays.
+    pub(super) shadow: u32,
+    /// The element at which a global buffer starts, counted from a 32-byte boundary.
+    pub(super) skew: u32,
+    /// The memory of a global buffer.
+    pub(super) memory: Option<Stretches>,
+    /// What was given for it.
+    pub(super) given: Option<Given>,
+}
+
+/// The size of shared memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shared {
+    /// In words of 4 bytes.
+    pub(super) words: u32,
+    /// In elements, each array starting on a multiple of 16 of them.
+    pub(super) elements: u32,
+}
+
+/// The most arrays of a list: pointers hold which it is beside where they stand.
+const MAX_LISTED: u64 = 1 << 22;
+/// The largest number of elements of one buffer: their addresses are 32 bits wide.
+const MAX_ELEMENTS: u64 = u32::MAX as u64 - 32;
+/// The largest number of lane slots of all register arrays together.
+const MAX_REGISTERS: u64 = 1 << 16;
+/// The most elements of a vector: shared arrays are numbered from multiples of it.
+const MOST_LANES: u64 = VECTOR_BYTES as u64;
+/// The first lane slot of register arrays: those before hold the coordinates of the thread.
+const FIRST_SLOT: u32 = THREAD_Y + 1;
+
+/// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
+/// them with the size of shared memory and the end of the lane slots of register arrays.
+pub(super) fn resolve(
+    kernel: &Kernel,
+    scalars: &Scalars,
+    memory: &[Given],
+) -> Result<(Vec<Region>, Shared, u32), SimError> {
+    let mut bound = vec![None; kernel.buffers.len()];
+    let params = kernel.params.iter().filter_map(|p| match p.kind {
+        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
+        ParamKind::Scalar { .. } => None,
+    });
+    for (buffer, memory) in params.zip(memory) {
+        bound[buffer.id] = Some(memory.clone());
+    }
+    let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));
+    let mut regions = Vec::with_capacity(bound.len());
+    let alignments = kernel.alignments();
+    for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
+        let number = |what: &str, expr| {
+            let what = || format!("{what} of `{}`", buffer.name);
+            let value = kernel.eval(expr, scalars);
+            let value = value.map_err(|reason| SimError::Extent { what: what(), reason })?;
+            let number = u64::try_from(value).ok();
+            number.filter(|&n| n <= 1 << 48).ok_or_else(|| SimError::ExtentRange {
+                what: what(),
+                value,
+                limit: 1 << 48,
+            })
+        };
+        let dims = buffer.dims.iter();
+        let dims: Vec<u64> = dims.map(|d| number("an extent", d)).collect::<Result<_, _>>()?;
+        let (strides, size) = match &buffer.layout {
+            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
+                let strides = strides.iter().map(|s| number("a stride", s));
+                (strides.collect::<Result<_, _>>()?, 0)
+            }
+            Layout::Listed { strides } => {
+                let strides = strides.iter().map(|s| number("a stride", s));
+                ([Ok(0)].into_iter().chain(strides).collect::<Result<_, _>>()?, 0)
+            }
+            Layout::Pointer { .. } => (vec![0; dims.len()], 0),
+            Layout::Array { order, pad, .. } => {
+                let pad = number("the padding", pad)?;
+                let mut strides = vec![0; dims.len()];
+                let mut size: u64 = 1;
+                for (position, &dim) in order.iter().enumerate().rev() {
+                    strides[dim] = size;
+                    let last = position + 1 == order.len();
+                    size = size.saturating_mul(dims[dim] + if last { pad } else { 0 });
+                }
+                (strides, size)
+            }
+        };
+        let skew = match &bound {
+            Some(Given::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
+            Some(Given::List(_)) | None => 0,
+        };
+        let (memory, list) = bound.as_ref().map(Stretches::of).unzip();
+        let len = match (&memory, buffer.space) {
+            (Some(memory), _) => memory.len() as u64,
+            (None, Space::Global) => 0,
+            (None, _) => size,
+        };
+        if let Some(list) = list.as_ref().and_then(Option::as_ref)
+            && list.len() as u64 > MAX_LISTED
+        {
+            return Err(SimError::ExtentRange {
+                what: format!("the number of arrays of `{}`", buffer.name),
+                value: list.len() as i128,
+                limit: MAX_LISTED,
+            });
+        }
+        if len > MAX_ELEMENTS {
+            return Err(SimError::ExtentRange {
+                what: format!("the size of `{}`", buffer.name),
+                value: len.into(),
+                limit: MAX_ELEMENTS,
+            });
+        }
+        let (mut base, mut shadow) = (0, 0);
+        if buffer.space == Space::Shared {
+            // Each array starts on 16 bytes, or more. All together are within what a block may have.
+            shared = shared.next_multiple_of(alignment / 4);
+            base = shared as u32;
+            shared += (len * u64::from(buffer.elem.size())).div_ceil(4);
+            elements = elements.next_multiple_of(MOST_LANES);
+            shadow = elements as u32;
+            elements += len;
+        }
+        if buffer.space == Space::Register {
+            base = slots as u32;
+            slots += len * u64::from(slots_of(buffer.elem));
+            if slots > MAX_REGISTERS {
+                return Err(SimError::ExtentRange {
+                    what: format!("the register arrays up to `{}`", buffer.name),
+                    value: slots.into(),
+                    limit: MAX_REGISTERS,
+                });
+            }
+        }
+        let swizzle = match &buffer.layout {
+            Layout::Array { order, swizzle: Some(swizzle), .. } => {
+                let row = order.iter().rev().nth(1).map_or(0, |&outer| strides[outer]);
+                Some((*swizzle, row as u32))
+            }
+            _ => None,
+        };
+        regions.push(Region {
+            name: buffer.name.clone(),
+            elem: buffer.elem,
+            space: buffer.space,
+            contiguous: buffer.contiguous_dim(),
+            dims,
+            strides,
+            list: list.flatten(),
+            swizzle,
+            len,
+            base,
+            shadow,
+            skew: skew as u32,
+            memory,
+            given: bound,
+        });
+    }
+    Ok((regions, Shared { words: shared as u32, elements: elements as u32 }, slots as u32))
+}
+
+/// The lane slots of an element of a register array.
+pub(super) fn slots_of(elem: Elem) -> u32 {
+    elem.size().div_ceil(4)
+}
+
+impl Region {
+    /// What a logical index names that no element has.
+    pub(super) fn nowhere(&self, index: Vec<i128>) -> Position {
+        Position { buffer: self.name.clone(), space: self.space, index, at: None }
+    }
+
+    /// The element that lies at an offset in this buffer; of a list, the first of its arrays that has it.
+    pub(super) fn element(&self, offset: u32) -> Position {
+        let named = |index| Position { at: Some(u64::from(offset)), ..self.nowhere(index) };
+        let Some(list) = &self.list else { return named(self.index(offset, 0)) };
+        let of = |(nth, array): (usize, &Listed)| {
+            let rest = u64::from(offset).checked_sub(array.first)?;
+            let mut index = self.index(rest as u32, 1);
+            let inside = index.iter().zip(&self.dims).all(|(i, dim)| *i < i128::from(*dim));
+            index[0] = nth as i128;
+            inside.then_some(index)
+        };
+        let index = list.iter().enumerate().find_map(of);
+        named(index.unwrap_or_else(|| vec![0, offset.into()]))
+    }
+
+    /// The index of what lies at an offset, along the dimensions from `from` on; 0 along the others.
+    fn index(&self, offset: u32, from: usize) -> Vec<i128> {
+        let mut by_stride: Vec<usize> = (from..self.dims.len()).collect();
+        by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
+        // A swizzle is its own inverse.
+        let mut rest = u64::from(self.exchanged(offset));
+        let mut index = vec![0; self.dims.len()];
+        for d in by_stride {
+            if let Some(quotient) = rest.checked_div(self.strides[d]) {
+                index[d] = quotient.into();
+                rest %= self.strides[d];
+            }
+        }
+        index
+    }
+
+    /// The number of the first element of an array of a list; 0 where there is no such array.
+    #[inline]
+    pub(super) fn first_of(list: &[Listed], nth: u64) -> u32 {
+        let array = usize::try_from(nth).ok().and_then(|nth| list.get(nth));
+        array.map_or(0, |array| array.first as u32)
+    }
+
+    /// Where an element inside the extents of an array lies, in elements. Not of a list.
+    pub(super) fn offset(&self, index: &[i128]) -> u32 {
+        let steps = index.iter().zip(&self.strides);
+        let linear = steps.fold(0, |offset, (&i, &stride)| offset + i as u32 * stride as u32);
+        self.exchanged(linear)
+    }
+
+    /// How many elements a logical index is from the first of the buffer, inside of the extents or not; none where a list has no such
+    /// array.
+    pub(super) fn distance(&self, index: &[i128]) -> Option<i64> {
+        let (first, from) = match &self.list {
+            Some(list) => (list.get(usize::try_from(*index.first()?).ok()?)?.first, 1),
+            None => (0, 0),
+        };
+        let steps = index.iter().zip(&self.strides).skip(from);
+        let at = steps.fold(i128::from(first), |at, (i, stride)| at + i * i128::from(*stride));
+        let exchanged = |at: u32| i128::from(self.exchanged(at));
+        i64::try_from(u32::try_from(at).map_or(at, exchanged)).ok()
+    }
+
+    /// Whether so many elements from one on, which need not be there, lie as a vector of them does; one alone always does.
+    pub(super) fn is_aligned(&self, at: i64, width: u32) -> bool {
+        (at + i64::from(self.skew)).rem_euclid(width.into()) == 0
+    }
+
+    /// Where what would lie at an offset lies for the swizzle.
+    #[inline]
+    pub(super) fn exchanged(&self, offset: u32) -> u32 {
+        match self.swizzle {
+            Some((swizzle, row)) if row > 0 => {
+                let (at, column) = (offset / row, offset % row);
+                at * row + swizzle.apply(at.into(), column.into()) as u32
+            }
+            _ => offset,
+        }
+    }
+
+    /// The byte of global memory at which an element begins, counted from a boundary of sectors.
+    #[inline]
+    pub(super) fn byte(&self, offset: u32) -> u64 {
+        (u64::from(offset) + u64::from(self.skew)) * u64::from(self.elem.size())
+    }
+
+    /// The elements that an access of 16 bytes covers, or one.
+    #[inline]
+    pub(super) fn width(&self, vector: bool) -> u32 {
+        if vector { self.elem.vector_lanes().into() } else { 1 }
+    }
+
+    /// The fault of an index outside the extents.
+    pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
+        let (extents, width) = (self.dims.clone(), self.width(vector));
+        FaultKind::OutOfBounds { place: self.nowhere(index), extents, width }
+    }
+}

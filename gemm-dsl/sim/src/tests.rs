@@ -1,0 +1,251 @@
+//! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
+//! every counter on a kernel whose count is known on paper.
+
+mod alone;
+mod atomics;
+mod bounds;
+mod clusters;
+mod compiled;
+mod copies;
+mod counters;
+mod divergence;
+mod elements;
+mod folding;
+mod grid;
+mod hidden;
+mod launches;
+mod limits;
+mod lists;
+mod livelocks;
+mod mbarriers;
+mod model;
+mod modules;
+mod orders;
+mod pointers;
+mod proxies;
+mod races;
+mod record;
+mod refused;
+mod releases;
+mod roles;
+mod shadow;
+mod shuffles;
+mod spins;
+mod tickets;
+mod told;
+mod tree;
+mod turns;
+mod vain;
+mod values;
+mod wavefronts;
+mod words;
+
+use super::{
+    Buffer, Counters, Element, Fault, FaultKind, Given, Options, SimError, Unfinished, launch,
+    launch_with,
+};
+use gemm_dsl::ir::contract::{Need, Subject, Unmet};
+use gemm_dsl::ir::{
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
+    Special, VerifiedKernel,
+};
+
+/// A kernel with one input `in` and one output `out` of given lengths.
+struct Bench {
+    k: KernelBuilder,
+    input: BufferId,
+    output: BufferId,
+    lens: [usize; 2],
+}
+
+/// A bench whose grid has `blocks` blocks of `threads` threads.
+fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
+    let mut k = KernelBuilder::new("kernel");
+    let input = k.global("in", Elem::F32, Operand::Input(0));
+    let output = k.global("out", Elem::F32, Operand::Output(0));
+    for (buffer, len) in [(input, lens[0]), (output, lens[1])] {
+        k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
+    }
+    k.geometry(Geometry {
+        block: (threads, 1),
+        grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
+    Bench { k, input, output, lens }
+}
+
+impl Bench {
+    fn shared(&mut self, len: i32) -> BufferId {
+        self.k.shared("x", Elem::F32, [len.into()], Layout::row_major(1), "")
+    }
+
+    /// The element of the input.
+    fn read(&self, at: impl Into<Expr>) -> Expr {
+        Access::new(self.input, [at.into()]).load()
+    }
+
+    fn write(&mut self, at: impl Into<Expr>, value: impl Into<Expr>) {
+        let place = Access::new(self.output, [at.into()]);
+        self.k.store(place, value);
+    }
+
+    fn finish(self) -> VerifiedKernel {
+        self.k.finish().expect("the test's kernel is valid")
+    }
+
+    /// Runs the kernel on the input 0, 1, 2 … and gives the output with the counters.
+    fn run(self) -> Result<(Vec<f32>, Counters), SimError> {
+        let lens = self.lens;
+        let input: Vec<f32> = (0..lens[0]).map(|i| i as f32).collect();
+        let buffers = [Buffer::from_f32(&input), Buffer::zeros(lens[1])];
+        let counters = launch(&self.finish(), &buffers, &[])?;
+        Ok((buffers[1].to_vec(), counters))
+    }
+
+    fn counters(self) -> Counters {
+        self.run().expect("the kernel is right").1
+    }
+
+    fn fault(self) -> Fault {
+        fault(self.run())
+    }
+
+    fn kind(self) -> FaultKind {
+        self.fault().kind
+    }
+}
+
+/// A kernel of some blocks, and arrays that they read and write.
+struct Team {
+    k: KernelBuilder,
+    arrays: Vec<Buffer>,
+    globals: Vec<BufferId>,
+}
+
+fn team(threads: u32, blocks: u64) -> Team {
+    let mut k = KernelBuilder::new("kernel");
+    k.geometry(Geometry {
+        block: (threads, 1),
+        grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
+    Team { k, arrays: Vec::new(), globals: Vec::new() }
+}
+
+impl Team {
+    /// An array in global memory with these contents.
+    fn array<T: Element>(&mut self, name: &str, contents: &[T]) -> BufferId {
+        self.bound(name, Buffer::from_slice(contents))
+    }
+
+    fn bound(&mut self, name: &str, memory: Buffer) -> BufferId {
+        let array = self.k.global(name, memory.elem(), Operand::Temp(self.arrays.len()));
+        self.k.shape(array, [Expr::U64(memory.len() as u64)], [1.into()]);
+        self.arrays.push(memory);
+        self.globals.push(array);
+        array
+    }
+
+    /// A shared array of integers.
+    fn shared(&mut self, name: &str, len: i32) -> BufferId {
+        self.k.shared(name, Elem::I32, [len.into()], Layout::row_major(1), "")
+    }
+
+    fn finish(self) -> (VerifiedKernel, Vec<Buffer>) {
+        (self.k.finish().expect("the test's kernel is valid"), self.arrays)
+    }
+
+    /// Declares that what its arrays hold may depend on the order of blocks.
+    fn unordered(&mut self) {
+        self.globals.iter().for_each(|&array| self.k.unordered(array));
+    }
+
+    /// Runs the kernel and gives the integers of its last array.
+    fn run(self) -> Result<Vec<i32>, SimError> {
+        self.run_with(&Options::default())
+    }
+
+    fn run_with(self, options: &Options<'_>) -> Result<Vec<i32>, SimError> {
+        let (kernel, arrays) = self.finish();
+        launch_with(&kernel, &arrays, &[], options)?;
+        Ok(arrays.last().and_then(Buffer::to_vec_of).unwrap_or_default())
+    }
+
+    fn fault(self) -> Fault {
+        fault(self.run())
+    }
+
+    fn kind(self) -> FaultKind {
+        self.fault().kind
+    }
+}
+
+fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
+    match outcome {
+        Err(SimError::Fault(fault)) => *fault,
+        other => panic!("a fault was expected: {other:?}"),
+    }
+}
+
+/// That so many instructions were not enough, wherever it was.
+fn spent<T>(instructions: u64) -> Result<T, SimError> {
+    let (kernel, statement) = ("kernel".into(), String::new());
+    let at = Unfinished { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
+    Err(SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) })
+}
+
+/// An outcome that does not say where the last instruction was.
+fn anywhere<T>(outcome: Result<T, SimError>) -> Result<T, SimError> {
+    match outcome {
+        Err(SimError::OutOfInstructions { instructions, .. }) => spent(instructions),
+        outcome => outcome,
+    }
+}
+
+/// The arrays on which two accesses are a race.
+fn race(kind: FaultKind) -> String {
+    match kind {
+        FaultKind::Race { place, .. } => place.buffer,
+        other => panic!("a race was expected: {other:?}"),
+    }
+}
+
+/// What a launch is lacking.
+fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
+    match outcome {
+        Err(SimError::Unmet(unmet)) => *unmet,
+        other => panic!("an unmet requirement was expected: {other:?}"),
+    }
+}
+
+fn tid() -> Expr {
+    Special::ThreadX.into()
+}
+
+/// The number of the block.
+fn block() -> Expr {
+    Special::BlockX.into()
+}
+
+/// The statements of one thread of every block.
+fn thread(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_(tid().equals(number), body);
+}
+
+/// The statements of one warp of every block.
+fn warp(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_((tid() / 32).equals(number), body);
+}
+
+/// The statements of the first thread of a block.
+fn in_block(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    k.if_(block().equals(number).and(tid().equals(0)), body);
+}
+
+fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {
+    Access::new(buffer, [index.into()])
+}
+
+fn load(buffer: BufferId, index: impl Into<Expr>) -> Expr {
+    at(buffer, index).load()
+}

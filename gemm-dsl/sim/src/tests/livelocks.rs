@@ -1,0 +1,226 @@
+//! Who goes round for ever, and who only for long.
+
+use super::*;
+use crate::spin::Spin;
+use gemm_dsl::ir::For;
+
+/// Two try to get two locks, each its own one first, and let go of what they have where they fail.
+fn try_locks(blocks: bool, releases: bool) -> Team {
+    let (threads, count, scope) =
+        if blocks { (32, 2, Scope::Device) } else { (64, 1, Scope::Block) };
+    let mut t = team(threads, count);
+    let lock = if blocks { t.array("lock", &[0; 2]) } else { t.shared("lock", 2) };
+    let out = t.array("out", &[0]);
+    let k = &mut t.k;
+    if !blocks {
+        k.if_(tid().lt(2), |k| k.store(at(lock, tid()), 0));
+        k.barrier();
+    }
+    let own = || if blocks { block() } else { tid() / 32 };
+    let other = || Expr::from(1) - own();
+    let take = |k: &mut KernelBuilder, which: Expr| -> Expr {
+        let op = AtomicOp::CompareExchange { expected: 0.into() };
+        Expr::from(k.atomic("held", op, at(lock, which), 1, Order::Acquire, scope)).equals(0)
+    };
+    let release = |k: &mut KernelBuilder, which: Expr| {
+        k.atomic_only(AtomicOp::Exchange, at(lock, which), 0, Order::Release, scope);
+    };
+    k.if_((tid() % 32).equals(0), |k| {
+        let done = k.mut_("done", 0);
+        k.loop_("round", For::new(0, |_| Expr::from(done).equals(0)), |k, _| {
+            let mine = take(k, own());
+            k.if_(mine, |k| {
+                let both = take(k, other());
+                k.if_(both, |k| {
+                    k.store(at(out, 0), load(out, 0) + 1);
+                    k.assign(done, 1);
+                    release(k, other());
+                    release(k, own());
+                });
+                if releases {
+                    k.if_(Expr::from(done).equals(0), |k| release(k, own()));
+                }
+            });
+        });
+    });
+    t
+}
+
+/// Whoever does the same in step with another one gets ahead of it some time.
+#[test]
+fn try_locks_that_let_go_end() {
+    for blocks in [false, true] {
+        let options = Options { instructions: 1 << 20, ..Options::default() };
+        assert_eq!(try_locks(blocks, true).run_with(&options), Ok(vec![2]), "{blocks}");
+        // Who keeps one and waits for the other waits for ever.
+        let kept = fault(try_locks(blocks, false).run_with(&options));
+        assert!(matches!(kept.kind, FaultKind::Deadlock { .. }), "{kept}");
+    }
+}
+
+/// The instruction that was one too many says where it was.
+#[test]
+fn what_never_ends_says_where() {
+    let kernel = |device: bool, count: u64| {
+        let mut t = team(64, count);
+        let (word, s) = (t.array("word", &[0u32]), t.shared("s", 1));
+        let k = &mut t.k;
+        thread(k, 0, |k| k.store(at(s, 0), 0));
+        k.barrier();
+        thread(k, 37, |k| {
+            let here = || block().equals(count as i32 - 1);
+            k.loop_("i", For::new(0, move |_| here()), |k, _| {
+                let (add, order) = (AtomicOp::Add, Order::Relaxed);
+                match device {
+                    true => k.atomic_only(add, at(word, 0), Expr::U32(1), order, Scope::Device),
+                    false => {
+                        k.atomic_only(AtomicOp::Max, at(s, 0), load(s, 0), order, Scope::Block)
+                    }
+                }
+            });
+        });
+        t
+    };
+    let options = Options { instructions: 40_000, ..Options::default() };
+    let Err(SimError::OutOfInstructions { instructions: 40_000, at, .. }) =
+        kernel(true, 2).run_with(&options)
+    else {
+        panic!("it does not end");
+    };
+    assert_eq!((at.block, at.warp, at.order, at.turns), ((1, 0, 0), 1, Some("ascending"), None));
+    let text = kernel(true, 2).run_with(&options).expect_err("it does not end").to_string();
+    assert!(text.contains("and is not done: warp 1 of block (1, 0, 0) is in `"), "{text}");
+    assert!(text.ends_with("\n    with the blocks in ascending order"), "{text}");
+    let Err(SimError::OutOfInstructions { at, .. }) = kernel(true, 1).run_with(&options) else {
+        panic!("it does not end");
+    };
+    assert_eq!((at.block, at.warp, at.order, at.turns), ((0, 0, 0), 1, None, None));
+}
+
+/// A thread of the block asks until a word is raised, and does so `aside` in each round.
+fn asking(
+    raised: bool,
+    aside: impl Fn(&mut KernelBuilder, &[gemm_dsl::ir::Var]),
+    after: impl Fn(&mut KernelBuilder, BufferId, &[gemm_dsl::ir::Var]),
+) -> Team {
+    let mut t = team(64, 1);
+    let (flag, out) = (t.shared("flag", 1), t.array("out", &[0, 0]));
+    t.unordered();
+    let k = &mut t.k;
+    thread(k, 0, |k| k.store(at(flag, 0), 0));
+    k.barrier();
+    thread(k, 0, |k| {
+        let counts = [k.mut_("tries", 0), k.mut_("pause", 0)];
+        let seen = k.mut_("seen", 0);
+        k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
+            let (order, scope) = (Order::Acquire, Scope::Block);
+            let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
+            k.assign(seen, found);
+            aside(k, &counts);
+        });
+        after(k, out, &counts);
+    });
+    thread(k, 32, |k| {
+        if raised {
+            k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, Order::Release, Scope::Block);
+        }
+    });
+    t
+}
+
+fn limited(t: Team) -> Result<Vec<i32>, SimError> {
+    t.run_with(&Options { instructions: 1 << 21, ..Options::default() })
+}
+
+/// How often a thread has asked it tells when it has waited, which it never has.
+#[test]
+fn what_is_told_of_a_wait_afterwards() {
+    let kernel = |raised| {
+        asking(
+            raised,
+            |k, counts| k.assign(counts[0], Expr::from(counts[0]) + 1),
+            |k, out, counts| k.store(at(out, 1), counts[0]),
+        )
+    };
+    let tries = limited(kernel(true)).expect("it is raised");
+    assert!(tries[1] > 0, "{tries:?}");
+    let kind = fault(limited(kernel(false))).kind;
+    assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
+}
+
+/// One who asks ever less often, but not for ever less.
+#[test]
+fn a_pause_that_grows_to_a_limit() {
+    let kernel = |raised| {
+        asking(
+            raised,
+            |k, counts| {
+                let pause = counts[1];
+                k.if_(Expr::from(pause).lt(300), |k| k.assign(pause, Expr::from(pause) + 1));
+            },
+            |k, out, counts| k.store(at(out, 1), counts[1]),
+        )
+    };
+    assert!(limited(kernel(true)).is_ok());
+    let kind = fault(limited(kernel(false))).kind;
+    assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
+}
+
+/// What a loop inside another one comes back to again and again is no state that it stays in.
+#[test]
+fn rounds_of_rounds_end() {
+    let mut t = team(32, 1);
+    let (most, out) = (t.array("most", &[3]), t.array("out", &[0]));
+    let k = &mut t.k;
+    let sum = k.mut_("sum", 0);
+    k.loop_("i", For::below(0, 300), |k, _| {
+        k.loop_("j", For::below(0, 100), |k, _| {
+            thread(k, 0, |k| {
+                k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
+            });
+        });
+        k.assign(sum, Expr::from(sum) + 1);
+    });
+    thread(k, 0, |k| k.store(at(out, 0), sum));
+    assert_eq!(t.run(), Ok(vec![300]));
+}
+
+/// What a block has been through in vain is not the next one's: for warps that ask, and for warps that meet.
+#[test]
+fn each_block_waits_for_itself() {
+    let mut t = team(32, 3);
+    let most = t.array("most", &[3]);
+    t.k.loop_("i", For::below(0, 100), |k, _| {
+        thread(k, 0, |k| {
+            k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
+        });
+    });
+    assert_eq!(t.run(), Ok(vec![3]));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let mut t = team(64, 3);
+    t.array("out", &[0]);
+    t.k.loop_("i", For::below(0, 3000), |k, _| k.barrier());
+    assert_eq!(pool.install(|| t.run()), Ok(vec![0]));
+}
+
+/// All of a state is looked at where some of it has been before, or is to be remembered.
+#[test]
+fn most_states_are_told_by_some_of_them() {
+    let (mut spin, mut wholes) = (Spin::default(), 0);
+    for brief in 0..10_000 {
+        let whole = || {
+            wholes += 1;
+            7
+        };
+        assert!(!spin.again(brief, whole));
+    }
+    assert_eq!(wholes, 14);
+    // A cycle of three states, two of which are alike in what is brief.
+    let mut spin = Spin::default();
+    let mut states = [(1, 2), (1, 3), (2, 2)].into_iter().cycle();
+    let looks = (1..20).find(|_| {
+        let (brief, whole) = states.next().expect("a cycle has no end");
+        spin.again(brief, || whole)
+    });
+    assert_eq!(looks, Some(7));
+}

@@ -1,0 +1,177 @@
+//! A model check of the race detector: random tiny programs, whose interleavings are gone through one
+//! by one, and the race detector against races by definition.
+//!
+//! * The detector is fed with the events of each interleaving, and must report a race at the very event
+//!   that makes one, between two accesses that make it, and nothing else.
+//! * The program runs as a kernel on the simulator. What it finds must be a race in some interleaving,
+//!   and where its orders and turns lead to every order of the atomics, it must find one if there is one.
+//!   Where nobody's order depends on the interleaving, it must find what the definition says of any.
+//!
+//! A program on which they disagree is made smaller and printed, with the number of its seed.
+
+mod definition;
+mod detector;
+mod generate;
+mod graph;
+mod interleave;
+mod kernel;
+mod planted;
+mod program;
+mod simulated;
+mod verdict;
+
+use super::super::launch::Launch;
+use super::super::{launch, lower};
+use crate::words::Words;
+use detector::{Blocks, Detector};
+pub(super) use generate::Random;
+use interleave::Grain;
+use program::Program;
+use simulated::Outcome;
+use std::cell::RefCell;
+use std::rc::Rc;
+use verdict::{Trace, interleavings};
+
+/// Programs of each check, from these seeds on.
+const PROGRAMS: u64 = 3000;
+const FIRST_SEED: u64 = 20_260_101;
+
+/// So many interleavings of a random program are gone through one by one, and of a planted one.
+const FEW: u128 = 150;
+const MANY: u128 = 5000;
+
+/// How often each verdict has occurred.
+#[derive(Default)]
+struct Tally {
+    racy: usize,
+    clean: usize,
+}
+
+impl Tally {
+    fn count(&mut self, racy: bool) {
+        if racy { self.racy += 1 } else { self.clean += 1 }
+    }
+
+    /// Both verdicts must occur often: at least each fifth time.
+    fn assert_both(&self, of: &str) {
+        let Self { racy, clean } = self;
+        println!("{of}: {racy} with a race, {clean} without, seeds {FIRST_SEED} + 0..{PROGRAMS}");
+        assert!(5 * racy.min(clean) >= racy + clean, "{of}: {racy} with a race, {clean} without");
+    }
+}
+
+/// Checks programs; one that fails is made smaller as long as a statement can go, and printed.
+fn check(mut disagreement: impl FnMut(&Program, u128) -> Option<String>) {
+    let programs = std::env::var("MODEL").map_or(PROGRAMS, |v| v.parse().unwrap());
+    let random = (FIRST_SEED..FIRST_SEED + programs)
+        .map(|seed| (seed, generate::program(&mut Random(seed)), FEW));
+    let planted = (0..).zip(planted::planted()).map(|(seed, p)| (seed, p, MANY));
+    for (seed, mut program, all) in planted.chain(random) {
+        let Some(mut why) = disagreement(&program, all) else { continue };
+        let mut fails = |p: Program| disagreement(&p, all).map(|why| (p, why));
+        while let Some(smaller) = program.smaller().into_iter().find_map(&mut fails) {
+            (program, why) = smaller;
+        }
+        panic!("seed {seed}:\n{program}{why}");
+    }
+}
+
+/// What the detector and the definition say differently of an interleaving.
+fn of_detector(detector: &mut Detector<'_>, trace: &Trace<'_>) -> Option<String> {
+    detector.begin();
+    let reports = trace.events.iter().map(|event| detector.happen(event));
+    let found = reports.enumerate().find_map(|(at, report)| report.map(|r| (at, r)));
+    let expected = !trace.races.is_empty();
+    let agree = match found {
+        None => !expected,
+        Some((at, pair)) => at + 1 == trace.events.len() && trace.races.contains(&pair),
+    };
+    let described = || {
+        let events: String = trace.events.iter().map(|e| format!("    {e:?}\n")).collect();
+        format!("{events}by definition: {:?}\nreported: {found:?}", trace.races)
+    };
+    (!agree).then(described)
+}
+
+#[test]
+fn the_detector_reports_what_is_a_race_by_definition() {
+    let mut tally = Tally::default();
+    check(|program, all| {
+        let kernel = kernel::kernel(program);
+        let launch = Launch::new(&kernel, &kernel::given(), &[]).expect("the arguments fit");
+        let code = lower::lower(&launch);
+        let words = Rc::new(RefCell::new(Words::default()));
+        let mut speaking = program
+            .communicates()
+            .then(|| Detector::new(&launch, &code, Blocks::Speaking(Rc::clone(&words))));
+        let mut wrong = None;
+        for grain in [Grain::Threads, Grain::Warps] {
+            interleavings(program, (grain, all), &mut |trace| {
+                tally.count(trace.has_race());
+                if wrong.is_some() {
+                    return;
+                }
+                if let Some(detector) = &mut speaking {
+                    wrong = of_detector(detector, trace);
+                    return;
+                }
+                let grid = detector::grid_race(&launch, &code);
+                wrong =
+                    of_detector(&mut Detector::new(&launch, &code, Blocks::Isolated(&grid)), trace);
+                // What two blocks do counts where no block is at fault.
+                let found = grid.conflict().map(|conflict| detector::between(&conflict));
+                let agree = found.map_or(trace.between.is_empty(), |f| trace.between.contains(&f));
+                if wrong.is_none() && trace.races.is_empty() && !agree {
+                    wrong =
+                        Some(format!("between blocks: {:?}\nreported: {found:?}", trace.between));
+                }
+            });
+        }
+        wrong
+    });
+    tally.assert_both("interleavings");
+}
+
+#[test]
+fn the_simulator_finds_what_is_a_race_by_definition() {
+    let mut tally = Tally::default();
+    let (mut exact, mut reached, mut beyond, mut elsewhere) = (0, 0, 0, 0);
+    check(|program, all| {
+        let launched = launch(&kernel::kernel(program), &kernel::buffers(), &[]);
+        let outcome = Outcome::of(&launched);
+        let found = matches!(outcome, Outcome::Race(_));
+        tally.count(found);
+        if outcome == Outcome::Rounds && !program.meets_anew() {
+            return Some("a barrier of one round is said to have had another".to_owned());
+        }
+        let (mut racy, mut clean, mut stuck) = (false, false, false);
+        interleavings(program, (Grain::Threads, all), &mut |trace| {
+            stuck |= trace.is_stuck();
+            *(if trace.has_race() { &mut racy } else { &mut clean }) = true;
+        });
+        let told = || format!("racy {racy}, clean {clean} in some interleaving, found {found}");
+        // What is found is a race in some interleaving, where all have been gone through.
+        let few = verdict::are_few(program, (Grain::Threads, all));
+        if few && found && !racy {
+            return Some(told());
+        }
+        // A block that is stuck is told, also where another one would have raced.
+        stuck |= outcome == Outcome::Deadlock;
+        if program.meets_anew() || stuck || !program.is_in_reach() {
+            beyond += 1;
+            elsewhere += usize::from(racy && !found);
+            return None;
+        }
+        if program.has_atomics() {
+            reached += 1;
+            return (racy && !found).then(told);
+        }
+        exact += 1;
+        (racy != found || clean == found).then(told)
+    });
+    println!("{exact} programs have one verdict in all interleavings");
+    println!("{reached} have atomics that come in every order they may");
+    println!("{elsewhere} of {beyond} others race only where the simulator's orders do not lead");
+    assert!(reached > 300 && elsewhere < beyond / 20, "{reached}, {elsewhere} of {beyond}");
+    tally.assert_both("programs");
+}

@@ -1,0 +1,140 @@
+//! The graph of what has happened, and its accesses that no path orders.
+
+use super::program::is_global;
+use crate::observe::AccessKind;
+use gemm_dsl::ir::Scope;
+
+/// Nodes of the graph, one bit each.
+type Set = u128;
+/// A thread, by its block and its number there.
+pub(super) type Thread = (u32, u32);
+
+/// An access of a thread to the elements of a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) kind: AccessKind,
+    pub(super) array: usize,
+    pub(super) first: u32,
+    pub(super) width: u32,
+    /// Whether it has written: not an atomic that has found another value than it compared with.
+    pub(super) wrote: bool,
+    /// What comes before those who acquire what an atomic releases.
+    pub(super) releases: Option<usize>,
+    /// Whether the thread has waited for it, if it is a copy's.
+    pub(super) awaited: bool,
+    /// Whether the thread has closed its group, if it is a copy's, and told nobody anything since.
+    pub(super) fresh: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) thread: Thread,
+    pub(super) access: Option<Access>,
+    /// All from which a path leads here.
+    pub(super) before: Set,
+}
+
+/// Two accesses of an element that race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) array: usize,
+    pub(super) element: u32,
+    pub(super) thread: Thread,
+    pub(super) writes: bool,
+    pub(super) earlier: Thread,
+    pub(super) wrote: bool,
+    pub(super) by_copy: bool,
+    /// Whether the later one reads what a copy still writes that it may have come after: none that another
+    /// thread has only just issued.
+    pub(super) in_flight: bool,
+}
+
+/// What has happened.
+#[derive(Clone, Default)]
+pub(super) struct Graph(pub(super) Vec<Node>);
+
+/// Whether each is in the scope of the other.
+pub(super) fn mutual((a, of_a): (u32, Scope), (b, of_b): (u32, Scope)) -> bool {
+    a == b || (of_a, of_b) == (Scope::Device, Scope::Device)
+}
+
+impl Access {
+    fn covers(&self, array: usize, element: u32) -> bool {
+        self.array == array && (self.first..self.first + self.width).contains(&element)
+    }
+
+    pub(super) fn by_copy(&self) -> bool {
+        matches!(self.kind, AccessKind::CopyRead | AccessKind::CopyWrite)
+    }
+}
+
+impl Graph {
+    /// Adds what comes after these nodes.
+    pub(super) fn add(&mut self, thread: Thread, after: &[usize], access: Option<Access>) -> usize {
+        let before = after.iter().fold(0, |set, &a| set | self.0[a].before | 1 << a);
+        self.0.push(Node { thread, access, before });
+        assert!(self.0.len() < Set::BITS as usize, "a tiny program makes few events");
+        self.0.len() - 1
+    }
+
+    /// The last write of an atomic's element before it.
+    pub(super) fn read_from(&self, atomic: usize) -> Option<usize> {
+        let Access { array, first, .. } = self.0[atomic].access?;
+        let wrote = |&node: &usize| {
+            let wrote = self.0[node].access.is_some_and(|a| a.wrote && a.covers(array, first));
+            wrote && self.is_one_memory(atomic, node, array)
+        };
+        (0..atomic).rev().find(wrote)
+    }
+
+    /// Whether an array is the same memory for the threads of two nodes.
+    fn is_one_memory(&self, a: usize, b: usize, array: usize) -> bool {
+        is_global(array) || self.0[a].thread.0 == self.0[b].thread.0
+    }
+
+    /// Whether two nodes are atomics in each other's scope.
+    pub(super) fn in_scope(&self, a: usize, b: usize) -> bool {
+        let scope = |node: usize| match self.0[node].access?.kind {
+            AccessKind::Atomic(scope) => Some((self.0[node].thread.0, scope)),
+            _ => None,
+        };
+        scope(a).zip(scope(b)).is_some_and(|(a, b)| mutual(a, b))
+    }
+
+    pub(super) fn races(&self, node: usize, access: &Access, step: usize) -> Vec<Pair> {
+        let mut races = Vec::new();
+        for (earlier, other) in self.0[..node].iter().enumerate() {
+            let Some(past) = other.access else { continue };
+            let conflict = past.kind.writes() || access.kind.writes();
+            let ordered = self.0[node].before >> earlier & 1 == 1;
+            if !conflict || ordered || self.in_scope(earlier, node) {
+                continue;
+            }
+            let elements = access.first..access.first + access.width;
+            let shared = elements.filter(|&e| past.covers(access.array, e));
+            let shared = shared.filter(|_| self.is_one_memory(node, earlier, access.array));
+            for element in shared {
+                let has_come_after = !past.fresh || other.thread == self.0[node].thread;
+                let pair = Pair {
+                    array: access.array,
+                    element,
+                    thread: self.0[node].thread,
+                    writes: access.kind.writes(),
+                    earlier: other.thread,
+                    wrote: past.kind.writes(),
+                    by_copy: past.by_copy(),
+                    in_flight: past.kind == AccessKind::CopyWrite
+                        && !past.awaited
+                        && has_come_after
+                        && !access.kind.writes(),
+                };
+                races.push(pair);
+                if earlier >= step {
+                    // Of two lanes that do the same at once neither is the earlier one.
+                    races.push(Pair { thread: pair.earlier, earlier: pair.thread, ..pair });
+                }
+            }
+        }
+        races
+    }
+}

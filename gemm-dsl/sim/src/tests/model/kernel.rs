@@ -1,0 +1,134 @@
+//! A program as a kernel.
+
+use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
+use crate::lanes::{WARP, lanes_of};
+use crate::{Buffer, Given};
+use gemm_dsl::ir::{
+    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
+    Special, Stmt, Var, VerifiedKernel,
+};
+
+/// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
+pub(super) fn kernel(program: &Program) -> VerifiedKernel {
+    let mut k = KernelBuilder::new("tiny");
+    let arrays = ARRAYS.into_iter().enumerate().map(|(i, name)| match is_global(i) {
+        true => global(&mut k, name, Operand::Temp(i)),
+        false => k.shared(name, Elem::I32, [(LEN as i32).into()], Layout::row_major(1), ""),
+    });
+    let arrays: Vec<BufferId> = arrays.collect();
+    // What they hold at the end depends on the interleaving.
+    (0..arrays.len()).filter(|&i| is_global(i)).for_each(|i| k.unordered(arrays[i]));
+    let ones = global(&mut k, "ones", Operand::Input(0));
+    k.geometry(Geometry {
+        block: (program.threads(), 1),
+        grid: [Expr::U64(program.blocks.len() as u64), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: 1,
+    });
+    let found = k.mut_("found", 0);
+    k.if_(tid().equals(0), |k| {
+        for array in (0..ARRAYS.len()).filter(|&i| !is_global(i)) {
+            k.unrolled("i", LEN as i32, |k, i| k.store(Access::new(arrays[array], [i.into()]), 0));
+        }
+    });
+    k.barrier();
+    let text = Text { named: program.named, arrays, ones, found };
+    for (block, items) in program.blocks.iter().enumerate() {
+        k.if_(Expr::from(Special::BlockX).equals(block as i32), |k| {
+            items.iter().for_each(|item| text.item(k, item));
+        });
+    }
+    k.finish().expect("a tiny program is a valid kernel")
+}
+
+/// Its arguments.
+pub(super) fn buffers() -> Vec<Buffer> {
+    let global = (0..ARRAYS.len()).filter(|&i| is_global(i));
+    let zeros = global.map(|_| Buffer::zeros_of(Elem::I32, LEN as usize));
+    zeros.chain([Buffer::from_slice(&[1; LEN as usize])]).collect()
+}
+
+/// The same, as a launch takes them.
+pub(super) fn given() -> Vec<Given> {
+    buffers().into_iter().map(Given::One).collect()
+}
+
+fn global(k: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {
+    let buffer = k.global(name, Elem::I32, operand);
+    k.shape(buffer, [Expr::U64(LEN.into())], [1.into()]);
+    buffer
+}
+
+fn tid() -> Expr {
+    Special::ThreadX.into()
+}
+
+/// What the statements of the kernel speak of.
+struct Text {
+    named: [u32; 2],
+    arrays: Vec<BufferId>,
+    ones: BufferId,
+    found: Var,
+}
+
+impl Text {
+    fn item(&self, k: &mut KernelBuilder, item: &Item) {
+        let of_warp = |warp: u32| (tid() / WARP as i32).equals(warp as i32);
+        match *item {
+            Item::Act { warp, lanes, guarded, action } => {
+                let is = |lane: usize| tid().equals(warp as i32 * WARP as i32 + lane as i32);
+                let acts = lanes_of(lanes).map(is).reduce(|a, b| a.or(b));
+                let Some(acts) = acts else { return };
+                let acts = if guarded { acts.and(Expr::from(self.found).gt(0)) } else { acts };
+                k.if_(acts, |k| self.act(k, action));
+            }
+            Item::Block => k.barrier(),
+            Item::Warp { warp } => k.if_(of_warp(warp), KernelBuilder::warp_barrier),
+            Item::Named { warp, id, wait } => k.if_(of_warp(warp), |k| {
+                let threads = self.named[id as usize - 1] * WARP as u32;
+                k.push(Stmt::NamedBarrier { id, threads, wait });
+            }),
+        }
+    }
+
+    fn act(&self, k: &mut KernelBuilder, action: Action) {
+        match action {
+            Action::Read(place) => _ = k.let_("value", self.access(place).load()),
+            Action::Write(place) if place.vector => {
+                let ones = Access::new(self.ones, [0.into()]).vector();
+                k.store(self.access(place), ones.load());
+            }
+            Action::Write(place) => k.store(self.access(place), 1),
+            Action::Atomic(place, order, scope) => {
+                self.atomic(k, AtomicOp::Add, place, order, scope)
+            }
+            Action::Swap(place, order, scope) => {
+                let swap = AtomicOp::CompareExchange { expected: 0.into() };
+                self.atomic(k, swap, place, order, scope);
+            }
+            Action::Copy { target, source } => {
+                let (target, source) = (self.access(target), self.access(source));
+                k.push(Stmt::CopyAsync { target, source, guard: None });
+            }
+            Action::Commit => k.push(Stmt::CopyCommit),
+            Action::Wait(pending) => k.push(Stmt::CopyWait { pending: (pending as i32).into() }),
+            Action::Fence(order, scope) => k.fence(order, scope),
+        }
+    }
+
+    fn atomic(&self, k: &mut KernelBuilder, op: AtomicOp, on: Place, order: Order, scope: Scope) {
+        let old = k.atomic("old", op, self.access(on), 1, order, scope);
+        k.assign(self.found, old);
+    }
+
+    fn access(&self, place: Place) -> Access {
+        let element: Expr = match (place.vector, place.stride) {
+            (true, _) => 0.into(),
+            (_, 0) => (place.first as i32).into(),
+            (_, stride) => {
+                (Expr::from(place.first as i32) + tid() % WARP as i32 * stride as i32) % LEN as i32
+            }
+        };
+        let access = Access::new(self.arrays[place.array], [element]);
+        if place.vector { access.vector() } else { access }
+    }
+}

@@ -1,0 +1,63 @@
+//! Programs that are too rare to be found by chance.
+
+use super::program::{Action, Item, Place, Program};
+use gemm_dsl::ir::{Order, Scope};
+
+fn place(array: usize, first: u32) -> Place {
+    Place { array, first, stride: 0, vector: false }
+}
+
+fn act(lane: u32, guarded: bool, action: Action) -> Item {
+    Item::Act { warp: 0, lanes: 1 << lane, guarded, action }
+}
+
+fn atomic(lane: u32, word: u32, order: Order, scope: Scope) -> Item {
+    act(lane, false, Action::Atomic(place(3, word), order, scope))
+}
+
+/// Of two blocks of one warp.
+fn program(lanes: [u32; 2], blocks: [Vec<Item>; 2]) -> Program {
+    let lanes = lanes.into_iter().map(|lanes| vec![lanes]).collect();
+    Program { lanes, blocks: blocks.into(), named: [1, 1] }
+}
+
+/// What is left in a word does not go on through an atomic that is not in the scope of the one before,
+/// although another word orders the two.
+pub(super) fn planted() -> [Program; 2] {
+    let data = place(2, 0);
+    let (write, read) = (Action::Write(data), Action::Read(data));
+    let relaxed = |lane| {
+        [
+            atomic(lane, 1, Order::Acquire, Scope::Device),
+            atomic(lane, 0, Order::Relaxed, Scope::Block),
+        ]
+    };
+    let read = |lane| [atomic(lane, 0, Order::Acquire, Scope::Device), act(lane, true, read)];
+    let left_by_another_block = program(
+        [1, 0b11],
+        [
+            vec![
+                act(0, false, write),
+                atomic(0, 0, Order::Release, Scope::Device),
+                atomic(0, 1, Order::Release, Scope::Device),
+            ],
+            [relaxed(0), read(1)].concat(),
+        ],
+    );
+    let left_by_its_own_block = program(
+        [1, 0b111],
+        [
+            vec![
+                atomic(0, 0, Order::Relaxed, Scope::Device),
+                atomic(0, 1, Order::Release, Scope::Device),
+            ],
+            [
+                vec![act(2, false, write), atomic(2, 0, Order::Release, Scope::Device)],
+                relaxed(0).into(),
+                read(1).into(),
+            ]
+            .concat(),
+        ],
+    );
+    [left_by_another_block, left_by_its_own_block]
+}

@@ -1,0 +1,240 @@
+//! Tiny programs: what a few threads of a few warps do to a few words.
+
+use crate::lanes::{WARP, lanes_of};
+use gemm_dsl::ir::{Order, Scope};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The arrays that a program works on, by number: two in shared memory and two in global memory.
+pub(super) const ARRAYS: [&str; 4] = ["s", "t", "g", "h"];
+/// Elements of each: those of a vector.
+pub(super) const LEN: u32 = 4;
+
+/// Whether an array is one of the launch, not one of each block.
+pub(super) fn is_global(array: usize) -> bool {
+    array >= 2
+}
+
+/// What the lanes of a statement access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) array: usize,
+    pub(super) first: u32,
+    /// The distance from the element of a lane to that of the next.
+    pub(super) stride: u32,
+    /// Whether it is all elements, as a vector.
+    pub(super) vector: bool,
+}
+
+impl Place {
+    /// The first element that a lane accesses.
+    pub(super) fn element(&self, lane: u32) -> u32 {
+        if self.vector { 0 } else { (self.first + self.stride * lane) % LEN }
+    }
+
+    pub(super) fn width(&self) -> u32 {
+        if self.vector { LEN } else { 1 }
+    }
+}
+
+/// What some lanes of a warp do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Read(Place),
+    Write(Place),
+    /// Adds 1.
+    Atomic(Place, Order, Scope),
+    /// Puts 1 where 0 is.
+    Swap(Place, Order, Scope),
+    Copy {
+        target: Place,
+        source: Place,
+    },
+    Commit,
+    Wait(u32),
+    Fence(Order, Scope),
+}
+
+/// A statement of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// Some lanes of a warp act; where `guarded`, those whose last atomic has found a word that others
+    /// had written before.
+    Act { warp: u32, lanes: u32, guarded: bool, action: Action },
+    /// All threads of the block meet.
+    Block,
+    /// Those of a warp do.
+    Warp { warp: u32 },
+    /// A warp arrives at the barrier of this number, and waits there or goes on.
+    Named { warp: u32, id: u32, wait: bool },
+}
+
+impl Item {
+    /// Whether it is a statement of a warp.
+    pub(super) fn concerns(&self, of: u32) -> bool {
+        match *self {
+            Item::Block => true,
+            Item::Act { warp, .. } | Item::Warp { warp } | Item::Named { warp, .. } => warp == of,
+        }
+    }
+}
+
+/// A program. The statements of a warp are in the order in which they stand among those of its block.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// Of each block, the lanes that act in each of its warps. All blocks have as many warps.
+    pub(super) lanes: Vec<Vec<u32>>,
+    /// Of each block, its statements.
+    pub(super) blocks: Vec<Vec<Item>>,
+    /// The warps that take part in the barriers 1 and 2.
+    pub(super) named: [u32; 2],
+}
+
+impl Program {
+    pub(super) fn warps(&self) -> u32 {
+        self.lanes[0].len() as u32
+    }
+
+    pub(super) fn threads(&self) -> u32 {
+        self.warps() * WARP as u32
+    }
+
+    fn actions(&self) -> impl Iterator<Item = Action> {
+        let items = self.blocks.iter().flatten();
+        items.filter_map(|item| match item {
+            Item::Act { action, .. } => Some(*action),
+            _ => None,
+        })
+    }
+
+    /// Whether atomics work on an array.
+    fn has_atomics_on(&self, of: impl Fn(usize) -> bool) -> bool {
+        let on = |a| match a {
+            Action::Atomic(place, ..) | Action::Swap(place, ..) => of(place.array),
+            _ => false,
+        };
+        self.actions().any(on)
+    }
+
+    pub(super) fn has_atomics(&self) -> bool {
+        self.has_atomics_on(|_| true)
+    }
+
+    /// Whether its blocks speak to one another.
+    pub(super) fn communicates(&self) -> bool {
+        self.has_atomics_on(is_global)
+    }
+
+    /// The threads that execute atomics, by block, warp and lane, and how many each does.
+    fn asking(&self) -> BTreeMap<(usize, u32, usize), usize> {
+        let mut asking = BTreeMap::new();
+        for (block, items) in self.blocks.iter().enumerate() {
+            for item in items {
+                if let Item::Act { warp, lanes, action, .. } = *item
+                    && matches!(action, Action::Atomic(..) | Action::Swap(..))
+                {
+                    lanes_of(lanes).for_each(|l| *asking.entry((block, warp, l)).or_insert(0) += 1);
+                }
+            }
+        }
+        asking
+    }
+
+    /// Whether the simulator comes to every order that the atomics may have. What a thread does besides
+    /// is the same whenever it does it, and so is what is a race then.
+    ///
+    /// That is so without barriers with names, which tie atomics of some warps to one another, and where
+    ///
+    /// * the atomics are those of one thread; or
+    /// * two warps make one each: either comes first where the turns, or the orders of the blocks, are
+    ///   reversed; or
+    /// * one makes two and another warp of its block one, which comes before, behind or, where they are
+    ///   interleaved one way or the other, between.
+    pub(super) fn is_in_reach(&self) -> bool {
+        let asking = self.asking();
+        let most = if self.communicates() { 2 } else { 3 };
+        if self.blocks.iter().flatten().any(|item| matches!(item, Item::Named { .. })) {
+            return !self.has_atomics();
+        }
+        match asking.keys().collect::<Vec<_>>()[..] {
+            [] | [_] => true,
+            [a, b] => (a.0, a.1) != (b.0, b.1) && asking.values().sum::<usize>() <= most,
+            _ => false,
+        }
+    }
+
+    /// Whether one of the barriers with a name is used more often than once by each warp: who meets whom
+    /// may then depend on the interleaving.
+    pub(super) fn meets_anew(&self) -> bool {
+        self.blocks.iter().any(|items| {
+            (1..=2).any(|of| {
+                let named = |item: &&Item| matches!(item, Item::Named { id, .. } if *id == of);
+                items.iter().filter(named).count() as u32 > self.named[of as usize - 1]
+            })
+        })
+    }
+
+    /// All programs that have one statement less, those first that lose the last ones.
+    pub(super) fn smaller(&self) -> Vec<Program> {
+        let sizes = self.blocks.iter().map(Vec::len).enumerate();
+        let all = sizes.flat_map(|(block, len)| (0..len).rev().map(move |item| (block, item)));
+        let without = all.map(|(block, item)| {
+            let mut smaller = self.clone();
+            smaller.blocks[block].remove(item);
+            smaller
+        });
+        without.collect()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = ARRAYS[self.array];
+        match (self.vector, self.stride) {
+            (true, _) => write!(f, "{name}[0..{LEN}]"),
+            (_, 0) => write!(f, "{name}[{}]", self.first),
+            (_, stride) => write!(f, "{name}[({} + {stride} * lane) % {LEN}]", self.first),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Read(place) => write!(f, "read {place}"),
+            Action::Write(place) => write!(f, "write {place}"),
+            Action::Atomic(place, order, scope) => write!(f, "atomic {place} {order:?} {scope:?}"),
+            Action::Swap(place, order, scope) => write!(f, "swap {place} {order:?} {scope:?}"),
+            Action::Copy { target, source } => write!(f, "copy {target} from {source}"),
+            Action::Commit => f.write_str("commit"),
+            Action::Wait(pending) => write!(f, "wait for all but {pending}"),
+            Action::Fence(order, scope) => write!(f, "fence {order:?} {scope:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} warps; named barriers of {:?} warps", self.warps(), self.named)?;
+        for (block, (items, lanes)) in self.blocks.iter().zip(&self.lanes).enumerate() {
+            let lanes: Vec<Vec<_>> = lanes.iter().map(|&l| lanes_of(l).collect()).collect();
+            writeln!(f, "block {block}: lanes {lanes:?}")?;
+            for item in items {
+                match item {
+                    Item::Act { warp, lanes, guarded, action } => {
+                        let lanes: Vec<_> = lanes_of(*lanes).collect();
+                        let guard = if *guarded { "if found: " } else { "" };
+                        writeln!(f, "    warp {warp} lanes {lanes:?}: {guard}{action}")?;
+                    }
+                    Item::Block => writeln!(f, "    barrier of the block")?,
+                    Item::Warp { warp } => writeln!(f, "    warp {warp}: barrier of the warp")?,
+                    Item::Named { warp, id, wait } => {
+                        let what = if *wait { "waits" } else { "arrives" };
+                        writeln!(f, "    warp {warp}: {what} at barrier {id}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

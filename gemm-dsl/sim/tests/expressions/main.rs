@@ -1,0 +1,28 @@
+//! Expressions: what they mean on the simulator, against an evaluator in Rust.
+
+mod evaluator;
+mod meaning;
+mod prototypes;
+mod typed;
+
+use gemm_dsl::ir::Elem;
+use gemm_dsl::value::{Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// An environment of a reduction, and types that its expressions may have.
+fn typings() -> impl Strategy<Value = (&'static Environment, Typing)> {
+    let float = || select(vec![Float::F32, Float::F64]);
+    let integers = [Elem::I8, Elem::U8, Elem::I32, Elem::U32, Elem::I64];
+    let mut types: Vec<ValueType> = integers.into_iter().filter_map(ValueType::of).collect();
+    types.extend([ValueType::Int { least: 3, most: 9 }, ValueType::Bool]);
+    let value = prop_oneof![float().prop_map(ValueType::Float), select(types)];
+    let values = proptest::collection::vec(value, 0..5);
+    let result = select(vec![Type::F32, Type::F64, Type::Int, Type::Bool]);
+    let typing = (float(), values, result).prop_map(|(float, values, result)| Typing {
+        float,
+        values,
+        result,
+    });
+    (select(vec![&MAP, &FINISH, &FOLD, &IDENTITY]), typing)
+}

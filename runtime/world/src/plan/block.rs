@@ -1,0 +1,119 @@
+//! Rectangles of a matrix.
+
+use super::work::work;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// Some consecutive rows and columns of a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// Its columns.
+    pub cols: Range<usize>,
+}
+
+impl Block {
+    /// The block of these rows and columns.
+    pub fn new(rows: Range<usize>, cols: Range<usize>) -> Self {
+        Self { rows, cols }
+    }
+
+    /// How many elements it has; as many as can be counted where there are more.
+    pub fn len(&self) -> usize {
+        self.rows.len().saturating_mul(self.cols.len())
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() || self.cols.is_empty()
+    }
+
+    /// What two blocks have in common, which may be nothing.
+    pub fn and(&self, other: &Self) -> Self {
+        let and = |a: &Range<usize>, b: &Range<usize>| {
+            let start = a.start.max(b.start);
+            start..a.end.min(b.end).max(start)
+        };
+        Self { rows: and(&self.rows, &other.rows), cols: and(&self.cols, &other.cols) }
+    }
+
+    /// The smallest block that has all of two blocks.
+    pub fn with(&self, other: &Self) -> Self {
+        match (self.is_empty(), other.is_empty()) {
+            (_, true) => self.clone(),
+            (true, false) => other.clone(),
+            (false, false) => {
+                let with =
+                    |a: &Range<usize>, b: &Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+                Self { rows: with(&self.rows, &other.rows), cols: with(&self.cols, &other.cols) }
+            }
+        }
+    }
+
+    /// The same elements in the transpose of the matrix.
+    ///
+    /// ```
+    /// use gemm_world::plan::Block;
+    ///
+    /// assert_eq!(Block::new(0..2, 5..9).t(), Block::new(5..9, 0..2));
+    /// ```
+    #[must_use]
+    pub fn t(&self) -> Self {
+        Self { rows: self.cols.clone(), cols: self.rows.clone() }
+    }
+
+    /// Whether something lies between its rows where another block is stored row by row, which it is a part of.
+    pub fn is_apart_in(&self, of: &Self) -> bool {
+        self.rows.len() > 1 && self.cols.len() < of.cols.len()
+    }
+
+    /// Whether all of another block is in this one.
+    pub fn contains(&self, other: &Self) -> bool {
+        other.is_empty() || self.and(other) == *other
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, cols } = self;
+        write!(f, "[{}..{}, {}..{}]", rows.start, rows.end, cols.start, cols.end)
+    }
+}
+
+/// Two blocks that have elements in common, if there are such, in n log n steps.
+pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)> {
+    if blocks.len() < 2 {
+        return None;
+    }
+    let mut sorted: Vec<&Block> =
+        blocks.iter().copied().filter(|block| !block.is_empty()).collect();
+    work(sorted.len());
+    // Most often they lie behind one another.
+    sorted.sort_by_key(|block| block.cols.start);
+    if sorted.is_sorted_by(|a, b| a.cols.end <= b.cols.start) {
+        return None;
+    }
+    sorted.sort_by_key(|block| block.rows.start);
+    if sorted.is_sorted_by(|a, b| a.rows.end <= b.rows.start) {
+        return None;
+    }
+    let mut by_end = sorted.clone();
+    by_end.sort_by_key(|block| block.rows.end);
+    let mut ends = by_end.into_iter().peekable();
+    // Those that reach down to the row that is looked at, by their first column: they have none in common.
+    let mut open: BTreeMap<usize, &Block> = BTreeMap::new();
+    for block in sorted {
+        work(1);
+        while let Some(end) = ends.next_if(|end| end.rows.end <= block.rows.start) {
+            open.remove(&end.cols.start);
+        }
+        let before = open.range(..block.cols.end).next_back();
+        if let Some((_, other)) = before.filter(|(_, other)| other.cols.end > block.cols.start) {
+            return Some((other, block));
+        }
+        open.insert(block.cols.start, block);
+    }
+    None
+}

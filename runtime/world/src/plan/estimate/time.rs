@@ -1,0 +1,187 @@
+//! When products and exchanges begin and end.
+
+use crate::plan::work::work;
+use crate::plan::{Block, Machine, Place, Side, Step, VerifiedSchedule};
+use std::collections::BTreeMap;
+
+/// Seconds, of the slowest rank.
+pub(super) struct Times {
+    pub(super) products: f64,
+    pub(super) exchanges: f64,
+    pub(super) all: f64,
+}
+
+/// A product that has been begun.
+struct Product {
+    /// When all that it reads is there.
+    there: f64,
+    /// How long it takes with nothing beside it.
+    alone: f64,
+}
+
+/// What a rank has come to.
+#[derive(Default)]
+struct Rank {
+    /// What planes of its own parts take, which are made before all else.
+    before: f64,
+    /// How many of its steps it has taken.
+    steps: usize,
+    /// How many exchanges it has taken part in, of which the last ended then.
+    taken: usize,
+    exchanged: f64,
+    /// The same if there were no products.
+    alone: f64,
+    /// When what it has waited for is there.
+    there: f64,
+    /// The products that are begun, and when those ended of which that is known, in order.
+    products: Vec<Product>,
+    ends: Vec<f64>,
+    /// The last product that reads a slot.
+    reads: BTreeMap<(Side, usize), usize>,
+    /// When it is in an exchange, and how many of these times are over before the next product.
+    busy: Vec<[f64; 2]>,
+    over: usize,
+}
+
+/// Seconds of a product with nothing beside it. Planes of a part that the rank has as a whole itself may be there.
+fn product(
+    schedule: &VerifiedSchedule,
+    machine: &Machine,
+    rank: usize,
+    block: &Block,
+    places: [Place; 2],
+) -> f64 {
+    let gpu = &machine.gpu;
+    let of = |side: Side| {
+        let needed = schedule.size.needed(side, block);
+        let is_own =
+            places[side as usize] == Place::Shard && needed == schedule.shards().of(side)[rank];
+        match gpu.planes.once && is_own {
+            true => 0.0,
+            false => gpu.planes(needed.rows.len(), needed.cols.len()),
+        }
+    };
+    let extents = [block.rows.len(), block.cols.len(), schedule.size.k];
+    gpu.multiplied(extents) + of(Side::A) + of(Side::B)
+}
+
+/// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
+/// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
+pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
+    let mut ranks: Vec<Rank> =
+        (0..schedule.ranks()).map(|rank| Rank::new(schedule, machine, rank)).collect();
+    // When each exchange is over.
+    let mut over = vec![0.0; times.len()];
+    // Who takes part in each, once.
+    let mut taking_part: Vec<Vec<usize>> = vec![Vec::new(); times.len()];
+    for rank in 0..schedule.ranks() {
+        for role in schedule.roles.rank(rank) {
+            work(1);
+            taking_part[role.exchange].push(rank);
+        }
+    }
+    for (exchange, time) in times.iter().enumerate() {
+        let (mut begin, mut alone) = (0.0_f64, 0.0_f64);
+        for number in &taking_part[exchange] {
+            let rank = &mut ranks[*number];
+            rank.go(schedule, machine, *number, &over);
+            begin = begin.max(rank.exchanged).max(rank.may_write(schedule, machine, *number));
+            alone = alone.max(rank.alone);
+        }
+        over[exchange] = begin + time;
+        for number in &taking_part[exchange] {
+            let rank = &mut ranks[*number];
+            rank.busy.push([begin, begin + time]);
+            (rank.exchanged, rank.alone) = (begin + time, alone + time);
+            rank.taken += 1;
+            // Over its `Begin`.
+            rank.steps += 1;
+        }
+    }
+    let mut all = Times { products: 0.0, exchanges: 0.0, all: 0.0 };
+    for (number, rank) in ranks.iter_mut().enumerate() {
+        rank.go(schedule, machine, number, &over);
+        rank.end(rank.products.len(), machine.lost);
+        let products = rank.products.iter().map(|product| product.alone).sum::<f64>() + rank.before;
+        let end = rank.ends.last().copied().unwrap_or(rank.before);
+        all.products = all.products.max(products);
+        all.exchanges = all.exchanges.max(rank.alone);
+        all.all = all.all.max(end).max(rank.exchanged);
+    }
+    all
+}
+
+impl Rank {
+    fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
+        let own = Side::ALL.map(|side| &schedule.shards().of(side)[number]);
+        let planes = |block: &Block| machine.gpu.planes(block.rows.len(), block.cols.len());
+        let before = if machine.gpu.planes.once { own.into_iter().map(planes).sum() } else { 0.0 };
+        Self { before, there: before, exchanged: before, ..Self::default() }
+    }
+
+    /// Takes steps up to the next exchange that it begins.
+    fn go(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize, over: &[f64]) {
+        for step in &schedule.steps[number][self.steps..] {
+            work(1);
+            match step {
+                Step::Begin(_) => break,
+                Step::Wait(exchange) => self.there = self.there.max(over[*exchange]),
+                Step::Multiply { block, a, b } => {
+                    for (side, place) in [(Side::A, a), (Side::B, b)] {
+                        if let Place::Slot(slot) = place {
+                            self.reads.insert((side, *slot), self.products.len());
+                        }
+                    }
+                    let alone = product(schedule, machine, number, block, [*a, *b]);
+                    self.products.push(Product { there: self.there, alone });
+                }
+            }
+            self.steps += 1;
+        }
+    }
+
+    /// When the slots have been read that the next exchange brings something into.
+    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> f64 {
+        let role = &schedule.roles.rank(number)[self.taken];
+        let mut read = None;
+        for of in schedule.roles.got(&schedule.exchanges, role) {
+            work(1);
+            if let Place::Slot(slot) = of.into {
+                read = read.max(self.reads.get(&(role.side, slot)).copied());
+            }
+        }
+        let Some(last) = read else { return 0.0 };
+        self.end(last + 1, machine.lost);
+        self.ends[last]
+    }
+
+    /// Finds the ends of so many products.
+    fn end(&mut self, products: usize, lost: f64) {
+        let speed = 1.0 - lost.clamp(0.0, 1.0);
+        let known = self.ends.len().min(products);
+        for product in &self.products[known..products] {
+            work(1);
+            let mut now = product.there.max(self.ends.last().copied().unwrap_or(0.0));
+            let mut rest = product.alone;
+            while let Some([begin, end]) = self.busy.get(self.over).copied() {
+                work(1);
+                let before = (begin - now).max(0.0);
+                if rest <= before {
+                    break;
+                }
+                rest -= before;
+                now = now.max(begin);
+                let beside = (end - now).max(0.0);
+                if rest < beside * speed {
+                    now += rest / speed;
+                    rest = 0.0;
+                    break;
+                }
+                rest -= beside * speed;
+                now = now.max(end);
+                self.over += 1;
+            }
+            self.ends.push(now + rest);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a schedule is refused for is named: who, what, and what else.
+
+use super::by_columns;
+use crate::plan::*;
+
+/// Three ranks with two rows of A each, and two columns of B and of C; the first one gets A in slots.
+fn rotating() -> Schedule {
+    Schedule::new(by_columns(6), 3, Way::Rotate).unwrap().into_inner()
+}
+
+/// The fault after a change.
+fn fault(change: impl FnOnce(&mut Schedule)) -> String {
+    let mut schedule = rotating();
+    change(&mut schedule);
+    schedule.verify().unwrap_err().to_string()
+}
+
+fn product(rows: std::ops::Range<usize>, a: Place) -> Step {
+    Step::Multiply { block: Block::new(rows, 0..2), a, b: Place::Shard }
+}
+
+#[test]
+fn a_schedule_is_what_it_is_taken_for() {
+    let begin_and_wait =
+        [Step::Begin(0), Step::Begin(1), product(0..2, Place::Shard), Step::Wait(0)];
+    let rest = [product(2..4, Place::Slot(0)), Step::Wait(1), product(4..6, Place::Slot(1))];
+    assert_eq!(rotating().steps[0], [&begin_and_wait[..], &rest[..]].concat());
+}
+
+#[test]
+fn faults_of_moves() {
+    let of = |change: fn(&mut Move)| fault(|schedule| change(&mut schedule.exchanges[0].moves[0]));
+    assert_eq!(of(|of| of.from = 3), "rank 3: there is no rank 3");
+    assert_eq!(
+        of(|of| of.from = 2),
+        "exchange 0: 2 -> 0 [2..4, 0..6] into slot 0: the sender does not have all of it"
+    );
+    assert_eq!(
+        of(|of| of.into = Place::Shard),
+        "exchange 0: 1 -> 0 [2..4, 0..6] into shard: a shard stays as it is"
+    );
+    assert_eq!(
+        of(|of| of.block.rows.end = 2),
+        "exchange 0: 1 -> 0 [2..2, 0..6] into slot 0: nothing is moved"
+    );
+    let layouts = Layouts { c: Layout::rows(6, 6), ..by_columns(6) };
+    let mut needless = Schedule::new(layouts, 3, Way::Sequential).unwrap().into_inner();
+    let block = Block::new(2..4, 0..6);
+    let more = Move { from: 1, to: 0, block, into: Place::Gathered };
+    needless.exchanges.push(Exchange { side: Side::A, moves: vec![more] });
+    assert_eq!(
+        needless.verify().unwrap_err().to_string(),
+        "exchange 1: 1 -> 0 [2..4, 0..6] into gathered: the receiver needs less"
+    );
+    let twice = fault(|schedule| {
+        let again = schedule.exchanges[0].moves[0].clone();
+        schedule.exchanges[0].moves.push(again);
+    });
+    assert_eq!(twice, "rank 0: [2..4, 0..6] and [2..4, 0..6] of A have elements in common");
+}
+
+#[test]
+fn faults_of_exchanges() {
+    let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
+    assert_eq!(of(|steps| steps[0] = Step::Begin(2)), "rank 0: there is no exchange 2");
+    assert_eq!(
+        of(|steps| steps.swap(0, 1)),
+        "rank 0, exchange 0: others wait for it while it is in a later one"
+    );
+    assert_eq!(
+        of(|steps| steps[1] = Step::Begin(0)),
+        "rank 0, exchange 0: it takes part in it no more, or never"
+    );
+    assert_eq!(
+        of(|steps| steps[0] = Step::Wait(0)),
+        "rank 0, exchange 0: it waits for what it has not begun"
+    );
+    // It has nothing to do any more, but others need it.
+    assert_eq!(of(Vec::clear), "rank 0, exchange 0: others wait for it, but it does not begin it");
+}
+
+#[test]
+fn faults_of_slots() {
+    let one_slot = fault(|schedule| {
+        for of in schedule.exchanges.iter_mut().flat_map(|exchange| &mut exchange.moves) {
+            of.into = Place::Slot(7);
+        }
+    });
+    let text = "rank 0: exchange 1 brings something into slot 7 of A, which it has not waited for exchange 0 to fill";
+    assert_eq!(one_slot, text);
+    // The third of them names the second.
+    let layouts = by_columns(8);
+    let mut three = Schedule::new(layouts, 4, Way::Rotate).unwrap().into_inner();
+    for of in &mut three.exchanges[2].moves {
+        of.into = Place::Slot(1);
+    }
+    let fault = three.verify().unwrap_err();
+    let ScheduleFault::Unawaited { rank: 0, exchange: 2, before: 1, side: Side::A, slot: 1 } =
+        fault
+    else {
+        panic!("{fault}")
+    };
+}
+
+#[test]
+fn faults_of_products() {
+    let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
+    let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its slot 0 by then, or no more";
+    let no_wait = |steps: &mut Vec<Step>| {
+        steps.remove(3);
+    };
+    assert_eq!(of(no_wait), late);
+    let elsewhere =
+        "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its gathered by then";
+    assert_eq!(of(|steps| steps[4] = product(2..4, Place::Gathered)), elsewhere);
+    let own = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its shard";
+    assert_eq!(of(|steps| steps[4] = product(2..4, Place::Shard)), own);
+    let twice = "rank 0: [0..2, 0..2] and [1..2, 0..2] of C have elements in common";
+    assert_eq!(of(|steps| steps.push(product(1..2, Place::Shard))), twice);
+    let missing = "rank 0 computes 10 of the 12 elements of C that it keeps";
+    assert_eq!(of(|steps| steps[2] = product(0..1, Place::Shard)), missing);
+    for rows in [0..0, 5..7] {
+        let text = format!(
+            "rank 0 computes [{}..{}, 0..2] of C, which is not a part of what it keeps, [0..6, 0..2]",
+            rows.start, rows.end
+        );
+        assert_eq!(fault(|schedule| schedule.steps[0].push(product(rows, Place::Shard))), text);
+    }
+    // There are no terms, but no slot either.
+    let layouts = Layouts { a: Layout::rows(6, 0), b: Layout::cols(0, 6), c: Layout::cols(6, 6) };
+    let mut none = Schedule::new(layouts, 3, Way::Rotate).unwrap().into_inner();
+    none.steps[0] = vec![product(0..6, Place::Slot(0))];
+    assert!(matches!(none.verify(), Err(ScheduleFault::Read { rank: 0, side: Side::A, .. })));
+}
+
+#[test]
+fn what_is_gathered_comes_in_some_part() {
+    let way = Way::Gather { parts: 0 };
+    // Where nothing is missing, too.
+    for ranks in [1, 3] {
+        let fault = Schedule::new(by_columns(6), ranks, way).unwrap_err();
+        assert_eq!(fault, ScheduleFault::NoParts { way });
+        assert_eq!(fault.to_string(), "`gather in 0`: what ranks lack comes in at least 1 part");
+    }
+}

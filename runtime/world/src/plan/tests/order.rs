@@ -1,0 +1,55 @@
+//! What is done for a schedule grows as its moves and steps do.
+
+use super::{by_columns, by_patches};
+use crate::plan::work::done;
+use crate::plan::*;
+
+/// Steps of making, of checking and of estimating a schedule, for each of its moves and steps.
+fn each(layouts: &Layouts, ranks: usize, way: Way) -> [f64; 3] {
+    let machine = Machine { hosts: Some(Hosts::infiniband(8)), ..Machine::h200_nccl() };
+    done();
+    let schedule = Schedule::new(layouts.clone(), ranks, way).unwrap();
+    let both = done();
+    let schedule = schedule.into_inner().verify().unwrap();
+    let checked = done();
+    schedule.estimate(&machine);
+    let estimated = done();
+    let moves: usize = schedule.exchanges.iter().map(|exchange| exchange.moves.len()).sum();
+    let steps: usize = schedule.steps.iter().map(Vec::len).sum();
+    [both - checked, checked, estimated].map(|steps_of| steps_of as f64 / (moves + steps) as f64)
+}
+
+/// Eight times as many ranks make 64 times as many moves. What is done for each is more by a logarithm, and not by eight times.
+#[test]
+fn what_is_done_for_a_move_does_not_grow_with_the_ranks() {
+    let n = 1 << 17;
+    let by_rows = Layouts { a: Layout::rows(n, n), b: Layout::rows(n, n), c: Layout::rows(n, n) };
+    let mixed = |grid| Layouts {
+        a: Layout::cols(n, n),
+        b: Layout::rows(n, n),
+        c: Layout::grid(n, n, grid),
+    };
+    let gather = |parts| Way::Gather { parts };
+    let ways = [Way::Sequential, gather(2), Way::Rotate].map(|way| (way, way));
+    let growing = [(gather(8), gather(64))];
+    for (few, many, ways) in [
+        // Where a part has whole shards there are no more moves of more parts.
+        (by_columns(n), by_columns(n), &growing[..]),
+        (by_columns(n), by_columns(n), &ways[..]),
+        (by_rows.clone(), by_rows, &ways[..]),
+        (by_patches(n, [8, 8], [2, 4]), by_patches(n, [16, 32], [2, 4]), &ways[..]),
+        (mixed([8, 8]), mixed([16, 32]), &ways[..]),
+    ] {
+        for (of_few, of_many) in ways {
+            let (few, many) = (each(&few, 64, *of_few), each(&many, 512, *of_many));
+            for (what, number) in [("making", 0), ("checking", 1), ("estimating", 2)] {
+                let (few, many) = (few[number], many[number]);
+                println!("{of_many}, {what}: {few:.1} and {many:.1} steps for each move");
+                assert!(
+                    many <= few.max(2.0) * 2.0 && many <= 40.0,
+                    "{of_many}, {what}: {few:.1} and {many:.1} steps for each move"
+                );
+            }
+        }
+    }
+}

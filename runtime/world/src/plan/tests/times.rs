@@ -1,0 +1,148 @@
+//! Time lines that can be worked out by hand.
+
+use crate::plan::*;
+
+const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
+
+/// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a product of m, n and k takes
+/// m·n·k seconds. A byte takes a second, an exchange one more.
+fn slow(lost: f64) -> Machine {
+    let gpu = Gpu {
+        flops: 2.0,
+        tiles: &[ONE],
+        multiprocessors: 1,
+        launch: 0.0,
+        memory: f64::INFINITY,
+        ..Machine::h200_host().gpu
+    };
+    let link = Link { latency: 1.0, rate: 1.0 };
+    Machine { name: "slow", gpu, link, lost, ..Machine::h200_host() }
+}
+
+/// The first of some ranks has all of B and of C, and these rows of A are dealt out.
+fn first_has_c(rows: &[usize], n: usize) -> (Layouts, usize) {
+    let m = rows.iter().sum();
+    let mut all_of = vec![0; rows.len()];
+    all_of[0] = m;
+    let of = |lengths: &[usize], cols| Layout {
+        split: Split::Rows(Cut::Lengths(lengths.to_vec())),
+        ..Layout::whole(m, cols)
+    };
+    (Layouts { a: of(rows, 1), b: Layout::whole(1, n), c: of(&all_of, n) }, rows.len())
+}
+
+fn estimate(rows: &[usize], n: usize, way: Way, lost: f64) -> Estimate {
+    let (layouts, ranks) = first_has_c(rows, n);
+    Schedule::new(layouts, ranks, way).unwrap().estimate(&slow(lost))
+}
+
+#[test]
+fn an_exchange_waits_for_the_products_that_read_its_slot() {
+    // Own rows take 1·50 s. Slot 0 is full at 4·10 + 1 = 41 s, slot 1 at 46 s. The first part is multiplied from 50 to 550 s: then
+    // the third one begins to come, until 591 s, and meanwhile there is the second, until 600 s.
+    let free = estimate(&[1, 10, 1, 10], 50, Way::Rotate, 0.0);
+    assert_eq!((free.products, free.exchanges, free.time), (1100.0, 41.0 + 5.0 + 41.0, 1100.0));
+    // With one column, the own row is done at 1 s. The first part is there at 401 s and done at 501 s. The second one is there at
+    // 406 s, and done at 502 s. The third begins at 501 s, and not at 406 s, is there at 902 s and done at 1002 s.
+    let bound = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
+    assert_eq!((bound.products, bound.exchanges, bound.time), (202.0, 401.0 + 5.0 + 401.0, 1002.0));
+    assert_eq!(bound.exposed(), 800.0);
+    // Gathering it does not wait: it is there at 807 s.
+    let gathered = estimate(&[1, 100, 1, 100], 1, Way::Gather { parts: 1 }, 0.0);
+    assert_eq!((gathered.exchanges, gathered.time), (805.0, 805.0 + 201.0));
+}
+
+#[test]
+fn products_lose_speed_beside_exchanges_alone() {
+    // 10 rows of its own take 10·20 s, beside an exchange of 4·10 + 1 s; then 10 more.
+    for (lost, time) in [(0.0, 400.0), (0.5, 400.0 + 20.5), (1.0, 400.0 + 41.0)] {
+        let estimate = estimate(&[10, 10], 20, Way::Gather { parts: 1 }, lost);
+        assert_eq!((estimate.products, estimate.time), (400.0, time), "{lost}");
+    }
+    // Here the exchange lasts longer than own products: 10 s become 20, and 21 s nothing is done.
+    let estimate = estimate(&[10, 10], 1, Way::Gather { parts: 1 }, 0.5);
+    assert_eq!((estimate.products, estimate.time), (20.0, 51.0));
+    assert_eq!(estimate.efficiency(), 20.0 / 51.0);
+}
+
+#[test]
+fn an_exchange_takes_as_long_as_who_sends_most() {
+    let a = Layout { split: Split::Rows(Cut::Lengths(vec![5, 0, 0])), ..Layout::whole(5, 3) };
+    let layouts = Layouts { a, b: Layout::cols(3, 6), c: Layout::cols(5, 6) };
+    let schedule = Schedule::new(layouts, 3, Way::Sequential).unwrap();
+    // Two others get all 15 elements.
+    let estimate = schedule.estimate(&slow(0.0));
+    assert_eq!((estimate.exchanges, estimate.bytes), (121.0, vec![0, 60, 60]));
+    // So it is between hosts: the one of the others gets them once, or for each.
+    for (once, seconds) in [(true, 6.0), (false, 12.0)] {
+        let network = Link { latency: 0.0, rate: 10.0 };
+        let layouts = schedule.layouts.clone();
+        let Split::Rows(Cut::Lengths(lengths)) = &layouts.a.split else { unreachable!() };
+        // Rank 0 is one of two of a host.
+        let a =
+            Layout { split: Split::Rows(Cut::Lengths([&lengths[..], &[0]].concat())), ..layouts.a };
+        let layouts = Layouts { a, b: Layout::cols(3, 6), c: Layout::cols(5, 6) };
+        let schedule = Schedule::new(layouts, 4, Way::Sequential).unwrap();
+        let link = Link { latency: 0.0, rate: f64::INFINITY };
+        let machine = Machine { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
+        assert_eq!(schedule.estimate(&machine).exchanges, seconds);
+    }
+}
+
+/// What a rank gathers of its own shard does not come over a link, but through its memory.
+#[test]
+fn own_terms_are_copied() {
+    let layouts = Layouts { a: Layout::cols(4, 6), b: Layout::cols(6, 2), c: Layout::cols(4, 2) };
+    let schedule = Schedule::new(layouts, 2, Way::Sequential).unwrap();
+    let fast = Link { latency: 0.0, rate: f64::INFINITY };
+    let gpu = Gpu { memory: 2.0, ..slow(0.0).gpu };
+    let estimate = schedule.estimate(&Machine { gpu, link: fast, ..slow(0.0) });
+    // 12 elements of 4 bytes are read and written.
+    assert_eq!((estimate.exchanges, estimate.bytes), (48.0, vec![48, 48]));
+}
+
+#[test]
+fn the_last_wave_takes_as_long_as_any() {
+    let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }];
+    let of_h200 = Machine::h200_host().gpu;
+    let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0, ..of_h200 };
+    // A wave is 80 elements of 5 terms, of two operations each: 800 of them.
+    for ([m, n], waves) in
+        [([4, 20], 1.0), ([5, 20], 2.0), ([4, 21], 2.0), ([1, 1], 1.0), ([8, 20], 2.0)]
+    {
+        assert_eq!(gpu.product([m, n, 5]), 0.5 + 4.0 * waves, "{m} {n}");
+    }
+    assert_eq!((gpu.product([0, 4, 5]), gpu.product([4, 4, 0])), (0.0, 0.5));
+    // Smaller tiles are worth what they lose where large ones do not fill a wave.
+    let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }, Tile { rows: 2, cols: 1, reached: 0.5 }];
+    let both = Gpu { tiles, ..gpu };
+    for ([m, n], waves) in [
+        ([4, 20], 1.0),
+        ([4, 5], 0.5),
+        ([4, 6], 1.0),
+        ([8, 11], 2.0),
+        ([8, 10], 1.0),
+        ([5, 12], 2.0),
+        ([2, 21], 1.5),
+    ] {
+        assert_eq!(both.product([m, n, 5]), 0.5 + 4.0 * waves, "{m} {n}");
+    }
+}
+
+#[test]
+fn bytes_and_times_print_for_people() {
+    let rotating = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
+    let text = "bytes: at most 804 B into a rank, 804 B in all
+memory: at most 404 B of a rank beside its shards
+predicted time: 1002.00 s = 202.00 s of products + 800.00 s exposed, of 807.00 s of exchanges; 20.2 % of the local speed
+";
+    assert_eq!(rotating.to_string(), text);
+    let bytes = |bytes| estimate::Bytes(bytes).to_string();
+    let printed = [0, 999, 1000, 999_949, 999_950, u64::MAX].map(bytes);
+    assert_eq!(printed, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "18.4 EB"]);
+    let seconds = |seconds| estimate::Seconds(seconds).to_string();
+    assert_eq!(
+        [0.0, 3.2e-6, 999.996e-6, 1.5, 2e3].map(seconds),
+        ["0.00 us", "3.20 us", "1.00 ms", "1.50 s", "2000.00 s"]
+    );
+}
