@@ -4,8 +4,8 @@
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
-use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, SgemmShape, Target};
 use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape, Target};
 use gemm_examples::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_examples::gpu::{Gpu, failed, median};
 use gemm_examples::show::{Table, number, text};

@@ -1,6 +1,6 @@
 //! Registers, spills and occupancy, by architecture.
 
-use gemm_dsl::arch::{ALL, Multiprocessor};
+use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
 use gemm_examples::book::report::Refused;
 use gemm_examples::book::resident::Registers;

@@ -7,8 +7,8 @@
 mod gpu;
 mod host;
 
+use gemm_dsl::expr::{Closure, EPILOGUE, Function, Row};
 use gemm_dsl::ir::{Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, VerifiedKernel};
-use gemm_dsl::value::{Closure, EPILOGUE, Function, Row};
 use gemm_dsl::{SpecErrors, cuda};
 use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_examples::gpu::Gpu;

@@ -6,20 +6,17 @@
 //! grammar, which asks the plan for the faults of what it read, and for the rules of the IR, which
 //! ask the printer which names are taken.
 
-pub mod arch;
 pub mod cuda;
 pub mod error;
-pub mod intrinsic;
+pub mod expr;
 pub mod ir;
-pub mod kernel_table;
 pub mod lower;
 pub mod parse;
 pub mod plan;
 pub mod spec;
 pub mod stages;
-pub mod tensor_core;
-pub mod tuned;
-pub mod value;
+pub mod tables;
+pub mod target;
 
 pub use error::{SpecError, SpecErrors};
 

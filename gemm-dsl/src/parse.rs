@@ -21,9 +21,9 @@ mod value;
 
 use crate::error::syntax::{self as error, Meant};
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
+use crate::expr::{Closure, Environment};
 use crate::plan::Checked;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
-use crate::value::{Closure, Environment};
 use entries::{Entry, Found};
 use std::collections::HashMap;
 use std::ops::Range;

@@ -17,8 +17,8 @@ use crate::program::Prepared;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
 use gemm_dsl::spec::{Accuracy, Batch, SgemmOperand, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::{Arc, OnceLock};
 use tables::{Asked, Shipped, Tables};
 

@@ -8,7 +8,7 @@ use crate::compile::Arch;
 use crate::error::{Error, Result};
 use crate::program::Programs;
 use cudarc::driver::{CudaContext, CudaStream};
-use gemm_dsl::kernel_table::Target;
+use gemm_dsl::tables::Target;
 use std::fmt;
 use std::sync::Arc;
 

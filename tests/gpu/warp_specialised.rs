@@ -4,7 +4,7 @@ use crate::trial;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Elem, VerifiedKernel};
-use gemm_dsl::tensor_core::Format;
+use gemm_dsl::target::tensor_core::Format;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_runtime::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};

@@ -1,6 +1,6 @@
 //! Tables: in constants, in patterns of a user's own macros, as the text makes them.
 
-use gemm_dsl::kernel_table::KernelTable;
+use gemm_dsl::tables::KernelTable;
 use gemm_runtime::half::f16;
 use gemm_runtime::{
     ByName, Device, Elements, Error, M, MN, MatrixMut, MatrixRef, N, Operands, ReduceSpec,

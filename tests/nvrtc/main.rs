@@ -3,12 +3,12 @@
 //! `GEMM_EVERY_ROW` is set, for all of its own, which takes minutes more. Needs NVRTC and no GPU.
 
 use gemm_dsl::Family;
-use gemm_dsl::arch::{TENSOR_COPIES, TENSOR_CORES};
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_dsl::tensor_core::Format;
+use gemm_dsl::target::arch::{TENSOR_COPIES, TENSOR_CORES};
+use gemm_dsl::target::tensor_core::Format;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::clusters::{Clustered, End};
@@ -327,7 +327,7 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
     const OF_USER: [&str; 3] = ["division by zero", "result is out of range", "Remark:"];
     // The blocks that a user wishes for do not fit on every multiprocessor.
     let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm);
-    let mut table = gemm_dsl::arch::ALL.iter();
+    let mut table = gemm_dsl::target::arch::ALL.iter();
     let sm = table.find(|sm| sm.arch == arch).ok_or_else(|| format!("sm_{arch} is not known"))?;
     let fits = blocks <= sm.blocks && blocks * threads <= sm.threads;
     let of_wish = |line: &str| !fits && line.contains(".minnctapersm will be ignored");

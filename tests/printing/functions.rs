@@ -3,9 +3,9 @@
 
 use crate::c::{self, Environment, Unit, Value};
 use crate::ir;
+use gemm_dsl::expr::{Closure, EPILOGUE, Function, random};
 use gemm_dsl::ir::{Expr, Stmt, Ty, Var, VerifiedKernel};
 use gemm_dsl::spec::{Datum, SgemmSpec, Spec};
-use gemm_dsl::value::{Closure, EPILOGUE, Function, random};
 use gemm_dsl::{Family, cuda};
 use gemm_tests::random::Random;
 use proptest::prelude::*;

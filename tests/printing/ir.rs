@@ -3,10 +3,10 @@
 use crate::c::{Environment, Value};
 use crate::trees::coordinate;
 use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
-use gemm_dsl::intrinsic::Semantics;
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Function, Integer, Intrinsic, Kernel, Logic, Stmt, UnaryOp,
 };
+use gemm_dsl::target::intrinsic::Semantics;
 
 /// The value; none where the rules give none: overflow of a signed integer, division by zero, a
 /// shift that is too far, a conversion that would not preserve the value.

@@ -1,7 +1,7 @@
 //! Products of blocks in clusters: what they compute and count, and what is found in those with a planted fault.
 
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_tests::clusters::{Clustered, End, Fault};
 use gemm_tests::random::Random;

@@ -1,7 +1,7 @@
 //! Products whose factors have their planes made once: bits, what is launched, and who takes planes.
 
 use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
-use gemm_dsl::tensor_core::Format;
+use gemm_dsl::target::tensor_core::Format;
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::prepared::compare;

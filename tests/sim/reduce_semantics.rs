@@ -1,9 +1,9 @@
 //! NaN, infinities and the sign of zero: what IEEE 754 says of the operators, in every stage and
 //! wherever in the array the value lies.
 
-use gemm_dsl::intrinsic::CANONICAL_NAN;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages;
+use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 use gemm_runtime::Device;
 use gemm_tests::reduction::{CLASSIC, run};
 

@@ -1,9 +1,9 @@
 //! The tables that ship: every row of them is right, of whatever shape, on the simulator.
 
 use crate::reduce_each::{each, same};
-use gemm_dsl::kernel_table::KernelTable;
 use gemm_dsl::spec::{Over, ReduceSpec};
-use gemm_dsl::tuned::tuned;
+use gemm_dsl::tables::KernelTable;
+use gemm_dsl::tables::shipped::tuned;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};

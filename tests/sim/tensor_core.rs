@@ -1,6 +1,6 @@
 //! The rules of tensor cores against what GPUs have made of the same operands.
 
-use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_tests::random::Random;
 use gemm_tests::tensor_core::{self, Kind, Tile, Vector};
 

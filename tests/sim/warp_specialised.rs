@@ -2,7 +2,7 @@
 //! a planted fault.
 
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
 use gemm_tests::boxes;
 use gemm_tests::planes::{self, PAIRS, PLANES};

@@ -2,9 +2,9 @@
 //! ladders and the module documentation of plans and expressions give. `cargo bless` writes them
 //! anew.
 
+use gemm_dsl::expr::{Bound, Environment, Function};
 use gemm_dsl::spec::{Along, FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, SgemmOperand, Spec};
 use gemm_dsl::stages::{self, Stage};
-use gemm_dsl::value::{Bound, Environment, Function};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};

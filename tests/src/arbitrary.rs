@@ -7,8 +7,8 @@ pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce, with_runs};
 pub use sgemm::{on_tensor_cores, sgemm};
 
 use gemm_dsl::SpecErrors;
+use gemm_dsl::expr::random;
 use gemm_dsl::spec::{Datum, Kind, Spec};
-use gemm_dsl::value::random;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;

@@ -2,7 +2,7 @@
 //! are summed together, and which numbers are too hard to take apart.
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
-use gemm_dsl::tensor_core::{Format, Operand, Rules};
+use gemm_dsl::target::tensor_core::{Format, Operand, Rules};
 use half::{bf16, f16};
 
 /// How tensor cores sum a part of K.

@@ -5,7 +5,7 @@ use gemm_dsl::ir::{
     Access, Elem, Expr, For, Geometry, KernelBuilder, Mma, Operand as Argument, Special, Unroll,
     VerifiedKernel,
 };
-use gemm_dsl::tensor_core::{Format, Operand, Rules};
+use gemm_dsl::target::tensor_core::{Format, Operand, Rules};
 use gemm_sim::{Buffer, Counters, SimError};
 use std::fmt::{self, Write};
 use std::ops::Range;

@@ -7,7 +7,7 @@ use gemm_dsl::ir::{
     Access, BufferId, Change, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder, Layout,
     MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
-use gemm_dsl::tensor_core::{Format, Rules};
+use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_sim::{Buffer, Counters, SimError};
 
 /// Threads of a warpgroup.

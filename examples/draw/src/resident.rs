@@ -1,7 +1,7 @@
 //! What fits on the multiprocessors of each architecture.
 
-use gemm_dsl::arch::ALL;
 use gemm_dsl::ir::VerifiedKernel;
+use gemm_dsl::target::arch::ALL;
 use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
 use serde::Serialize;
 

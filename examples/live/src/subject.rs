@@ -3,10 +3,10 @@
 use crate::launch::{self, Seen};
 use gemm_draw::shapes::{self, Most};
 use gemm_dsl::ir::{Extent, Variant, VerifiedProgram};
-use gemm_dsl::kernel_table::Target;
 use gemm_dsl::plan::Decision;
 use gemm_dsl::spec::{Over, ReduceSpec, SgemmSpec, Spec};
 use gemm_dsl::stages::{self, Stage};
+use gemm_dsl::tables::Target;
 use gemm_dsl::{Family as _, SpecErrors};
 
 /// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.

@@ -1,7 +1,7 @@
 //! Which products are measured.
 
-use gemm_dsl::kernel_table::SgemmShape;
 use gemm_dsl::spec::Layout;
+use gemm_dsl::tables::SgemmShape;
 use gemm_reference::product::Size;
 use std::fmt;
 

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use crate::gpu::{Gpu, elements};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::tuned::tuned;
+use gemm_dsl::tables::shipped::tuned;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
 use gemm_runtime::{

@@ -10,9 +10,9 @@ mod tests;
 use crate::cli::Failure;
 use crate::predict::counts;
 use crate::tune::space::{Point, Space};
-use gemm_dsl::arch::THREAD_REGISTERS;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Order, SgemmSpec};
+use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_perf::{Bound, Device, Launch, program};
 use gemm_reference::product::Size;
 use rayon::prelude::*;
@@ -190,7 +190,7 @@ fn registers(plan: &SgemmPlan) -> u32 {
         Shape::Tensor(_) => THREAD_REGISTERS,
     };
     let warps = u64::from(plan.threads().div_ceil(32) * plan.blocks_per_sm());
-    wanted.min(gemm_dsl::arch::LARGEST.registers_per_thread(warps))
+    wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))
 }
 
 /// The spec of a class that is tried first. On an H200 orders that turn back at the ends of rows or columns were the fastest, and

@@ -89,7 +89,11 @@ fn warpgroups_are_explained_where_they_are() {
     assert!(all.status.success(), "{}", text(&all.stderr));
     assert!(shown.contains("2 x 1 multiply") && !shown.contains("could not compile"), "{shown}");
     if !shown.contains("NVRTC") {
-        assert_eq!(shown.matches("needs sm_90a").count(), gemm_dsl::arch::ALL.len() - 1, "{shown}");
+        assert_eq!(
+            shown.matches("needs sm_90a").count(),
+            gemm_dsl::target::arch::ALL.len() - 1,
+            "{shown}"
+        );
         let own = shown.lines().find(|line| line.contains("sm_90a") && !line.contains("needs"));
         let figures = own.map(|line| line.split_whitespace().count());
         assert!(figures.is_some_and(|figures| figures > 5), "{shown}");

@@ -7,7 +7,7 @@ mod rows;
 mod scale;
 
 use explain::explain;
-use gemm_dsl::value::Function;
+use gemm_dsl::expr::Function;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

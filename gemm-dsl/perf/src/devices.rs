@@ -1,6 +1,6 @@
 //! What devices have and how fast it is: of one that was measured, of others as published.
 
-use gemm_dsl::arch::{ALL, Multiprocessor};
+use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use std::fmt;
 
 /// Where the figures of a device come from.

@@ -2,7 +2,7 @@
 
 use super::occupancy::{Block, occupancy};
 use super::{Device, Launch};
-use gemm_dsl::arch::WARP;
+use gemm_dsl::target::arch::WARP;
 use std::fmt;
 
 /// What works on a multiprocessor, or for it.

@@ -3,7 +3,7 @@
 //! The limits are those of the generator's table of architectures; registers are handed out to warps
 //! in units.
 
-use gemm_dsl::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
+use gemm_dsl::target::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
 use std::fmt;
 
 /// What a block of a kernel needs.
@@ -92,7 +92,7 @@ fn blocks_by(sm: &Multiprocessor, block: Block) -> [(u32, Limit); 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::arch::ALL;
+    use gemm_dsl::target::arch::ALL;
 
     const KB: u64 = 1024;
 

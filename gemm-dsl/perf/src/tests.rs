@@ -2,7 +2,7 @@
 
 use super::occupancy::{Block, occupancy};
 use super::*;
-use gemm_dsl::arch::WARP;
+use gemm_dsl::target::arch::WARP;
 
 /// Launches with their times on an H200; its first line says how they were taken.
 const TIMES: &str = include_str!("../../../tests/profiler/times.csv");

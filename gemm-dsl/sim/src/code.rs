@@ -9,12 +9,12 @@ pub(super) use effect::{Assigned, Kind, Slot};
 
 use super::counters::Site;
 use super::role::Role;
-use gemm_dsl::intrinsic::Shuffle;
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
     TensorSwizzle,
 };
-use gemm_dsl::tensor_core::Format;
+use gemm_dsl::target::intrinsic::Shuffle;
+use gemm_dsl::target::tensor_core::Format;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Conversions between types of numbers, one lane at a time.
 
 use super::error::FaultKind;
-use gemm_dsl::intrinsic::{CANONICAL_NAN, Float};
 use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::target::intrinsic::{CANONICAL_NAN, Float};
 use half::{bf16, f16};
 
 /// A number without its type.

@@ -15,8 +15,8 @@ use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use super::observe::{AccessKind, Stopped, stop};
 use super::record::Did;
-use gemm_dsl::intrinsic::{Shuffle, canonical};
 use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::target::intrinsic::{Shuffle, canonical};
 
 fn arithmetic(error: Arithmetic) -> Stopped {
     stop(error.lane, *error.kind)

@@ -25,7 +25,7 @@ const THREAD_BITS: u32 = 10;
 const STMT_BITS: u32 = 20;
 const TIMELINE_BITS: u32 = 2;
 const LOW_BITS: u32 = STMT_BITS + TIMELINE_BITS;
-const _: () = assert!(gemm_dsl::arch::BLOCK_THREADS == 1 << THREAD_BITS && WARP == 32);
+const _: () = assert!(gemm_dsl::target::arch::BLOCK_THREADS == 1 << THREAD_BITS && WARP == 32);
 const _: () = assert!(MODEL.timelines.len() < 1 << TIMELINE_BITS && THREAD_BITS + LOW_BITS == 32);
 
 impl Touch {

@@ -3,8 +3,8 @@
 //! Operations compute all 32 lanes, active or not: what an inactive lane holds is never looked at.
 
 use super::error::FaultKind;
-use gemm_dsl::intrinsic::{Float, canonical};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
+use gemm_dsl::target::intrinsic::{Float, canonical};
 use pulp::Arch;
 
 /// Lanes of a warp.

@@ -9,7 +9,7 @@ use super::record::Watched;
 use super::region::{self, Region};
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
-use gemm_dsl::tensor_core::Rules;
+use gemm_dsl::target::tensor_core::Rules;
 
 /// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {

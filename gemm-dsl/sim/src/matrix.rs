@@ -7,7 +7,7 @@ use super::memory::Quad;
 use super::observe::{AccessKind, Stopped};
 use super::region::slots_of;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
-use gemm_dsl::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{Format, Operand};
 
 /// The names of the instructions, for messages.
 const MULTIPLY: &str = "mma";

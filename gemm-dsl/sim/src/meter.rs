@@ -2,7 +2,7 @@
 
 use super::error::{SimError, Unfinished};
 use super::launch::Launch;
-use gemm_dsl::tensor_core::Rules;
+use gemm_dsl::target::tensor_core::Rules;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a kernel is run.

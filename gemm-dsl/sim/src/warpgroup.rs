@@ -15,7 +15,7 @@ use super::record::{Did, Operand as Read};
 use super::region::Region;
 use super::warpgroups::{Apart, Step, Sums, Tiles, WARPS};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
-use gemm_dsl::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{Format, Operand};
 use std::rc::Rc;
 
 /// Bytes that lie together however rows are swizzled.

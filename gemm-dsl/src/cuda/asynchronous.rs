@@ -13,7 +13,7 @@ use crate::ir::{
     Access, BufferId, Descriptor, Kernel, Mbarrier, MbarrierOp, MbarrierRef, ProxyFence,
     RegisterLimit, Stmt, TensorCopy, TensorSwizzle, Wgmma, WgmmaSync,
 };
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// The type of a barrier in shared memory.
 pub(super) const MBARRIER: &str = "unsigned long long";

@@ -3,9 +3,9 @@
 
 use super::expr::element_type;
 use super::{WIDTH, asynchronous, cluster, sync, wrap};
-use crate::intrinsic::Spelling;
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
-use crate::tensor_core::Format;
+use crate::target::intrinsic::Spelling;
+use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What can be wrong with a product whose threads hold tiles of C and that stages nothing.
 
 use super::SpecError;
-use crate::arch::{BLOCK_THREADS, WARP};
 use crate::spec::{Lanes, Layout, Rect, SgemmSpec};
+use crate::target::arch::{BLOCK_THREADS, WARP};
 
 /// `coarsen` and `partials` are of kernels whose threads have one sum after the other.
 pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {

@@ -2,11 +2,11 @@
 
 use super::SpecError;
 use super::value::fault;
-use crate::arch::{BLOCK_THREADS, WARP};
+use crate::expr::Tokens;
 use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
 use crate::spec::{Over, Tree};
-use crate::value::Tokens;
+use crate::target::arch::{BLOCK_THREADS, WARP};
 
 pub(crate) fn block_zero() -> SpecError {
     SpecError::at_value(

@@ -1,9 +1,9 @@
 //! What a matrix product can ask too much of: threads, registers, shared memory, aligned accesses.
 
 use super::SpecError;
-use crate::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
+use crate::target::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 
 pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     let SgemmSpec { slices, products, .. } = *spec;

@@ -1,8 +1,8 @@
 //! What can be wrong with a matrix product.
 
 use super::SpecError;
+use crate::expr::Param;
 use crate::spec::{Fragment, Order, Rect, Tile};
-use crate::value::Param;
 
 pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))

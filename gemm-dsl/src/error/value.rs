@@ -11,7 +11,7 @@ pub(crate) use numbers::*;
 pub(crate) use types::*;
 
 use super::SpecError;
-use crate::value::Tokens;
+use crate::expr::Tokens;
 
 pub(super) fn fault(key: &'static str, at: Tokens, message: String) -> SpecError {
     SpecError::at_tokens(key, (at.first, at.last), message)

@@ -6,7 +6,7 @@ mod operator;
 pub use operator::{Arith, BinaryOp, Cmp, Integer, Logic, UnaryOp};
 
 use super::{BufferId, Const, Elem, FunctionId, Intrinsic, Scalar, Ty, Var};
-use crate::intrinsic::Semantics;
+use crate::target::intrinsic::Semantics;
 
 /// A pure expression. [`Expr::ty`] is its type; the builder functions keep operands of one type by
 /// widening `I32` to `U64` where the two meet.

@@ -5,7 +5,7 @@ use super::{
 };
 #[cfg(doc)]
 use super::{Layout, Space, Ty};
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// A statement. Comments are part of the kernel because the text is read by people.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use super::contract::Contract;
 use super::names::is_free;
 use super::{BufferId, Expr, Function, Kernel, Space, Stmt, Ty, Var};
-use crate::arch;
+use crate::target::arch;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;

@@ -4,7 +4,7 @@ use super::{
     Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
     Special, Stmt, TensorCopy, Var, Wgmma,
 };
-use crate::arch;
+use crate::target::arch;
 
 impl Kernel {
     /// Visits every statement of the body, those inside others too, in the order of the text.

@@ -2,7 +2,7 @@
 
 use super::tensor_map::{Rows, TensorSwizzle};
 use super::{Access, Buffer, BufferId, Expr, Kernel};
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// `D = A·B + D`, or `D = A·B`, of [`Wgmma::ROWS`] by `columns` sums of [`Format::terms`] products. The four warps of a
 /// warpgroup execute it together. It is asynchronous: until a [`WgmmaSync::Wait`] that covers it, D is not there, and A and

@@ -21,10 +21,10 @@ mod team;
 mod tests;
 mod tiles;
 
-use crate::arch;
 use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
 use crate::spec::Op;
+use crate::target::arch;
 pub use shards::{of_partials, partials, shard};
 
 /// Threads of a warp.

@@ -4,9 +4,9 @@ use super::table;
 use super::token::Span;
 use super::{Fault, Outcome, checked, stream};
 use crate::ir::Elem;
-use crate::kernel_table::{KernelTable, Rows};
 use crate::plan::Checked;
 use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec, Typed};
+use crate::tables::{KernelTable, Rows};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 use std::collections::HashMap;
 

@@ -5,9 +5,9 @@ use super::{Entry, Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
 use crate::error::kernel_table as error;
 use crate::error::syntax::too_many;
 use crate::error::{Excerpt, SpecError, SpecErrors};
-use crate::kernel_table::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
+use crate::expr::{Closure, Problems};
 use crate::spec::{Accuracy, UnknownWord};
-use crate::value::{Closure, Problems};
+use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
 use std::collections::HashMap;
 
 /// The most rows of a table.

@@ -13,9 +13,9 @@ mod tensor;
 use super::{Reader, Tokens, from_text, text};
 use crate::Family;
 use crate::error::{SpecErrors, quoted};
-use crate::kernel_table::{KernelTable, Tabled};
 use crate::plan::Checked;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
+use crate::tables::{KernelTable, Tabled};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -224,7 +224,7 @@ fn datum(kind: Kind) -> BoxedStrategy<Datum> {
         Kind::Word(words) => select(words).prop_map(|w| Datum::Word(w.to_owned())).boxed(),
         Kind::Name => "[a-zA-Z_][a-zA-Z0-9_]{0,8}".prop_map(Datum::Word).boxed(),
         Kind::Closure(env) => {
-            let closure = move |(seed, depth)| crate::value::random::closure(env, seed, depth);
+            let closure = move |(seed, depth)| crate::expr::random::closure(env, seed, depth);
             (any::<u64>(), 0..5u32).prop_map(closure).prop_map(Datum::Closure).boxed()
         }
     }

@@ -2,8 +2,8 @@
 
 use super::token::{Token, TokenKind, Tokens};
 use crate::error::{SpecError, clip, syntax as error};
+use crate::expr::Closure;
 use crate::spec::{Datum, Kind};
-use crate::value::Closure;
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
 pub(super) fn read(

@@ -1,6 +1,6 @@
 //! What a plan decided, for people to read.
 
-use crate::arch::WARP;
+use crate::target::arch::WARP;
 
 /// One decision of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

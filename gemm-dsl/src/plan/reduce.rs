@@ -33,10 +33,10 @@ pub use parts::Part;
 pub use types::Types;
 
 use super::{Faults, check_name};
-use crate::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
 use crate::error::{SpecError, SpecErrors, reduce as error};
 use crate::ir::Elem;
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
+use crate::target::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
 
 /// The most elements that a block takes in.
 pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;

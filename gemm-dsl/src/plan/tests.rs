@@ -7,11 +7,11 @@ mod shared;
 
 use super::Shape;
 use crate::Family;
-use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
 use crate::ir::contract::{Array, Axis, Contract, Need, Place, Stretch, Unmet};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
+use crate::target::arch::{BLOCK_THREADS, LARGEST};
 use plausible::plausible;
 use proptest::prelude::*;
 use proptest::sample::select;

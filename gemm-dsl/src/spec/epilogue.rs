@@ -4,7 +4,7 @@ use super::SgemmSpec;
 use super::expression::part_of_name;
 use super::table::{Datum, Kind, Value};
 use crate::error::SpecErrors;
-use crate::value::{Closure, EPILOGUE, Param};
+use crate::expr::{Closure, EPILOGUE, Param};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 
 use super::table::{Datum, Kind, Value};
 use crate::error::SpecErrors;
-use crate::value::{Closure, FINISH, FOLD, IDENTITY, MAP};
+use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 

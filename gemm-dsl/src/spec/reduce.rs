@@ -7,8 +7,8 @@ pub use types::{AccType, DataType, IndexType, ResultType};
 
 use super::expression::{Finish, Fold, Identity, Map};
 use super::table::{derived_name, given_name, spec, words};
-use crate::arch::WARP;
 use crate::ir::{Elem, VECTOR_BYTES};
+use crate::target::arch::WARP;
 use acts::{
     ALIGNED, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
     SHARED_TREE, SUM, WHOLE_BLOCK,

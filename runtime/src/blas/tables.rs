@@ -11,9 +11,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Choice, SgemmTable};
 use gemm_dsl::SpecErrors;
-use gemm_dsl::arch::{ALL, Multiprocessor};
-use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, Tabled};
 use gemm_dsl::spec::{Accuracy, Batch, Layout, SgemmSpec};
+use gemm_dsl::tables::{KernelTable, SgemmProblem, Tabled};
+use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use std::sync::{LazyLock, OnceLock};
 
 /// The tables of an architecture.

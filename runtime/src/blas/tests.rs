@@ -3,9 +3,9 @@
 use super::tables::{Asked, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
 use gemm_dsl::Family;
-use gemm_dsl::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
-use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape, Tabled, Target};
 use gemm_dsl::spec::{Accuracy, Arith, Batch, Layout, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, SgemmShape, Tabled, Target};
+use gemm_dsl::target::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LAYOUTS: [Layout; 4] = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];

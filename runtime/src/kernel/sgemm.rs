@@ -15,8 +15,8 @@ use crate::operand::{Input, Output};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
 use bind::{check_exact, elements};
 use gemm_dsl::ir::Operand;
-use gemm_dsl::kernel_table::{KernelTable, SgemmProblem, SgemmShape};
 use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
 use launch::multiply;
 
 impl<E> Sgemm<E> {

@@ -1,7 +1,7 @@
 //! Values of C with their types, and what its operators make of them.
 
-use gemm_dsl::intrinsic::canonical;
 use gemm_dsl::ir::Ty;
+use gemm_dsl::target::intrinsic::canonical;
 
 /// A value with its C type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use super::device::{Cut, cut, matrix, range, upload};
 use super::lying::Images;
 use super::simulate::Machine;
 use gemm_dsl::ir::{Elem, Variant};
-use gemm_dsl::kernel_table::KernelTable;
 use gemm_dsl::spec::ReduceSpec;
+use gemm_dsl::tables::KernelTable;
 use gemm_runtime::{
     Buffer, BufferView, BufferViewMut, Device, Element, Elements, Error, InputOf, InputsFor,
     Launched, ReduceKernel, ReduceTable, ResultsFor,

@@ -1,7 +1,7 @@
 //! An epilogue as a kernel of its own, as one would write it who has cuBLAS for the product.
 
+use gemm_dsl::expr::{Block, Closure, Function, Node, NodeKind, Unary};
 use gemm_dsl::spec::{Along, SgemmOperand};
-use gemm_dsl::value::{Block, Closure, Function, Node, NodeKind, Unary};
 use std::fmt::Write as _;
 
 /// The functions of the language that CUDA C lacks.
@@ -157,7 +157,7 @@ fn call(function: Function, operands: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::value::EPILOGUE;
+    use gemm_dsl::expr::EPILOGUE;
     use gemm_runtime::SgemmSpec;
 
     fn of(epilogue: &str, width: u32) -> String {

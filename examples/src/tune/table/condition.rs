@@ -1,7 +1,7 @@
 //! Conditions of a table's rows: quantities of a product, and where they are cut.
 
-use gemm_dsl::kernel_table::{SgemmProblem, Tabled};
 use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, Tabled};
 use std::fmt;
 
 /// A quantity that a condition compares.
@@ -191,7 +191,7 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::kernel_table::{KernelTable, SgemmShape, Target};
+    use gemm_dsl::tables::{KernelTable, SgemmShape, Target};
 
     #[test]
     fn numbers_between_two_are_round() {

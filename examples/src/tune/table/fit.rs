@@ -7,8 +7,9 @@ use super::tree::{Limits, Tree, grow};
 use crate::grid::report::geometric_mean;
 use crate::grid::shapes::Shape;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::kernel_table::{self, KernelTable, SgemmProblem};
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
+use gemm_dsl::tables;
+use gemm_dsl::tables::{KernelTable, SgemmProblem};
 use gemm_reference::product::Size;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -49,7 +50,7 @@ impl First {
         if class > granted {
             return Err(format!("its rows are of accuracy `{class}`. Add --accuracy {class}"));
         }
-        let row = |row: &kernel_table::Row<SgemmSpec>| {
+        let row = |row: &tables::Row<SgemmSpec>| {
             let when = row.when.as_ref()?.to_string();
             Some(Row { when, line: row.spec.to_string() })
         };

@@ -6,8 +6,8 @@
 use crate::cli::Failure;
 use crate::tune::space::Space;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::kernel_table::KernelTable;
 use gemm_dsl::spec::{Accuracy, Bounds, SgemmSpec};
+use gemm_dsl::tables::KernelTable;
 use std::collections::BTreeSet;
 
 /// The lines that are tried where none are given.

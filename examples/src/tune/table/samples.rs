@@ -5,8 +5,8 @@ use super::lines::{class, of_row};
 use super::times::{CUBLAS, Time, Times};
 use crate::grid::report::BEHIND;
 use crate::grid::shapes::Shape;
-use gemm_dsl::kernel_table::{SgemmProblem, Target};
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, Target};
 use std::collections::{BTreeSet, HashMap};
 
 /// What was not timed at a shape counts as so many times slower than the best, so that no row has it for that shape

@@ -3,8 +3,8 @@
 
 use crate::cli::{Failure, named};
 use crate::grid::shapes::Shape;
-use gemm_dsl::kernel_table::Target;
 use gemm_dsl::spec::Layout;
+use gemm_dsl::tables::Target;
 use gemm_reference::product::Size;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -10,8 +10,8 @@ use super::super::machine::{Machine, Registers};
 use super::super::memory::Quad;
 use super::super::observe::{AccessKind, Stopped, stop};
 use super::{arithmetic, conversion};
-use gemm_dsl::intrinsic::Float;
 use gemm_dsl::ir::Ty;
+use gemm_dsl::target::intrinsic::Float;
 
 impl Machine<'_> {
     /// A value of 8 bytes per lane.

@@ -6,10 +6,10 @@ use super::super::code::{
 use super::super::counters::Class;
 use super::super::varying;
 use super::Lowering;
-use gemm_dsl::intrinsic::{Semantics, canonical};
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp,
 };
+use gemm_dsl::target::intrinsic::{Semantics, canonical};
 
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.

@@ -1,8 +1,8 @@
 //! Values: IEEE arithmetic, NaN, integers, control flow.
 
 use super::*;
-use gemm_dsl::intrinsic::CANONICAL_NAN;
 use gemm_dsl::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Stmt, Ty, UnaryOp, Unroll};
+use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
 fn compute(input: [u32; 3], value: impl Fn([Expr; 3]) -> Expr) -> u32 {

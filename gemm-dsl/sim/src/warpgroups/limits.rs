@@ -1,8 +1,8 @@
 //! How many registers the warps of a block have: what `setmaxnreg` gives back, others may take.
 
 use super::super::lanes::WARP;
-use gemm_dsl::arch::LARGEST;
 use gemm_dsl::ir::RegisterLimit;
+use gemm_dsl::target::arch::LARGEST;
 
 /// Registers are given back and taken in such numbers.
 const UNIT: u32 = 8;

@@ -1,8 +1,8 @@
 //! An evaluator of expressions in Rust: what they mean, told a second time.
 
 use super::prototypes as prototype;
-use gemm_dsl::intrinsic::canonical;
-use gemm_dsl::value::{Binary, Block, Closure, Float, Function, Node, NodeKind, Unary};
+use gemm_dsl::expr::{Binary, Block, Closure, Float, Function, Node, NodeKind, Unary};
+use gemm_dsl::target::intrinsic::canonical;
 
 pub fn function(function: Function) -> fn(f32) -> f32 {
     match function {

@@ -5,8 +5,8 @@ mod meaning;
 mod prototypes;
 mod typed;
 
+use gemm_dsl::expr::{Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::value::{Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType};
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -1,11 +1,12 @@
 //! What an expression means: the simulator against an evaluator in Rust, to the bit.
 
 use super::evaluator::{Value, function, value};
+use gemm_dsl::expr::random;
+use gemm_dsl::expr::random::Random;
+use gemm_dsl::expr::{Closure, EPILOGUE, Float, Function, library};
 use gemm_dsl::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
 };
-use gemm_dsl::value::random::{self, Random};
-use gemm_dsl::value::{Closure, EPILOGUE, Float, Function, library};
 use gemm_sim::{Buffer, launch};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The functions of the library in plain Rust, as they were first written and measured: the
 //! reference for their definitions in the IR.
 
-use gemm_dsl::intrinsic::canonical;
+use gemm_dsl::target::intrinsic::canonical;
 
 fn fma(a: f32, b: f32, c: f32) -> f32 {
     a.mul_add(b, c)

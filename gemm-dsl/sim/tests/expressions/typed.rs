@@ -4,12 +4,13 @@
 use super::evaluator::{Value, value};
 use super::meaning::inputs;
 use super::typings;
+use gemm_dsl::expr::random;
+use gemm_dsl::expr::random::Random;
+use gemm_dsl::expr::{
+    Closure, Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
+};
 use gemm_dsl::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Ty, VerifiedKernel,
-};
-use gemm_dsl::value::random::{self, Random};
-use gemm_dsl::value::{
-    Closure, Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
 };
 use gemm_sim::{Buffer, launch};
 use proptest::prelude::*;

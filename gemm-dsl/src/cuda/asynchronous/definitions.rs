@@ -7,7 +7,7 @@ use super::{
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// What a parameter, or a statement, asks the text to define, with where that stands in the text.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {

@@ -6,7 +6,7 @@ use crate::ir::{
     LoadMatrix, Mma, Operand, Order, ProxyFence, Scope, Special, Stmt, TensorMap, TensorSwizzle,
     VerifiedKernel, Wgmma, is_free,
 };
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
 
 /// A kernel over an array of each space, if the rules of the IR allow the body.

@@ -3,7 +3,7 @@
 use super::fault;
 use super::names::call_of;
 use crate::error::{SpecError, clip};
-use crate::value::{Binary, Environment, Function, Tokens, Type};
+use crate::expr::{Binary, Environment, Function, Tokens, Type};
 
 pub(crate) fn no_closure(env: &Environment, at: Tokens) -> SpecError {
     let Environment { key, example, meaning, .. } = env;

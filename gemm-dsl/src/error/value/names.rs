@@ -2,8 +2,8 @@
 
 use super::fault;
 use crate::error::{SpecError, clip, quoted};
+use crate::expr::{Environment, Function, Tokens, WAVES};
 use crate::parse::closest;
-use crate::value::{Environment, Function, Tokens, WAVES};
 
 /// How many values there are, in words.
 fn values(count: usize) -> String {

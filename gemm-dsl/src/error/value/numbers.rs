@@ -2,7 +2,7 @@
 
 use super::fault;
 use crate::error::{SpecError, clip};
-use crate::value::{Float, Tokens};
+use crate::expr::{Float, Tokens};
 
 pub(crate) fn no_number(key: &'static str, at: Tokens, text: &str) -> SpecError {
     let text = clip(text);

@@ -2,8 +2,8 @@
 
 use super::fault;
 use crate::error::{SpecError, clip};
-use crate::value::remedy::{chosen, compared, converted};
-use crate::value::{Binary, Environment, Float, Function, Node, Tokens, Type, Typing, Unary};
+use crate::expr::remedy::{chosen, compared, converted};
+use crate::expr::{Binary, Environment, Float, Function, Node, Tokens, Type, Typing, Unary};
 
 /// An operand of another type than `wanted`, a float.
 pub(crate) fn wrong_argument(

@@ -1,14 +1,14 @@
 //! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
 
 use super::{Check, Checked, constant, require};
-use crate::arch::WARP;
 use crate::ir::tensor_map::Rows;
 use crate::ir::{
     Access, Atomic, BufferId, Descriptor, Elem, Layout, Mbarrier, MbarrierDecl, MbarrierOp,
     MbarrierRef, Operand, Order, ParamKind, RegisterLimit, Space, Stmt, TensorCopy, TensorMap, Ty,
     Wgmma, WgmmaSync,
 };
-use crate::tensor_core::Format;
+use crate::target::arch::WARP;
+use crate::target::tensor_core::Format;
 
 /// The most barriers of a declaration: more fill no shared memory.
 const MOST_MBARRIERS: u64 = 4096;

@@ -1,8 +1,8 @@
 //! The rules of clusters.
 
 use super::{Check, Checked, require};
-use crate::arch;
 use crate::ir::Space;
+use crate::target::arch;
 
 impl Check<'_> {
     pub(super) fn cluster(&self) -> Checked {

@@ -1,8 +1,8 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
 use super::{Check, Checked, constant, require, sync};
-use crate::arch::WARP;
 use crate::ir::{Access, Change, Elem, Expr, Layout, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var};
+use crate::target::arch::WARP;
 
 impl Check<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {

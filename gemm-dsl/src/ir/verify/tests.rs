@@ -4,7 +4,7 @@ use crate::ir::{
     Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
     LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 mod asynchronous;
 mod cluster;

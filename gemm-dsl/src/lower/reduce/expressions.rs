@@ -1,9 +1,9 @@
 //! The user's expressions in a reduction, as functions of the kernel, with what converts their values.
 
 use super::fold::zero;
+use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty};
 use crate::plan::ReducePlan;
-use crate::value::Lowered;
 
 /// The functions that a kernel has for them.
 pub(super) struct Expressions {

@@ -13,10 +13,10 @@ use super::problem::Problem;
 use super::schedule::{self, Range, Ranges};
 use super::split::Split;
 use super::tile::{Adjacent, Elements};
-use crate::arch::WARP;
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
+use crate::target::arch::WARP;
 use read::{Reader, Steps, multiply};
 
 pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {

@@ -3,10 +3,10 @@
 
 use super::operands::{C, Held, Nth, Operands};
 use super::problem::Problem;
+use crate::expr::Lowered;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::plan::SgemmPlan;
 use crate::spec::{Named, SgemmSpec};
-use crate::value::Lowered;
 
 /// What becomes of a sum before it is stored.
 pub(super) struct Finish<'p> {

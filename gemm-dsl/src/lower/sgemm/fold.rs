@@ -4,10 +4,10 @@
 
 use super::block_tile::BlockTile;
 use super::fragment::{Accumulators, each};
-use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder, Layout, Unroll, Var,
 };
+use crate::target::arch::WARP;
 
 /// Adds what the lanes of a warp have; lane 0 gets all.
 pub(super) fn lanes(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {

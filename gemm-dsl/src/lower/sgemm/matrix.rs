@@ -17,9 +17,9 @@ pub(super) use words::{kept, to_tf32, to_tf32_or_nan};
 
 use super::fragment::over;
 use super::tile::{Adjacent, Elements, Tiled};
-use crate::arch::WARP;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Mma, Var};
 use crate::plan::{MatrixPlan, TiledPlan};
+use crate::target::arch::WARP;
 use words::Side;
 
 /// How many matrices a warp multiplies, by name and as numbers.

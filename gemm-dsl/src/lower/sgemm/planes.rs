@@ -19,7 +19,7 @@ use crate::ir::{
 };
 use crate::plan::{SgemmPlan, TensorPlan};
 use crate::spec::{Arith, Copies};
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
 const PADDED: i32 = 8;

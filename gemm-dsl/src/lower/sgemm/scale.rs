@@ -10,13 +10,13 @@ use super::problem::{Problem, Takes};
 use super::schedule::Origin;
 use super::sides::{Side, Sides};
 use super::temps::GREATEST;
-use crate::arch::WARP;
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
     Order, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::plan::SgemmPlan;
+use crate::target::arch::WARP;
 
 /// Terms of a line of which a block finds the greatest.
 const TERMS: i32 = 256;

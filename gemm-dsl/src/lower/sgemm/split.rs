@@ -10,7 +10,6 @@ use super::problem::Problem;
 use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
 use super::temps::{PARTIALS, TICKETS};
-use crate::arch::{LARGEST, WARP};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
     Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Layout, Operand, Unroll, Var,
@@ -18,6 +17,7 @@ use crate::ir::{
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::Sharing;
+use crate::target::arch::{LARGEST, WARP};
 
 /// What the length of these arrays depends on, in a program and in a kernel.
 pub(super) struct Sizes {

@@ -23,13 +23,13 @@ use super::scale::{self, Greatest};
 use super::schedule::{self, Range, Ranges};
 use super::split::{Held, Split};
 use super::tile::{Adjacent, Elements, stages};
-use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Layout, Special, Var,
     Wgmma,
 };
 use crate::plan::{SgemmPlan, TensorPlan, WARPGROUP};
 use crate::spec::SgemmSpec;
+use crate::target::arch::WARP;
 use tiles::Tile;
 
 /// What every builder of such a kernel knows.

@@ -8,13 +8,13 @@ use super::problem::{Matrix, Problem};
 use super::schedule::{self, Counts, Origin, Part, Range, Ranges};
 use super::slices::TileSlices;
 use super::split::Held;
-use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Scalar, Special, Stmt,
     Var,
 };
 use crate::plan::{Axis, OperandPlan, Pipeline, SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
+use crate::target::arch::WARP;
 
 /// What every builder of a tiled kernel knows.
 pub(super) struct Tiled<'p> {

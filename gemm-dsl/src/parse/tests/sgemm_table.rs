@@ -2,9 +2,9 @@
 
 use super::super::{MAX_FAULTS, sgemm_table};
 use super::{Faulty, messages, tokens, told};
-use crate::kernel_table::{KernelTable, SgemmProblem, SgemmShape, Target};
+use crate::expr::random::Random;
 use crate::spec::{Accuracy, Arith, Instruction, Rect, SgemmSpec, Tile};
-use crate::value::random::Random;
+use crate::tables::{KernelTable, SgemmProblem, SgemmShape, Target};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

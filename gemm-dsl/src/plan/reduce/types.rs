@@ -2,9 +2,9 @@
 
 use super::Faults;
 use crate::error::reduce as error;
+use crate::expr::{Closure, Float, Type, Typing, ValueType};
 use crate::ir::Elem;
 use crate::spec::{Op, Over, ReduceSpec};
-use crate::value::{Closure, Float, Type, Typing, ValueType};
 use std::iter;
 
 /// What the array is called that says where segments begin.

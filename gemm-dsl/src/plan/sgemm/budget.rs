@@ -5,9 +5,9 @@ use super::epilogue::EpiloguePlan;
 use super::operand::Axis;
 use super::tensor::elem;
 use super::tiled::{Pipeline, shared};
-use crate::arch::{LARGEST, WARP};
 use crate::ir::Mbarrier;
 use crate::spec::{Along, Copies, Lanes, Rect, SgemmSpec, Sharing, Tile};
+use crate::target::arch::{LARGEST, WARP};
 
 /// The shared memory of a block.
 #[derive(Clone, Copy)]

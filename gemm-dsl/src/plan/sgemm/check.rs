@@ -9,10 +9,10 @@ use super::Axis;
 use super::MAX_SPLIT;
 use super::tensor::TensorDraft;
 use super::tiled::{Draft, shared};
-use crate::arch::{BLOCK_THREADS, WARP};
 use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Arith, Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
+use crate::target::arch::{BLOCK_THREADS, WARP};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
 const MAX_UNROLL: u32 = 1024;

@@ -10,9 +10,9 @@ use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, Edge};
 use super::tiled::{Pipeline, contiguous};
 use super::{Decided, decided, facts, waiting};
-use crate::arch::WARP;
 use crate::ir::Variant;
 use crate::spec::{Bounds, Lanes, SgemmSpec};
+use crate::target::arch::WARP;
 
 facts! {
     /// How a thread reads its rows of A, or its columns of B.

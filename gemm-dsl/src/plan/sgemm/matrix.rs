@@ -4,7 +4,7 @@ use super::operand::OperandPlan;
 use super::{Axis, Decided, decided, facts};
 use crate::ir::Mma;
 use crate::spec::{Arith, SgemmSpec};
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 facts! {
     /// How the tensor cores of a warp multiply its tile.

@@ -5,10 +5,10 @@ use super::epilogue::EpiloguePlan;
 use super::matrix::promoted;
 use super::tiled::Pipeline;
 use super::{Decided, Passed, decided, facts, waiting};
-use crate::arch::{LARGEST, WARP};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
-use crate::tensor_core::Format;
+use crate::target::arch::{LARGEST, WARP};
+use crate::target::tensor_core::Format;
 
 /// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;

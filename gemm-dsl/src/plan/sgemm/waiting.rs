@@ -3,8 +3,8 @@
 
 use super::budget::blocks_by_shared;
 use super::{Decided, decided};
-use crate::arch::LARGEST;
 use crate::spec::{Epilogue, Rect, SgemmSpec};
+use crate::target::arch::LARGEST;
 
 /// The operations of a thread that are written out one after the other: more would not stay in the
 /// instruction cache, and each of them runs once.

@@ -53,7 +53,7 @@ fn operands_take_the_registers_that_hold_them() {
 /// memory has room for it.
 #[test]
 fn sums_that_fit_registers_can_be_handed_over() {
-    use crate::arch::LARGEST;
+    use crate::target::arch::LARGEST;
     let mut most = 0;
     for warps in 1..=32 {
         let available = LARGEST.registers_per_thread(warps);

@@ -1,6 +1,6 @@
 //! The values of keys: how each is written and read.
 
-use crate::value::{Closure, Environment};
+use crate::expr::{Closure, Environment};
 
 /// What may follow a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::launched::Launched;
 use crate::segments::{Offset, Segments};
-use gemm_dsl::kernel_table::KernelTable;
 use gemm_dsl::spec::ReduceSpec;
-use gemm_dsl::tuned::tuned;
+use gemm_dsl::tables::KernelTable;
+use gemm_dsl::tables::shipped::tuned;
 
 /// A table of reductions that compute the same, of `T` to `R` as a [`ReduceKernel`]: for each shape the line that
 /// computes it, made by [`reduce_table!`](crate::reduce_table). Only kernels that are chosen are compiled.

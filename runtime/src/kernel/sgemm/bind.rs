@@ -7,8 +7,8 @@ use crate::launch::Bound;
 use crate::operand::Resolved;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::VECTOR_BYTES;
-use gemm_dsl::kernel_table::{SgemmShape, lines_take_vectors};
 use gemm_dsl::spec::{Along, Layout, SgemmOperand};
+use gemm_dsl::tables::{SgemmShape, lines_take_vectors};
 
 /// An extent with its name.
 pub(super) type NamedExtent = (&'static str, u64);

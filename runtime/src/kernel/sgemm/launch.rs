@@ -14,8 +14,8 @@ use crate::planes::Planes;
 use crate::program::Prepared;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::kernel_table::{SgemmProblem, SgemmShape};
 use gemm_dsl::spec::{SgemmOperand, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::Arc;
 
 /// A matrix, and what the caller calls it.

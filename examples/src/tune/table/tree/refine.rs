@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use crate::grid::shapes::Shape;
     use crate::tune::table::condition::Feature;
-    use gemm_dsl::kernel_table::Target;
     use gemm_dsl::spec::Layout;
+    use gemm_dsl::tables::Target;
     use gemm_reference::product::Size;
     use std::collections::BTreeSet;
 

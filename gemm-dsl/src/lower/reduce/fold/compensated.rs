@@ -3,8 +3,8 @@
 
 use super::value::none_added;
 use super::{Cell, zero};
-use crate::intrinsic::Intrinsic;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty, Var};
+use crate::target::intrinsic::Intrinsic;
 
 pub(super) fn identity(part: usize, elem: Elem) -> Expr {
     if part == 0 { none_added(elem) } else { zero(elem) }

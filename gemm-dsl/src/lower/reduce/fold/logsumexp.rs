@@ -4,9 +4,9 @@
 
 use super::value::extreme;
 use super::{Cell, Held, zero};
-use crate::intrinsic::Intrinsic;
+use crate::expr::library;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty, Var};
-use crate::value::library;
+use crate::target::intrinsic::Intrinsic;
 
 pub(super) struct Logsumexp {
     /// e^x for x that are not positive.

@@ -4,9 +4,9 @@
 //! algorithm for computing sample variances", 1979).
 
 use super::{Cell, Held, number, zero};
-use crate::intrinsic::{CANONICAL_NAN, Intrinsic};
 use crate::ir::{Elem, Expr, KernelBuilder};
 use crate::plan::Types;
+use crate::target::intrinsic::{CANONICAL_NAN, Intrinsic};
 
 fn fma(a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
     Expr::Call(Intrinsic::Fma, vec![a.into(), b.into(), c.into()])

@@ -1,10 +1,10 @@
 //! Folds of one value.
 
 use super::number;
-use crate::intrinsic::Intrinsic;
 use crate::ir::{Elem, Expr};
 use crate::lower::reduce::expressions::{Expressions, UserFold};
 use crate::plan::Types;
+use crate::target::intrinsic::Intrinsic;
 
 /// What is made of two values.
 pub(super) enum Operator {

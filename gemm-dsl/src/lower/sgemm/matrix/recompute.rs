@@ -15,7 +15,7 @@ use crate::lower::sgemm::fragment::{Accumulators, over};
 use crate::lower::sgemm::lost::{held_by_tf32, magnitude};
 use crate::lower::sgemm::tile::{Factor, Tiled};
 use crate::plan::Edge;
-use crate::tensor_core::Format;
+use crate::target::tensor_core::Format;
 
 /// What a lane has seen of numbers that the planes do not hold.
 pub(in crate::lower::sgemm) struct Lost {

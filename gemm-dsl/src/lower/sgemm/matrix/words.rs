@@ -1,7 +1,6 @@
 //! The words of A and B that a lane brings: read from a tile, and turned into what tensor cores multiply.
 
 use super::{From, Matrices, Own, Told, WarpMatrices};
-use crate::intrinsic::CANONICAL_NAN;
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, For, Intrinsic, KernelBuilder, LoadMatrix, Mma, Unroll,
     Var,
@@ -9,7 +8,8 @@ use crate::ir::{
 use crate::lower::sgemm::copy::name_of;
 use crate::lower::sgemm::fragment::over;
 use crate::lower::sgemm::tile::{Factor, Tiled};
-use crate::tensor_core::Format;
+use crate::target::intrinsic::CANONICAL_NAN;
+use crate::target::tensor_core::Format;
 
 /// Terms of a step that lie between the two of a word.
 const APART: i32 = 4;

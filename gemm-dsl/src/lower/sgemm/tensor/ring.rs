@@ -3,11 +3,11 @@
 use super::sums::Sums;
 use super::tiles::{Tile, Tiles};
 use super::{Holders, Place, Tensor};
-use crate::arch::WARP;
 use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
 use crate::spec::Copies;
+use crate::target::arch::WARP;
 
 /// Does what the threads do that multiply, and what those do that ask for tiles.
 pub(super) fn run(k: &mut KernelBuilder, holders: &Holders<'_>) {

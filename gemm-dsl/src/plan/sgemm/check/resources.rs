@@ -4,11 +4,11 @@ use super::super::MAX_EXTENT;
 use super::super::budget::{Registers, SharedSum, blocks_by_shared};
 use super::super::tiled::Draft;
 use super::direct;
-use crate::arch::{BLOCK_THREADS, LARGEST};
 use crate::error::SpecError;
 use crate::error::{direct as direct_error, resources as error};
 use crate::plan::Faults;
 use crate::spec::{Arith, SgemmSpec, Tile};
+use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
 /// The keys that the sum of shared memory rests on.
 const SHARED_KEYS: [&str; 9] = [

@@ -3,11 +3,11 @@
 use super::super::budget::SharedSum;
 use super::super::tensor::{TensorDraft, elem};
 use super::{matrix, resources as of_block};
-use crate::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 use crate::error::{SpecError, resources, tensor as error};
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
 use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
+use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 
 /// Keys of how other kernels bring their tiles, or share them.
 pub(super) fn acting(spec: &SgemmSpec, faults: &mut Faults) {

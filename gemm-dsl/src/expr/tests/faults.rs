@@ -1,7 +1,7 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
 use crate::error::SpecError;
-use crate::value::{Closure, EPILOGUE, Environment, Float, Range, Type, Typing};
+use crate::expr::{Closure, EPILOGUE, Environment, Float, Range, Type, Typing};
 
 /// The text under the carets and the message of each fault.
 pub(super) fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {

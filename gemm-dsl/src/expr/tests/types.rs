@@ -3,12 +3,12 @@
 
 use super::faults::faults;
 use crate::error::Excerpt;
-use crate::ir::Elem;
-use crate::value::random::Random;
-use crate::value::{
+use crate::expr::random::Random;
+use crate::expr::{
     Closure, EPILOGUE, Environment, FINISH, FOLD, Float, IDENTITY, MAP, NodeKind, Type, Typing,
     ValueType, literal,
 };
+use crate::ir::Elem;
 
 const SINGLE: ValueType = ValueType::Float(Float::F32);
 const DOUBLE: ValueType = ValueType::Float(Float::F64);

@@ -44,14 +44,14 @@ pub(super) fn times_sigmoid(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(in crate::value) fn sigmoid(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn sigmoid(k: &mut KernelBuilder) -> FunctionId {
     let times_sigmoid = times_sigmoid(k);
     unary(k, Function::Sigmoid, &["1 / (1 + e^-x), within {bound}."], |_, x| {
         times_sigmoid.apply([1.0.into(), x, 0.0.into()])
     })
 }
 
-pub(in crate::value) fn silu(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn silu(k: &mut KernelBuilder) -> FunctionId {
     let times_sigmoid = times_sigmoid(k);
     unary(k, Function::Silu, &["x / (1 + e^-x), within {bound}."], |_, x| {
         // Below -160 the result is -0, of an infinite x too.

@@ -2,10 +2,10 @@
 
 use super::{KernelTable, Rounds, Rows, Tabled};
 use crate::error::SpecErrors;
+use crate::expr::{Environment, Facts, SGEMM_TABLE};
 use crate::parse;
 use crate::plan::Checked;
 use crate::spec::{Layout, SgemmSpec};
-use crate::value::{Environment, Facts, SGEMM_TABLE};
 
 /// The GPU that a row is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

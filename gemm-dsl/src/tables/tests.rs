@@ -1,8 +1,8 @@
 //! Which row is chosen.
 
 use super::{KernelTable, OutOfRange, SgemmProblem, SgemmShape, Tabled, Target};
+use crate::expr::{REDUCE_TABLE, SGEMM_TABLE};
 use crate::spec::{Layout, ReduceSpec, SgemmSpec};
-use crate::value::{REDUCE_TABLE, SGEMM_TABLE};
 
 fn table(text: &str) -> KernelTable<ReduceSpec> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))

@@ -5,7 +5,7 @@ use super::super::tree::{Binary, Unary};
 use super::part::{Body, Part, Waves};
 use super::ways::Test;
 use super::{Problem, Value};
-use crate::intrinsic::{greater, smaller};
+use crate::target::intrinsic::{greater, smaller};
 
 /// So many waves, and so many terms, are computed once for a problem, others wherever they are asked for.
 const KEPT: usize = 32;

@@ -2,11 +2,11 @@
 
 use super::{Check, Known};
 use crate::error::value as error;
-use crate::value::function::{Function, Signature};
-use crate::value::range::Range;
-use crate::value::remedy;
-use crate::value::tree::{Binary, Node, NodeKind, Tokens, Type};
-use crate::value::typing::Float;
+use crate::expr::function::{Function, Signature};
+use crate::expr::range::Range;
+use crate::expr::remedy;
+use crate::expr::tree::{Binary, Node, NodeKind, Tokens, Type};
+use crate::expr::typing::Float;
 
 impl Check<'_> {
     /// An integer, if 64 bits hold it.

@@ -19,6 +19,7 @@
 //! the rows grants them what tensor cores make in place of `f32`: see [`Accuracy`].
 
 mod sgemm;
+pub mod shipped;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +27,10 @@ pub use sgemm::{SgemmProblem, SgemmShape, Target, lines_take_vectors};
 
 use crate::Family;
 use crate::error::SpecErrors;
+use crate::expr::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
 use crate::parse;
 use crate::plan::Checked;
 use crate::spec::{Accuracy, ReduceSpec};
-use crate::value::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
 use std::fmt;
 use std::str::FromStr;
 

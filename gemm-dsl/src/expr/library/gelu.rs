@@ -8,7 +8,7 @@ use crate::ir::{FunctionId, KernelBuilder};
 /// With a = |x| and Φ(−a) = e^(−a²/2) · S / (a + 3), where S is smooth in u = (a − 3) / (a + 3):
 /// −a · Φ(−a) for a negative x, x − a · Φ(−a) for a positive one. Both parts of a², of a / (a + 3)
 /// and of S are kept, so that the rounding of the last steps is nearly all the error.
-pub(in crate::value) fn gelu(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn gelu(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = [
         "x * Phi(x) of the normal distribution, within {bound}. With a = |x|: a Phi(-a) is",
@@ -62,7 +62,7 @@ const RATIO_0: f32 = 0.729_083_7;
 const RATIO_0_EXCESS: f32 = 2.645_292_9e-8;
 
 /// x · σ(v) with v = 2 · sqrt(2/π) · (x + 0.044715 · x³), in two parts.
-pub(in crate::value) fn gelu_tanh(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn gelu_tanh(k: &mut KernelBuilder) -> FunctionId {
     /// 2 · sqrt(2/π), and 0.044715 of it.
     const LINEAR: f32 = 1.595_769_2;
     const LINEAR_LOW: f32 = -4.534_068e-8;

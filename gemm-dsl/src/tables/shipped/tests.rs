@@ -2,8 +2,8 @@
 
 use super::tuned;
 use crate::Family;
-use crate::kernel_table::KernelTable;
 use crate::spec::{DataType, Op, Over, ReduceSpec, Table};
+use crate::tables::KernelTable;
 
 /// Everything that may be computed without expressions: what has a plan, and what has none.
 fn works() -> Vec<ReduceSpec> {

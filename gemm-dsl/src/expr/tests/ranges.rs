@@ -1,10 +1,10 @@
 //! What is known of integers: every value lies in the range that is computed, no accepted expression
 //! leaves 64 bits or divides by zero, and of one operator on small numbers no more is said than is so.
 
-use crate::value::check::range_of;
-use crate::value::random::Random;
-use crate::value::range::Range;
-use crate::value::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Unary};
+use crate::expr::check::range_of;
+use crate::expr::random::Random;
+use crate::expr::range::Range;
+use crate::expr::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Unary};
 use proptest::prelude::*;
 
 /// Integers of small ranges, which are enumerated.

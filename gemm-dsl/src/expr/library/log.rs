@@ -1,8 +1,8 @@
 //! Logarithms: x = 2^n · m with m in [2/3, 4/3), and a polynomial in f = m − 1.
 
 use super::{Function, bits, fma, of_bits, polynomial, unary};
-use crate::intrinsic::CANONICAL_NAN;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
+use crate::target::intrinsic::CANONICAL_NAN;
 
 /// n and f. What is no positive number is left to [`outside`].
 fn split(k: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
@@ -37,7 +37,7 @@ pub(crate) fn log(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(in crate::value) fn log2(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn log2(k: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
         "is n + f log2 e to twice the precision.",

@@ -14,7 +14,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::intrinsic::CANONICAL_NAN;
+use crate::target::intrinsic::CANONICAL_NAN;
 
 /// What the operands of a matrix instruction are; their elements in memory are of [`Elem`](crate::ir::Elem).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,7 +162,7 @@ impl Rules {
     /// its own.
     ///
     /// ```
-    /// use gemm_dsl::tensor_core::{Format, Rules};
+    /// use crate::target::tensor_core::{Format, Rules};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
     /// let one = Format::Bf16.decode(0x3f80);

@@ -3,7 +3,7 @@
 use super::{Function, abs, exp, fma, min, neg, odd, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder};
 
-pub(in crate::value) fn tanh(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn tanh(k: &mut KernelBuilder) -> FunctionId {
     let exp = exp::exp(k);
     let meaning = ["tanh x, within {bound}: an odd polynomial, 1 - 2 / (e^2|x| + 1) from 0.63 on."];
     unary(k, Function::Tanh, &meaning, |k, x| {
@@ -17,7 +17,7 @@ pub(in crate::value) fn tanh(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(in crate::value) fn erf(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn erf(k: &mut KernelBuilder) -> FunctionId {
     let exp = exp::exp(k);
     let meaning = ["erf x, within {bound}: an odd polynomial, 1 - e^-q(|x|) from 0.93 on."];
     unary(k, Function::Erf, &meaning, |k, x| {

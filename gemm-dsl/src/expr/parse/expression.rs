@@ -2,9 +2,9 @@
 
 use super::{MAX_DEPTH, Parser, Read};
 use crate::error::value as error;
-use crate::value::environment::{KEYWORDS, WAVES};
-use crate::value::tokens::Token;
-use crate::value::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
+use crate::expr::environment::{KEYWORDS, WAVES};
+use crate::expr::tokens::Token;
+use crate::expr::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
 
 /// How many numbers, names, operators and calls an expression may have.
 const MAX_PARTS: usize = 1024;
@@ -89,7 +89,7 @@ impl Parser<'_> {
             |p: &Self| error::expected(p.key(), at, "a number, a name or `(`", &p.found());
         match self.peek() {
             Some(Token::Literal(text)) => {
-                let kind = crate::value::literal::read(self.env, at, text)?;
+                let kind = crate::expr::literal::read(self.env, at, text)?;
                 self.at += 1;
                 Ok(Node { kind, at })
             }

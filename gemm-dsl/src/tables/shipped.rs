@@ -10,8 +10,8 @@ mod tests;
 
 use crate::error::SpecErrors;
 use crate::ir::VECTOR_BYTES;
-use crate::kernel_table::KernelTable;
 use crate::spec::{Op, Over, ReduceSpec, Table};
+use crate::tables::KernelTable;
 
 /// A row: which problems it is for, and how it computes them.
 struct How {

@@ -1,7 +1,7 @@
 //! Conditions on the host: against a telling of what they mean that grows with their text.
 
-use crate::value::random::Random;
-use crate::value::{Closure, Conditions, Facts, Problem, REDUCE_TABLE};
+use crate::expr::random::Random;
+use crate::expr::{Closure, Conditions, Facts, Problem, REDUCE_TABLE};
 
 /// What a comparison gives.
 type Compared = fn(i128, i128) -> bool;

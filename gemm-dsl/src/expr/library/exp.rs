@@ -40,7 +40,7 @@ pub(super) fn reduce(k: &mut KernelBuilder, z: Var) -> (Var, Var) {
     (rounder, n)
 }
 
-pub(in crate::value) fn exp(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn exp(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
     unary(k, Function::Exp, &meaning, |k, x| {
@@ -70,7 +70,7 @@ pub fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-pub(in crate::value) fn exp2(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn exp2(k: &mut KernelBuilder) -> FunctionId {
     let scale = scale(k);
     let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
     unary(k, Function::Exp2, &meaning, |k, x| {

@@ -1,0 +1,5 @@
+//! Facts of the hardware, each in one table: limits of architectures, intrinsics of CUDA, arithmetic of tensor cores.
+
+pub mod arch;
+pub mod intrinsic;
+pub mod tensor_core;
