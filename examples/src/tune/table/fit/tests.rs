@@ -34,7 +34,7 @@ fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) ->
 
 /// The number of the tile that is best: by a table.
 fn best(table: &KernelTable<SgemmSpec>, shape: &Shape) -> usize {
-    let target = kernel_table::Target { arch: 90, sms: 132 };
+    let target = tables::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
     let tile = table.rows()[row].spec.tile.expect("a tile").to_string();
     TILES.iter().position(|known| *known == tile).expect("one of them")
