@@ -1,9 +1,11 @@
 //! What a product must satisfy whose warpgroups ask tensor cores.
 
+mod messages;
 use super::super::budget::SharedSum;
 use super::super::tensor::{TensorDraft, elem};
+use super::resources;
 use super::{matrix, resources as of_block};
-use crate::error::{SpecError, resources, tensor as error};
+use crate::error::SpecError;
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
 use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
@@ -30,11 +32,11 @@ pub(super) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {
-            faults.0.push(error::beside_wgmma(key, because));
+            faults.0.push(messages::beside_wgmma(key, because));
         }
     }
     if spec.copy == Copies::Threads && faults.sound(&["stages"]) {
-        faults.require(spec.stages.is_none(), error::stages_without_boxes);
+        faults.require(spec.stages.is_none(), messages::stages_without_boxes);
     }
 }
 
@@ -45,27 +47,28 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
     let most = Wgmma::MOST_COLUMNS;
     faults.require(tile.m.is_multiple_of(Wgmma::ROWS) && tile.m <= TensorMap::LONGEST, || {
-        error::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
+        messages::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
     });
-    faults
-        .require(tile.n.is_multiple_of(8) && tile.n <= most, || error::columns_of_tile(tile, most));
+    faults.require(tile.n.is_multiple_of(8) && tile.n <= most, || {
+        messages::columns_of_tile(tile, most)
+    });
     if let (Some(warp), true) = (spec.warp, faults.sound(&["warp"])) {
         let rows = SgemmSpec::ROWS_OF_WARP;
         let fits = warp.m == rows && warp.n.is_multiple_of(8) && tile.n.is_multiple_of(warp.n);
-        faults.require(fits, || error::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
+        faults.require(fits, || messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
     }
     if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
         let most = CLUSTER_BLOCKS;
         let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
-        faults.require(whole, || error::parts_of_cluster(spec.cluster, tile, most));
+        faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
         let alone = spec.split_k == Split::Ranges(1);
-        faults.require(alone, error::ranges_of_cluster);
+        faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
     let size = elem(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
-    faults.require(rows.contains(&tile.k), || error::row_of_tile(spec.arith, tile, &rows));
+    faults.require(rows.contains(&tile.k), || messages::row_of_tile(spec.arith, tile, &rows));
     matrix::steps(spec, tile, faults);
 }
 
@@ -85,7 +88,7 @@ pub(super) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
-        faults.0.push(error::threads(tile, plan));
+        faults.0.push(messages::threads(tile, plan));
         return None;
     }
     of_block::resident_threads(spec, threads.into(), faults);
@@ -96,7 +99,7 @@ pub(super) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         let even = LARGEST.registers_per_thread(warps);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
         let needed = plan.registers_of_thread();
-        faults.require(needed <= available, || error::registers(plan, available, blocks));
+        faults.require(needed <= available, || messages::registers(plan, available, blocks));
     }
     Some(draft)
 }
@@ -111,5 +114,5 @@ fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
     };
     let mut keys = vec![guilty];
     keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
-    resources::shared_memory(&keys, sum, &remedy)
+    resources::messages::shared_memory(&keys, sum, &remedy)
 }

@@ -1,6 +1,6 @@
 //! What a matrix product can ask too much of: threads, registers, shared memory, aligned accesses.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};

@@ -1,6 +1,6 @@
 //! What can be wrong with a product whose warpgroups ask tensor cores.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::plan::TensorPlan;
 use crate::spec::{Arith, Rect, Tile};
 
@@ -133,14 +133,5 @@ pub(crate) fn registers(plan: &TensorPlan, available: u32, blocks: u32) -> SpecE
             plan.threads(),
             if blocks == 1 { "block" } else { "blocks" },
         ),
-    )
-}
-
-pub(crate) fn no_planes() -> SpecError {
-    SpecError::at_value(
-        &["arith"],
-        "`arith: f32` takes A and B as they are, and has no planes; prepare them for another arithmetic, or give the \
-         matrix itself"
-            .to_owned(),
     )
 }

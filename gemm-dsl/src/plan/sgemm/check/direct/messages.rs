@@ -1,6 +1,6 @@
 //! What can be wrong with a product whose threads hold tiles of C and that stages nothing.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::spec::{Lanes, Layout, Rect, SgemmSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 

@@ -10,9 +10,9 @@ pub(crate) use names::*;
 pub(crate) use numbers::*;
 pub(crate) use types::*;
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::expr::Tokens;
 
-pub(super) fn fault(key: &'static str, at: Tokens, message: String) -> SpecError {
+pub(crate) fn fault(key: &'static str, at: Tokens, message: String) -> SpecError {
     SpecError::at_tokens(key, (at.first, at.last), message)
 }

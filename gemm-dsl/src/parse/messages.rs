@@ -1,6 +1,6 @@
 //! What can be wrong with the text of a spec.
 
-use super::{SpecError, quoted};
+use crate::error::{SpecError, quoted};
 use crate::spec::Kind;
 
 pub(crate) fn too_long(length: usize, most: usize) -> SpecError {

@@ -1,7 +1,6 @@
 //! What can be wrong with a reduction.
 
-use super::SpecError;
-use super::value::fault;
+use crate::error::SpecError;
 use crate::expr::Tokens;
 use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
@@ -300,9 +299,9 @@ pub(crate) fn identity_range(acc: Elem, value: i128, (least, most): (i128, i128)
 
 /// A name of an array that is that of something else which a call is given.
 pub(crate) fn taken_name(at: Tokens, name: &str, of: &str) -> SpecError {
-    fault(
+    SpecError::at_tokens(
         "map",
-        at,
+        (at.first, at.last),
         format!("`{name}` is what {of} is called; call the array otherwise, as in `{name}_in`"),
     )
 }

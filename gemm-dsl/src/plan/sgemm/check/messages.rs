@@ -1,6 +1,6 @@
 //! What can be wrong with a matrix product.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::expr::Param;
 use crate::spec::{Fragment, Order, Rect, Tile};
 

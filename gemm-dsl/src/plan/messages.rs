@@ -1,6 +1,6 @@
 //! What can be wrong with a kernel's name.
 
-use super::{SpecError, clip};
+use crate::error::{SpecError, clip};
 
 pub(crate) fn not_an_identifier(name: &str) -> SpecError {
     let name = clip(name);

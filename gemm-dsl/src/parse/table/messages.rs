@@ -1,6 +1,6 @@
 //! What can be wrong with a table of kernels.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::spec::Accuracy;
 use crate::spec::UnknownWord;
 

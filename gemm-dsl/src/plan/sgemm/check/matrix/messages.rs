@@ -1,6 +1,6 @@
 //! What can be wrong with a product that asks tensor cores.
 
-use super::SpecError;
+use crate::error::SpecError;
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 
 pub(crate) fn beside_tensor_cores(key: &'static str, because: &str) -> SpecError {
