@@ -139,9 +139,9 @@
 
 mod build;
 pub mod contract;
+mod eval;
 mod expr;
 mod function;
-mod host;
 mod layout;
 mod mbarrier;
 mod names;
@@ -155,9 +155,9 @@ mod wgmma;
 
 pub use build::{For, KernelBuilder};
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
+pub use eval::{HostError, Scalars};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
 pub use function::{Function, FunctionId};
-pub use host::{HostError, Scalars};
 pub use layout::{Buffer, Layout, Space, Swizzle};
 pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp, MbarrierRef, ProxyFence};
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //!
 //! Builders match on the plan and decide nothing; what a launch must satisfy, so that the indices
 //! which they write stay inside an `int`, follows from it in [`Problem::requirements`]. A and B are one kind of thing, a
-//! [`Factor`](tile::Factor), and what tells them apart are questions to their
+//! [`Factor`](shared::tile::Factor), and what tells them apart are questions to their
 //! [`OperandPlan`](crate::plan::OperandPlan), such as which of their axes is contiguous.
 //!
 //! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
-//! works on. An operand is a [`Matrix`], which the builders index by row and column. The main loop
-//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](fragment::Accumulators), staged (`pipeline`),
+//! works on. An operand is a [`Matrix`](shared::problem::Matrix), which the builders index by row and column. The main loop
+//! of a kernel whose threads hold tiles of C ends in [`Accumulators`], staged (`pipeline`),
 //! by warpgroups (`tensor`) or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
 //! (`naive`) does both itself.
 //!
@@ -15,54 +15,37 @@
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
 //! `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` give the same bits, those of a zero's sign included.
 
-mod block_tile;
-mod copy;
 mod direct;
-mod edge;
-mod epilogue;
-mod finish;
-mod fold;
-mod fragment;
-mod load;
-mod lost;
-mod matrix;
-mod naive;
-mod operands;
-mod pipeline;
-mod planes;
-mod problem;
-mod ring;
-mod scale;
-mod schedule;
-mod sides;
-mod slices;
-mod split;
-mod stream;
-mod stream_k;
-mod temps;
-mod tensor;
+mod mma;
+pub(crate) mod program;
+pub(crate) mod shared;
+pub(crate) mod simt;
 #[cfg(test)]
 mod tests;
-mod tile;
+mod wgmma;
 
-pub use tensor::planes_of_b;
+pub use program::wgmma::planes_of_b;
 
 use crate::ir::Elem::F32;
-use crate::ir::program::{self, Launch, Program, Step};
+use crate::ir::program::{Launch, Program, Slot as ProgramSlot, Step};
 use crate::ir::{
     Expr, Extent, IrError, KernelBuilder, Operand, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
-use block_tile::{BlockTile, Parts};
-use finish::Finish;
-use fold::HandedOver;
-use fragment::Accumulators;
-use problem::{Problem, Takes};
-use split::Split;
-use tile::{Frame, Tiled};
+use mma::recompute;
+use shared::accumulator_tile::{BlockTile, Parts};
+use shared::epilogue_expression::Finish;
+use shared::intra_block_reduction::HandedOver;
+use shared::problem::{Problem, Takes};
+use shared::split_k::Split;
+use shared::tile::{Frame, Tiled};
+use shared::{epilogue, schedule, split_k, stream_k, unrepresentable};
+use simt::fragment::Accumulators;
+use simt::{naive, pipeline};
+use wgmma::splits;
 
-/// The program of a matrix product: one launch, or of warpgroups those of `tensor::program`. A kernel without guards
+/// The program of a matrix product: one launch, or of warpgroups those of `program::wgmma`. A kernel without guards
 /// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
 ///
 /// # Errors
@@ -78,7 +61,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 /// As [`sgemm`].
 pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, IrError> {
     if kept.contains(&true) && !has_planes_to_give(plan) {
-        return Err(IrError { kernel: plan.kernel_name(), rule: tensor::GIVEN.into() });
+        return Err(IrError { kernel: plan.kernel_name(), rule: program::wgmma::GIVEN.into() });
     }
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
@@ -128,7 +111,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     // By the rules of BLAS no term counts where alpha is a zero of either sign.
     let terms = match alpha {
         Some(alpha) => {
-            let is_zero = lost::magnitude(alpha).equals(Expr::U32(0));
+            let is_zero = unrepresentable::magnitude(alpha).equals(Expr::U32(0));
             is_zero.select(0u64, k.clone())
         }
         None => k.clone(),
@@ -152,7 +135,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
         let resident = resident.min(tiles.clone());
         of_blocks.extend([(Extent::TILES, tiles), (sharers, resident)]);
     }
-    bind.extend(split::slots(&mut program, plan, shared));
+    bind.extend(split_k::slots(&mut program, plan, shared));
     let named = [(Extent::M, &m), (Extent::N, &n), (Extent::K, &terms)];
     let mut extents: Vec<_> = named.into_iter().map(|(of, value)| (of, value.clone())).collect();
     if plan.spec().names_depth() {
@@ -166,7 +149,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     extents.extend(of_blocks);
     let given = Given { bind, extents, size: [m, n, k], distinct, terms, kept };
     program.steps = match plan.shape() {
-        Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), given)?,
+        Shape::Tensor(t) => program::wgmma::steps(&mut program, (plan, t), given)?,
         Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
     };
     VerifiedProgram::new(program)
@@ -178,8 +161,8 @@ pub fn has_planes_to_give(plan: &SgemmPlan) -> bool {
 }
 
 /// What the kernels of a program are given.
-struct Given {
-    bind: Vec<(Operand, program::Slot)>,
+pub(crate) struct Given {
+    bind: Vec<(Operand, ProgramSlot)>,
     extents: Vec<(Extent, Expr)>,
     /// M, N and K, whether alpha lets its terms count or not.
     size: [Expr; 3],
@@ -224,12 +207,12 @@ fn shared(
     tiles: Expr,
     depth: &Expr,
     sms: Option<Expr>,
-) -> (split::Sizes, Vec<(Extent, Expr)>) {
+) -> (split_k::Sizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();
-    let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks, terms };
+    let sizes = |tiles, ranges, blocks| split_k::Sizes { tiles, ranges, blocks, terms };
     match (plan.sharing(), sms, plan.shape()) {
         (Sharing::AutoRanges, Some(sms), _) => {
             let tiles = program.value(tiles);
@@ -287,7 +270,7 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
     if let Some(t) = plan.shape().tensor() {
         k.title(format!(
             "In place of A and B it reads their planes, which lie along K, {}.",
-            planes::rows(t)
+            splits::rows(t)
         ));
     }
     match plan.batch() {
@@ -319,7 +302,7 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
 fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
     let problem = |k: &mut KernelBuilder| Problem::declare(k, plan, Takes::All);
     match plan.shape() {
-        Shape::Tensor(shape) => tensor::body(k, plan, shape),
+        Shape::Tensor(shape) => wgmma::body(k, plan, shape),
         Shape::Naive(shape) => {
             let problem = problem(k);
             naive::body(k, plan, shape, problem);
@@ -355,7 +338,7 @@ fn product(k: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split
     let finish = Finish::declare(k, tiled.plan, &block.problem);
     let acc = pipeline::main_loop(k, tiled);
     if let Some(matrices) = &tiled.matrices {
-        matrix::recompute(k, tiled, matrices, &acc);
+        recompute(k, tiled, matrices, &acc);
     }
     match tiled.slices {
         None => finished(k, (&block, parts, split), (acc, None), &finish),

@@ -3,17 +3,19 @@
 
 mod read;
 
-use super::block_tile::{BlockTile, Parts};
-use super::edge::edge_comment;
-use super::finish::Finish;
 use super::finished;
-use super::fold::{self, Slices};
-use super::fragment::{Accumulators, over};
-use super::problem::Problem;
-use super::schedule::{self, Range, Ranges};
-use super::split::Split;
-use super::tile::{Adjacent, Elements};
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
+use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
+use crate::lower::sgemm::shared::edge::edge_comment;
+use crate::lower::sgemm::shared::epilogue_expression::Finish;
+use crate::lower::sgemm::shared::intra_block_reduction;
+use crate::lower::sgemm::shared::intra_block_reduction::Slices;
+use crate::lower::sgemm::shared::problem::Problem;
+use crate::lower::sgemm::shared::schedule;
+use crate::lower::sgemm::shared::schedule::{Range, Ranges};
+use crate::lower::sgemm::shared::split_k::Split;
+use crate::lower::sgemm::shared::tile::{Adjacent, Elements};
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
 use crate::target::arch::WARP;
@@ -26,7 +28,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     let split = Split::declare(k, plan, &block.problem, block.held());
     let acc = direct.sums(k);
     if direct.share.lane.is_some() {
-        fold::lanes(k, block, &acc);
+        intra_block_reduction::lanes(k, block, &acc);
     }
     let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
     let slices = direct.share.slices;

@@ -1,11 +1,11 @@
 //! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::block_tile::BlockTile;
-use crate::lower::sgemm::edge::inside;
-use crate::lower::sgemm::fragment::{Accumulators, over};
-use crate::lower::sgemm::problem::Matrix;
-use crate::lower::sgemm::tile::Elements;
+use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::edge::inside;
+use crate::lower::sgemm::shared::problem::Matrix;
+use crate::lower::sgemm::shared::tile::Elements;
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
 use crate::plan::{Axis, Edge, ReadPlan};
 
 /// The steps that a thread reads: their constants where they are several.
